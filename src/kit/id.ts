@@ -1,0 +1,26 @@
+/** Names for runs, turns, gates and the like: a word that says what it is, and enough chance that no two are alike. */
+
+/** Digits and lower-case letters without i, l, o and u, which are misread. */
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
+
+/**
+ * `run_3k5v9…`: the prefix, an underscore and the bytes in base 32 (8 characters for 5 bytes). Safe in file names, URLs and shells.
+ * @param bytes random ones, at least 8; the caller brings them, for this folder knows no chance.
+ * @throws TypeError on a prefix other than lower-case letters and digits, RangeError on fewer than 8 bytes.
+ */
+export function createId(prefix: string, bytes: Uint8Array): string {
+  if (!/^[a-z][a-z0-9]*$/.test(prefix)) throw new TypeError(`id prefix "${prefix}": use lower-case letters and digits, a letter first`)
+  if (bytes.length < 8) throw new RangeError(`id of ${bytes.length} random bytes: fewer than 8 may name two things alike`)
+  return `${prefix}_${base32(bytes)}`
+}
+
+function base32(bytes: Uint8Array): string {
+  let text = ''
+  let bits = 0
+  let held = 0
+  for (const byte of bytes) {
+    held = ((held << 8) | byte) & 0xfff
+    for (bits += 8; bits >= 5; bits -= 5) text += ALPHABET[(held >> (bits - 5)) & 31]
+  }
+  return bits === 0 ? text : text + ALPHABET[(held << (5 - bits)) & 31]
+}

@@ -1,0 +1,37 @@
+/** JSON values and their one canonical spelling (RFC 8785), which every hash in the program is taken over. */
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
+
+export type JsonObject = { readonly [key: string]: Json }
+
+/**
+ * RFC 8785 text of a JSON value: keys sorted by UTF-16 code unit, no white space, ECMAScript numbers.
+ * Keys whose value is `undefined` are left out, as JSON.stringify does.
+ * @throws TypeError on NaN, Infinity, functions, bigints and lone surrogates: they have no canonical form.
+ */
+export function canonical(value: unknown): string {
+  if (value === null || typeof value === 'boolean') return String(value)
+  if (typeof value === 'string') return text(value)
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new TypeError(`no canonical JSON for ${value}`)
+    return JSON.stringify(value)
+  }
+  if (Array.isArray(value)) return `[${value.map((item) => canonical(item ?? null)).join(',')}]`
+  if (typeof value === 'object') {
+    const members = Object.entries(value)
+      .filter(([, member]) => member !== undefined)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, member]) => `${text(key)}:${canonical(member)}`)
+    return `{${members.join(',')}}`
+  }
+  throw new TypeError(`no canonical JSON for a ${typeof value}`)
+}
+
+function text(value: string): string {
+  if (!value.isWellFormed()) throw new TypeError('no canonical JSON for a string with a lone surrogate')
+  return JSON.stringify(value)
+}
+
+export function isObject(value: unknown): value is { [key: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,197 @@
+import { expect, test } from 'bun:test'
+import { collect, kinds, stage } from '../../test/support/agent.ts'
+
+test('a call the gate forbids is never acted, is recorded as denied, and the model is told by which rule', async () => {
+  const { agent, log, requests, acted } = stage({
+    replies: [{ calls: [{ id: 'a' }] }, { text: 'I could not' }],
+    verdicts: { a: { verdict: 'deny', rule: 'path.outside', reason: 'outside the workspace' } },
+  })
+  const events = await collect(agent, 'read it')
+  expect(acted).toEqual([])
+  expect(log).toEqual(['run.start', 'model.done', 'denied a by path.outside', 'model.done', 'finish denied'])
+  expect(kinds(events)).toBe('init tool_use tool_result text done')
+  expect(requests[1]?.messages.at(-1)).toEqual({ role: 'tool', callId: 'a', name: 'tool', content: 'Denied by path.outside: outside the workspace', isError: true })
+  expect(agent.ending()?.code).toBe('denied')
+})
+
+test('the tool does not run before its approval: the gate opens first, the act comes only after the yes', async () => {
+  const { agent, log, acted } = stage({ replies: [{ calls: [{ id: 'a' }] }, { text: 'done' }], verdicts: { a: { verdict: 'ask', risk: 'medium' } } })
+  await collect(agent, 'write', (event) => {
+    if (event.type !== 'approval_gate') return
+    expect(acted).toEqual([])
+    expect(agent.approve(event.gateId, { allow: true, by: 'ann' })).toBeUndefined()
+  })
+  expect(acted).toEqual(['a'])
+  expect(log).toEqual(['run.start', 'model.done', 'approval.decision', 'intent a', 'tool.done', 'model.done', 'finish answered'])
+})
+
+test('a no, an unknown gate and a second decision: only the first answer counts', async () => {
+  const { agent, acted } = stage({ replies: [{ calls: [{ id: 'a' }] }, { text: 'ok' }], verdicts: { a: { verdict: 'ask' } } })
+  await collect(agent, 'write', (event) => {
+    if (event.type !== 'approval_gate') return
+    expect(agent.approve('nope', { allow: true, by: 'eve' })).toBe('approval')
+    expect(agent.approve('a', { allow: false, by: 'ann' })).toBeUndefined()
+    expect(agent.approve('a', { allow: true, by: 'eve' })).toBe('approval')
+  })
+  expect(acted).toEqual([])
+  expect(agent.ending()?.code).toBe('denied')
+})
+
+test('an approval that nobody answers expires, and the run says that one was needed', async () => {
+  const { agent, acted } = stage({ replies: [{ calls: [{ id: 'a' }] }, { text: 'no' }], verdicts: { a: { verdict: 'ask' } }, ttlMs: 20 })
+  await collect(agent, 'write')
+  expect(acted).toEqual([])
+  expect(agent.ending()?.code).toBe('approval_needed')
+})
+
+test('the act carries the call that was judged, and three parallel calls each run once', async () => {
+  const { agent, acted, requests } = stage({ replies: [{ calls: [{ id: 'a' }, { id: 'b' }, { id: 'c' }] }, { text: 'done' }] })
+  await collect(agent, 'go')
+  expect(acted).toEqual(['a', 'b', 'c'])
+  expect(requests[1]?.messages.slice(2).map((message) => (message.role === 'tool' ? message.content : ''))).toEqual(['did a', 'did b', 'did c'])
+})
+
+test('two writers of one path take turns, and no more than the limit are in flight', async () => {
+  const flight = { now: 0, most: 0, writers: 0, mostWriters: 0 }
+  const { agent } = stage({
+    replies: [{ calls: ['a', 'b', 'c', 'd', 'e'].map((id) => ({ id })) }, { text: 'done' }],
+    verdicts: { a: { writes: ['/w/x'] }, b: { writes: ['/w/x'] } },
+    limits: { maxParallel: 3 },
+    act: async ({ id }) => {
+      const writer = id === 'a' || id === 'b' ? 1 : 0
+      flight.now++
+      flight.writers += writer
+      flight.most = Math.max(flight.most, flight.now)
+      flight.mostWriters = Math.max(flight.mostWriters, flight.writers)
+      await Bun.sleep(5)
+      flight.now--
+      flight.writers -= writer
+      return { status: 'allowed', output: id }
+    },
+  })
+  await collect(agent, 'go')
+  expect(flight).toEqual({ now: 0, most: 3, writers: 0, mostWriters: 1 })
+})
+
+test('tools do not go round for ever: the reply after the last round is answered or refused, and the run ends', async () => {
+  const { agent, acted, requests, log } = stage({ replies: [{ calls: [{ id: 'again' }] }], limits: { maxToolRounds: 2 } })
+  const events = await collect(agent, 'loop')
+  expect(acted.length).toBe(2)
+  expect(requests.length).toBe(3)
+  expect(new Set(acted).size).toBe(2)
+  expect(agent.ending()?.code).toBe('limit')
+  expect(log.at(-2)).toContain('by limits.max_tool_rounds')
+  expect(kinds(events)).toEndWith('tool_result error done')
+})
+
+test('exactly as many rounds as the limit still answer', async () => {
+  const { agent } = stage({ replies: [{ calls: [{ id: 'a' }] }, { calls: [{ id: 'b' }] }, { text: 'both done' }], limits: { maxToolRounds: 2 } })
+  const events = await collect(agent, 'go')
+  expect(events.at(-1)).toEqual({ type: 'done', stopReason: 'end_turn', result: 'both done' })
+})
+
+test('a prompt is not asked again after its answer', async () => {
+  const { agent, requests } = stage({ replies: [{ text: 'hello' }] })
+  expect(kinds(await collect(agent, 'hi'))).toBe('init text done')
+  expect(requests.length).toBe(1)
+})
+
+test('cancel during a model call aborts it and ends as cancelled; a second cancel changes nothing', async () => {
+  const { agent, log } = stage({ replies: [{ hang: true }] })
+  const run = collect(agent, 'hi')
+  await Bun.sleep(5)
+  agent.cancel()
+  agent.cancel()
+  const events = await run
+  expect(events.at(-1)).toEqual({ type: 'done', stopReason: 'cancelled' })
+  expect(log).toEqual(['run.start', 'cancel', 'model.fail', 'finish cancelled'])
+})
+
+test('cancel during tools: what has started is waited for, what has not is denied', async () => {
+  const { agent, acted, log } = stage({
+    replies: [{ calls: [{ id: 'a' }, { id: 'b' }] }],
+    limits: { maxParallel: 1 },
+    act: (_act, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ status: 'failed', output: '', error: 'cancelled' }))),
+  })
+  await collect(agent, 'go', (event) => {
+    if (event.type === 'tool_use' && event.toolCallId === 'b') setTimeout(() => agent.cancel(), 5)
+  })
+  expect(acted).toEqual(['a'])
+  expect(log).toEqual(['run.start', 'model.done', 'intent a', 'cancel', 'denied b by cancel', 'tool.done', 'finish cancelled'])
+})
+
+test('an emergency stop ends the run in words', async () => {
+  const { agent } = stage({ replies: [{ hang: true }] })
+  const run = collect(agent, 'hi')
+  await Bun.sleep(5)
+  agent.stop('ESTOP was set')
+  const events = await run
+  expect(agent.ending()?.code).toBe('estop')
+  expect(events.at(-2)).toMatchObject({ type: 'text', isPartial: false })
+})
+
+test('a consumer that breaks out cancels the run', async () => {
+  const { agent, log } = stage({ replies: [{ calls: [{ id: 'a' }] }], act: (_act, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ status: 'failed', output: '' }))) })
+  for await (const event of agent.run('go')) if (event.type === 'tool_use') break
+  expect(agent.ending()?.code).toBe('cancelled')
+  expect(log).toContain('finish cancelled')
+})
+
+test('a consumer that is slow to read slows the model down', async () => {
+  const { agent, pulled } = stage({ replies: [{ pieces: 5000, text: 'x' }] })
+  const run = agent.run('go')
+  await run.next()
+  await Bun.sleep(20)
+  expect(pulled()).toBeLessThan(400)
+  for await (const _ of run);
+  expect(pulled()).toBe(5000)
+})
+
+test('a model that fails ends the run with its reason', async () => {
+  const { agent } = stage({ replies: [{ fail: 'auth' }] })
+  const events = await collect(agent, 'hi')
+  expect(events.at(-2)).toEqual({ type: 'error', code: 'provider.auth', message: 'scripted auth', recoverable: false })
+  expect(agent.ending()?.code).toBe('provider')
+})
+
+test('when the journal cannot be written nothing happens and the run says so', async () => {
+  const { agent, acted } = stage({
+    replies: [{ calls: [{ id: 'a' }] }],
+    record: {
+      intent: () => {
+        throw new Error('disk full')
+      },
+    },
+  })
+  const events = await collect(agent, 'go')
+  expect(acted).toEqual([])
+  expect(events.at(-2)).toMatchObject({ type: 'error', message: 'disk full' })
+  expect(agent.ending()?.code).toBe('error')
+})
+
+test('a run over its token budget stops before the next call', async () => {
+  const { agent, requests } = stage({ replies: [{ calls: [{ id: 'a' }] }], limits: { maxTokens: 40 } })
+  await collect(agent, 'go')
+  expect(requests.length).toBe(2)
+  expect(agent.ending()?.code).toBe('budget')
+})
+
+test('a run over its time ends with timeout and leaves nothing in flight', async () => {
+  const { agent } = stage({ replies: [{ hang: true }], limits: { maxMs: 20 } })
+  await collect(agent, 'go')
+  expect(agent.ending()?.code).toBe('timeout')
+})
+
+test('a second run at the same time is refused, one after the other is fine', async () => {
+  const { agent } = stage({ replies: [{ text: 'hello' }] })
+  const first = agent.run('one')
+  await first.next()
+  expect(agent.run('two').next()).rejects.toThrow('a run is under way')
+  for await (const _ of first);
+  expect(kinds(await collect(agent, 'three'))).toBe('init text done')
+})
+
+test('wiggum mode is rejected by name', () => {
+  const { agent } = stage({ replies: [{ text: 'x' }] })
+  expect(agent.setMode({ newMode: 'wiggum' })).toBe('modes')
+})

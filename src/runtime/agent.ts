@@ -1,0 +1,80 @@
+/** `createAgent`: a conversation you can run, approve, cancel. Everything it touches is passed in. */
+
+import type { AnyThread } from '../kernel/thread.ts'
+import { createId } from '../kit/id.ts'
+import { createRun, type Decision, type Run, type RunPorts } from './driver.ts'
+import type { AgentEvent, Ending, Mode, RunEvent } from './event.ts'
+import type { ChatRequest, Message, RunIdentity } from './port.ts'
+import { program, type RunLimits } from './program.ts'
+
+export type AgentConfig = {
+  readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array }
+  readonly request: Omit<ChatRequest, 'messages'>
+  readonly limits: RunLimits
+  readonly approvalTtlMs: number
+  readonly conversationId: string
+  readonly channel: string
+  /** The conversation so far, read afresh before each run. */
+  readonly history: () => readonly Message[] | Promise<readonly Message[]>
+  /** More b-threads, beside the program's own. They can only veto. */
+  readonly rules?: readonly AnyThread<RunEvent>[]
+}
+
+export type Agent = {
+  readonly conversationId: string
+  /** One turn. Yields until `done`; breaking out of the loop cancels it. One run at a time: a second one throws. */
+  run(prompt: string): AsyncGenerator<AgentEvent>
+  /** @returns undefined when the decision counted, else the name of the rule that rejected it (late, unknown, used). */
+  approve(gateId: string, decision: Decision): string | undefined
+  /** Ends the current run: nothing new begins, what runs is aborted. Without a run it does nothing. */
+  cancel(by?: string): void
+  /** The emergency stop reached this process. */
+  stop(reason: string): void
+  /** @returns undefined when the mode is set, else the rule that rejected it. Wiggum mode is rejected by `modes` in this version. */
+  setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): string | undefined
+  /** How the latest run ended, for exit codes; undefined while it runs. */
+  ending(): Ending | undefined
+  runId(): string | undefined
+}
+
+export function createAgent(config: AgentConfig): Agent {
+  const { ports, request, limits, conversationId, channel } = config
+  const state: { run?: Run; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
+
+  async function* run(prompt: string): AsyncGenerator<AgentEvent> {
+    if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
+    const identity = identify()
+    const current = createRun({
+      identity,
+      threads: [...program(limits), ...(config.rules ?? [])],
+      ports,
+      request,
+      history: await config.history(),
+      approvalTtlMs: config.approvalTtlMs,
+      maxMs: limits.maxMs ?? 0,
+    })
+    state.run = current
+    state.identity = identity
+    yield* current.events({ type: 'run.start', prompt, mode: state.mode, at: ports.now(), model: request.model })
+  }
+
+  function identify(): RunIdentity {
+    const [runId, turnId] = [createId('run', ports.random(12)), createId('turn', ports.random(12))]
+    return { runId, turnId, conversationId, provider: ports.provider.name, model: request.model, channel }
+  }
+
+  return {
+    conversationId,
+    run,
+    approve: (gateId, decision) => (state.run ? state.run.approve(gateId, decision) : 'approval'),
+    cancel: (by = 'user') => void state.run?.send({ type: 'cancel', by }),
+    stop: (reason) => void state.run?.send({ type: 'estop', reason }),
+    setMode: ({ newMode, maxIterations }) => {
+      if (newMode === 'wiggum') return 'modes'
+      state.mode = newMode
+      return state.run?.send({ type: 'mode.set', mode: newMode, ...(maxIterations ? { maxIterations } : {}) })
+    },
+    ending: () => state.run?.ending(),
+    runId: () => state.identity?.runId,
+  }
+}

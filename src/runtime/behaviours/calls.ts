@@ -1,0 +1,84 @@
+/** The calls of one reply: each is proposed, then acted or denied, and when all are resolved the round is observed. */
+
+import type { BThread } from '../../kernel/thread.ts'
+import type { Proposal, RunEvent, ToolReport } from '../event.ts'
+
+type Phase = 'new' | 'proposed' | 'acting' | 'resolved'
+type Entry = Proposal & { readonly phase: Phase; readonly approval?: string; readonly report?: ToolReport }
+type Calls = { readonly round: number; readonly entries: readonly Entry[]; readonly stop: { readonly by: string; readonly reason: string } | null }
+
+/** On cancel, estop or halt: what has not started is denied, what has started is waited for. */
+export const calls: BThread<Calls, RunEvent> = {
+  name: 'calls',
+  priority: 50,
+  init: { round: 0, entries: [], stop: null },
+  bid: ({ round, entries, stop }) => ({
+    wait: [
+      { type: 'think' },
+      { type: 'model.done' },
+      { type: 'approval.decision', match: (event) => event.type === 'approval.decision' && event.allow },
+      { type: 'tool.done' },
+      { type: 'deny' },
+    ],
+    interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }],
+    request: entries.length === 0 ? [] : entries.every(resolved) ? [observe(round, entries)] : entries.flatMap((entry) => wish(entry, stop)),
+  }),
+  next(state, event) {
+    switch (event.type) {
+      case 'think':
+        return { ...state, round: event.round }
+      case 'model.done':
+        return { ...state, entries: event.proposals.map((proposal) => ({ ...proposal, phase: 'new' })) }
+      case 'propose':
+        return advance(state, event.id, { phase: 'proposed' })
+      case 'approval.decision':
+        return advance(state, event.id, { approval: event.by })
+      case 'act':
+        return advance(state, event.id, { phase: 'acting' })
+      case 'tool.done':
+        return advance(state, event.id, { phase: 'resolved', report: told(state, event) })
+      case 'deny':
+        return advance(state, event.id, { phase: 'resolved', report: refusedReport(event) })
+      case 'observe':
+        return { ...state, entries: [] }
+      case 'cancel':
+        return { ...state, stop: state.stop ?? { by: 'cancel', reason: `cancelled by ${event.by}` } }
+      case 'estop':
+        return { ...state, stop: state.stop ?? { by: 'estop', reason: event.reason } }
+      case 'halt':
+        return { ...state, stop: state.stop ?? { by: event.code, reason: event.message } }
+      default:
+        return state
+    }
+  },
+}
+
+const resolved = ({ phase }: Entry) => phase === 'resolved'
+
+function wish(entry: Entry, stop: Calls['stop']): RunEvent[] {
+  const { call, judgement, phase, approval } = entry
+  if (phase === 'acting' || phase === 'resolved') return []
+  if (stop) return [{ type: 'deny', id: call.id, call, judgement, by: stop.by, reason: stop.reason }]
+  if (phase === 'new') return [{ type: 'propose', id: call.id, call, judgement }]
+  return [{ type: 'act', id: call.id, call, judgement, ...(approval ? { approval } : {}) }]
+}
+
+function observe(round: number, entries: readonly Entry[]): RunEvent {
+  return { type: 'observe', round, results: entries.flatMap(({ report }) => (report ? [report] : [])) }
+}
+
+function advance(state: Calls, id: string, change: Partial<Entry>): Calls {
+  return { ...state, entries: state.entries.map((entry) => (entry.call.id === id ? { ...entry, ...change } : entry)) }
+}
+
+function told(state: Calls, { id, outcome }: Extract<RunEvent, { type: 'tool.done' }>): ToolReport | undefined {
+  const entry = state.entries.find(({ call }) => call.id === id)
+  if (!entry) return undefined
+  if (outcome.status === 'allowed') return { call: entry.call, ok: true, text: outcome.output }
+  const head = `${outcome.status === 'denied' ? 'Denied' : 'Failed'}: ${outcome.error ?? 'no reason given'}`
+  return { call: entry.call, ok: false, text: outcome.output ? `${head}\n${outcome.output}` : head }
+}
+
+function refusedReport({ call, by, reason }: Extract<RunEvent, { type: 'deny' }>): ToolReport {
+  return { call, ok: false, text: `Denied by ${by}: ${reason}` }
+}

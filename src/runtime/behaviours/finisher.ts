@@ -1,0 +1,84 @@
+/** The end of a run: exactly one `finish`, when nothing is in flight, with the code that says honestly how it went; nothing after it. */
+
+import type { BThread } from '../../kernel/thread.ts'
+import type { Ending, FailureCode, RunEvent } from '../event.ts'
+
+type Finisher = {
+  readonly thinking: boolean
+  readonly unresolved: number
+  readonly ending: Ending | null
+  /** The last refusal that no allowed call has followed: an answer given over it is not a plain success. */
+  readonly refused: Pick<Ending, 'code' | 'message'> | null
+  readonly finished: boolean
+}
+
+const everything = (
+  ['think', 'propose', 'gate.open', 'act', 'deny', 'observe', 'check', 'retry', 'halt', 'stalled', 'finish', 'cancel', 'estop', 'clock', 'mode.set'] as const
+).map((type) => ({ type }))
+
+export const finisher: BThread<Finisher, RunEvent> = {
+  name: 'finisher',
+  priority: 70,
+  init: { thinking: false, unresolved: 0, ending: null, refused: null, finished: false },
+  bid({ thinking, unresolved, ending, finished }) {
+    if (finished) return { block: [...everything, { type: 'approval.decision' }] }
+    return {
+      wait: [{ type: 'think' }, { type: 'model.done' }, { type: 'model.fail' }, { type: 'tool.done' }, { type: 'deny' }, { type: 'stalled' }],
+      interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }],
+      request: ending && !thinking && unresolved === 0 ? [{ type: 'finish', ending }] : [],
+    }
+  },
+  next(state, event) {
+    switch (event.type) {
+      case 'think':
+        return { ...state, thinking: true }
+      case 'model.done':
+        return answered({ ...state, thinking: false, unresolved: event.proposals.length })
+      case 'model.fail':
+        return end({ ...state, thinking: false }, failure(event))
+      case 'tool.done':
+        return { ...state, unresolved: state.unresolved - 1, refused: afterTool(state, event) }
+      case 'deny':
+        return { ...state, unresolved: state.unresolved - 1, refused: { code: refusalCode(event.by), message: `${event.call.name}: ${event.reason}` } }
+      case 'cancel':
+        return end(state, { stop: 'cancelled', code: 'cancelled', message: `cancelled by ${event.by}` })
+      case 'estop':
+        return end(state, { stop: 'cancelled', code: 'estop', message: event.reason })
+      case 'halt':
+        return end(state, { stop: 'error', code: event.code, message: event.message })
+      case 'stalled':
+        return end(state, { stop: 'error', code: 'stalled', message: 'nothing is in flight and nothing may happen' })
+      case 'finish':
+        return { ...state, finished: true }
+      default:
+        return state
+    }
+  },
+}
+
+/** The first ending stands: a provider that fails because we cancelled does not turn a cancel into a failure. */
+function end(state: Finisher, ending: Ending): Finisher {
+  return state.ending ? state : { ...state, ending }
+}
+
+function answered(state: Finisher): Finisher {
+  if (state.unresolved > 0) return state
+  return end(state, { stop: 'end_turn', ...(state.refused ?? { code: 'answered', message: '' }) })
+}
+
+function afterTool({ refused }: Finisher, { outcome }: Extract<RunEvent, { type: 'tool.done' }>): Finisher['refused'] {
+  if (outcome.status === 'allowed') return null
+  return outcome.status === 'denied' ? { code: 'denied', message: outcome.error ?? 'a tool was refused' } : refused
+}
+
+function refusalCode(by: string): Ending['code'] {
+  if (by === 'approval.nobody' || by === 'approval.expiry') return 'approval_needed'
+  return by === 'estop' ? 'estop' : 'denied'
+}
+
+const timeouts: readonly FailureCode[] = ['timeout']
+
+function failure({ code, message }: Extract<RunEvent, { type: 'model.fail' }>): Ending {
+  if (code === 'aborted') return { stop: 'cancelled', code: 'cancelled', message }
+  return { stop: 'error', code: timeouts.includes(code) ? 'timeout' : 'provider', message }
+}

@@ -1,0 +1,29 @@
+/** At most N acts in flight, and two writers of one path take turns. */
+
+import type { BThread } from '../../kernel/thread.ts'
+import type { RunEvent } from '../event.ts'
+
+type Flight = { readonly id: string; readonly writes: readonly string[] }
+type Parallel = { readonly inFlight: readonly Flight[] }
+
+export function parallel({ maxParallel }: { readonly maxParallel: number }): BThread<Parallel, RunEvent> {
+  return {
+    name: 'parallel',
+    priority: 31,
+    init: { inFlight: [] },
+    bid: ({ inFlight }) => ({
+      wait: [{ type: 'act' }, { type: 'tool.done' }],
+      block: inFlight.length >= maxParallel ? [{ type: 'act' }] : [{ type: 'act', match: (event) => collides(inFlight, event) }],
+    }),
+    next({ inFlight }, event) {
+      if (event.type === 'act') return { inFlight: [...inFlight, { id: event.id, writes: event.judgement.writes }] }
+      if (event.type === 'tool.done') return { inFlight: inFlight.filter(({ id }) => id !== event.id) }
+      return { inFlight }
+    },
+  }
+}
+
+function collides(inFlight: readonly Flight[], event: RunEvent): boolean {
+  if (event.type !== 'act') return false
+  return inFlight.some(({ writes }) => writes.some((path) => event.judgement.writes.includes(path)))
+}

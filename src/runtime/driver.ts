@@ -1,0 +1,203 @@
+/** Drives one run: feeds outside events to the kernel, carries out what it selects, and hands the consumer what it may see. */
+
+import { createEngine } from '../kernel/engine.ts'
+import type { AnyThread } from '../kernel/thread.ts'
+import type { AgentEvent, Ending, ExternalEvent, InternalEvent, RunEvent } from './event.ts'
+import type { Act, ChatRequest, Clock, Judge, Log, Message, Provider, Recorder, RunIdentity } from './port.ts'
+import { type Projected, project, projection } from './project.ts'
+import { createQueue } from './queue.ts'
+import { think } from './think.ts'
+import { messagesOf } from './transcript.ts'
+
+/** Calls `then` once after `ms`; the result takes the appointment back. */
+export type After = (ms: number, then: () => void) => () => void
+
+export type RunPorts = {
+  readonly provider: Provider
+  readonly judge: Judge
+  readonly act: Act
+  readonly recorder: Recorder
+  readonly log: Log
+  readonly now: Clock
+  readonly after: After
+}
+
+export type RunOptions = {
+  readonly identity: RunIdentity
+  readonly threads: readonly AnyThread<RunEvent>[]
+  readonly ports: RunPorts
+  /** Everything of a question but its messages: they grow with the run. */
+  readonly request: Omit<ChatRequest, 'messages'>
+  readonly history: readonly Message[]
+  readonly approvalTtlMs: number
+  /** Wall-clock limit of the run; zero is none. */
+  readonly maxMs: number
+}
+
+export type Decision = { readonly allow: boolean; readonly by: string; readonly note?: string }
+
+export type Run = {
+  /** Starts the run and yields until `done`. A consumer that breaks out cancels what is in flight and waits for it. */
+  events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent>
+  /** @returns the name of the thread that rejected it, or undefined when it counted. */
+  send(event: ExternalEvent): string | undefined
+  approve(gateId: string, decision: Decision): string | undefined
+  ending(): Ending | undefined
+}
+
+const queueCapacity = 256
+
+export function createRun({ identity, threads, ports, request, history, approvalTtlMs, maxMs }: RunOptions): Run {
+  const { recorder, log } = ports
+  const messages = [...history]
+  const queue = createQueue<AgentEvent>(queueCapacity)
+  const inFlight = new Map<string, AbortController>()
+  const openPlans = new Map<string, string>()
+  const appointments: (() => void)[] = []
+  const digest = new Bun.CryptoHasher('sha256')
+  const settled = Promise.withResolvers<void>()
+  const state: { seen: Projected; ending?: Ending; busy: boolean } = { seen: projection(identity.runId), busy: false }
+  const usedIds = new Set<string>()
+  const engine = createEngine<RunEvent>({
+    threads,
+    onExternal: (event) => {
+      recorder.external(identity, event as ExternalEvent)
+    },
+  })
+
+  function send(event: ExternalEvent): string | undefined {
+    if (state.ending) return 'finisher'
+    engine.send(event)
+    if (state.busy) return undefined
+    state.busy = true
+    try {
+      const { selected, rejected } = engine.superstep()
+      for (const selection of selected) carryOut(selection.event)
+      for (const { event: refused, by } of rejected) log('warn', 'event rejected', { type: refused.type, by })
+      return rejected.find((rejection) => rejection.event === event)?.by
+    } catch (error) {
+      collapse(error)
+      return 'integrity'
+    } finally {
+      state.busy = false
+    }
+  }
+
+  function carryOut(event: RunEvent): void {
+    if (state.ending) return
+    messages.push(...messagesOf(event))
+    show(event)
+    narrate(event, log)
+    if (event.type === 'think') void ask()
+    else if (event.type === 'act') act(event)
+    else if (event.type === 'deny') recorder.denied(identity, event)
+    else if (event.type === 'gate.open') openGate(event)
+    else if (event.type === 'approval.decision') openPlans.delete(event.id)
+    else if (event.type === 'cancel' || event.type === 'estop' || event.type === 'halt') abortAll()
+    else if (event.type === 'finish') finish(event)
+  }
+
+  function show(event: RunEvent): void {
+    state.seen = project(state.seen, event, event.type === 'stalled' ? blockers() : '')
+    for (const seen of state.seen.events) {
+      digest.update(`${JSON.stringify(seen)}\n`)
+      void queue.push(seen)
+    }
+  }
+
+  function blockers(): string {
+    const held = engine.explain().map(({ event, by }) => `${event.type} is blocked by ${by.filter((name) => name !== 'finisher').join(', ')}`)
+    return [...new Set(held)].join('; ')
+  }
+
+  async function ask(): Promise<void> {
+    const controller = new AbortController()
+    inFlight.set('think', controller)
+    const reply = await think({
+      provider: ports.provider,
+      judge: ports.judge,
+      request: { ...request, messages: [...messages] },
+      signal: controller.signal,
+      usedIds,
+      onPiece: (piece) => queue.push(piece),
+    })
+    inFlight.delete('think')
+    send(reply)
+  }
+
+  function act(event: Extract<InternalEvent, { type: 'act' }>): void {
+    recorder.intent(identity, event)
+    const controller = new AbortController()
+    inFlight.set(event.id, controller)
+    void ports.act(event, controller.signal).then((outcome) => {
+      inFlight.delete(event.id)
+      send({ type: 'tool.done', id: event.id, outcome })
+    }, collapse)
+  }
+
+  function openGate({ id, judgement }: Extract<InternalEvent, { type: 'gate.open' }>): void {
+    openPlans.set(id, judgement.plan)
+    const note = `no answer within ${Math.round(approvalTtlMs / 1000)} s`
+    appointments.push(ports.after(approvalTtlMs, () => approve(id, { allow: false, by: 'expiry', note })))
+  }
+
+  function approve(gateId: string, { allow, by, note }: Decision): string | undefined {
+    const plan = openPlans.get(gateId)
+    if (plan === undefined) return 'approval'
+    return send({ type: 'approval.decision', id: gateId, allow, by, plan, ...(note ? { note } : {}) })
+  }
+
+  function finish(event: Extract<InternalEvent, { type: 'finish' }>): void {
+    recorder.finished(identity, event, digest.digest('hex'))
+    close(event.ending)
+  }
+
+  /** The record itself failed: nothing further may happen, and the consumer hears why. */
+  function collapse(error: unknown): void {
+    if (state.ending) return
+    const message = error instanceof Error ? error.message : String(error)
+    const altered = error instanceof Error && 'integrity' in error && error.integrity === true
+    abortAll()
+    log('error', 'run failed', { error: message })
+    void queue.push({ type: 'error', code: altered ? 'integrity' : 'internal', message, recoverable: false })
+    void queue.push({ type: 'done', stopReason: 'error' })
+    close({ stop: 'error', code: altered ? 'integrity' : 'error', message })
+  }
+
+  function close(ending: Ending): void {
+    state.ending = ending
+    for (const takeBack of appointments) takeBack()
+    queue.close()
+    settled.resolve()
+  }
+
+  function abortAll(): void {
+    for (const controller of inFlight.values()) controller.abort()
+  }
+
+  async function* events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent> {
+    if (maxMs > 0) appointments.push(ports.after(maxMs + 5, () => send({ type: 'clock', at: ports.now() })))
+    send(start)
+    try {
+      yield* queue.items()
+    } finally {
+      queue.close()
+      if (!state.ending) send({ type: 'cancel', by: 'consumer' })
+      await settled.promise
+    }
+  }
+
+  return { events, send, approve, ending: () => state.ending }
+}
+
+/** The log lines of seed 001 for one selected event. */
+function narrate(event: RunEvent, log: Log): void {
+  if (event.type === 'propose') log('info', 'tool requested', { tool: event.call.name, risk: event.judgement.risk, call: event.judgement.summary })
+  else if (event.type === 'approval.decision' && event.allow) log('info', 'tool approved', { call: event.id, by: event.by })
+  else if (event.type === 'deny') log('info', 'tool denied', { tool: event.call.name, by: event.by, reason: event.reason })
+  else if (event.type === 'tool.done') {
+    const { status, error } = event.outcome
+    if (status === 'allowed') log('info', 'tool completed', { call: event.id })
+    else log('info', status === 'denied' ? 'tool denied' : 'tool failed', { call: event.id, error })
+  } else if (event.type === 'model.fail') log('error', 'provider failed', { code: event.code, message: event.message })
+}

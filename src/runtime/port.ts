@@ -1,0 +1,157 @@
+/** What the runtime needs of the world. Organs implement these; `main.ts` passes them in. */
+
+import type { Json, JsonObject } from '../kit/json.ts'
+import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, Risk, ToolOutcome, Usage } from './event.ts'
+
+/** A JSON Schema of an object, as the model sees it. */
+export type Schema = {
+  readonly type: 'object'
+  readonly properties?: JsonObject
+  readonly required?: readonly string[]
+  readonly [key: string]: Json | undefined
+}
+
+export type Message =
+  | { readonly role: 'user'; readonly content: string }
+  | { readonly role: 'assistant'; readonly parts: readonly Part[] }
+  | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly content: string; readonly isError: boolean }
+
+export type ToolSpec = { readonly name: string; readonly description: string; readonly parameters: Schema }
+
+/** One question to a model. The order tools → system → messages is the cacheable prefix: nothing in the first two changes in a run. */
+export type ChatRequest = {
+  readonly systemPrompt: string
+  readonly messages: readonly Message[]
+  readonly tools: readonly ToolSpec[]
+  readonly model: string
+  readonly temperature?: number
+  /** Hints for the router (`{ hint: "cheap" }`) and for logs; never sent to a vendor. */
+  readonly metadata?: JsonObject
+}
+
+export type ChatResponse = {
+  readonly parts: readonly Part[]
+  readonly stop: 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'other'
+  readonly usage: Usage
+  /** The model that answered, which behind `reliable` or `router` is not the one asked. */
+  readonly model: string
+  readonly provider: string
+  readonly rawProviderPayload?: unknown
+}
+
+export type ModelChunk =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'thinking'; readonly text: string }
+  | { readonly type: 'done'; readonly response: ChatResponse }
+
+export type ProviderCapabilities = {
+  readonly streaming: boolean
+  readonly tools: boolean
+  readonly thinking: boolean
+  readonly contextTokens: number
+}
+
+/**
+ * A model behind one interface. `chat` yields pieces as they arrive and exactly one `done` last; pulling slowly slows the far side down.
+ * It throws only `ProviderFailure`; whatever the far side sends must end in a `done` or in that.
+ */
+export type Provider = {
+  readonly name: string
+  capabilities(): ProviderCapabilities
+  chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ModelChunk>
+}
+
+export class ProviderFailure extends Error {
+  override readonly name = 'ProviderFailure'
+  constructor(
+    readonly code: FailureCode,
+    message: string,
+    readonly detail: { readonly status?: number; readonly retryAfterMs?: number; readonly provider?: string } = {},
+  ) {
+    super(message)
+  }
+}
+
+/** What one call would touch, said by the tool from its validated input alone, judged by the gate. Paths are as given: not yet resolved. */
+export type Touch =
+  | { readonly kind: 'path'; readonly path: string; readonly access: 'read' | 'write' }
+  | { readonly kind: 'command'; readonly command: string; readonly cwd?: string }
+  | { readonly kind: 'url'; readonly url: string; readonly method: string }
+
+export type ToolContext = {
+  readonly conversationId: string
+  readonly callId: string
+  /** Aborted on timeout, cancel and estop; a tool ends its children and its requests on it. */
+  readonly signal: AbortSignal
+  /** The plan hash the gate decided on; a tool that executes something else must refuse. */
+  readonly plan: string
+}
+
+export type ToolResult = {
+  readonly success: boolean
+  readonly output: string
+  readonly error?: string
+  /** The rule that refused at execution time (a symlink swapped in, a private address): the receipt then says `denied`. */
+  readonly deniedBy?: string
+  readonly metadata?: JsonObject
+  readonly receiptId?: string
+}
+
+/**
+ * A tool. `parameters` is validated before anything else sees the input. `touches` must be pure and total: the gate reads nothing else.
+ * `risk` is the floor when it touches nothing. `invoke` may throw; the runtime turns that into a failed result.
+ */
+export type Tool = ToolSpec & {
+  readonly risk: Risk
+  readonly timeoutMs: number
+  /** May be run again after a crash with no harm. */
+  readonly idempotent: boolean
+  touches(input: JsonObject): readonly Touch[]
+  invoke(input: JsonObject, context: ToolContext): Promise<ToolResult>
+}
+
+/** The gate: estop → schema → forbidden → risk → autonomy. Never throws; in doubt it denies. */
+export type Judge = (call: Call) => Promise<Judgement>
+
+/** Carries out one allowed act and says what came of it. Never throws. */
+export type Act = (act: Extract<InternalEvent, { type: 'act' }>, signal: AbortSignal) => Promise<ToolOutcome>
+
+/**
+ * The durable record, called in this order by the driver; each returns only when it is on disk. May throw: the run then ends `integrity`.
+ * `external` journals an event before its consequences; for `tool.done` the receipt is appended in the same transaction.
+ * `intent` is written before an act starts; `denied` leaves the receipt of a refusal and returns its id; `note` is for replays and people.
+ */
+export type Recorder = {
+  external(run: RunIdentity, event: ExternalEvent): ExternalEvent
+  intent(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): void
+  denied(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): string | undefined
+  finished(run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string): void
+}
+
+export type RunIdentity = {
+  readonly runId: string
+  readonly conversationId: string
+  readonly turnId: string
+  readonly provider: string
+  readonly model: string
+  readonly channel: string
+}
+
+/** Names are seed 001's: "tool requested", "receipt written", … Values are redacted by the sink. */
+export type Log = (level: 'debug' | 'info' | 'warn' | 'error', event: string, fields?: { readonly [key: string]: unknown }) => void
+
+export type Clock = () => number
+
+/** A place where people talk to the agent. */
+export type Channel = {
+  readonly name: string
+  start(handle: RuntimeHandle): Promise<void>
+  send(conversationId: string, message: string): Promise<void>
+  supportsDraftUpdates(): boolean
+}
+
+export type RuntimeHandle = {
+  run(prompt: string, options?: { readonly conversationId?: string }): AsyncGenerator<AgentEvent>
+  approve(gateId: string, decision: { readonly allow: boolean; readonly by: string; readonly note?: string }): boolean
+  cancel(): void
+}

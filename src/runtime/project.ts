@@ -1,0 +1,73 @@
+/** From selected events to what a consumer sees: one pure reducer, used live and in replay. */
+
+import type { AgentEvent, Ending, Part, RunEvent } from './event.ts'
+
+/** `text` is the text of the latest reply, which becomes the run's result. */
+export type Projected = { readonly runId: string; readonly text: string; readonly events: readonly AgentEvent[] }
+
+export function projection(runId: string): Projected {
+  return { runId, text: '', events: [] }
+}
+
+/** The next projection; its `events` are those of this one selection, complete texts only (partial ones are live and not journalled). */
+export function project(state: Projected, event: RunEvent, blockers = ''): Projected {
+  const text = event.type === 'model.done' ? textOf(event.parts) || state.text : state.text
+  return { ...state, text, events: eventsOf({ ...state, text }, event, blockers) }
+}
+
+function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string): AgentEvent[] {
+  switch (event.type) {
+    case 'run.start':
+      return [{ type: 'init', runId, model: event.model }]
+    case 'model.done':
+      return [...event.parts.flatMap(spoken), ...(event.cut ? [cutNotice(event.cut)] : [])]
+    case 'model.fail':
+      return event.code === 'aborted' ? [] : [{ type: 'error', code: `provider.${event.code}`, message: event.message, recoverable: false }]
+    case 'propose':
+      return [{ type: 'tool_use', toolCallId: event.id, toolName: event.call.name, input: event.call.input }]
+    case 'gate.open':
+      return [{ type: 'approval_gate', gateId: event.id, toolName: event.call.name, input: event.call.input }]
+    case 'deny':
+      return [{ type: 'tool_result', toolCallId: event.id, status: 'failed', output: `Denied by ${event.by}: ${event.reason}` }]
+    case 'tool.done':
+      return [toolResult(event)]
+    case 'retry':
+      return []
+    case 'halt':
+      return [{ type: 'error', code: event.code, message: event.message, recoverable: false }]
+    case 'stalled':
+      return [{ type: 'error', code: 'stalled', message: `the run cannot go on: ${blockers || 'nothing is enabled'}`, recoverable: false }]
+    case 'finish':
+      return ended(event.ending, text)
+    default:
+      return []
+  }
+}
+
+function spoken(part: Part): AgentEvent[] {
+  if (part.type === 'text') return part.text ? [{ type: 'text', content: part.text, isPartial: false }] : []
+  return part.type === 'thinking' && part.text ? [{ type: 'thinking', content: part.text }] : []
+}
+
+function cutNotice(cut: 'length' | 'content_filter'): AgentEvent {
+  const why = cut === 'length' ? "the model's output limit" : "the provider's content filter"
+  return { type: 'error', code: `cut.${cut}`, message: `the answer was cut by ${why}`, recoverable: true }
+}
+
+function toolResult({ id, outcome }: Extract<RunEvent, { type: 'tool.done' }>): AgentEvent {
+  if (outcome.status === 'allowed') return { type: 'tool_result', toolCallId: id, status: 'completed', output: outcome.output }
+  const output = [outcome.error ?? outcome.status, outcome.output].filter(Boolean).join('\n')
+  return { type: 'tool_result', toolCallId: id, status: 'failed', output }
+}
+
+/** An emergency stop is answered in words, since nobody else is left to say it. */
+function ended(ending: Ending, text: string): AgentEvent[] {
+  const words = `Stopped: ${ending.message}. Nothing more was done; "braidclaw estop --clear" lifts the stop.`
+  const said: AgentEvent[] = ending.stop === 'cancelled' && ending.code === 'estop' ? [{ type: 'text', content: words, isPartial: false }] : []
+  const result = said.length > 0 ? words : text
+  return [...said, { type: 'done', stopReason: ending.stop, ...(result ? { result } : {}) }]
+}
+
+export function textOf(parts: readonly Part[]): string {
+  return parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
+}

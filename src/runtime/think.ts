@@ -1,0 +1,69 @@
+/** One model call, from the question to the event that reports it: pieces go out as they come, every call in the reply is judged. */
+
+import type { AgentEvent, Call, ExternalEvent, Part, Proposal } from './event.ts'
+import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure } from './port.ts'
+
+type Thought = Extract<ExternalEvent, { type: 'model.done' } | { type: 'model.fail' }>
+
+export type Question = {
+  readonly provider: Provider
+  readonly judge: Judge
+  readonly request: ChatRequest
+  readonly signal: AbortSignal
+  /** Call ids seen in this run: a provider that repeats one gets it renamed, since everything hangs on the id. Added to here. */
+  readonly usedIds: Set<string>
+  /** Waited for: a consumer that is slow to take a piece slows the model's stream down. */
+  readonly onPiece: (piece: AgentEvent) => Promise<void>
+}
+
+/** Never rejects: whatever goes wrong is a `model.fail`. */
+export async function think(question: Question): Promise<Thought> {
+  try {
+    const response = await listen(question)
+    if (question.signal.aborted) return aborted
+    const parts = response.parts.map((part) => (part.type === 'call' ? { ...part, id: fresh(part.id, question.usedIds) } : part))
+    return {
+      type: 'model.done',
+      parts,
+      proposals: await propose(parts, question.judge),
+      usage: response.usage,
+      model: response.model,
+      provider: response.provider,
+      ...(response.stop === 'length' || response.stop === 'content_filter' ? { cut: response.stop } : {}),
+    }
+  } catch (error) {
+    if (question.signal.aborted) return aborted
+    if (error instanceof ProviderFailure) return { type: 'model.fail', code: error.code, message: error.message }
+    return { type: 'model.fail', code: 'unknown', message: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+const aborted: Thought = { type: 'model.fail', code: 'aborted', message: 'the model call was cancelled' }
+
+async function listen({ provider, request, signal, onPiece }: Question): Promise<ChatResponse> {
+  for await (const chunk of provider.chat(request, signal)) {
+    if (chunk.type === 'done') return chunk.response
+    if (chunk.type === 'text') await onPiece({ type: 'text', content: chunk.text, isPartial: true })
+  }
+  throw new ProviderFailure('bad_response', `${provider.name}: the stream ended without an end`)
+}
+
+async function propose(parts: readonly Part[], judge: Judge): Promise<Proposal[]> {
+  const calls = parts.flatMap((part): Call[] => (part.type === 'call' ? [callOf(part)] : []))
+  return Promise.all(calls.map(async (call) => ({ call, judgement: await judge(call) })))
+}
+
+function callOf({ id, name, input, malformed }: Call): Call {
+  return { id, name, input, ...(malformed === undefined ? {} : { malformed }) }
+}
+
+function fresh(id: string, used: Set<string>): string {
+  const name = used.has(id) ? nextFree(id, used) : id
+  used.add(name)
+  return name
+}
+
+function nextFree(id: string, used: ReadonlySet<string>): string {
+  const taken = [...used].filter((name) => name === id || name.startsWith(`${id}~`)).length
+  return `${id}~${taken + 1}`
+}

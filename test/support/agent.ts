@@ -1,0 +1,133 @@
+/** An agent over scripted replies and in-memory ports, for tests of the runtime alone: the kernel and all behaviours are the real ones. */
+
+import { type Agent, createAgent } from '../../src/runtime/agent.ts'
+import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, ToolOutcome } from '../../src/runtime/event.ts'
+import { type ChatRequest, type ModelChunk, ProviderFailure } from '../../src/runtime/port.ts'
+import type { RunLimits } from '../../src/runtime/program.ts'
+
+export type Reply = {
+  text?: string
+  thinking?: string
+  calls?: { id: string; name?: string; input?: Record<string, string> }[]
+  fail?: FailureCode
+  hang?: boolean
+  pieces?: number
+}
+
+export type Script = {
+  replies: Reply[]
+  verdicts?: Record<string, Partial<Judgement>>
+  act?: (act: Extract<InternalEvent, { type: 'act' }>, signal: AbortSignal) => Promise<ToolOutcome>
+  limits?: Partial<RunLimits>
+  record?: { external?: (event: ExternalEvent) => void; intent?: () => void; denied?: () => void }
+  ttlMs?: number
+}
+
+export type Stage = {
+  agent: Agent
+  /** Everything that was journalled or recorded, in order. */
+  log: string[]
+  requests: ChatRequest[]
+  acted: string[]
+  pulled: () => number
+}
+
+export function stage(script: Script): Stage {
+  const log: string[] = []
+  const requests: ChatRequest[] = []
+  const acted: string[] = []
+  const state = { ids: 0, pulled: 0 }
+  const agent = createAgent({
+    conversationId: 'conversation-1',
+    channel: 'test',
+    history: () => [],
+    approvalTtlMs: script.ttlMs ?? 60_000,
+    limits: { maxToolRounds: 5, maxParallel: 4, ...script.limits },
+    request: { systemPrompt: 'system', tools: [], model: 'scripted' },
+    ports: {
+      provider: {
+        name: 'scripted',
+        capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens: 100_000 }),
+        chat: (request, signal) => {
+          requests.push(request)
+          return chat(script.replies[Math.min(requests.length, script.replies.length) - 1] ?? {}, signal, () => state.pulled++)
+        },
+      },
+      judge: async (call) => ({ ...allowed(call), ...script.verdicts?.[call.id] }),
+      act: async (act, signal) => {
+        acted.push(act.id)
+        return script.act ? script.act(act, signal) : { status: 'allowed', output: `did ${act.id}` }
+      },
+      recorder: {
+        external: (_run, event) => {
+          script.record?.external?.(event)
+          log.push(event.type)
+          return event
+        },
+        intent: (_run, act) => {
+          script.record?.intent?.()
+          log.push(`intent ${act.id}`)
+        },
+        denied: (_run, deny) => {
+          script.record?.denied?.()
+          log.push(`denied ${deny.id} by ${deny.by}`)
+          return undefined
+        },
+        finished: (_run, finish) => {
+          log.push(`finish ${finish.ending.code}`)
+        },
+      },
+      log: () => {},
+      now: () => Date.now(),
+      after: (ms, then) => {
+        const timer = setTimeout(then, ms)
+        return () => clearTimeout(timer)
+      },
+      random: (bytes) => new Uint8Array(bytes).fill(state.ids++),
+    },
+  })
+  return { agent, log, requests, acted, pulled: () => state.pulled }
+}
+
+function allowed(call: Call): Judgement {
+  return { verdict: 'allow', risk: 'low', rule: 'test', reason: 'test', plan: `plan-${call.id}`, summary: call.name, writes: [] }
+}
+
+async function* chat(reply: Reply, signal: AbortSignal, pulled: () => void): AsyncGenerator<ModelChunk> {
+  if (reply.fail) throw new ProviderFailure(reply.fail, `scripted ${reply.fail}`)
+  if (reply.hang) {
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    throw new ProviderFailure('aborted', 'aborted')
+  }
+  for (let piece = 0; piece < (reply.pieces ?? 0); piece++) {
+    pulled()
+    yield { type: 'text', text: 'x' }
+  }
+  const parts: Part[] = [
+    ...(reply.thinking ? [{ type: 'thinking', text: reply.thinking } as const] : []),
+    ...(reply.text ? [{ type: 'text', text: reply.text } as const] : []),
+    ...(reply.calls ?? []).map(({ id, name = 'tool', input = {} }) => ({ type: 'call', id, name, input }) as const),
+  ]
+  yield {
+    type: 'done',
+    response: { parts, stop: 'stop', usage: { inputTokens: 10, outputTokens: 5 }, model: 'scripted', provider: 'scripted' },
+  }
+}
+
+/** Runs one prompt to its end; `on` sees each event as it comes. */
+export async function collect(agent: Agent, prompt: string, on: (event: AgentEvent) => void = () => {}): Promise<AgentEvent[]> {
+  const events: AgentEvent[] = []
+  for await (const event of agent.run(prompt)) {
+    events.push(event)
+    on(event)
+  }
+  return events
+}
+
+/** The kinds of a run in one line, partial texts left out. */
+export function kinds(events: readonly AgentEvent[]): string {
+  return events
+    .filter((event) => event.type !== 'text' || !event.isPartial)
+    .map((event) => event.type)
+    .join(' ')
+}
