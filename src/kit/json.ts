@@ -7,7 +7,7 @@ export type JsonObject = { readonly [key: string]: Json }
 /**
  * RFC 8785 text of a JSON value: keys sorted by UTF-16 code unit, no white space, ECMAScript numbers.
  * Keys whose value is `undefined` are left out, as JSON.stringify does.
- * @throws TypeError on NaN, Infinity, functions, bigints and lone surrogates: they have no canonical form.
+ * @throws TypeError on NaN, Infinity, functions, bigints, class instances (Date, Map) and lone surrogates: they have no canonical form.
  */
 export function canonical(value: unknown): string {
   if (value === null || typeof value === 'boolean') return String(value)
@@ -16,20 +16,25 @@ export function canonical(value: unknown): string {
     if (!Number.isFinite(value)) throw new TypeError(`no canonical JSON for ${value}`)
     return JSON.stringify(value)
   }
-  if (Array.isArray(value)) return `[${value.map((item) => canonical(item ?? null)).join(',')}]`
-  if (typeof value === 'object') {
+  if (Array.isArray(value)) return `[${Array.from(value, (item) => canonical(item ?? null)).join(',')}]`
+  if (typeof value === 'object' && isPlain(value)) {
     const members = Object.entries(value)
       .filter(([, member]) => member !== undefined)
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([key, member]) => `${text(key)}:${canonical(member)}`)
     return `{${members.join(',')}}`
   }
-  throw new TypeError(`no canonical JSON for a ${typeof value}`)
+  throw new TypeError(`no canonical JSON for a ${value instanceof Object ? value.constructor.name : typeof value}`)
 }
 
 function text(value: string): string {
   if (!value.isWellFormed()) throw new TypeError('no canonical JSON for a string with a lone surrogate')
   return JSON.stringify(value)
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
 }
 
 export function isObject(value: unknown): value is { [key: string]: unknown } {

@@ -10,12 +10,21 @@ test('a call the gate forbids is never acted, is recorded as denied, and the mod
   expect(acted).toEqual([])
   expect(log).toEqual(['run.start', 'model.done', 'denied a by path.outside', 'model.done', 'finish denied'])
   expect(kinds(events)).toBe('init tool_use tool_result text done')
-  expect(requests[1]?.messages.at(-1)).toEqual({ role: 'tool', callId: 'a', name: 'tool', content: 'Denied by path.outside: outside the workspace', isError: true })
+  expect(requests[1]?.messages.at(-1)).toEqual({
+    role: 'tool',
+    callId: 'a',
+    name: 'tool',
+    content: 'Denied by path.outside: outside the workspace',
+    isError: true,
+  })
   expect(agent.ending()?.code).toBe('denied')
 })
 
 test('the tool does not run before its approval: the gate opens first, the act comes only after the yes', async () => {
-  const { agent, log, acted } = stage({ replies: [{ calls: [{ id: 'a' }] }, { text: 'done' }], verdicts: { a: { verdict: 'ask', risk: 'medium' } } })
+  const { agent, log, acted } = stage({
+    replies: [{ calls: [{ id: 'a' }] }, { text: 'done' }],
+    verdicts: { a: { verdict: 'ask', risk: 'medium' } },
+  })
   await collect(agent, 'write', (event) => {
     if (event.type !== 'approval_gate') return
     expect(acted).toEqual([])
@@ -48,7 +57,11 @@ test('the act carries the call that was judged, and three parallel calls each ru
   const { agent, acted, requests } = stage({ replies: [{ calls: [{ id: 'a' }, { id: 'b' }, { id: 'c' }] }, { text: 'done' }] })
   await collect(agent, 'go')
   expect(acted).toEqual(['a', 'b', 'c'])
-  expect(requests[1]?.messages.slice(2).map((message) => (message.role === 'tool' ? message.content : ''))).toEqual(['did a', 'did b', 'did c'])
+  expect(requests[1]?.messages.slice(2).map((message) => (message.role === 'tool' ? message.content : ''))).toEqual([
+    'did a',
+    'did b',
+    'did c',
+  ])
 })
 
 test('two writers of one path take turns, and no more than the limit are in flight', async () => {
@@ -85,7 +98,10 @@ test('tools do not go round for ever: the reply after the last round is answered
 })
 
 test('exactly as many rounds as the limit still answer', async () => {
-  const { agent } = stage({ replies: [{ calls: [{ id: 'a' }] }, { calls: [{ id: 'b' }] }, { text: 'both done' }], limits: { maxToolRounds: 2 } })
+  const { agent } = stage({
+    replies: [{ calls: [{ id: 'a' }] }, { calls: [{ id: 'b' }] }, { text: 'both done' }],
+    limits: { maxToolRounds: 2 },
+  })
   const events = await collect(agent, 'go')
   expect(events.at(-1)).toEqual({ type: 'done', stopReason: 'end_turn', result: 'both done' })
 })
@@ -111,7 +127,8 @@ test('cancel during tools: what has started is waited for, what has not is denie
   const { agent, acted, log } = stage({
     replies: [{ calls: [{ id: 'a' }, { id: 'b' }] }],
     limits: { maxParallel: 1 },
-    act: (_act, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ status: 'failed', output: '', error: 'cancelled' }))),
+    act: (_act, signal) =>
+      new Promise((resolve) => signal.addEventListener('abort', () => resolve({ status: 'failed', output: '', error: 'cancelled' }))),
   })
   await collect(agent, 'go', (event) => {
     if (event.type === 'tool_use' && event.toolCallId === 'b') setTimeout(() => agent.cancel(), 5)
@@ -131,7 +148,10 @@ test('an emergency stop ends the run in words', async () => {
 })
 
 test('a consumer that breaks out cancels the run', async () => {
-  const { agent, log } = stage({ replies: [{ calls: [{ id: 'a' }] }], act: (_act, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ status: 'failed', output: '' }))) })
+  const { agent, log } = stage({
+    replies: [{ calls: [{ id: 'a' }] }],
+    act: (_act, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ status: 'failed', output: '' }))),
+  })
   for await (const event of agent.run('go')) if (event.type === 'tool_use') break
   expect(agent.ending()?.code).toBe('cancelled')
   expect(log).toContain('finish cancelled')

@@ -3,7 +3,7 @@
 import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Decision, type Run, type RunPorts } from './driver.ts'
-import type { AgentEvent, Ending, Mode, RunEvent } from './event.ts'
+import type { AgentEvent, Ending, Mode, Proposal, RunEvent } from './event.ts'
 import type { ChatRequest, Message, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 
@@ -26,6 +26,8 @@ export type Agent = {
   run(prompt: string): AsyncGenerator<AgentEvent>
   /** @returns undefined when the decision counted, else the name of the rule that rejected it (late, unknown, used). */
   approve(gateId: string, decision: Decision): string | undefined
+  /** What an open gate asks about: the call and what the gate said of it. */
+  gate(gateId: string): Proposal | undefined
   /** Ends the current run: nothing new begins, what runs is aborted. Without a run it does nothing. */
   cancel(by?: string): void
   /** The emergency stop reached this process. */
@@ -67,6 +69,7 @@ export function createAgent(config: AgentConfig): Agent {
     conversationId,
     run,
     approve: (gateId, decision) => (state.run ? state.run.approve(gateId, decision) : 'approval'),
+    gate: (gateId) => state.run?.gate(gateId),
     cancel: (by = 'user') => void state.run?.send({ type: 'cancel', by }),
     stop: (reason) => void state.run?.send({ type: 'estop', reason }),
     setMode: ({ newMode, maxIterations }) => {

@@ -2,8 +2,8 @@
 
 import { createEngine } from '../kernel/engine.ts'
 import type { AnyThread } from '../kernel/thread.ts'
-import type { AgentEvent, Ending, ExternalEvent, InternalEvent, RunEvent } from './event.ts'
-import type { Act, ChatRequest, Clock, Judge, Log, Message, Provider, Recorder, RunIdentity } from './port.ts'
+import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent } from './event.ts'
+import type { Act, ChatRequest, Clock, Judge, Log, Message, Provider, Recorder, Redact, RunIdentity } from './port.ts'
 import { type Projected, project, projection } from './project.ts'
 import { createQueue } from './queue.ts'
 import { think } from './think.ts'
@@ -20,6 +20,8 @@ export type RunPorts = {
   readonly log: Log
   readonly now: Clock
   readonly after: After
+  /** Takes secrets out of whatever comes in, before anything sees, stores or repeats it. */
+  readonly redact: Redact
 }
 
 export type RunOptions = {
@@ -42,6 +44,8 @@ export type Run = {
   /** @returns the name of the thread that rejected it, or undefined when it counted. */
   send(event: ExternalEvent): string | undefined
   approve(gateId: string, decision: Decision): string | undefined
+  /** What an open gate asks about; undefined once it is answered. */
+  gate(gateId: string): Proposal | undefined
   ending(): Ending | undefined
 }
 
@@ -52,7 +56,7 @@ export function createRun({ identity, threads, ports, request, history, approval
   const messages = [...history]
   const queue = createQueue<AgentEvent>(queueCapacity)
   const inFlight = new Map<string, AbortController>()
-  const openPlans = new Map<string, string>()
+  const openGates = new Map<string, Proposal>()
   const appointments: (() => void)[] = []
   const digest = new Bun.CryptoHasher('sha256')
   const settled = Promise.withResolvers<void>()
@@ -92,7 +96,7 @@ export function createRun({ identity, threads, ports, request, history, approval
     else if (event.type === 'act') act(event)
     else if (event.type === 'deny') recorder.denied(identity, event)
     else if (event.type === 'gate.open') openGate(event)
-    else if (event.type === 'approval.decision') openPlans.delete(event.id)
+    else if (event.type === 'approval.decision') openGates.delete(event.id)
     else if (event.type === 'cancel' || event.type === 'estop' || event.type === 'halt') abortAll()
     else if (event.type === 'finish') finish(event)
   }
@@ -106,7 +110,9 @@ export function createRun({ identity, threads, ports, request, history, approval
   }
 
   function blockers(): string {
-    const held = engine.explain().map(({ event, by }) => `${event.type} is blocked by ${by.filter((name) => name !== 'finisher').join(', ')}`)
+    const held = engine
+      .explain()
+      .map(({ event, by }) => `${event.type} is blocked by ${by.filter((name) => name !== 'finisher').join(', ')}`)
     return [...new Set(held)].join('; ')
   }
 
@@ -118,6 +124,7 @@ export function createRun({ identity, threads, ports, request, history, approval
       judge: ports.judge,
       request: { ...request, messages: [...messages] },
       signal: controller.signal,
+      redact: ports.redact,
       usedIds,
       onPiece: (piece) => queue.push(piece),
     })
@@ -131,20 +138,20 @@ export function createRun({ identity, threads, ports, request, history, approval
     inFlight.set(event.id, controller)
     void ports.act(event, controller.signal).then((outcome) => {
       inFlight.delete(event.id)
-      send({ type: 'tool.done', id: event.id, outcome })
+      send({ type: 'tool.done', id: event.id, outcome: ports.redact(outcome) })
     }, collapse)
   }
 
-  function openGate({ id, judgement }: Extract<InternalEvent, { type: 'gate.open' }>): void {
-    openPlans.set(id, judgement.plan)
+  function openGate({ id, call, judgement }: Extract<InternalEvent, { type: 'gate.open' }>): void {
+    openGates.set(id, { call, judgement })
     const note = `no answer within ${Math.round(approvalTtlMs / 1000)} s`
     appointments.push(ports.after(approvalTtlMs, () => approve(id, { allow: false, by: 'expiry', note })))
   }
 
   function approve(gateId: string, { allow, by, note }: Decision): string | undefined {
-    const plan = openPlans.get(gateId)
-    if (plan === undefined) return 'approval'
-    return send({ type: 'approval.decision', id: gateId, allow, by, plan, ...(note ? { note } : {}) })
+    const open = openGates.get(gateId)
+    if (!open) return 'approval'
+    return send({ type: 'approval.decision', id: gateId, allow, by, plan: open.judgement.plan, ...(note ? { note } : {}) })
   }
 
   function finish(event: Extract<InternalEvent, { type: 'finish' }>): void {
@@ -177,7 +184,7 @@ export function createRun({ identity, threads, ports, request, history, approval
 
   async function* events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent> {
     if (maxMs > 0) appointments.push(ports.after(maxMs + 5, () => send({ type: 'clock', at: ports.now() })))
-    send(start)
+    send(ports.redact(start))
     try {
       yield* queue.items()
     } finally {
@@ -187,12 +194,13 @@ export function createRun({ identity, threads, ports, request, history, approval
     }
   }
 
-  return { events, send, approve, ending: () => state.ending }
+  return { events, send, approve, gate: (gateId) => openGates.get(gateId), ending: () => state.ending }
 }
 
 /** The log lines of seed 001 for one selected event. */
 function narrate(event: RunEvent, log: Log): void {
-  if (event.type === 'propose') log('info', 'tool requested', { tool: event.call.name, risk: event.judgement.risk, call: event.judgement.summary })
+  if (event.type === 'propose')
+    log('info', 'tool requested', { tool: event.call.name, risk: event.judgement.risk, call: event.judgement.summary })
   else if (event.type === 'approval.decision' && event.allow) log('info', 'tool approved', { call: event.id, by: event.by })
   else if (event.type === 'deny') log('info', 'tool denied', { tool: event.call.name, by: event.by, reason: event.reason })
   else if (event.type === 'tool.done') {

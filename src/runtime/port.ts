@@ -140,6 +140,9 @@ export type RunIdentity = {
 /** Names are seed 001's: "tool requested", "receipt written", … Values are redacted by the sink. */
 export type Log = (level: 'debug' | 'info' | 'warn' | 'error', event: string, fields?: { readonly [key: string]: unknown }) => void
 
+/** The same value with every registered secret replaced, however deep it sits. */
+export type Redact = <T>(value: T) => T
+
 export type Clock = () => number
 
 /** A place where people talk to the agent. */

@@ -63,7 +63,8 @@ function toolResult({ id, outcome }: Extract<RunEvent, { type: 'tool.done' }>): 
 /** An emergency stop is answered in words, since nobody else is left to say it. */
 function ended(ending: Ending, text: string): AgentEvent[] {
   const words = `Stopped: ${ending.message}. Nothing more was done; "braidclaw estop --clear" lifts the stop.`
-  const said: AgentEvent[] = ending.stop === 'cancelled' && ending.code === 'estop' ? [{ type: 'text', content: words, isPartial: false }] : []
+  const said: AgentEvent[] =
+    ending.stop === 'cancelled' && ending.code === 'estop' ? [{ type: 'text', content: words, isPartial: false }] : []
   const result = said.length > 0 ? words : text
   return [...said, { type: 'done', stopReason: ending.stop, ...(result ? { result } : {}) }]
 }

@@ -1,6 +1,11 @@
 /** The system prompt: short, and the same bytes for every turn of a conversation, so that it can be cached. */
 
-export type PromptFacts = { readonly workspace: string; readonly autonomy: string; readonly soul?: string; readonly notes?: readonly string[] }
+export type PromptFacts = {
+  readonly workspace: string
+  readonly autonomy: string
+  readonly soul?: string
+  readonly notes?: readonly string[]
+}
 
 /** No clock, no random, no listing in it: what changes reaches the model through tools. */
 export function systemPrompt({ workspace, autonomy, soul, notes = [] }: PromptFacts): string {

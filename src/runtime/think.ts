@@ -1,7 +1,7 @@
 /** One model call, from the question to the event that reports it: pieces go out as they come, every call in the reply is judged. */
 
 import type { AgentEvent, Call, ExternalEvent, Part, Proposal } from './event.ts'
-import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure } from './port.ts'
+import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact } from './port.ts'
 
 type Thought = Extract<ExternalEvent, { type: 'model.done' } | { type: 'model.fail' }>
 
@@ -12,6 +12,7 @@ export type Question = {
   readonly signal: AbortSignal
   /** Call ids seen in this run: a provider that repeats one gets it renamed, since everything hangs on the id. Added to here. */
   readonly usedIds: Set<string>
+  readonly redact: Redact
   /** Waited for: a consumer that is slow to take a piece slows the model's stream down. */
   readonly onPiece: (piece: AgentEvent) => Promise<void>
 }
@@ -21,7 +22,9 @@ export async function think(question: Question): Promise<Thought> {
   try {
     const response = await listen(question)
     if (question.signal.aborted) return aborted
-    const parts = response.parts.map((part) => (part.type === 'call' ? { ...part, id: fresh(part.id, question.usedIds) } : part))
+    const parts = question
+      .redact(response.parts)
+      .map((part) => (part.type === 'call' ? { ...part, id: fresh(part.id, question.usedIds) } : part))
     return {
       type: 'model.done',
       parts,
@@ -33,8 +36,8 @@ export async function think(question: Question): Promise<Thought> {
     }
   } catch (error) {
     if (question.signal.aborted) return aborted
-    if (error instanceof ProviderFailure) return { type: 'model.fail', code: error.code, message: error.message }
-    return { type: 'model.fail', code: 'unknown', message: error instanceof Error ? error.message : String(error) }
+    if (error instanceof ProviderFailure) return { type: 'model.fail', code: error.code, message: question.redact(error.message) }
+    return { type: 'model.fail', code: 'unknown', message: question.redact(error instanceof Error ? error.message : String(error)) }
   }
 }
 

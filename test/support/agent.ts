@@ -78,6 +78,7 @@ export function stage(script: Script): Stage {
         },
       },
       log: () => {},
+      redact: (value) => value,
       now: () => Date.now(),
       after: (ms, then) => {
         const timer = setTimeout(then, ms)

@@ -45,7 +45,10 @@ function decide({ gates, refusals }: Approval, decision: Extract<RunEvent, { typ
   const rest = without(gates, decision.id)
   if (!gate || decision.allow) return { gates: rest, refusals }
   const { call, judgement } = gate
-  return { gates: rest, refusals: refuse(refusals, { call, judgement, by: `approval.${decision.by}`, reason: decision.note ?? 'the operator said no' }) }
+  return {
+    gates: rest,
+    refusals: refuse(refusals, { call, judgement, by: `approval.${decision.by}`, reason: decision.note ?? 'the operator said no' }),
+  }
 }
 
 const without = (gates: readonly Gate[], id: string) => gates.filter(({ call }) => call.id !== id)
@@ -61,4 +64,3 @@ function answersOpenGate(gates: readonly Gate[], event: RunEvent): boolean {
   if (event.type !== 'approval.decision') return false
   return gates.some(({ call, judgement, phase }) => phase === 'open' && call.id === event.id && judgement.plan === event.plan)
 }
-

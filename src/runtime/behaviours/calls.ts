@@ -5,7 +5,11 @@ import type { Proposal, RunEvent, ToolReport } from '../event.ts'
 
 type Phase = 'new' | 'proposed' | 'acting' | 'resolved'
 type Entry = Proposal & { readonly phase: Phase; readonly approval?: string; readonly report?: ToolReport }
-type Calls = { readonly round: number; readonly entries: readonly Entry[]; readonly stop: { readonly by: string; readonly reason: string } | null }
+type Calls = {
+  readonly round: number
+  readonly entries: readonly Entry[]
+  readonly stop: { readonly by: string; readonly reason: string } | null
+}
 
 /** On cancel, estop or halt: what has not started is denied, what has started is waited for. */
 export const calls: BThread<Calls, RunEvent> = {
@@ -21,7 +25,8 @@ export const calls: BThread<Calls, RunEvent> = {
       { type: 'deny' },
     ],
     interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }],
-    request: entries.length === 0 ? [] : entries.every(resolved) ? [observe(round, entries)] : entries.flatMap((entry) => wish(entry, stop)),
+    request:
+      entries.length === 0 ? [] : entries.every(resolved) ? [observe(round, entries)] : entries.flatMap((entry) => wish(entry, stop)),
   }),
   next(state, event) {
     switch (event.type) {

@@ -13,7 +13,23 @@ type Finisher = {
 }
 
 const everything = (
-  ['think', 'propose', 'gate.open', 'act', 'deny', 'observe', 'check', 'retry', 'halt', 'stalled', 'finish', 'cancel', 'estop', 'clock', 'mode.set'] as const
+  [
+    'think',
+    'propose',
+    'gate.open',
+    'act',
+    'deny',
+    'observe',
+    'check',
+    'retry',
+    'halt',
+    'stalled',
+    'finish',
+    'cancel',
+    'estop',
+    'clock',
+    'mode.set',
+  ] as const
 ).map((type) => ({ type }))
 
 export const finisher: BThread<Finisher, RunEvent> = {
@@ -23,7 +39,14 @@ export const finisher: BThread<Finisher, RunEvent> = {
   bid({ thinking, unresolved, ending, finished }) {
     if (finished) return { block: [...everything, { type: 'approval.decision' }] }
     return {
-      wait: [{ type: 'think' }, { type: 'model.done' }, { type: 'model.fail' }, { type: 'tool.done' }, { type: 'deny' }, { type: 'stalled' }],
+      wait: [
+        { type: 'think' },
+        { type: 'model.done' },
+        { type: 'model.fail' },
+        { type: 'tool.done' },
+        { type: 'deny' },
+        { type: 'stalled' },
+      ],
       interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }],
       request: ending && !thinking && unresolved === 0 ? [{ type: 'finish', ending }] : [],
     }
@@ -39,7 +62,11 @@ export const finisher: BThread<Finisher, RunEvent> = {
       case 'tool.done':
         return { ...state, unresolved: state.unresolved - 1, refused: afterTool(state, event) }
       case 'deny':
-        return { ...state, unresolved: state.unresolved - 1, refused: { code: refusalCode(event.by), message: `${event.call.name}: ${event.reason}` } }
+        return {
+          ...state,
+          unresolved: state.unresolved - 1,
+          refused: { code: refusalCode(event.by), message: `${event.call.name}: ${event.reason}` },
+        }
       case 'cancel':
         return end(state, { stop: 'cancelled', code: 'cancelled', message: `cancelled by ${event.by}` })
       case 'estop':

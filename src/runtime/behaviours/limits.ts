@@ -28,7 +28,11 @@ export function limits({ maxToolRounds }: { readonly maxToolRounds: number }): B
       if (event.type === 'halt') return { ...state, halt: 'done' }
       if (event.type !== 'propose' || state.thinks <= maxToolRounds) return state
       const { call, judgement } = event
-      return { ...state, refusals: refuse(state.refusals, { call, judgement, by, reason }), halt: state.halt === 'no' ? 'wanted' : state.halt }
+      return {
+        ...state,
+        refusals: refuse(state.refusals, { call, judgement, by, reason }),
+        halt: state.halt === 'no' ? 'wanted' : state.halt,
+      }
     },
   }
 }

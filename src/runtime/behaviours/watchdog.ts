@@ -3,7 +3,13 @@
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 
-type Watch = { readonly started: boolean; readonly thinking: boolean; readonly inFlight: number; readonly gates: readonly string[]; readonly over: boolean }
+type Watch = {
+  readonly started: boolean
+  readonly thinking: boolean
+  readonly inFlight: number
+  readonly gates: readonly string[]
+  readonly over: boolean
+}
 
 /** Asked last of all, so its request is selected only when no other is enabled. */
 export const watchdog: BThread<Watch, RunEvent> = {
@@ -11,7 +17,9 @@ export const watchdog: BThread<Watch, RunEvent> = {
   priority: 95,
   init: { started: false, thinking: false, inFlight: 0, gates: [], over: false },
   bid: ({ started, thinking, inFlight, gates, over }) => ({
-    wait: (['run.start', 'think', 'model.done', 'model.fail', 'act', 'tool.done', 'gate.open', 'approval.decision', 'deny', 'finish'] as const).map((type) => ({ type })),
+    wait: (
+      ['run.start', 'think', 'model.done', 'model.fail', 'act', 'tool.done', 'gate.open', 'approval.decision', 'deny', 'finish'] as const
+    ).map((type) => ({ type })),
     request: started && !over && !thinking && inFlight === 0 && gates.length === 0 ? [{ type: 'stalled' }] : [],
   }),
   next(state, event) {

@@ -1,0 +1,5 @@
+/** The floor: a streaming tool loop and nothing else. */
+
+import { loop } from './loop.ts'
+
+await loop(Bun.argv.slice(2), { keep() {}, seal() {} })

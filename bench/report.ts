@@ -1,0 +1,69 @@
+/** What the figures say: each target of ours as a ratio against a floor of the same run, and both as a table. */
+
+export type Figure = {
+  readonly scenario: string
+  readonly program: string
+  /** Wall clock in milliseconds. */
+  readonly median: number
+  readonly min: number
+  /** Peak memory in MiB. */
+  readonly mib?: number
+  /** Size of the first request's body. */
+  readonly bytes?: number
+}
+
+export type Verdict = {
+  readonly what: string
+  /** Of medians where it is a ratio; `best` is the same of minima, which a busy machine disturbs less. */
+  readonly value: number
+  readonly best?: number
+  readonly limit: number
+  readonly unit: '×' | 'MiB' | 'bytes'
+  readonly met: boolean
+}
+
+const RATIOS = [
+  { scenario: '--version', against: 'hello', limit: 1.5 },
+  { scenario: 'text', against: 'store', limit: 1.8 },
+  { scenario: 'one-tool', against: 'store', limit: 2 },
+  { scenario: '20-reads', against: 'store', limit: 3 },
+  { scenario: '4000-deltas', against: 'store', limit: 1.5 },
+]
+const TEXT_MIB = 60
+const FIRST_REQUEST_BYTES = 4400
+
+/** Only the targets for which there are figures. */
+export function judge(figures: readonly Figure[]): Verdict[] {
+  const of = (scenario: string, program: string): Figure | undefined =>
+    figures.find((figure) => figure.scenario === scenario && figure.program === program)
+  const ratios = RATIOS.map(({ scenario, against, limit }) => {
+    const [ours, floor] = [of(scenario, 'braidclaw'), of(scenario, against)]
+    const ratio = (key: 'median' | 'min'): number => (ours?.[key] ?? Number.NaN) / (floor?.[key] ?? Number.NaN)
+    return { what: `${scenario} against ${against}`, value: ratio('median'), best: ratio('min'), limit, unit: '×' as const }
+  })
+  const text = of('text', 'braidclaw')
+  const sizes = [
+    { what: 'text, peak memory', value: text?.mib ?? Number.NaN, limit: TEXT_MIB, unit: 'MiB' as const },
+    { what: 'text, first request', value: text?.bytes ?? Number.NaN, limit: FIRST_REQUEST_BYTES, unit: 'bytes' as const },
+  ]
+  return [...ratios, ...sizes].filter(({ value }) => !Number.isNaN(value)).map((one) => ({ ...one, met: one.value <= one.limit }))
+}
+
+/** Two Markdown tables: targets, then everything measured. */
+export function table(figures: readonly Figure[], verdicts: readonly Verdict[]): string {
+  const targets = verdicts.map(
+    ({ what, value, best, limit, unit, met }) =>
+      `| ${what} | ${shown(value, unit)} | ${best === undefined ? '' : shown(best, unit)} | ${shown(limit, unit)} | ${met ? 'yes' : '**no**'} |`,
+  )
+  const rows = figures.map(
+    ({ scenario, program, median, min, mib, bytes }) =>
+      `| ${scenario} | ${program} | ${median.toFixed(1)} | ${min.toFixed(1)} | ${mib?.toFixed(0) ?? ''} | ${bytes ?? ''} |`,
+  )
+  const measured = ['| scenario | program | median ms | min ms | peak MiB | first request, bytes |', '|---|---|---|---|---|---|', ...rows]
+  if (targets.length === 0) return measured.join('\n')
+  return ['| target | medians | minima | at most | met |', '|---|---|---|---|---|', ...targets, '', ...measured].join('\n')
+}
+
+function shown(value: number, unit: Verdict['unit']): string {
+  return unit === '×' ? `${value.toFixed(2)} ×` : `${Math.round(value)} ${unit}`
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bun
+/** Runs every test file in a process of its own, as many at a time as there are cores, and ends with the line `N passed, N failed`. */
+
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { scrubbed } from './environment.ts'
+import { type FileResult, fileResult } from './junit.ts'
+
+/** No file and no test may take longer, so that the whole run is bounded even when something hangs. */
+const FILE_LIMIT_MS = 300_000
+const TEST_LIMIT_MS = 30_000
+
+const root = join(import.meta.dir, '..')
+
+type Done = FileResult & { readonly file: string; readonly output: string; readonly ms: number }
+
+if (import.meta.main) process.exit(await main(Bun.argv.slice(2)))
+
+/** `patterns` are parts of file names; none means all. The exit code is 0 only when something passed and nothing failed. */
+export async function main(patterns: readonly string[]): Promise<number> {
+  const files = testFiles().filter((file) => patterns.length === 0 || patterns.some((pattern) => file.includes(pattern)))
+  const scratch = mkdtempSync(join(tmpdir(), 'braidclaw-test-'))
+  const done = await runAll(files, scratch)
+  discard(scratch)
+  return summarise(done)
+}
+
+/** Those that cross organs first: they take longest, and a long file started last would leave a core idle. */
+function testFiles(): string[] {
+  const found = [...new Bun.Glob('{src,test,bench,scripts}/**/*.test.{ts,tsx}').scanSync({ cwd: root })]
+  const weight = (file: string): number => statSync(join(root, file)).size + (file.startsWith('test/') ? 1e9 : 0)
+  return found.filter((file) => !file.includes('node_modules')).sort((a, b) => weight(b) - weight(a) || (a < b ? -1 : 1))
+}
+
+async function runAll(files: readonly string[], scratch: string): Promise<Done[]> {
+  const queue = files.entries()
+  const done: Done[] = []
+  const worker = async (): Promise<void> => {
+    for (const [index, file] of queue) {
+      const result = await runFile(file, join(scratch, String(index)))
+      console.log(describe(result))
+      done.push(result)
+    }
+  }
+  await Promise.all(Array.from({ length: availableParallelism() }, worker))
+  return done
+}
+
+/** Output goes to a file, not a pipe: a pipe that some grandchild keeps open would never end. */
+async function runFile(file: string, scratch: string): Promise<Done> {
+  const paths = {
+    home: join(scratch, 'home'),
+    temporary: join(scratch, 'tmp'),
+    log: join(scratch, 'log'),
+    report: join(scratch, 'report.xml'),
+  }
+  for (const folder of [paths.home, paths.temporary]) mkdirSync(folder, { recursive: true })
+  const start = performance.now()
+  const log = openSync(paths.log, 'w')
+  const child = Bun.spawn([process.execPath, ...flags(paths.report), `./${file}`], {
+    cwd: root,
+    env: scrubbed(process.env, paths),
+    stdio: ['ignore', log, log],
+    detached: true,
+  })
+  closeSync(log)
+  let timedOut = false
+  const timer = setTimeout(() => {
+    timedOut = true
+    killGroup(child.pid)
+  }, FILE_LIMIT_MS)
+  await child.exited
+  clearTimeout(timer)
+  killGroup(child.pid)
+  const ending = { exitCode: child.exitCode, signal: child.signalCode, timedOut }
+  const result = fileResult(readIfThere(paths.report), ending)
+  const output = result.failed > 0 ? readFileSync(paths.log, 'utf8') : ''
+  discard(scratch)
+  return { file, output, ms: Math.round(performance.now() - start), ...result }
+}
+
+/** What a test started and left behind ends with it. Not Bun's --no-orphans: our executable would inherit that and hide its own leaks. */
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL')
+  } catch {
+    // Nobody is left.
+  }
+}
+
+function flags(report: string): string[] {
+  const bun = ['--config=/dev/null', '--no-env-file', '--no-install']
+  return [...bun, 'test', `--timeout=${TEST_LIMIT_MS}`, '--reporter=junit', `--reporter-outfile=${report}`]
+}
+
+function describe({ file, passed, failed, ms, trouble, output }: Done): string {
+  const line = `${failed === 0 ? 'ok  ' : 'FAIL'} ${file}  ${passed} passed${failed === 0 ? '' : `, ${failed} failed`}  ${ms} ms`
+  const told = output.split('\n').filter((text) => !text.startsWith('(pass)'))
+  return [line, ...(trouble === undefined ? [] : [`     ${file} ${trouble}`]), ...told].join('\n').trimEnd()
+}
+
+function summarise(done: readonly Done[]): number {
+  const sum = (key: 'passed' | 'failed' | 'skipped'): number => done.reduce((total, one) => total + one[key], 0)
+  const [passed, failed, skipped] = [sum('passed'), sum('failed'), sum('skipped')]
+  const broken = done.filter((one) => one.failed > 0)
+  if (done.length === 0) console.log('\nno test file matches')
+  if (broken.length > 0) console.log(`\nfailed:\n${broken.map((one) => `  ${one.file}`).join('\n')}`)
+  console.log(`\n${done.length} files\n${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`)
+  return failed === 0 && passed > 0 ? 0 : 1
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+/** What a test left unremovable must not fail the run. */
+function discard(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true })
+  } catch (error) {
+    console.error(`left behind: ${error}`)
+  }
+}

@@ -1,0 +1,46 @@
+/** One turn with a person watching: events are shown as they come, gates are put to whoever can answer. */
+
+import type { Agent } from '../runtime/agent.ts'
+import type { Ending, Proposal } from '../runtime/event.ts'
+import { type AskLine, approvalQuestion, readAnswer } from './ask.ts'
+import type { Render } from './render.ts'
+
+export type Turn = {
+  readonly agent: Agent
+  readonly prompt: string
+  readonly render: Render
+  /** Absent when nobody is there: then an approval is a no that says so. */
+  readonly ask?: AskLine
+  /** "a" was answered: remember it. @returns what is allowed from now on, in words, or undefined when no rule can be made of it. */
+  readonly always: (proposal: Proposal) => string | undefined
+  readonly tell: (line: string) => void
+  /** Checked after each event: true ends the turn (the reader of our output went away). */
+  readonly gone: () => boolean
+  /** Aborted by Ctrl-C: takes an open question back. */
+  readonly signal: AbortSignal
+}
+
+const nobody = 'nobody is here to approve it; run it in a terminal, pass --approve-all-medium, or raise security.autonomy'
+
+export async function takeTurn(turn: Turn): Promise<Ending> {
+  const { agent, prompt, render } = turn
+  for await (const event of agent.run(prompt)) {
+    render.show(event)
+    if (event.type === 'approval_gate') await decide(turn, event.gateId)
+    if (turn.gone()) break
+  }
+  return agent.ending() ?? { stop: 'error', code: 'error', message: 'the run ended without an ending' }
+}
+
+async function decide(turn: Turn, gateId: string): Promise<void> {
+  const proposal = turn.agent.gate(gateId)
+  if (!proposal) return
+  if (!turn.ask) {
+    turn.agent.approve(gateId, { allow: false, by: 'nobody', note: nobody })
+    return
+  }
+  const { call, judgement } = proposal
+  const answer = readAnswer(await turn.ask(approvalQuestion({ tool: call.name, judgement, args: JSON.stringify(call.input) }), turn.signal))
+  if (answer === 'always') turn.tell(turn.always(proposal) ?? 'this call cannot be allowed for good; allowed once')
+  turn.agent.approve(gateId, { allow: answer !== 'no', by: 'terminal' })
+}

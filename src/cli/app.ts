@@ -1,0 +1,46 @@
+/** Every command, its flags and its help, in one table; the code behind each is loaded when it runs. */
+
+import { buildApplication, buildRouteMap, text_en } from '@stricli/core'
+import { version } from '../../package.json'
+import type { CliContext } from './context.ts'
+import { CliExit, exitCodeHelp } from './exit.ts'
+import { agent, doctor, estop, init, onboard, trust } from './routes/everyday.ts'
+import { completion, config, policy, provider, tool } from './routes/inspect.ts'
+import { memory, receipt } from './routes/records.ts'
+
+const root = buildRouteMap<string, CliContext>({
+  routes: { agent, init, onboard, config, provider, tool, memory, receipt, policy, estop, doctor, trust, completion },
+  docs: {
+    brief: 'A local-first agent runtime: gated tools, receipts you can check, memory you can search',
+    fullDescription: [
+      'BraidClaw takes a message, thinks with a model, acts through gated tools inside a workspace, remembers, and can prove what it did.',
+      '',
+      'EXAMPLES',
+      '  braidclaw agent -m "What files are in this project?"',
+      '  git diff | braidclaw agent -m "Review this change"',
+      '  braidclaw agent                        # a conversation; /help lists its commands',
+      '  braidclaw policy explain -- rm -rf /   # what the gate says, and which rule',
+      '  braidclaw receipt verify',
+      '',
+      'EXIT CODES',
+      ...exitCodeHelp.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`),
+    ].join('\n'),
+  },
+})
+
+export const app = buildApplication<CliContext>(root, {
+  name: 'braidclaw',
+  versionInfo: { currentVersion: version },
+  scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
+  documentation: { caseStyle: 'convert-camel-to-kebab', useAliasInUsageLine: false, onlyRequiredInUsageLine: true, disableAnsiColor: true },
+  determineExitCode: (error) => (error instanceof CliExit ? error.code : 1),
+  localization: {
+    text: {
+      ...text_en,
+      exceptionWhileRunningCommand: (error) =>
+        error instanceof CliExit ? error.message : `error: ${error instanceof Error ? (error.stack ?? error.message) : error}`,
+      noCommandRegisteredForInput: ({ input, corrections }) =>
+        `error: no command "${input}"${corrections.length > 0 ? `; did you mean ${corrections.map((word) => `"${word}"`).join(' or ')}?` : ''}\nTo ask something, use: braidclaw agent -m "${input}"`,
+    },
+  },
+})

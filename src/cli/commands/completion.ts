@@ -1,0 +1,42 @@
+/** `completion bash | zsh | fish`: the script, and behind it the answers. */
+
+import type { CliContext } from '../context.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+
+const scripts: Readonly<Record<string, string>> = {
+  bash: `_braidclaw() {
+  local IFS=$'\\n'
+  COMPREPLY=( $(COMP_LINE="\${COMP_LINE:0:COMP_POINT}" braidclaw __complete bash "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null) )
+}
+complete -o default -F _braidclaw braidclaw
+`,
+  zsh: `#compdef braidclaw
+_braidclaw() {
+  local -a found
+  found=("\${(@f)$(braidclaw __complete zsh "\${words[@]:1:$((CURRENT-1))}" 2>/dev/null)}")
+  _describe 'braidclaw' found
+}
+compdef _braidclaw braidclaw
+`,
+  fish: `complete -c braidclaw -f -a '(braidclaw __complete fish (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+`,
+}
+
+export function completion(this: CliContext, _flags: NonNullable<unknown>, shell: string): void {
+  const script = scripts[shell]
+  if (script === undefined)
+    throw new CliExit(exitCodes.usage, `error: no completions for "${shell}"; there are: ${Object.keys(scripts).join(', ')}`)
+  this.process.stdout.write(script)
+}
+
+/** The hidden command behind the scripts: one candidate a line, with its meaning where the shell shows one. */
+export async function complete(context: CliContext, shell: string, words: readonly string[]): Promise<void> {
+  const [{ proposeCompletions }, { app }] = await Promise.all([import('@stricli/core'), import('../app.ts')])
+  const found = await proposeCompletions(app, words, context)
+  const between = shell === 'zsh' ? ':' : '\t'
+  for (const { completion: word, brief } of found) {
+    context.process.stdout.write(
+      shell === 'bash' ? `${word}\n` : `${word.replaceAll(':', '\\:')}${between}${brief.replaceAll('\n', ' ')}\n`,
+    )
+  }
+}

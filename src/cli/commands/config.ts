@@ -1,0 +1,35 @@
+/** `config show | validate | schema`. */
+
+import { describeProblem } from '../../config/config.ts'
+import { homePaths } from '../../config/paths.ts'
+import { configSchema } from '../../config/schema.ts'
+import { showConfig } from '../../config/show.ts'
+import { createTrust } from '../../config/trust.ts'
+import { validateConfig } from '../../config/validate.ts'
+import type { CliContext } from '../context.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import type { Json, Workspace } from '../routes/flags.ts'
+import type { ConfigShowFlags } from '../routes/types.ts'
+import { setUp } from '../setup.ts'
+
+export function show(this: CliContext, { origin = false, json = false, workspace }: ConfigShowFlags): void {
+  const { config, origins, redactor } = setUp(this, { workspace })
+  this.process.stdout.write(redactor.text(showConfig(config, origins, { origin, json })))
+}
+
+export function validate(this: CliContext, { json = false, workspace }: Workspace & Json): void {
+  const { home, env, cwd } = this
+  const { config, trustedFolders } = homePaths(home)
+  const trusted = (folder: string) => createTrust(trustedFolders).isTrusted(folder)
+  const loaded = validateConfig({ home, env, cwd, flags: { workspace }, trusted })
+  if (json) this.process.stdout.write(`${JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null } : loaded)}\n`)
+  if (!loaded.ok) {
+    const lines = loaded.problems.map((problem) => `error: ${describeProblem(problem)}`)
+    throw new CliExit(exitCodes.error, json ? '' : [...lines, `${lines.length} problem${lines.length === 1 ? '' : 's'} found`].join('\n'))
+  }
+  if (!json) this.process.stdout.write(loaded.file ? `${loaded.file} is valid\n` : `valid: no ${config} yet, the defaults hold\n`)
+}
+
+export function schema(this: CliContext): void {
+  this.process.stdout.write(`${JSON.stringify(configSchema(), null, 2)}\n`)
+}

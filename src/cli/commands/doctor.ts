@@ -1,0 +1,126 @@
+/** `doctor`: what is in order, what is not, and what to do about it. Changes nothing. */
+
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { isTerminal, openTerminal } from '../../channels/tty.ts'
+import { describeProblem } from '../../config/config.ts'
+import { workspaceProblems } from '../../config/validate.ts'
+import { openMemory } from '../../memory/db.ts'
+import { readKey } from '../../receipts/key.ts'
+import { verifyReceipts } from '../../receipts/verify.ts'
+import type { CliContext } from '../context.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import { resolveExecutable } from '../policy.ts'
+import { receiptPaths } from '../records.ts'
+import type { DoctorFlags } from '../routes/types.ts'
+import { type Setup, setUp } from '../setup.ts'
+import { readStop } from '../stop-file.ts'
+
+type Finding = { readonly what: string; readonly state: 'ok' | 'note' | 'bad'; readonly says: string }
+
+export function doctor(this: CliContext, { workspace, json = false }: DoctorFlags): void {
+  const setup = setUp(this, { workspace })
+  const findings = [
+    home(setup),
+    configuration(setup),
+    folder(setup),
+    ...provider(setup),
+    ...records(setup),
+    stop(setup),
+    ...programs(),
+    terminal(),
+  ]
+  if (json) this.process.stdout.write(`${JSON.stringify(findings)}\n`)
+  else
+    for (const { what, state, says } of findings)
+      this.process.stdout.write(`${{ ok: '✓', note: '·', bad: '✗' }[state]} ${what.padEnd(11)} ${says}\n`)
+  if (findings.some(({ state }) => state === 'bad')) throw new CliExit(exitCodes.error)
+}
+
+function home({ paths }: Setup): Finding {
+  if (!existsSync(paths.home)) return { what: 'home', state: 'note', says: `${paths.home} does not exist yet; "braidclaw init" makes it` }
+  const mode = statSync(paths.home).mode & 0o077
+  if (mode !== 0) return { what: 'home', state: 'bad', says: `others may read ${paths.home}; run: chmod 700 ${paths.home}` }
+  return { what: 'home', state: 'ok', says: paths.home }
+}
+
+function configuration({ file, paths }: Setup): Finding {
+  return file
+    ? { what: 'config', state: 'ok', says: `${file} is valid` }
+    : { what: 'config', state: 'note', says: `no ${paths.config}: the defaults hold` }
+}
+
+function folder({ config, origins }: Setup): Finding {
+  const [problem] = workspaceProblems(config, origins)
+  if (problem) return { what: 'workspace', state: 'bad', says: describeProblem(problem) }
+  try {
+    accessSync(config.workspaceDir, constants.R_OK | constants.W_OK)
+    return { what: 'workspace', state: 'ok', says: config.workspaceDir }
+  } catch {
+    return { what: 'workspace', state: 'bad', says: `${config.workspaceDir} cannot be written` }
+  }
+}
+
+function provider({ config, context }: Setup): Finding[] {
+  return Object.values(config.providers.models).map((model): Finding => {
+    const what = model.name === config.defaultProvider ? 'provider *' : 'provider'
+    if (!('apiKeyEnv' in model) || !model.apiKeyEnv || context.env[model.apiKeyEnv])
+      return { what, state: 'ok', says: `${model.name} (${model.kind})` }
+    const state = model.name === config.defaultProvider ? 'bad' : 'note'
+    return { what, state, says: `${model.name} (${model.kind}): ${model.apiKeyEnv} is not set` }
+  })
+}
+
+function records(setup: Setup): Finding[] {
+  const { config, log } = setup
+  if (!existsSync(config.memory.path)) return [{ what: 'memory', state: 'note', says: `${config.memory.path} does not exist yet` }]
+  const opened = openMemory({ path: config.memory.path, log, now: Date.now })
+  if (!opened.ok) return [{ what: 'memory', state: 'bad', says: opened.failure.message }]
+  const { memory } = opened
+  const checkpoint = memory.checkpoint.get()
+  const open = memory.journal.unfinished().length
+  memory.close()
+  const { log: path, head, key } = receiptPaths(setup)
+  const chain = existsSync(path) || checkpoint ? verifyReceipts({ path, headPath: head, key: readKey(key), checkpoint }) : undefined
+  return [
+    {
+      what: 'memory',
+      state: open > 0 ? 'note' : 'ok',
+      says: open > 0 ? `${config.memory.path}: ${open} runs are open (running now, or left by a crash)` : config.memory.path,
+    },
+    !chain
+      ? { what: 'receipts', state: 'note', says: 'none yet' }
+      : chain.ok
+        ? { what: 'receipts', state: 'ok', says: `${chain.count} in a valid chain` }
+        : { what: 'receipts', state: 'bad', says: `invalid chain at receipt ${chain.problems[0]?.record}: ${chain.problems[0]?.message}` },
+  ]
+}
+
+function stop({ paths }: Setup): Finding {
+  const reason = readStop(paths.estop)
+  if (reason === undefined) return { what: 'estop', state: 'ok', says: 'not set' }
+  return { what: 'estop', state: 'bad', says: `set: ${reason}; lift it with: braidclaw estop --clear` }
+}
+
+function programs(): Finding[] {
+  const wanted = [
+    ['bash', 'the shell tool needs it'],
+    ['rg', 'search is faster with it (package ripgrep)'],
+    ['git', 'useful in workspaces'],
+  ] as const
+  return wanted.map(([name, why]) => {
+    const found = resolveExecutable(name)
+    return found
+      ? { what: 'program', state: 'ok', says: found }
+      : { what: 'program', state: 'note', says: `${name} is not installed: ${why}` }
+  })
+}
+
+function terminal(): Finding {
+  if (openTerminal() === undefined)
+    return { what: 'terminal', state: 'note', says: 'none: approvals cannot be asked here, medium risk ends with exit 4' }
+  return {
+    what: 'terminal',
+    state: 'ok',
+    says: isTerminal(1) ? 'approvals can be asked' : 'approvals can be asked (stdout is not a terminal)',
+  }
+}

@@ -1,0 +1,39 @@
+/** `init`: everything that a first run needs, created once and never overwritten. */
+
+import { describeProblem } from '../../config/config.ts'
+import { describeStep, initHome } from '../../config/init.ts'
+import { type Proposal, proposeProviders } from '../../config/template.ts'
+import { openMemory } from '../../memory/db.ts'
+import type { CliContext } from '../context.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import type { InitFlags } from '../routes/types.ts'
+
+export async function init(this: CliContext, { workspace, json = false }: InitFlags): Promise<void> {
+  await initialise(this, { workspace, json, proposals: proposeProviders(this.env) })
+}
+
+type Wish = { readonly workspace?: string; readonly json: boolean; readonly proposals: readonly Proposal[] }
+
+/** Shared with `onboard`. @throws CliExit 1 with every problem. */
+export async function initialise(context: CliContext, { workspace, json, proposals }: Wish): Promise<void> {
+  const { home, env, cwd } = context
+  const result = await initHome({ home, env, cwd, workspace, proposals, createDatabase })
+  if (json) context.process.stdout.write(`${JSON.stringify(result)}\n`)
+  else for (const step of result.steps) context.process.stdout.write(`${describeStep(step)}\n`)
+  if (!result.ok)
+    throw new CliExit(exitCodes.error, json ? '' : result.problems.map((problem) => `error: ${describeProblem(problem)}`).join('\n'))
+  if (json) return
+  for (const notice of result.notices) context.process.stderr.write(`note: ${notice}\n`)
+  const [first] = proposals
+  context.process.stderr.write(
+    first
+      ? `The default provider is "${first.name}" (${first.because} is set). Try: braidclaw provider test ${first.name}\n`
+      : 'The offline helper answers until a model is connected: edit [providers.models] in config.toml. Try: braidclaw agent -m "What can you do?"\n',
+  )
+}
+
+function createDatabase(path: string): void {
+  const opened = openMemory({ path, log: () => {}, now: Date.now })
+  if (!opened.ok) throw new Error(opened.failure.message)
+  opened.memory.close()
+}

@@ -1,0 +1,79 @@
+/** `policy explain`: what the gate says, without running anything. */
+
+import { isObject, type JsonObject } from '../../kit/json.ts'
+import type { Explanation } from '../../security/explain.ts'
+import type { CliContext } from '../context.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import { createHands } from '../hands.ts'
+import { policyOf, resolveExecutable } from '../policy.ts'
+import type { PolicyFlags } from '../routes/types.ts'
+import { type Setup, setUp } from '../setup.ts'
+import { readStop } from '../stop-file.ts'
+
+export async function explain(this: CliContext, { tool, json, autonomy, workspace }: PolicyFlags, ...words: string[]): Promise<void> {
+  const setup = setUp(this, { autonomy, workspace })
+  const { explainCall, explainCommand } = await import('../../security/explain.ts')
+  const options = gateOptions(setup)
+  if (tool !== undefined) {
+    const said = await explainCall(options, { name: tool, input: parseObject(json ?? '{}') })
+    return print(this, said)
+  }
+  if (words.length === 0)
+    throw new CliExit(exitCodes.usage, `error: nothing to explain: braidclaw policy explain -- COMMAND, or --tool NAME --json ARGS`)
+  print(this, await explainCommand(options, commandLine(words)))
+}
+
+/** One word is a script as typed; several are an argv, quoted back into one. */
+function commandLine(words: readonly string[]): string {
+  const [only = ''] = words
+  return words.length === 1
+    ? only
+    : words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
+}
+
+function gateOptions(setup: Setup) {
+  const { config, paths, context } = setup
+  return {
+    policy: policyOf(config, paths, context.env),
+    tools: createHands({ setup, policy: policyOf(config, paths, context.env), conversationId: 'explain' }).all,
+    estop: () => readStop(paths.estop),
+    resolve: resolveExecutable,
+    conversation: 'explain',
+  }
+}
+
+/** @throws CliExit 2 when the text is no JSON object. */
+export function parseObject(text: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isJsonObject(value)) return value
+  } catch {}
+  throw new CliExit(exitCodes.usage, `error: --json must be one JSON object, such as '{"path":"."}'; got: ${text.slice(0, 80)}`)
+}
+
+function isJsonObject(value: unknown): value is JsonObject {
+  return isObject(value)
+}
+
+function print({ process: { stdout } }: CliContext, said: Explanation): void {
+  const { verdict, risk, rule, meaning, reason, summary, plan, levels } = said
+  const command = plan?.commands[0]?.plan
+  stdout.write(
+    [
+      `verdict:    ${verdict}`,
+      `risk:       ${risk}`,
+      `rule:       ${rule}${meaning ? ` (${meaning})` : ''}`,
+      `reason:     ${reason}`,
+      `call:       ${summary}`,
+      ...(command
+        ? [
+            `runs:       ${command.kind === 'argv' ? JSON.stringify([command.executable, ...command.argv.slice(1)]) : `bash --noprofile --norc -c ${JSON.stringify(command.script)}`}`,
+          ]
+        : []),
+      ...(['readonly', 'supervised', 'full'] as const).map(
+        (level) => `${`${level}:`.padEnd(11)} ${levels[level].verdict} by ${levels[level].rule}`,
+      ),
+      '',
+    ].join('\n'),
+  )
+}

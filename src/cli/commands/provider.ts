@@ -1,0 +1,40 @@
+/** `provider list | test`. */
+
+import { providerNamed } from '../../config/config.ts'
+import { probeProvider } from '../../providers/probe.ts'
+import type { CliContext } from '../context.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import { providerFor } from '../provider.ts'
+import type { Json } from '../routes/flags.ts'
+import { setUp } from '../setup.ts'
+
+export function list(this: CliContext, { json = false }: Json): void {
+  const { config } = setUp(this)
+  const rows = Object.values(config.providers.models).map((model) => ({
+    name: model.name,
+    kind: model.kind,
+    model: 'model' in model ? model.model : Object.values('providers' in model ? model.providers : model.routes).join(', '),
+    default: model.name === config.defaultProvider,
+    ...('apiKeyEnv' in model && model.apiKeyEnv ? { apiKeyEnv: model.apiKeyEnv, keySet: Boolean(this.env[model.apiKeyEnv]) } : {}),
+  }))
+  if (json) return this.process.stdout.write(`${JSON.stringify(rows)}\n`)
+  for (const row of rows) {
+    const key = row.apiKeyEnv ? `  ${row.apiKeyEnv} ${row.keySet ? 'is set' : 'is not set'}` : ''
+    this.process.stdout.write(`${row.default ? '*' : ' '} ${row.name.padEnd(20)} ${row.kind.padEnd(18)} ${row.model}${key}\n`)
+  }
+}
+
+export async function test(this: CliContext, { json = false }: Json, name: string): Promise<void> {
+  const setup = setUp(this)
+  const known = Object.keys(setup.config.providers.models)
+  if (!providerNamed(setup.config, name)) throw new CliExit(exitCodes.usage, `error: no provider "${name}"; there are: ${known.join(', ')}`)
+  const probe = await probeProvider(await providerFor(setup, name), Date.now)
+  if (json) this.process.stdout.write(`${setup.redactor.text(JSON.stringify(probe))}\n`)
+  else if (probe.ok)
+    this.process.stdout.write(`ok: ${name} (${probe.model}) answered in ${probe.ms} ms: ${setup.redactor.text(probe.text.trim())}\n`)
+  if (!probe.ok)
+    throw new CliExit(
+      exitCodes.provider,
+      json ? '' : setup.redactor.text(`error: ${name}: ${probe.failure.message} (${probe.failure.code}, after ${probe.ms} ms)`),
+    )
+}

@@ -1,0 +1,23 @@
+/** Which conversation a turn belongs to. */
+
+import { createId } from '../kit/id.ts'
+import type { Wish } from '../main.ts'
+import type { Memory } from '../memory/db.ts'
+import { CliExit, exitCodes } from './exit.ts'
+
+/** @throws CliExit 1 when there is none to go on with. */
+export function conversationFor(memory: Memory, wish: Wish['conversation']): string {
+  if (wish.kind === 'new') return createId('conversation', crypto.getRandomValues(new Uint8Array(10)))
+  return resolveConversation(memory, wish.kind === 'latest' ? 'last' : wish.id)
+}
+
+/** An id, or "last". @throws CliExit 1 when there is no such conversation. */
+export function resolveConversation({ conversations }: Memory, id: string): string {
+  const [latest] = conversations.list({ limit: 1 })
+  if (id === 'last' && latest) return latest.conversationId
+  if (id !== 'last' && conversations.show(id).length > 0) return id
+  throw new CliExit(
+    exitCodes.error,
+    `error: ${id === 'last' ? 'there is no conversation yet' : `no conversation "${id}"; see: braidclaw memory list`}`,
+  )
+}

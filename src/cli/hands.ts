@@ -1,0 +1,139 @@
+/** Tools behind the gate: what the model is told of, how a call is judged, and how exactly what was judged is carried out. */
+
+import { existsSync } from 'node:fs'
+import type { AskLine } from '../channels/ask.ts'
+import type { JsonObject } from '../kit/json.ts'
+import type { Memory } from '../memory/db.ts'
+import type { Proposal, ToolOutcome } from '../runtime/event.ts'
+import type { Act, Judge, Tool, ToolSpec } from '../runtime/port.ts'
+import type { Gate } from '../security/gate.ts'
+import { judgePath } from '../security/path.ts'
+import type { Policy } from '../security/policy.ts'
+import { createExecutor } from '../tools/execute.ts'
+import { cleanEnvironment, spawnPlain } from '../tools/process.ts'
+import { createTools } from '../tools/table.ts'
+import { openWorkspace } from '../workspace/workspace.ts'
+import { CliExit, exitCodes } from './exit.ts'
+import { createGet } from './get.ts'
+import { resolveExecutable } from './policy.ts'
+import type { Setup } from './setup.ts'
+import { readStop } from './stop-file.ts'
+
+export type HandsOptions = {
+  readonly setup: Setup
+  readonly policy: Policy
+  readonly memory?: Memory
+  readonly conversationId: string
+  readonly ask?: AskLine
+}
+
+export type Hands = {
+  /** Every built-in tool, allowed here or not. */
+  readonly all: readonly Tool[]
+  readonly tools: readonly Tool[]
+  readonly specs: readonly ToolSpec[]
+  readonly judge: Judge
+  readonly act: Act
+  readonly gate: () => Promise<Gate>
+  allowAlways(proposal: Proposal): string | undefined
+}
+
+/** @throws CliExit 1 when the workspace is not there. */
+export function createHands({ setup, policy, memory, conversationId, ask }: HandsOptions): Hands {
+  const { config, paths, log, redactor, context } = setup
+  if (!existsSync(policy.workspace))
+    throw new CliExit(exitCodes.error, `error: workspace_dir: "${policy.workspace}" does not exist; create it or run "braidclaw init"`)
+  const { limits } = config
+  const workspace = openWorkspace({
+    root: policy.workspace,
+    check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
+  })
+  const env = cleanEnvironment({ home: policy.workspace, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
+  const state: { gate?: Gate; loading?: Promise<Gate> } = {}
+  const all = createTools({
+    files: workspace,
+    spawn: spawnPlain,
+    planOf: (hash) => state.gate?.plan(hash)?.commands[0],
+    env,
+    get: createGet({ policy, limits }),
+    search: ({ query, limit }) => memory?.search({ query, limit }) ?? [],
+    ...(ask ? { ask: (question, signal) => ask(`${question}\n> `, signal) } : {}),
+    now: Date.now,
+    maxOutputBytes: limits.maxOutputBytes,
+  })
+  const allowed = all.filter(({ name }) => policy.toolsAllow?.includes(name) ?? true)
+  const execute = createExecutor({
+    tools: allowed,
+    log,
+    maxOutputBytes: limits.maxOutputBytes,
+    redact: redactor.text,
+    conversationId,
+    timeouts: timeouts(setup, allowed),
+  })
+
+  /** The gate and its parsers are loaded by the first call: a turn without tools does not pay for them. */
+  async function load(): Promise<Gate> {
+    const { createGate } = await import('../security/gate.ts')
+    state.gate = createGate({
+      policy,
+      tools: all,
+      estop: () => readStop(paths.estop),
+      resolve: resolveExecutable,
+      conversation: conversationId,
+      always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
+      targetsOf: async (writes) => digests(writes, workspace.readBytes),
+      envHash: new Bun.CryptoHasher('sha256').update(JSON.stringify(env)).digest('hex'),
+    })
+    return state.gate
+  }
+  const gate = () => (state.loading ??= load())
+  const judge: Judge = async (call) => (await gate()).judge(call)
+
+  /** Judged once more right before it is carried out: a stop, a new policy or a changed target undoes a yes. */
+  const act: Act = async (wanted, signal) => {
+    const again = await judge(wanted.call)
+    const refusal = changed(wanted.judgement.plan, again)
+    return refusal ?? execute(wanted, signal)
+  }
+
+  function allowAlways({ judgement }: Proposal): string | undefined {
+    const always = state.gate?.plan(judgement.plan)?.always
+    if (!always || !memory) return undefined
+    memory.approvals.addRule({ tool: 'shell', scope: `${always.executable} ${always.subcommand}`.trim(), by: 'terminal' })
+    return `always allowed from now on: ${always.executable} ${always.subcommand}`.trim()
+  }
+
+  return { all, tools: allowed, specs: allowed.map(specOf), judge, act, gate, allowAlways }
+}
+
+function specOf({ name, description, parameters }: Tool): ToolSpec {
+  return { name, description, parameters }
+}
+
+function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): { [tool: string]: number } {
+  const special: { readonly [tool: string]: number } = { shell: limits.shellTimeoutS, http: limits.httpTimeoutS }
+  return Object.fromEntries(
+    tools.filter(({ name }) => name !== 'ask_user').map(({ name }) => [name, (special[name] ?? limits.toolTimeoutS) * 1000]),
+  )
+}
+
+function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome | undefined {
+  if (again.verdict === 'deny') return { status: 'denied', output: '', error: `${again.rule}: ${again.reason}` }
+  if (again.plan === plan) return undefined
+  return { status: 'denied', output: '', error: 'approval.stale: what would be executed changed after it was judged; ask again' }
+}
+
+type ReadBytes = (
+  path: string,
+  options: { readonly maxBytes: number },
+) => { readonly ok: true; readonly bytes: Uint8Array } | { readonly ok: false; readonly message: string }
+
+/** What stands where something will be written: a digest, or why there is none. */
+function digests(writes: readonly string[], readBytes: ReadBytes): JsonObject {
+  return Object.fromEntries(
+    writes.map((path) => {
+      const read = readBytes(path, { maxBytes: 16 * 1024 * 1024 })
+      return [path, read.ok ? new Bun.CryptoHasher('sha256').update(read.bytes).digest('hex') : 'none']
+    }),
+  )
+}

@@ -1,0 +1,44 @@
+/** The operator's policy as the gate reads it, from the configuration and the places we keep. */
+
+import { existsSync, realpathSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Config } from '../config/config.ts'
+import type { HomePaths } from '../config/paths.ts'
+import { definePolicy, type Policy } from '../security/policy.ts'
+import type { Environment } from './context.ts'
+
+/** Where executables are looked for, whatever PATH says. */
+export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+export function resolveExecutable(name: string): string | undefined {
+  return Bun.which(name, { PATH: fixedPath }) ?? undefined
+}
+
+export function policyOf(config: Config, paths: HomePaths, env: Environment): Policy {
+  const { security, channels, memory, receipts } = config
+  const ours = [
+    paths.home,
+    memory.path,
+    receipts.path,
+    paths.estop,
+    ...(receipts.path === paths.receipts ? [] : [`${dirname(receipts.path)}/receipts.head`]),
+  ]
+  return definePolicy({
+    autonomy: security.autonomy,
+    workspace: real(config.workspaceDir),
+    workspaceOnly: security.workspaceOnly,
+    forbiddenPaths: security.forbiddenPaths,
+    forbiddenCommands: security.forbiddenCommands,
+    allowCommands: security.allowCommands,
+    allowedDomains: security.allowedDomains,
+    allowedPorts: security.allowedPorts,
+    protectedPaths: [...new Set(ours.flatMap((path) => [path, real(path)]))],
+    approveAllMedium: security.approveAllMedium,
+    home: env.HOME || '/',
+    ...(channels.cli.toolsAllow ? { toolsAllow: channels.cli.toolsAllow } : {}),
+  })
+}
+
+function real(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
+}

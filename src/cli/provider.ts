@@ -1,0 +1,44 @@
+/** From a provider's table in the configuration to the provider itself, with its key, its fetch and its clock. */
+
+import { type Config, type ProviderConfig, providerNamed } from '../config/config.ts'
+import { createProvider } from '../providers/create.ts'
+import type { ProviderConfig as Wanted } from '../providers/settings.ts'
+import { type Provider, ProviderFailure } from '../runtime/port.ts'
+import { createProviderFetch } from '../workspace/net/provider.ts'
+import type { Environment } from './context.ts'
+import type { Setup } from './setup.ts'
+
+/** @throws ProviderFailure when there is none of that name, or its fixture cannot be read */
+export async function providerFor(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string): Promise<Provider> {
+  const found = providerNamed(setup.config, name)
+  if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
+  const wanted = tableOf(found, setup.config, setup.context.env)
+  return createProvider(name, wanted, {
+    fetch: 'baseUrl' in wanted && wanted.baseUrl ? createProviderFetch({ baseUrl: wanted.baseUrl }) : vendorFetch,
+    log: setup.log,
+    sleep,
+    random: Math.random,
+    now: Date.now,
+    baseDir: setup.context.cwd,
+    provider: (other) => providerFor(setup, other),
+  })
+}
+
+/** Without a base_url the vendor's own address is asked; the origin is pinned to the first one. */
+function vendorFetch(url: string, init: RequestInit): Promise<Response> {
+  return createProviderFetch({ baseUrl: new URL(url).origin })(url, init)
+}
+
+/** The configuration's own table, its key filled in. */
+function tableOf(found: ProviderConfig, { limits }: Config, env: Environment): Wanted {
+  if (!('apiKeyEnv' in found)) return found
+  const apiKey = found.apiKeyEnv ? env[found.apiKeyEnv] : undefined
+  return { ...found, maxResponseBytes: limits.maxResponseBytes, ...(apiKey ? { apiKey } : {}) }
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true })
+  })
+}

@@ -1,0 +1,55 @@
+/** Memory and receipts, opened for a command; trouble with either ends the command with a sentence and the right code. */
+
+import { type Memory, openMemory } from '../memory/db.ts'
+import type { StorageFailure } from '../memory/failure.ts'
+import { createRecorder, RecordFailure } from '../memory/recorder.ts'
+import type { ReceiptPaths } from '../receipts/log.ts'
+import { createReceiptLog } from '../receipts/log.ts'
+import type { Recorder } from '../runtime/port.ts'
+import { CliExit, exitCodes } from './exit.ts'
+import type { Setup } from './setup.ts'
+
+/** @throws CliExit: 9 for a corrupt file, 1 for what the file system refuses. */
+export function openRecords({ config, log }: Pick<Setup, 'config' | 'log'>): Memory {
+  const opened = openMemory({ path: config.memory.path, log, now: Date.now })
+  if (opened.ok) return opened.memory
+  throw storageExit(opened.failure)
+}
+
+export function storageExit({ code, message }: StorageFailure): CliExit {
+  return new CliExit(code === 'corrupt' ? exitCodes.integrity : exitCodes.error, `error: ${message}`)
+}
+
+/** Runs `use` on the open memory and closes it; SQLite trouble becomes the same sentences. */
+export async function withMemory<T>(setup: Pick<Setup, 'config' | 'log'>, use: (memory: Memory) => T | Promise<T>): Promise<T> {
+  const memory = openRecords(setup)
+  try {
+    return await use(memory)
+  } catch (error) {
+    const failure = memory.failureOf(error)
+    throw failure ? storageExit(failure) : error
+  } finally {
+    memory.close()
+  }
+}
+
+/** The log where the configuration puts it, its head and key beside it unless that is our home. */
+export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>): ReceiptPaths {
+  return { log: config.receipts.path, head: paths.receiptsHead, key: paths.receiptKey }
+}
+
+/** The recorder of runs, after it put right what a crash left behind. @throws CliExit 9 when the receipts were altered. */
+export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor'>, memory: Memory): Recorder {
+  const { config, log, redactor } = setup
+  const receipt = config.receipts.enabled ? createReceiptLog({ paths: receiptPaths(setup) }) : undefined
+  const recorder = createRecorder({ memory, log, now: Date.now, redact: redactor.text, ...(receipt ? { receipt } : {}) })
+  try {
+    const { interrupted, adopted, tornBytes } = recorder.recover()
+    if (interrupted.length + adopted + tornBytes > 0)
+      log('warn', 'recovered after a crash', { interrupted: interrupted.length, adopted, tornBytes })
+    return recorder
+  } catch (error) {
+    if (!(error instanceof RecordFailure)) throw error
+    throw new CliExit(error.integrity ? exitCodes.integrity : exitCodes.error, `error: ${error.message}`)
+  }
+}

@@ -1,0 +1,21 @@
+/** Flags that several commands share, written once. */
+
+export const workspaceFlag = {
+  workspace: {
+    kind: 'parsed',
+    parse: String,
+    optional: true,
+    brief: 'The folder to work in (default: workspace_dir, or this folder without a config)',
+    placeholder: 'dir',
+  },
+} as const
+
+export const jsonFlag = { json: { kind: 'boolean', optional: true, withNegated: false, brief: 'Print JSON for machines' } } as const
+
+export type Workspace = { readonly workspace?: string }
+export type Json = { readonly json?: boolean }
+
+export function wholeNumber(input: string): number {
+  if (!/^\d{1,9}$/.test(input)) throw new Error(`"${input}" is not a whole number`)
+  return Number(input)
+}

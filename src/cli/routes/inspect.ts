@@ -1,0 +1,129 @@
+/** Looking at and trying what is set up: config, provider, tool, policy, completion. */
+
+import { buildCommand, buildRouteMap } from '@stricli/core'
+import type { CliContext } from '../context.ts'
+import { type Json, jsonFlag, type Workspace, workspaceFlag } from './flags.ts'
+import type { ConfigShowFlags, PolicyFlags, ToolRunFlags } from './types.ts'
+
+const autonomy = {
+  kind: 'enum',
+  values: ['readonly', 'supervised', 'full'],
+  optional: true,
+  brief: 'Instead of security.autonomy',
+} as const
+
+export const config = buildRouteMap<string, CliContext>({
+  routes: {
+    show: buildCommand<ConfigShowFlags, [], CliContext>({
+      loader: async () => (await import('../commands/config.ts')).show,
+      parameters: {
+        flags: {
+          origin: { kind: 'boolean', optional: true, withNegated: false, brief: 'Say where each value comes from' },
+          ...workspaceFlag,
+          ...jsonFlag,
+        },
+        aliases: { C: 'workspace' },
+      },
+      docs: { brief: 'Print the resolved configuration; secrets never' },
+    }),
+    validate: buildCommand<Workspace & Json, [], CliContext>({
+      loader: async () => (await import('../commands/config.ts')).validate,
+      parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
+      docs: { brief: 'Report every error at once, with line, column and what is allowed' },
+    }),
+    schema: buildCommand<NonNullable<unknown>, [], CliContext>({
+      loader: async () => (await import('../commands/config.ts')).schema,
+      parameters: {},
+      docs: { brief: 'Print the JSON Schema of config.toml' },
+    }),
+  },
+  docs: { brief: 'Show, validate or describe the configuration' },
+})
+
+export const provider = buildRouteMap<string, CliContext>({
+  routes: {
+    list: buildCommand<Json, [], CliContext>({
+      loader: async () => (await import('../commands/provider.ts')).list,
+      parameters: { flags: jsonFlag },
+      docs: { brief: 'List the configured providers' },
+    }),
+    test: buildCommand<Json, [string], CliContext>({
+      loader: async () => (await import('../commands/provider.ts')).test,
+      parameters: {
+        flags: jsonFlag,
+        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'Name under [providers.models]', placeholder: 'name' }] },
+      },
+      docs: { brief: 'Ask a provider one short question and say what came back' },
+    }),
+  },
+  docs: { brief: 'List or test model providers' },
+})
+
+export const tool = buildRouteMap<string, CliContext>({
+  routes: {
+    list: buildCommand<Workspace & Json, [], CliContext>({
+      loader: async () => (await import('../commands/tool.ts')).list,
+      parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
+      docs: { brief: 'List the tools, their risk and whether they are active' },
+    }),
+    run: buildCommand<ToolRunFlags, [string], CliContext>({
+      loader: async () => (await import('../commands/tool.ts')).run,
+      parameters: {
+        flags: {
+          json: { kind: 'parsed', parse: String, brief: 'The arguments, a JSON object; "-" reads them from stdin', placeholder: 'args' },
+          approveAllMedium: { kind: 'boolean', optional: true, withNegated: false, brief: 'Say yes beforehand to a medium-risk call' },
+          autonomy,
+          ...workspaceFlag,
+        },
+        aliases: { C: 'workspace' },
+        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'Name of the tool', placeholder: 'name' }] },
+      },
+      docs: {
+        brief: 'Run one tool through the same gate as the model, with a receipt',
+        customUsage: [{ input: `file_read --json '{"path":"README.md"}'`, brief: 'read a file' }],
+      },
+    }),
+  },
+  docs: { brief: 'List or run tools' },
+})
+
+export const policy = buildRouteMap<string, CliContext>({
+  routes: {
+    explain: buildCommand<PolicyFlags, string[], CliContext>({
+      loader: async () => (await import('../commands/policy.ts')).explain,
+      parameters: {
+        flags: {
+          tool: {
+            kind: 'parsed',
+            parse: String,
+            optional: true,
+            brief: 'Explain a call of this tool instead of a command',
+            placeholder: 'name',
+          },
+          json: { kind: 'parsed', parse: String, optional: true, brief: 'Its arguments, a JSON object (with --tool)', placeholder: 'args' },
+          autonomy,
+          ...workspaceFlag,
+        },
+        aliases: { C: 'workspace' },
+        positional: { kind: 'array', parameter: { parse: String, brief: 'The command, after --', placeholder: 'command' } },
+      },
+      docs: {
+        brief: 'What the gate says of a command or a call: verdict, risk, rule. Runs nothing',
+        customUsage: [
+          { input: '-- git push --force', brief: 'a command' },
+          { input: `--tool file_read --json '{"path":"/etc/passwd"}'`, brief: 'a tool call' },
+        ],
+      },
+    }),
+  },
+  docs: { brief: 'Explain what the gate decides' },
+})
+
+export const completion = buildCommand<NonNullable<unknown>, [string], CliContext>({
+  loader: async () => (await import('../commands/completion.ts')).completion,
+  parameters: { positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'bash, zsh or fish', placeholder: 'shell' }] } },
+  docs: {
+    brief: 'Print a completion script',
+    customUsage: [{ input: 'bash > ~/.local/share/bash-completion/completions/braidclaw', brief: 'for bash' }],
+  },
+})

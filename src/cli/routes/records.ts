@@ -1,0 +1,97 @@
+/** What is kept: memory and receipts. */
+
+import { buildCommand, buildRouteMap } from '@stricli/core'
+import type { CliContext } from '../context.ts'
+import { type Json, jsonFlag, wholeNumber } from './flags.ts'
+import type { ClearFlags, ListFlags, VerifyFlags } from './types.ts'
+
+const limit = (count: string) =>
+  ({ limit: { kind: 'parsed', parse: wholeNumber, default: count, brief: 'How many at most', placeholder: 'n' } }) as const
+
+export const memory = buildRouteMap<string, CliContext>({
+  routes: {
+    list: buildCommand<ListFlags, [], CliContext>({
+      loader: async () => (await import('../commands/memory.ts')).list,
+      parameters: { flags: { ...limit('20'), ...jsonFlag } },
+      docs: { brief: 'List conversations, latest first' },
+    }),
+    search: buildCommand<ListFlags, [string, ...string[]], CliContext>({
+      loader: async () => (await import('../commands/memory.ts')).search,
+      parameters: {
+        flags: { ...limit('10'), ...jsonFlag },
+        positional: { kind: 'array', minimum: 1, parameter: { parse: String, brief: 'Words to look for', placeholder: 'query' } },
+      },
+      docs: { brief: 'Search all conversations', customUsage: [{ input: '"previous topic"', brief: 'best matches first' }] },
+    }),
+    show: buildCommand<Json, [string], CliContext>({
+      loader: async () => (await import('../commands/memory.ts')).show,
+      parameters: {
+        flags: jsonFlag,
+        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'Conversation id, or "last"', placeholder: 'conversation' }] },
+      },
+      docs: { brief: 'Print one conversation' },
+    }),
+    clear: buildCommand<ClearFlags, [], CliContext>({
+      loader: async () => (await import('../commands/memory.ts')).clear,
+      parameters: { flags: { yes: { kind: 'boolean', optional: true, withNegated: false, brief: 'Really' }, ...jsonFlag } },
+      docs: { brief: 'Forget every conversation (receipts stay)' },
+    }),
+    export: buildCommand<NonNullable<unknown>, [string?], CliContext>({
+      loader: async () => (await import('../commands/memory.ts')).exportAll,
+      parameters: {
+        positional: {
+          kind: 'tuple',
+          parameters: [{ parse: String, optional: true, brief: 'Only this conversation', placeholder: 'conversation' }],
+        },
+      },
+      docs: { brief: 'Print turns as JSON lines' },
+    }),
+  },
+  docs: { brief: 'List, search, show, clear or export conversations' },
+})
+
+export const receipt = buildRouteMap<string, CliContext>({
+  routes: {
+    list: buildCommand<ListFlags, [], CliContext>({
+      loader: async () => (await import('../commands/receipt.ts')).list,
+      parameters: { flags: { ...limit('20'), ...jsonFlag } },
+      docs: { brief: 'List receipts, latest last' },
+    }),
+    show: buildCommand<Json, [string], CliContext>({
+      loader: async () => (await import('../commands/receipt.ts')).show,
+      parameters: {
+        flags: jsonFlag,
+        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'Receipt id or number', placeholder: 'receipt' }] },
+      },
+      docs: { brief: 'Print one receipt' },
+    }),
+    verify: buildCommand<VerifyFlags, [], CliContext>({
+      loader: async () => (await import('../commands/receipt.ts')).verify,
+      parameters: {
+        flags: {
+          deep: {
+            kind: 'boolean',
+            optional: true,
+            withNegated: false,
+            brief: 'Also join the journal: every attempt has its receipt, every hash its content',
+          },
+          against: {
+            kind: 'parsed',
+            parse: String,
+            optional: true,
+            brief: 'An anchor line kept elsewhere, or a file that holds one',
+            placeholder: 'line',
+          },
+          ...jsonFlag,
+        },
+      },
+      docs: { brief: 'Replay the chain and name the first broken receipt (exit 9)' },
+    }),
+    anchor: buildCommand<Json, [], CliContext>({
+      loader: async () => (await import('../commands/receipt.ts')).anchor,
+      parameters: { flags: jsonFlag },
+      docs: { brief: 'Print one short line to keep elsewhere: it later proves that nothing was cut or rewritten' },
+    }),
+  },
+  docs: { brief: 'List, show, verify or anchor receipts' },
+})

@@ -1,0 +1,29 @@
+/** What each command receives as flags; the tables in this folder and the code in ../commands agree on these. */
+
+import type { Json, Workspace } from './flags.ts'
+
+export type AgentFlags = Workspace &
+  Json & {
+    readonly message?: string
+    readonly model?: string
+    readonly autonomy?: 'readonly' | 'supervised' | 'full'
+    readonly maxTurns?: number
+    readonly continue?: boolean
+    readonly resume?: string
+    readonly approveAllMedium?: boolean
+    readonly outputFormat?: 'text' | 'json' | 'stream-json'
+  }
+export type InitFlags = Workspace & Json
+export type DoctorFlags = Workspace & Json
+export type TrustFlags = Json & { readonly remove?: boolean; readonly list?: boolean }
+export type EstopFlags = Json & { readonly clear?: boolean; readonly reason?: string }
+export type ConfigShowFlags = Workspace & Json & { readonly origin?: boolean }
+export type ToolRunFlags = Workspace & {
+  readonly json: string
+  readonly approveAllMedium?: boolean
+  readonly autonomy?: AgentFlags['autonomy']
+}
+export type PolicyFlags = Workspace & { readonly tool?: string; readonly json?: string; readonly autonomy?: AgentFlags['autonomy'] }
+export type ListFlags = Json & { readonly limit: number }
+export type ClearFlags = Json & { readonly yes?: boolean }
+export type VerifyFlags = Json & { readonly deep?: boolean; readonly against?: string }

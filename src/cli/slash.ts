@@ -1,0 +1,74 @@
+/** What a line in the conversation means: a command for us, or a message for the agent. */
+
+import type { Animal } from '../main.ts'
+import type { Setup } from './setup.ts'
+
+export type Slash = {
+  readonly line: string
+  readonly setup: Setup
+  readonly animal: Animal
+  /** Another conversation, or another model, from here on; the old one is closed by whoever replaces it. */
+  readonly fresh: (change?: { readonly model?: string }) => Promise<Animal>
+}
+
+export type Outcome = { readonly type: 'message' | 'done' | 'exit' } | { readonly type: 'animal'; readonly animal: Animal }
+
+export const slashCommands: readonly (readonly [string, string])[] = [
+  ['/help', 'this list'],
+  ['/exit', 'leave (also Ctrl-D)'],
+  ['/tools', 'list the active tools'],
+  ['/memory QUERY', 'search all conversations'],
+  ['/policy', 'autonomy and workspace boundary'],
+  ['/model [PROVIDER/MODEL]', 'show the model, or go on with another'],
+  ['/clear', 'begin a new conversation (the old one stays in memory)'],
+]
+
+export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outcome> {
+  if (!line.startsWith('/')) return { type: 'message' }
+  const { write } = setup.context.process.stdout
+  const [command = '', ...rest] = line.split(/\s+/)
+  const argument = rest.join(' ')
+  switch (command) {
+    case '/exit':
+    case '/quit':
+      return { type: 'exit' }
+    case '/help':
+      write(slashCommands.map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
+      break
+    case '/tools':
+      write(animal.tools.map(({ name, risk, description }) => `  ${name.padEnd(14)} ${risk.padEnd(7)} ${description}\n`).join(''))
+      break
+    case '/memory':
+      write(argument === '' ? 'usage: /memory QUERY\n' : hits(animal, argument))
+      break
+    case '/policy':
+      write(policyLines(animal))
+      break
+    case '/model':
+      if (argument !== '') return { type: 'animal', animal: await fresh({ model: argument }) }
+      write(`${animal.model}\n`)
+      break
+    case '/clear':
+      write('a new conversation begins\n')
+      return { type: 'animal', animal: await fresh() }
+    default:
+      write(`no command "${command}"; /help lists them\n`)
+  }
+  return { type: 'done' }
+}
+
+function hits({ memory }: Animal, query: string): string {
+  const found = memory.search({ query, limit: 10 })
+  if (found.length === 0) return 'nothing found\n'
+  return found.map(({ conversationId, role, snippet }) => `  ${conversationId} ${role}: ${snippet.replace(/\s+/g, ' ')}\n`).join('')
+}
+
+function policyLines({ policy }: Animal): string {
+  return [
+    `autonomy:   ${policy.autonomy}`,
+    `workspace:  ${policy.workspace}${policy.workspaceOnly ? ' (nothing outside it)' : ' (paths outside it are allowed)'}`,
+    `forbidden:  ${policy.forbiddenPaths.join(' ')}`,
+    `commands:   never ${policy.forbiddenCommands.join(' ')}`,
+    '',
+  ].join('\n')
+}

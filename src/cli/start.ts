@@ -1,0 +1,25 @@
+/** From the command line to an exit code. */
+
+import { version } from '../../package.json'
+
+/** Ends the process. `--version` alone answers before anything else is loaded. */
+export async function start(words: readonly string[]): Promise<never> {
+  if (words.length === 1 && (words[0] === '--version' || words[0] === '-v')) {
+    console.log(version)
+    process.exit(0)
+  }
+  const [{ run }, { app }, { createContext }] = await Promise.all([import('@stricli/core'), import('./app.ts'), import('./context.ts')])
+  const context = createContext(process.env)
+  if (words[0] === '__complete') {
+    await (await import('./commands/completion.ts')).complete(context, words[1] ?? 'bash', words.slice(2))
+    process.exit(0)
+  }
+  await run(app, words.length === 0 ? ['--help'] : words, context)
+  process.exit(exitCode(Number(context.process.exitCode ?? 0), words.length))
+}
+
+/** The argument parser says −4 and −5 for a wrong command line; other negatives are its own failures. */
+function exitCode(code: number, words: number): number {
+  if (code === -4 || code === -5 || words === 0) return 2
+  return code < 0 ? 1 : code
+}

@@ -1,0 +1,168 @@
+/** The engine: runs a program of b-threads, one event at a time, and says what happened, what was refused and what is stuck. */
+
+import { createBoard, type Seat } from './board.ts'
+import { createInbox } from './inbox.ts'
+import { LivelockError } from './livelock.ts'
+import { arrange, checkLimit, initialStates, named, plain, type States, stateOf, unnamed } from './program.ts'
+import { type BlockedRequest, EXTERNAL, label, type Rejection, type Selection } from './select.ts'
+import type { AnyThread, KernelEvent } from './thread.ts'
+import { type Snapshot, snapshot } from './trace.ts'
+
+export type EngineOptions<E extends KernelEvent> = {
+  /** Asked by priority, and among equals in this order. */
+  readonly threads: readonly AnyThread<E>[]
+  /** How many events may follow one another with no external one between, 1,000 if absent; then it is a livelock. */
+  readonly maxSelections?: number
+  /** Called before any thread sees the external event: the journal. If it throws, nothing has happened and the event stays first. */
+  readonly onExternal?: (event: E) => void
+  /** Called before each event with the state of the table. Slow; for logs. */
+  readonly trace?: (shot: Snapshot<E>) => void
+}
+
+/** What one super-step did. `blocked` are the requests that remain now that all is quiet. */
+export type Step<E extends KernelEvent> = {
+  readonly selected: readonly Selection<E>[]
+  readonly rejected: readonly Rejection<E>[]
+  readonly blocked: readonly BlockedRequest<E>[]
+}
+
+export type Engine<E extends KernelEvent> = {
+  /** Puts an external event into the inbox. It is looked at in the next super-step, or later in this one. */
+  send(event: E): void
+  /**
+   * Selects until nothing is enabled and the inbox is empty. With `onSelect` each event goes there, after its threads moved, and
+   * `selected` stays empty: nothing is allocated for it. What a super-step did before it threw is in the next one's `Step`.
+   * @throws LivelockError, and whatever a thread, the journal or a callback throws. A thread that throws leaves every state as it was.
+   */
+  superstep(onSelect?: (event: E, source: string) => void): Step<E>
+  explain(): BlockedRequest<E>[]
+  /** A copy, to be stored. What waits in the inbox is not part of it. */
+  states(): States
+  /** @throws TypeError unless the snapshot is of these very threads; then nothing has changed. */
+  restore(states: States): void
+}
+
+/** How many of the last events a LivelockError names. */
+const TAIL = 10
+
+/** @throws TypeError when names, priorities or initial states are unfit; RangeError when `maxSelections` is. */
+export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): Engine<E> {
+  const threads = arrange(options.threads)
+  const limit = checkLimit('maxSelections', options.maxSelections ?? 1000)
+  const board = createBoard(threads, initialStates(threads))
+  const inbox = createInbox<E>()
+  const moving: Seat<E>[] = []
+  let selected: Selection<E>[] = []
+  let rejected: Rejection<E>[] = []
+  let recent: string[] = []
+  let listener: ((event: E, source: string) => void) | undefined
+  let running = false
+
+  function superstep(onSelect?: (event: E, source: string) => void): Step<E> {
+    enter('superstep')
+    listener = onSelect
+    try {
+      run()
+    } finally {
+      running = false
+    }
+    const step = { selected, rejected, blocked: board.explain() }
+    selected = []
+    rejected = []
+    return step
+  }
+
+  function run(): void {
+    let inner = 0
+    for (;;) {
+      const seat = board.enabled()
+      if (seat?.offer !== undefined) {
+        inner += 1
+        if (inner > limit - TAIL) watch(seat.offer, inner)
+        if (options.trace !== undefined) shoot(seat.offer, seat.name)
+        take(seat.offer, seat.name)
+        continue
+      }
+      const event = inbox.first()
+      if (event === undefined) return
+      admit(event)
+      inner = 0
+    }
+  }
+
+  // The journal comes first, and only what it holds leaves the inbox.
+  function admit(event: E): void {
+    const by = board.blocker(event)
+    if (by !== undefined) {
+      inbox.drop()
+      rejected.push({ event, by: by.name })
+      return
+    }
+    if (options.trace !== undefined) shoot(event, EXTERNAL)
+    options.onExternal?.(event)
+    inbox.drop()
+    take(event, EXTERNAL)
+  }
+
+  function take(event: E, source: string): void {
+    const count = move(event)
+    if (listener !== undefined) listener(event, source)
+    else selected.push({ event, source, advanced: namesOf(moving, count) })
+  }
+
+  /** First every thread that moves says where to, then all are moved: one that throws leaves none half-way. */
+  function move(event: E): number {
+    const count = board.collect(event, moving)
+    for (let at = 0; at < count; at++) {
+      const seat = moving[at]
+      if (seat !== undefined) foresee(seat, event)
+    }
+    for (let at = 0; at < count; at++) {
+      const seat = moving[at]
+      if (seat === undefined) continue
+      seat.state = seat.nextState
+      board.place(seat, seat.nextBid)
+    }
+    return count
+  }
+
+  function watch(event: E, inner: number): void {
+    if (inner > limit) throw new LivelockError(limit, recent)
+    recent = [...recent, label(event)].slice(-Math.min(TAIL, limit))
+  }
+
+  function shoot(event: E, source: string): void {
+    options.trace?.(snapshot({ threads, bids: board.seats.map((seat) => seat.bid), event, source }))
+  }
+
+  function enter(what: string): void {
+    if (running) throw new Error(`${what}() was called from inside a super-step; send() what follows and return`)
+    running = what === 'superstep'
+  }
+
+  function restore(states: States): void {
+    enter('restore')
+    const restored = unnamed(threads, states)
+    const bids = threads.map((thread, place) => thread.bid(restored[place]))
+    for (const seat of board.seats) {
+      seat.state = restored[seat.place]
+      board.place(seat, bids[seat.place] ?? {})
+    }
+  }
+
+  const copies = () => board.seats.map((seat) => plain(seat.state, stateOf(seat)))
+  return { send: inbox.push, superstep, explain: board.explain, states: () => named(threads, copies()), restore }
+}
+
+function foresee<E extends KernelEvent>(seat: Seat<E>, event: E): void {
+  const state: unknown = seat.thread.next(seat.state, event)
+  if (state === undefined) throw new TypeError(`thread "${seat.name}" returned no state after ${label(event)}; next() must return one`)
+  seat.nextState = state
+  seat.nextBid = seat.thread.bid(state)
+}
+
+function namesOf<E extends KernelEvent>(seats: readonly Seat<E>[], count: number): string[] {
+  const names: string[] = []
+  for (let at = 0; at < count; at++) names.push(seats[at]?.name ?? '')
+  return names
+}

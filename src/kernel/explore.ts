@@ -1,0 +1,168 @@
+/** The model checker: every run that an environment can provoke, breadth first, until a property breaks or nothing is left to see. */
+
+import type { Json } from '../kit/json.ts'
+import { arrange, checkLimit, initialStates, named, type States } from './program.ts'
+import type { Property, Rest } from './property.ts'
+import { advance, bidsOf, blockersOf, EXTERNAL, explainBids, label, nameOf, type Selection, select } from './select.ts'
+import { createNumbering, settled } from './spelling.ts'
+import type { AnyThread, Bid, KernelEvent } from './thread.ts'
+
+/** What the environment remembers of the run. Plain JSON and bounded, for it is part of the visited key. */
+export type History<E extends KernelEvent, H> = { readonly init: H; next(history: H, selection: Selection<E>): H }
+
+export type ExploreOptions<E extends KernelEvent, H> = {
+  readonly threads: readonly AnyThread<E>[]
+  /** Every external event that may arrive now, forged and late ones too; each is a branch. Asked only when the program is at rest. */
+  readonly environment: (states: States, history: H) => readonly E[]
+  readonly history: History<E, H>
+  readonly properties: readonly Property<E>[]
+  /** How many states may be visited, 1,000,000 if absent. */
+  readonly maxStates?: number
+  /** As for the engine: a longer chain is a counterexample. 1,000 if absent. */
+  readonly maxSelections?: number
+  /** Text by which thread states are the same, if coarser than their canonical JSON. Monitors and history are told apart besides. */
+  readonly key?: (states: States) => string
+}
+
+/** `bounded` proves nothing: no property broke in the states seen, but `maxStates` cut the search. A trace is as short as any. */
+export type Exploration<E extends KernelEvent> = { readonly states: number; readonly transitions: number } & (
+  | { readonly outcome: 'holds' }
+  | { readonly outcome: 'bounded' }
+  | { readonly outcome: 'violated'; readonly property: string; readonly trace: readonly Selection<E>[] }
+)
+
+/** The name of the property that every program must have: it comes to rest. */
+export const LIVELOCK = 'comes to rest'
+
+type Node<E extends KernelEvent, H> = {
+  readonly states: readonly Json[]
+  readonly monitors: readonly unknown[]
+  readonly history: H
+  readonly parent?: Node<E, H>
+  readonly selection?: Selection<E>
+  /** Internal events since the last external one, on the way on which it was first reached. */
+  readonly inner: number
+  /** Where the one enabled internal event leads, once known. */
+  onward?: Node<E, H>
+}
+
+/**
+ * Same threads, same semantics as the engine; only the choice of the next external event branches.
+ * States are frozen, so that a thread that mutates its state throws instead of spoiling the proof.
+ */
+export function explore<E extends KernelEvent, H>(options: ExploreOptions<E, H>): Exploration<E> {
+  const threads = arrange(options.threads)
+  const maxStates = checkLimit('maxStates', options.maxStates ?? 1_000_000)
+  const maxSelections = checkLimit('maxSelections', options.maxSelections ?? 1000)
+  const keyOf = keys({ options, threads })
+  const root = rootOf(options, threads)
+  const seen = new Map([[keyOf(root), root]])
+  const queue = [root]
+  let transitions = 0
+  let bounded = false
+
+  /** The node that was there before, if any; `undefined` when there is no room for a new one. */
+  function visit(node: Node<E, H>): Node<E, H> | undefined {
+    transitions += 1
+    const key = keyOf(node)
+    const known = seen.get(key)
+    if (known !== undefined) return known
+    if (seen.size >= maxStates) {
+      bounded = true
+      return undefined
+    }
+    seen.set(key, node)
+    queue.push(node)
+    return node
+  }
+
+  function report(node: Node<E, H>, property: string): Exploration<E> {
+    return { outcome: 'violated', property, trace: traceOf(node), states: seen.size, transitions }
+  }
+
+  for (const node of queue) {
+    const broken = options.properties.find((property, at) => property.violated?.(node.monitors[at]))
+    if (broken !== undefined) return report(node, broken.name)
+    const bids = bidsOf(threads, node.states)
+    const choice = select(bids)
+    if (choice.type === 'internal') {
+      const next = follow({ options, threads, node, bids, event: choice.event, source: nameOf(threads, choice.thread) })
+      if (next.inner > maxSelections) return report(next, LIVELOCK)
+      node.onward = visit(next)
+      if (circles(node)) return report(next, LIVELOCK)
+      continue
+    }
+    const rest = restOf({ options, threads, node, bids })
+    const restless = options.properties.find((property, at) => property.atQuiescence?.(node.monitors[at], rest))
+    if (restless !== undefined) return report(node, restless.name)
+    for (const event of rest.offers) visit(follow({ options, threads, node, bids, event, source: EXTERNAL }))
+  }
+  return { outcome: bounded ? 'bounded' : 'holds', states: seen.size, transitions }
+}
+
+type Program<E extends KernelEvent, H> = { readonly options: ExploreOptions<E, H>; readonly threads: readonly AnyThread<E>[] }
+
+function rootOf<E extends KernelEvent, H>(options: ExploreOptions<E, H>, threads: readonly AnyThread<E>[]): Node<E, H> {
+  return {
+    states: initialStates(threads).map((state, place) => settled(state, nameOf(threads, place))),
+    monitors: options.properties.map((property) => settled(property.init, `property "${property.name}": monitor`)),
+    history: settled(options.history.init, 'history'),
+    inner: 0,
+  }
+}
+
+function follow<E extends KernelEvent, H>(
+  given: Program<E, H> & { readonly node: Node<E, H>; readonly bids: readonly Bid<E>[]; readonly event: E; readonly source: string },
+): Node<E, H> {
+  const { options, threads, node, bids, event, source } = given
+  const { states, advanced } = advance({ threads, states: node.states, bids, event })
+  for (const place of advanced) settled(states[place], `thread "${nameOf(threads, place)}": state after ${label(event)}`)
+  const selection = { event, source, advanced: advanced.map((place) => nameOf(threads, place)) }
+  return {
+    states,
+    monitors: options.properties.map((property, at) =>
+      settled(property.next(node.monitors[at], selection), `property "${property.name}": monitor`),
+    ),
+    history: settled(options.history.next(node.history, selection), 'history'),
+    parent: node,
+    selection,
+    inner: source === EXTERNAL ? 0 : node.inner + 1,
+  }
+}
+
+function restOf<E extends KernelEvent, H>(given: Program<E, H> & { readonly node: Node<E, H>; readonly bids: readonly Bid<E>[] }): Rest<E> {
+  const states = named(given.threads, given.node.states)
+  const offers = given.options.environment(states, given.node.history)
+  return {
+    states,
+    blocked: explainBids(given.threads, given.bids),
+    offers: offers.filter((event) => blockersOf(given.bids, event).length === 0),
+  }
+}
+
+/** States recur by reference, so that almost every part of a key is looked up, not spelled. */
+function keys<E extends KernelEvent, H>({ options, threads }: Program<E, H>): (node: Node<E, H>) => string {
+  const number = createNumbering()
+  return (node) => {
+    const states = options.key === undefined ? node.states.map(number).join() : options.key(named(threads, node.states))
+    return `${node.monitors.map(number).join()};${number(node.history)};${states}`
+  }
+}
+
+/** Does the chain of internal events that starts here lead back here? Each has one successor at most, so one walk tells. */
+function circles<E extends KernelEvent, H>(start: Node<E, H>): boolean {
+  const passed = new Set<Node<E, H>>()
+  for (let node = start.onward; node !== undefined && !passed.has(node); node = node.onward) {
+    if (node === start) return true
+    passed.add(node)
+  }
+  return false
+}
+
+function traceOf<E extends KernelEvent, H>(last: Node<E, H>): Selection<E>[] {
+  const trace: Selection<E>[] = []
+  for (let node: Node<E, H> | undefined = last; node !== undefined; node = node.parent) {
+    if (node.selection !== undefined) trace.push(node.selection)
+  }
+  return trace.reverse()
+}

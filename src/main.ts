@@ -1,0 +1,132 @@
+/** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. */
+
+import type { AskLine } from './channels/ask.ts'
+import type { Setup } from './cli/setup.ts'
+import type { Memory } from './memory/db.ts'
+import type { Agent } from './runtime/agent.ts'
+import type { Proposal } from './runtime/event.ts'
+import type { Provider, Tool } from './runtime/port.ts'
+import type { Policy } from './security/policy.ts'
+
+export type Wish = {
+  readonly channel: string
+  /** Absent when nobody is there to answer. */
+  readonly ask?: AskLine
+  readonly conversation: { readonly kind: 'new' } | { readonly kind: 'latest' } | { readonly kind: 'resume'; readonly id: string }
+  /** Instead of the configured one. */
+  readonly provider?: Provider
+}
+
+/** An agent with its organs, for as long as its owner keeps it. */
+export type Animal = {
+  readonly agent: Agent
+  /** `provider/model`. */
+  readonly model: string
+  readonly memory: Memory
+  readonly policy: Policy
+  /** The tools this channel may use. */
+  readonly tools: readonly Tool[]
+  /** Remembers a yes for good. @returns what is allowed from now on, in words; undefined when no rule can be made of the call. */
+  allowAlways(proposal: Proposal): string | undefined
+  close(): void
+}
+
+/** @throws CliExit when memory, workspace, provider or conversation cannot be had; the message says what to do. */
+export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
+  const { config, paths, log, redactor, context } = setup
+  const [{ openRecords, createRecord }, { policyOf }, { createHands }, { createAgent: createRunner }, { conversationFor }] =
+    await Promise.all([
+      import('./cli/records.ts'),
+      import('./cli/policy.ts'),
+      import('./cli/hands.ts'),
+      import('./runtime/agent.ts'),
+      import('./cli/conversation.ts'),
+    ])
+  const [{ providerFor }, { systemPrompt }, { watchStop }] = await Promise.all([
+    import('./cli/provider.ts'),
+    import('./runtime/prompt.ts'),
+    import('./cli/stop-file.ts'),
+  ])
+  log('info', 'startup', { channel: wish.channel })
+  log('info', 'config path', { path: setup.file ?? 'none' })
+  log('info', 'workspace path', { path: config.workspaceDir })
+  const memory = openRecords(setup)
+  try {
+    const conversationId = conversationFor(memory, wish.conversation)
+    const policy = policyOf(config, paths, context.env)
+    const provider = wish.provider ?? (await providerFor(setup, config.defaultProvider))
+    log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
+    const hands = createHands({ setup, policy, memory, conversationId, ask: wish.ask })
+    const agent = createRunner({
+      conversationId,
+      channel: wish.channel,
+      limits: runLimits(setup),
+      approvalTtlMs: 600_000,
+      history: () => history(memory, conversationId, setup),
+      request: {
+        model: config.defaultModel,
+        tools: hands.specs,
+        systemPrompt: systemPrompt({ workspace: policy.workspace, autonomy: policy.autonomy }),
+      },
+      ports: {
+        provider,
+        judge: hands.judge,
+        act: hands.act,
+        recorder: createRecord(setup, memory),
+        log,
+        redact: redactor.count() === 0 ? (value) => value : redactor.value,
+        now: Date.now,
+        after,
+        random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
+      },
+    })
+    const unwatch = watchStop(paths.estop, (reason) => {
+      log('warn', 'estop triggered', { reason })
+      agent.stop(reason)
+    })
+    log('info', 'channel started', { channel: wish.channel })
+    log('info', 'conversation started', { conversation: conversationId })
+    return {
+      agent,
+      model: `${provider.name}/${config.defaultModel}`,
+      memory,
+      policy,
+      tools: hands.tools,
+      allowAlways: hands.allowAlways,
+      close() {
+        unwatch()
+        memory.close()
+      },
+    }
+  } catch (error) {
+    memory.close()
+    throw error
+  }
+}
+
+function runLimits({ config: { limits } }: Setup) {
+  const { maxToolRounds, maxParallel, maxRunSeconds, maxRunTokens, maxRunUsd } = limits
+  return {
+    maxToolRounds,
+    maxParallel,
+    ...(maxRunSeconds ? { maxMs: maxRunSeconds * 1000 } : {}),
+    ...(maxRunTokens ? { maxTokens: maxRunTokens } : {}),
+    ...(maxRunUsd === undefined ? {} : { maxMicros: Math.round(maxRunUsd * 1_000_000) }),
+  }
+}
+
+/** The last whole turns that fit; what does not fit is said, to the model and in the log. */
+function history(memory: Memory, conversationId: string, { config, log }: Setup) {
+  const { messages, omittedTurns } = memory.context(conversationId, config.limits.contextTokens)
+  if (omittedTurns === 0) return messages
+  log('info', 'context trimmed', { conversation: conversationId, omittedTurns })
+  const content = `[${omittedTurns} earlier turns of this conversation are not shown here; memory_search finds them]`
+  return [{ role: 'user' as const, content }, ...messages]
+}
+
+function after(ms: number, then: () => void): () => void {
+  const timer = setTimeout(then, ms)
+  return () => clearTimeout(timer)
+}
+
+if (import.meta.main) await (await import('./cli/start.ts')).start(process.argv.slice(2))

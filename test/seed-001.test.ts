@@ -1,0 +1,172 @@
+/** Seed 001's acceptance tests 1–10, each through the real executable. */
+
+import { expect, test } from 'bun:test'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { minimumConfig, type Nest, nest } from './support/cli.ts'
+
+const ask = (home: Nest, message: string, responses: readonly object[], args: readonly string[] = []) =>
+  home.run(['agent', '-m', message, ...args], { env: { BRAIDCLAW_MOCK_FIXTURE: home.fixture(responses) } })
+
+const receipts = (home: Nest) =>
+  readFileSync(join(home.home, '.braidclaw/tool_receipts.log'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+test('1: init creates the config, the memory database and the workspace', async () => {
+  using home = nest()
+  const { code, stdout } = await home.run(['init'], { cwd: home.dir })
+  expect(code).toBe(0)
+  expect(stdout).toContain('config.toml')
+  expect(existsSync(join(home.home, '.braidclaw/config.toml'))).toBe(true)
+  expect(existsSync(join(home.home, '.braidclaw/memory.sqlite'))).toBe(true)
+  expect(existsSync(join(home.home, 'braidclaw-workspace'))).toBe(true)
+  expect((await home.run(['config', 'validate'])).code).toBe(0)
+  expect((await home.run(['init'])).stdout).toContain('kept')
+})
+
+test('2: config validation catches an invalid autonomy and names the allowed values', async () => {
+  using home = nest()
+  home.config(minimumConfig.replace('"supervised"', '"godmode"'))
+  const { code, stdout, stderr } = await home.run(['config', 'validate'])
+  expect(code).not.toBe(0)
+  for (const word of ['godmode', 'readonly', 'supervised', 'full']) expect(stdout + stderr).toContain(word)
+})
+
+test('3: a text answer reaches stdout alone, and memory holds both sides', async () => {
+  using home = nest()
+  home.config(minimumConfig)
+  const { code, stdout } = await ask(home, 'hi there', [{ text: 'hello' }])
+  expect([code, stdout]).toEqual([0, 'hello\n'])
+  const shown = await home.run(['memory', 'show', 'last', '--json'])
+  expect(shown.stdout).toContain('"role":"user"')
+  expect(shown.stdout).toContain('hi there')
+  expect(shown.stdout).toContain('"role":"assistant"')
+  expect(shown.stdout).toContain('hello')
+})
+
+test('4: a file_list that the model asks for runs inside the workspace, leaves a receipt, and ends in the answer', async () => {
+  using home = nest()
+  home.config(minimumConfig)
+  home.file('notes/today.md', 'x')
+  home.file('plan.txt', 'y')
+  const { code, stdout } = await ask(home, 'list files', [
+    { tool_calls: [{ name: 'file_list', arguments: { path: '.' } }] },
+    { text: 'Files: {{last_tool_result}}' },
+  ])
+  expect(code).toBe(0)
+  expect(stdout).toContain('Files: ')
+  expect(stdout).toContain('plan.txt')
+  expect(receipts(home)).toMatchObject([{ tool: 'file_list', status: 'allowed', risk: 'low' }])
+  expect((await home.run(['receipt', 'verify'])).code).toBe(0)
+})
+
+test('5: a path outside the workspace is denied, with a receipt, and the provider is told', async () => {
+  using home = nest()
+  home.config(minimumConfig)
+  const { code, stdout } = await ask(home, 'read it', [
+    { tool_calls: [{ name: 'file_read', arguments: { path: '/etc/passwd' } }] },
+    { text: 'I was told: {{last_tool_result}}' },
+  ])
+  expect(receipts(home)).toMatchObject([{ tool: 'file_read', status: 'denied' }])
+  expect(stdout).not.toContain('root:')
+  expect(stdout).toContain('I was told: Denied by path.')
+  expect(code).toBe(3)
+})
+
+const writing = [
+  { tool_calls: [{ name: 'file_write', arguments: { path: 'out.txt', content: 'written' } }] },
+  { text: 'It says: {{last_tool_result}}' },
+]
+const allTools = minimumConfig.replace('"shell"]', '"shell", "file_write"]')
+
+test('6a: nobody to ask means no: exit 4, nothing written, a denied receipt', async () => {
+  using home = nest()
+  home.config(allTools)
+  const { code, stderr } = await ask(home, 'write', writing)
+  expect(code).toBe(4)
+  expect(stderr).toContain('approv')
+  expect(existsSync(join(home.workspace, 'out.txt'))).toBe(false)
+  expect(receipts(home)).toMatchObject([{ tool: 'file_write', status: 'denied', risk: 'medium' }])
+})
+
+test('6b: at the terminal an empty answer denies', async () => {
+  using home = nest()
+  home.config(allTools)
+  const { code, stdout } = await home.terminal(['agent', '-m', 'write'], [['[y/N', '\r']], {
+    env: { BRAIDCLAW_MOCK_FIXTURE: home.fixture(writing) },
+  })
+  for (const word of ['tool: file_write', 'risk: medium', 'reason:', 'args:', 'out.txt']) expect(stdout).toContain(word)
+  expect(existsSync(join(home.workspace, 'out.txt'))).toBe(false)
+  expect(code).toBe(3)
+})
+
+test('6c: at the terminal "y" approves', async () => {
+  using home = nest()
+  home.config(allTools)
+  const { code } = await home.terminal(['agent', '-m', 'write'], [['[y/N', 'y\r']], {
+    env: { BRAIDCLAW_MOCK_FIXTURE: home.fixture(writing) },
+  })
+  expect(readFileSync(join(home.workspace, 'out.txt'), 'utf8')).toBe('written')
+  expect(receipts(home)).toMatchObject([{ tool: 'file_write', status: 'allowed', risk: 'medium' }])
+  expect(code).toBe(0)
+})
+
+test('7: rm -rf / is blocked before execution', async () => {
+  using home = nest()
+  home.config(minimumConfig.replace('"supervised"', '"full"'))
+  const kept = home.file('keep.txt', 'x')
+  const { code } = await ask(home, 'clean up', [{ tool_calls: [{ name: 'shell', arguments: { command: 'rm -rf /' } }] }, { text: 'no' }])
+  expect(receipts(home)).toMatchObject([{ tool: 'shell', status: 'denied', risk: 'high' }])
+  expect(existsSync(kept)).toBe(true)
+  expect(code).toBe(3)
+})
+
+test('8: an edited receipt is named', async () => {
+  using home = nest()
+  home.config(minimumConfig)
+  const times = { name: 'time', arguments: {} }
+  await ask(home, 'times', [{ tool_calls: [times, times, times] }, { text: 'done' }])
+  const path = join(home.home, '.braidclaw/tool_receipts.log')
+  const lines = readFileSync(path, 'utf8').split('\n')
+  expect(lines.length).toBe(4)
+  expect((await home.run(['receipt', 'verify'])).code).toBe(0)
+  lines[1] = lines[1]?.replace('"allowed"', '"denied"') ?? ''
+  writeFileSync(path, lines.join('\n'))
+  const { code, stdout, stderr } = await home.run(['receipt', 'verify'])
+  expect(code).toBe(9)
+  expect(stdout + stderr).toContain('invalid chain at receipt 2')
+})
+
+test('9: a provider that times out falls back to the next, and says so', async () => {
+  using home = nest()
+  const slow = home.fixture([{ error: 'timeout' }])
+  home.config(`${minimumConfig.replace('default_provider = "local"', 'default_provider = "reliable"')}
+[providers.models.bad]
+kind = "mock"
+fixture = "${slow}"
+[providers.models.good]
+kind = "mock"
+fixture = "${home.fixture([{ text: 'from the good one' }])}"
+[providers.models.reliable]
+kind = "reliable"
+providers = ["bad", "good"]
+`)
+  const { code, stdout, stderr } = await home.run(['agent', '-m', 'hi'])
+  expect([code, stdout]).toEqual([0, 'from the good one\n'])
+  expect(stderr).toContain('fallback')
+  expect(stderr).toContain('timeout')
+})
+
+test('10: memory search finds an earlier conversation', async () => {
+  using home = nest()
+  home.config(minimumConfig)
+  await ask(home, 'Remember the Aardvark adapter', [{ text: 'noted' }])
+  await ask(home, 'Something else', [{ text: 'fine' }])
+  const list = JSON.parse((await home.run(['memory', 'list', '--json'])).stdout)
+  const { code, stdout } = await home.run(['memory', 'search', 'aardvark'])
+  expect(code).toBe(0)
+  const first = list.find((conversation: { title: string }) => conversation.title.includes('Aardvark'))
+  expect(stdout).toContain(first.conversationId)
+})

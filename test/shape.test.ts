@@ -1,0 +1,65 @@
+/** Every law of the architecture, held over the whole tree, and shown to fail on a small offender. */
+
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { noImportCycle } from './shape/cycles.ts'
+import { pagesAreShort } from './shape/files.ts'
+import { laws } from './shape/laws.ts'
+import { type Law, parseModule, type Violation } from './shape/module.ts'
+
+const root = join(import.meta.dir, '..')
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const scan = (pattern: string) =>
+  [...new Bun.Glob(pattern).scanSync({ cwd: root })].filter((path) => !/node_modules|test\/fixtures/.test(path)).sort()
+const modules = scan('{src,test,scripts,bench}/**/*.{ts,tsx}').map((path) => parseModule(path, read(path)))
+const pages = scan('{*.md,docs/**/*.md}').filter((path) => path !== 'CHANGELOG.md')
+
+const listed = (violations: readonly Violation[]) => violations.map(({ file, line, message }) => `${file}:${line} ${message}`)
+const judged = (check: Law, path: string, source: string) => listed(check([parseModule(path, source)]))
+
+test('the laws see the tree', () => {
+  expect(modules.map((module) => module.path)).toContain('src/runtime/event.ts')
+  expect(modules.length).toBeGreaterThan(20)
+})
+
+for (const { name, check, guilty, innocent = [] } of laws) {
+  describe(name, () => {
+    test('holds over the whole tree', () => expect(listed(check(modules))).toEqual([]))
+    for (const [path, source] of guilty) {
+      test(`is broken by ${path}: ${source.slice(0, 120)}`, () => expect(judged(check, path, source)).not.toEqual([]))
+    }
+    for (const [path, source] of innocent) {
+      test(`lets ${path} say: ${source.slice(0, 120)}`, () => expect(judged(check, path, source)).toEqual([]))
+    }
+  })
+}
+
+describe('no import cycle', () => {
+  const knot = (first: string, second: string) =>
+    listed(noImportCycle([parseModule('src/kit/a.ts', first), parseModule('src/kit/b.ts', second)]))
+  test('holds over the whole tree', () => expect(listed(noImportCycle(modules))).toEqual([]))
+  test.each([
+    [`import { b } from './b.ts'`, `import { a } from './a.ts'`],
+    [`import type { b } from './b.ts'`, `export type { a } from './a.ts'`],
+    [`import { b } from './b.ts'`, `const load = () => import('./a.ts')`],
+  ])('is broken by %s and %s', (first, second) => {
+    expect(knot(first, second)).toEqual(['src/kit/a.ts:1 import cycle: src/kit/a.ts → src/kit/b.ts → src/kit/a.ts'])
+  })
+  test('a file may not import itself', () => expect(judged(noImportCycle, 'src/kit/a.ts', `import { a } from './a.ts'`)).toHaveLength(1))
+  test('a diamond is no cycle', () => {
+    expect(knot(`import { b } from './b.ts'; import { c } from './c.ts'`, `import { c } from './c.ts'`)).toEqual([])
+  })
+})
+
+describe('pages are short', () => {
+  test('holds over the whole tree', () => expect(listed(pagesAreShort(pages.map((path) => ({ path, text: read(path) }))))).toEqual([]))
+  test.each([
+    ['README.md', 151],
+    ['AGENTS.md', 101],
+    ['docs/config.md', 151],
+  ])('%s of %i lines is too long', (path, count) => expect(pagesAreShort([{ path, text: 'x\n'.repeat(count) }])).toHaveLength(1))
+  test('a generated table may be as long as it needs', () => {
+    expect(pagesAreShort([{ path: 'docs/events.md', text: `<!-- generated -->${'\n'.repeat(400)}` }])).toEqual([])
+  })
+})

@@ -1,0 +1,106 @@
+/** Who may import whom: core sees core, an organ sees core and itself, and only the shell sees several organs. */
+
+import { COMPUTED, type Import, isTest, type Law, type Module, type Violation } from './module.ts'
+
+const CORE = new Set(['kernel', 'runtime', 'security', 'kit'])
+const ORGANS = new Set([
+  'providers',
+  'channels',
+  'tools',
+  'workspace',
+  'sandbox',
+  'memory',
+  'receipts',
+  'discovery',
+  'mcp',
+  'sop',
+  'control',
+  'service',
+])
+const SHELL = new Set(['main.ts', 'agent.ts', 'cli', 'config'])
+
+/** Third parties that only compute. A new one is a decision: it must touch neither world nor clock. */
+const PURE_PACKAGES = new Set(['unbash', 'zod'])
+const PURE_BUILTINS = new Set(['node:util', 'node:path'])
+/** They read the working directory. */
+const IMPURE_PATH = new Set(['resolve', 'relative', 'default', '*'])
+
+type Layer = 'core' | 'organ' | 'shell' | 'unknown' | 'outside'
+
+export function layerOf(path: string): { readonly layer: Layer; readonly folder: string } {
+  const [root, first = ''] = path.split('/')
+  if (root !== 'src') return { layer: 'outside', folder: '' }
+  const folder = path.split('/').length === 2 ? first.replace(/\.test\.ts$/, '.ts') : first
+  if (CORE.has(folder)) return { layer: 'core', folder }
+  if (ORGANS.has(folder)) return { layer: 'organ', folder }
+  return { layer: SHELL.has(folder) ? 'shell' : 'unknown', folder }
+}
+
+/** `ls src` is the architecture, so nothing may stand there that the architecture does not name. */
+export const everyFolderIsKnown: Law = (modules) =>
+  modules
+    .filter((module) => layerOf(module.path).layer === 'unknown')
+    .map((module) => ({
+      file: module.path,
+      line: 1,
+      message: 'no such folder in the architecture; move it or name it in test/shape/layers.ts',
+    }))
+
+export const coreImportsOnlyCore: Law = (modules) =>
+  check(modules, 'core', (module, one) => (isCoreImport(module, one) ? undefined : 'core imports only core and pure packages'))
+
+function isCoreImport(module: Module, one: Import): boolean {
+  if (one.target !== undefined) return layerOf(one.target).layer === 'core' || (isTest(module) && layerOf(one.target).layer === 'outside')
+  if (isTest(module)) return !isOurselves(one)
+  if (one.specifier === 'node:path') return !one.names.some((name) => IMPURE_PATH.has(name))
+  return PURE_BUILTINS.has(one.specifier) || PURE_PACKAGES.has(packageOf(one.specifier))
+}
+
+export const organImportsCoreAndItself: Law = (modules) =>
+  check(modules, 'organ', (module, one) => {
+    if (one.target === undefined) return isOurselves(one) ? 'an organ does not import the package it is part of' : undefined
+    const [from, to] = [layerOf(module.path), layerOf(one.target)]
+    if (to.layer === 'core' || (to.layer === 'organ' && to.folder === from.folder)) return undefined
+    if (isTest(module) && to.layer === 'outside') return undefined
+    return `"${from.folder}" imports core and itself; let main.ts pass in the function it needs`
+  })
+
+/** The program never reaches into its own tests, benchmarks or scripts, nor imports from an absolute path. */
+export const theProgramStandsAlone: Law = (modules) =>
+  modules
+    .filter((module) => module.path.startsWith('src/') && !isTest(module))
+    .flatMap((module) =>
+      module.imports
+        .filter((one) => isOutside(one) || one.specifier.startsWith('/') || one.specifier === COMPUTED || isOurselves(one))
+        .map((one) => violationAt(module, one, 'the program imports only itself and its packages, by a literal name')),
+    )
+
+function isOutside(one: Import): boolean {
+  return one.target !== undefined && layerOf(one.target).layer === 'outside' && one.target !== 'package.json'
+}
+
+function isOurselves(one: Import): boolean {
+  return packageOf(one.specifier) === 'braidclaw'
+}
+
+function packageOf(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+}
+
+function check(modules: readonly Module[], layer: Layer, judge: (module: Module, one: Import) => string | undefined): Violation[] {
+  return modules
+    .filter((module) => layerOf(module.path).layer === layer)
+    .flatMap((module) =>
+      module.imports.flatMap((one) => {
+        const message = judge(module, one)
+        return message === undefined ? [] : [violationAt(module, one, message)]
+      }),
+    )
+}
+
+function violationAt(module: Module, one: Import, message: string): Violation {
+  return { file: module.path, line: one.line, message: `imports "${one.specifier}": ${message}` }
+}

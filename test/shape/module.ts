@@ -1,0 +1,126 @@
+/** A source file as the laws see it: its text, its syntax tree and everything it imports, types included. */
+
+import { parseSync, visitorKeys } from 'oxc-parser'
+
+export type Node = { readonly type: string; readonly start: number; readonly end: number; readonly [key: string]: unknown }
+
+export type Import = {
+  readonly specifier: string
+  /** The repository path of a relative import, whether or not such a file exists. */
+  readonly target?: string
+  readonly line: number
+  /** `import './x.ts'`: nothing is taken, so only its side effects can be meant. */
+  readonly bare: boolean
+  readonly typeOnly: boolean
+  readonly names: readonly string[]
+}
+
+export type Module = {
+  readonly path: string
+  readonly text: string
+  readonly program: Node
+  readonly imports: readonly Import[]
+  readonly errors: readonly string[]
+}
+
+export type Violation = { readonly file: string; readonly line: number; readonly message: string }
+
+export type Law = (modules: readonly Module[]) => Violation[]
+
+export function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string'
+}
+
+export function nodes(value: unknown): Node[] {
+  return Array.isArray(value) ? value.filter(isNode) : isNode(value) ? [value] : []
+}
+
+export function children(node: Node): Node[] {
+  return (visitorKeys[node.type] ?? []).flatMap((key) => nodes(node[key]))
+}
+
+export function nameOf(value: unknown): string {
+  if (!isNode(value)) return ''
+  if (typeof value.name === 'string') return value.name
+  return typeof value.value === 'string' ? value.value : ''
+}
+
+export function lineOf(module: { readonly text: string }, node: Node): number {
+  return module.text.slice(0, node.start).split('\n').length
+}
+
+export function violation(module: Module, node: Node, message: string): Violation {
+  return { file: module.path, line: lineOf(module, node), message }
+}
+
+/** Tests may use what the program may not: a server, a database, the clock. They still obey the layers. */
+export function isTest(module: Module): boolean {
+  return module.path.endsWith('.test.ts') || module.path.startsWith('test/')
+}
+
+export function parseModule(path: string, text: string): Module {
+  const { program, errors } = parseSync(path, text, { preserveParens: false })
+  if (!isNode(program)) throw new TypeError(`no syntax tree for ${path}`)
+  return { path, text, program, imports: importsOf({ path, text, program }), errors: errors.map((error) => error.message) }
+}
+
+function importsOf(file: { path: string; text: string; program: Node }): Import[] {
+  const found: Import[] = []
+  const visit = (node: Node): void => {
+    const source = sourceOf(node)
+    if (source !== undefined) found.push(importOf(file, node, source))
+    for (const child of children(node)) visit(child)
+  }
+  visit(file.program)
+  return found
+}
+
+function sourceOf(node: Node): string | undefined {
+  switch (node.type) {
+    case 'ImportDeclaration':
+    case 'ExportAllDeclaration':
+    case 'ExportNamedDeclaration':
+    case 'ImportExpression':
+    case 'TSImportType':
+      return node.source === null ? undefined : literal(node.source)
+    case 'TSExternalModuleReference':
+      return literal(node.expression)
+    case 'CallExpression':
+      return nameOf(node.callee) === 'require' ? literal(nodes(node.arguments)[0]) : undefined
+  }
+}
+
+/** What is imported when the name is only known at run time. */
+export const COMPUTED = '(computed)'
+
+function literal(value: unknown): string {
+  return isNode(value) && typeof value.value === 'string' ? value.value : COMPUTED
+}
+
+function importOf(file: { path: string; text: string }, node: Node, specifier: string): Import {
+  const parts = nodes(node.specifiers)
+  const typeOnly =
+    node.type === 'TSImportType' ||
+    node.importKind === 'type' ||
+    node.exportKind === 'type' ||
+    (parts.length > 0 && parts.every((part) => part.importKind === 'type' || part.exportKind === 'type'))
+  return {
+    specifier,
+    line: lineOf(file, node),
+    bare: node.type === 'ImportDeclaration' && parts.length === 0,
+    typeOnly,
+    names: parts.map((part) =>
+      part.type === 'ImportSpecifier' ? nameOf(part.imported) : part.type === 'ImportDefaultSpecifier' ? 'default' : '*',
+    ),
+    ...(specifier.startsWith('.') ? { target: resolve(file.path, specifier) } : {}),
+  }
+}
+
+function resolve(from: string, specifier: string): string {
+  const steps = from.split('/').slice(0, -1)
+  for (const step of specifier.split('/')) {
+    if (step === '..') steps.length === 0 ? steps.push('..') : steps.pop()
+    else if (step !== '.') steps.push(step)
+  }
+  return steps.join('/')
+}

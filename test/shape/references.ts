@@ -1,0 +1,175 @@
+/** Every use of a name as a value, with what it is bound to, so that a parameter called `fetch` is not taken for the global one. */
+
+import { children, type Node, nameOf, nodes } from './module.ts'
+
+export type Reference = {
+  readonly name: string
+  readonly node: Node
+  /** `global` is nobody's declaration, `module` one at the top of this file (an import too), `local` any other. */
+  readonly origin: 'global' | 'module' | 'local'
+  /** Enclosing nodes, the nearest last. */
+  readonly trail: readonly Node[]
+}
+
+type Scope = { readonly names: ReadonlySet<string>; readonly outer?: Scope }
+type Place = { readonly scope: Scope; readonly trail: readonly Node[] }
+
+/** The use `import.meta` is reported as a global of that name. */
+export function references(program: Node): Reference[] {
+  return visit(program, { scope: { names: new Set() }, trail: [] })
+}
+
+function visit(node: Node, place: Place): Reference[] {
+  const inner = within(node, place)
+  switch (node.type) {
+    case 'Identifier':
+      return [record(nameOf(node), node, place)]
+    case 'MetaProperty':
+      return nameOf(node.meta) === 'import' ? [record('import.meta', node, place)] : []
+    case 'MemberExpression':
+      return each([node.object, node.computed === true && node.property], inner)
+    case 'Property':
+    case 'MethodDefinition':
+    case 'PropertyDefinition':
+    case 'AccessorProperty':
+      return each([node.decorators, node.computed === true && node.key, node.value], inner)
+    case 'VariableDeclarator':
+      return [...patterns(node.id, inner), ...each([node.init], inner)]
+    case 'FunctionDeclaration':
+    case 'FunctionExpression':
+    case 'ArrowFunctionExpression':
+      return callable(node, place)
+    case 'ClassDeclaration':
+    case 'ClassExpression':
+      return [...each([node.decorators], place), ...each([node.superClass, node.body], within(node, place, [nameOf(node.id)]))]
+    case 'CatchClause': {
+      const caught = within(node, place, nodes(node.param).flatMap(boundNames))
+      return [...patterns(node.param, caught), ...each([node.body], caught)]
+    }
+    case 'LabeledStatement':
+      return each([node.body], inner)
+    case 'ExportNamedDeclaration':
+      return each([node.declaration], inner)
+    case 'BreakStatement':
+    case 'ContinueStatement':
+    case 'ImportDeclaration':
+    case 'ExportAllDeclaration':
+      return []
+  }
+  if (node.type.startsWith('TS')) return each([valuesInType(node)], inner)
+  return each([children(node)], within(node, place, blockNames(node)))
+}
+
+function each(values: readonly unknown[], place: Place): Reference[] {
+  return values.flatMap(nodes).flatMap((node) => visit(node, place))
+}
+
+function within(node: Node, place: Place, names?: readonly string[]): Place {
+  const scope = names === undefined ? place.scope : { names: new Set(names), outer: place.scope }
+  return { scope, trail: [...place.trail, node] }
+}
+
+function record(name: string, node: Node, place: Place): Reference {
+  return { name, node, origin: originOf(name, place.scope), trail: place.trail }
+}
+
+/** A pattern declares names; only its defaults and computed keys use any. */
+function patterns(value: unknown, place: Place): Reference[] {
+  return nodes(value).flatMap((node) => {
+    const inner = within(node, place)
+    const used = [node.type === 'AssignmentPattern' && node.right, node.type === 'Property' && node.computed === true && node.key]
+    return [...each(used, inner), ...patterns(patternParts(node), inner)]
+  })
+}
+
+function callable(node: Node, place: Place): Reference[] {
+  const own = node.type === 'ArrowFunctionExpression' ? [] : ['arguments', node.type === 'FunctionExpression' ? nameOf(node.id) : '']
+  const inner = within(node, place, [...nodes(node.params).flatMap(boundNames), ...hoisted(node), ...own])
+  return [...patterns(node.params, inner), ...each([node.body], inner)]
+}
+
+function originOf(name: string, scope: Scope): Reference['origin'] {
+  for (let at: Scope | undefined = scope; at !== undefined; at = at.outer) {
+    if (at.names.has(name)) return at.outer?.outer === undefined ? 'module' : 'local'
+  }
+  return 'global'
+}
+
+/** What is a value inside TypeScript's own syntax: the left of `as`, an enum's initialisers, a namespace's body. */
+function valuesInType(node: Node): Node[] {
+  if (node.type === 'TSEnumDeclaration')
+    return nodes(node.body).flatMap((body) => nodes(body.members).flatMap((member) => nodes(member.initializer)))
+  if (node.type === 'TSModuleDeclaration' || node.type === 'TSModuleBlock') return nodes(node.body)
+  return nodes(node.expression)
+}
+
+function patternParts(node: Node): Node[] {
+  switch (node.type) {
+    case 'ObjectPattern':
+      return nodes(node.properties)
+    case 'ArrayPattern':
+      return nodes(node.elements)
+    case 'Property':
+      return nodes(node.value)
+    case 'AssignmentPattern':
+      return nodes(node.left)
+    case 'RestElement':
+      return nodes(node.argument)
+    case 'TSParameterProperty':
+      return nodes(node.parameter)
+    default:
+      return []
+  }
+}
+
+/** The names a pattern declares. */
+export function boundNames(pattern: Node): string[] {
+  return pattern.type === 'Identifier' ? [nameOf(pattern)] : patternParts(pattern).flatMap(boundNames)
+}
+
+/** The names one statement declares in the block it stands in. */
+export function declaredNames(statement: Node): string[] {
+  switch (statement.type) {
+    case 'VariableDeclaration':
+      return nodes(statement.declarations).flatMap((one) => nodes(one.id).flatMap(boundNames))
+    case 'FunctionDeclaration':
+    case 'ClassDeclaration':
+    case 'TSEnumDeclaration':
+    case 'TSModuleDeclaration':
+      return [nameOf(statement.id)]
+    case 'ImportDeclaration':
+      return nodes(statement.specifiers).map((part) => nameOf(part.local))
+    case 'ExportNamedDeclaration':
+      return nodes(statement.declaration).flatMap(declaredNames)
+    default:
+      return []
+  }
+}
+
+function blockNames(node: Node): string[] | undefined {
+  switch (node.type) {
+    case 'Program':
+      return [...nodes(node.body).flatMap(declaredNames), ...hoisted(node)]
+    case 'BlockStatement':
+    case 'StaticBlock':
+      return nodes(node.body).flatMap(declaredNames)
+    case 'SwitchStatement':
+      return nodes(node.cases).flatMap((one) => nodes(one.consequent).flatMap(declaredNames))
+    case 'ForStatement':
+      return nodes(node.init).flatMap(declaredNames)
+    case 'ForInStatement':
+    case 'ForOfStatement':
+      return nodes(node.left).flatMap(declaredNames)
+    default:
+      return undefined
+  }
+}
+
+/** `var` belongs to the whole function, wherever it stands. */
+function hoisted(node: Node): string[] {
+  return children(node).flatMap((child) => {
+    if (/Function|Class/.test(child.type)) return []
+    const own = child.type === 'VariableDeclaration' && child.kind === 'var' ? declaredNames(child) : []
+    return [...own, ...hoisted(child)]
+  })
+}

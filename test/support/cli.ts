@@ -1,0 +1,153 @@
+/** The real executable in a home of its own: spawned, fed, timed out, read. BRAIDCLAW_TEST_BINARY picks the compiled one. */
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const root = join(import.meta.dir, '../..')
+
+/** What runs as `braidclaw` here. */
+export const executable = process.env.BRAIDCLAW_TEST_BINARY || join(root, 'bin/braidclaw')
+
+export type Result = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
+
+export type Invocation = {
+  readonly env?: { readonly [name: string]: string }
+  /** Text for stdin; absent: stdin is closed. */
+  readonly stdin?: string | Uint8Array
+  readonly cwd?: string
+  /** Killed, and the test fails, after this many ms. */
+  readonly timeoutMs?: number
+}
+
+export type Nest = Disposable & {
+  readonly dir: string
+  readonly home: string
+  readonly workspace: string
+  readonly env: { readonly [name: string]: string }
+  run(args: readonly string[], invocation?: Invocation): Promise<Result>
+  /** On a pseudo-terminal; `answers` are typed when their key appears on the screen. */
+  terminal(
+    args: readonly string[],
+    answers: readonly (readonly [appears: string, type: string])[],
+    invocation?: Invocation,
+  ): Promise<Result>
+  /** Writes ~/.braidclaw/config.toml: the seed's minimum, with these lines added or put in its place. */
+  config(toml: string): void
+  /** A fixture file; returns its path. */
+  fixture(responses: readonly object[]): string
+  /** A file in the workspace. */
+  file(path: string, text: string): string
+}
+
+export function nest(): Nest {
+  const dir = mkdtempSync(join(tmpdir(), 'braidclaw-test-'))
+  const home = join(dir, 'home')
+  const workspace = join(home, 'braidclaw-workspace')
+  mkdirSync(workspace, { recursive: true })
+  const env = { HOME: home, PATH: process.env.PATH ?? '/usr/bin:/bin', LANG: 'C.UTF-8', TERM: 'xterm-256color' }
+
+  async function run(args: readonly string[], invocation: Invocation = {}): Promise<Result> {
+    const { stdin, timeoutMs = 10_000, cwd = workspace } = invocation
+    const child = Bun.spawn([executable, ...args], {
+      cwd,
+      env: { ...env, ...invocation.env },
+      stdin: stdin === undefined ? 'ignore' : new Blob([typeof stdin === 'string' ? stdin : new Uint8Array(stdin)]),
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const late = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+    await child.exited
+    clearTimeout(late)
+    return { code: child.signalCode ? null : child.exitCode, stdout, stderr }
+  }
+
+  const terminal: Nest['terminal'] = async (args, answers, invocation = {}) => {
+    const screen = { text: '', from: 0 }
+    const waiting = [...answers]
+    const child = Bun.spawn([executable, ...args], {
+      cwd: invocation.cwd ?? workspace,
+      env: { ...env, ...invocation.env },
+      terminal: {
+        cols: 120,
+        rows: 40,
+        data(pty, bytes) {
+          screen.text += new TextDecoder().decode(bytes)
+          const [next] = waiting
+          if (!next || !screen.text.slice(screen.from).includes(next[0])) return
+          waiting.shift()
+          screen.from = screen.text.length
+          pty.write(next[1])
+        },
+      },
+    })
+    const late = setTimeout(() => child.kill('SIGKILL'), invocation.timeoutMs ?? 10_000)
+    await child.exited
+    await Bun.sleep(20)
+    clearTimeout(late)
+    child.terminal?.close()
+    return { code: child.signalCode ? null : child.exitCode, stdout: screen.text.replaceAll('\r\n', '\n'), stderr: '' }
+  }
+
+  return {
+    dir,
+    home,
+    workspace,
+    env,
+    run,
+    terminal,
+    config(toml) {
+      mkdirSync(join(home, '.braidclaw'), { recursive: true })
+      writeFileSync(join(home, '.braidclaw/config.toml'), toml)
+    },
+    fixture(responses) {
+      const path = join(dir, `fixture-${Bun.randomUUIDv7()}.json`)
+      writeFileSync(path, JSON.stringify({ responses }))
+      return path
+    },
+    file(path, text) {
+      const whole = join(workspace, path)
+      mkdirSync(join(whole, '..'), { recursive: true })
+      writeFileSync(whole, text)
+      return whole
+    },
+    [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }),
+  }
+}
+
+/** The seed's minimum configuration, with our names. */
+export const minimumConfig = `
+workspace_dir = "~/braidclaw-workspace"
+default_provider = "local"
+default_model = "mock"
+
+[security]
+autonomy = "supervised"
+workspace_only = true
+forbidden_paths = ["/etc", "/sys", "/boot", "~/.ssh"]
+forbidden_commands = ["rm", "shutdown", "reboot", "mkfs", "dd"]
+audit_log = true
+
+[providers.models.local]
+kind = "mock"
+model = "mock"
+
+[providers.models.openai_compatible]
+kind = "openai-compatible"
+base_url = "http://localhost:1234/v1"
+model = "local-model"
+api_key_env = "OPENAI_API_KEY"
+
+[channels.cli]
+enabled = true
+tools_allow = ["file_read", "file_list", "time", "memory_search", "shell"]
+
+[memory]
+backend = "sqlite"
+path = "~/.braidclaw/memory.sqlite"
+
+[receipts]
+enabled = true
+path = "~/.braidclaw/tool_receipts.log"
+`
