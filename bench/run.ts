@@ -65,12 +65,14 @@ function prepare(scratch: string, url: string): Folders {
   const folders = { home: join(scratch, 'home'), workspace: join(scratch, 'workspace'), store: join(scratch, 'store') }
   for (const folder of Object.values(folders)) mkdirSync(folder, { mode: 0o700 })
   writeFileSync(join(folders.workspace, 'notes.txt'), 'Buy milk.\n'.repeat(40))
-  writeFileSync(join(folders.home, 'config.toml'), config(url), { mode: 0o600 })
+  writeFileSync(join(folders.home, 'config.toml'), config(url, folders.workspace), { mode: 0o600 })
   return folders
 }
 
-function config(url: string): string {
-  return `[security]
+function config(url: string, workspace: string): string {
+  return `workspace_dir = "${workspace}"
+
+[security]
 autonomy = "full"
 
 [limits]
@@ -78,6 +80,7 @@ max_tool_rounds = 30
 
 [providers.models.bench]
 kind = "openai-compatible"
+model = "text"
 base_url = "${url}/v1"
 api_key_env = "BENCH_API_KEY"
 `

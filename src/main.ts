@@ -28,6 +28,8 @@ export type Animal = {
   readonly tools: readonly Tool[]
   /** Remembers a yes for good. @returns what is allowed from now on, in words; undefined when no rule can be made of the call. */
   allowAlways(proposal: Proposal): string | undefined
+  /** Whether an earlier "always" of this conversation covers the call. */
+  isStanding(proposal: Proposal): boolean
   close(): void
 }
 
@@ -93,6 +95,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       policy,
       tools: hands.tools,
       allowAlways: hands.allowAlways,
+      isStanding: hands.isStanding,
       close() {
         unwatch()
         memory.close()

@@ -13,6 +13,8 @@ export type Turn = {
   readonly ask?: AskLine
   /** "a" was answered: remember it. @returns what is allowed from now on, in words, or undefined when no rule can be made of it. */
   readonly always: (proposal: Proposal) => string | undefined
+  /** Said "a" to earlier, in this conversation. */
+  readonly isStanding: (proposal: Proposal) => boolean
   readonly tell: (line: string) => void
   /** Checked after each event: true ends the turn (the reader of our output went away). */
   readonly gone: () => boolean
@@ -35,6 +37,10 @@ export async function takeTurn(turn: Turn): Promise<Ending> {
 async function decide(turn: Turn, gateId: string): Promise<void> {
   const proposal = turn.agent.gate(gateId)
   if (!proposal) return
+  if (turn.isStanding(proposal)) {
+    turn.agent.approve(gateId, { allow: true, by: 'terminal (always)' })
+    return
+  }
   if (!turn.ask) {
     turn.agent.approve(gateId, { allow: false, by: 'nobody', note: nobody })
     return

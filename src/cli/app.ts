@@ -1,12 +1,13 @@
 /** Every command, its flags and its help, in one table; the code behind each is loaded when it runs. */
 
-import { buildApplication, buildRouteMap, text_en } from '@stricli/core'
+import { buildApplication, buildRouteMap } from '@stricli/core'
 import { version } from '../../package.json'
 import type { CliContext } from './context.ts'
 import { CliExit, exitCodeHelp } from './exit.ts'
 import { agent, doctor, estop, init, onboard, trust } from './routes/everyday.ts'
 import { completion, config, policy, provider, tool } from './routes/inspect.ts'
 import { memory, receipt } from './routes/records.ts'
+import { wording } from './wording.ts'
 
 const root = buildRouteMap<string, CliContext>({
   routes: { agent, init, onboard, config, provider, tool, memory, receipt, policy, estop, doctor, trust, completion },
@@ -28,19 +29,17 @@ const root = buildRouteMap<string, CliContext>({
   },
 })
 
-export const app = buildApplication<CliContext>(root, {
-  name: 'braidclaw',
-  versionInfo: { currentVersion: version },
-  scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
-  documentation: { caseStyle: 'convert-camel-to-kebab', useAliasInUsageLine: false, onlyRequiredInUsageLine: true, disableAnsiColor: true },
-  determineExitCode: (error) => (error instanceof CliExit ? error.code : 1),
-  localization: {
-    text: {
-      ...text_en,
-      exceptionWhileRunningCommand: (error) =>
-        error instanceof CliExit ? error.message : `error: ${error instanceof Error ? (error.stack ?? error.message) : error}`,
-      noCommandRegisteredForInput: ({ input, corrections }) =>
-        `error: no command "${input}"${corrections.length > 0 ? `; did you mean ${corrections.map((word) => `"${word}"`).join(' or ')}?` : ''}\nTo ask something, use: braidclaw agent -m "${input}"`,
-    },
-  },
-})
+/** `words` are those of the command line, which decide how a wrong one is answered. */
+export function createApp(words: readonly string[]) {
+  return buildApplication<CliContext>(root, {
+    name: 'braidclaw',
+    versionInfo: { currentVersion: version },
+    scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true, distanceOptions: closeEnough },
+    documentation: { caseStyle: 'convert-camel-to-kebab', useAliasInUsageLine: false, onlyRequiredInUsageLine: true, disableAnsiColor: true },
+    determineExitCode: (error) => (error instanceof CliExit ? error.code : 1),
+    localization: { text: wording(words) },
+  })
+}
+
+/** A suggestion must be one slip away, or it misleads. */
+const closeEnough = { threshold: 3, weights: { insertion: 1, deletion: 3, substitution: 2, transposition: 0 } } as const

@@ -6,6 +6,7 @@ import type { JsonObject } from '../kit/json.ts'
 import type { Memory } from '../memory/db.ts'
 import type { Proposal, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Judge, Tool, ToolSpec } from '../runtime/port.ts'
+import { alwaysKey } from '../security/always.ts'
 import type { Gate } from '../security/gate.ts'
 import { judgePath } from '../security/path.ts'
 import type { Policy } from '../security/policy.ts'
@@ -36,6 +37,8 @@ export type Hands = {
   readonly act: Act
   readonly gate: () => Promise<Gate>
   allowAlways(proposal: Proposal): string | undefined
+  /** Whether an earlier "always" of this conversation covers the call. */
+  isStanding(proposal: Proposal): boolean
 }
 
 /** @throws CliExit 1 when the workspace is not there. */
@@ -50,6 +53,7 @@ export function createHands({ setup, policy, memory, conversationId, ask }: Hand
   })
   const env = cleanEnvironment({ home: policy.workspace, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { gate?: Gate; loading?: Promise<Gate> } = {}
+  const standing = new Set<string>()
   const all = createTools({
     files: workspace,
     spawn: spawnPlain,
@@ -96,14 +100,28 @@ export function createHands({ setup, policy, memory, conversationId, ask }: Hand
     return refusal ?? execute(wanted, signal)
   }
 
-  function allowAlways({ judgement }: Proposal): string | undefined {
+  /** A command's rule is kept for good; a yes to another tool holds for this conversation; a command without a rule is asked again. */
+  function allowAlways({ call, judgement }: Proposal): string | undefined {
     const always = state.gate?.plan(judgement.plan)?.always
+    if (call.name !== 'shell') {
+      standing.add(call.name)
+      return `allowed from now on in this conversation: ${call.name}`
+    }
     if (!always || !memory) return undefined
-    memory.approvals.addRule({ tool: 'shell', scope: `${always.executable} ${always.subcommand}`.trim(), by: 'terminal' })
+    memory.approvals.addRule({ tool: 'shell', scope: alwaysKey(always), by: 'terminal' })
     return `always allowed from now on: ${always.executable} ${always.subcommand}`.trim()
   }
 
-  return { all, tools: allowed, specs: allowed.map(specOf), judge, act, gate, allowAlways }
+  return {
+    all,
+    tools: allowed,
+    specs: allowed.map(specOf),
+    judge,
+    act,
+    gate,
+    allowAlways,
+    isStanding: ({ call }) => standing.has(call.name),
+  }
 }
 
 function specOf({ name, description, parameters }: Tool): ToolSpec {

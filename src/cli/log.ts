@@ -18,7 +18,7 @@ export type LogOptions = {
 export function createLog({ wish = '', level, write, redact, now }: LogOptions): Log {
   const [format, named] = wish.startsWith('json') ? (['json', wish.slice(5) || 'info'] as const) : (['text', wish] as const)
   if (named === 'off') return () => {}
-  const wanted = levels.findIndex((known) => known === named)
+  const wanted = levels.map(String).indexOf(named)
   const lowest = wanted >= 0 ? wanted : levels.indexOf(level)
   return (at, event, fields = {}) => {
     if (levels.indexOf(at) < lowest) return

@@ -4,6 +4,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Config } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
+import { defaultAllow } from '../security/command/names.ts'
 import { definePolicy, type Policy } from '../security/policy.ts'
 import type { Environment } from './context.ts'
 
@@ -29,7 +30,7 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
     workspaceOnly: security.workspaceOnly,
     forbiddenPaths: security.forbiddenPaths,
     forbiddenCommands: security.forbiddenCommands,
-    allowCommands: security.allowCommands,
+    allowCommands: [...defaultAllow, ...security.allowCommands],
     allowedDomains: security.allowedDomains,
     allowedPorts: security.allowedPorts,
     protectedPaths: [...new Set(ours.flatMap((path) => [path, real(path)]))],

@@ -39,6 +39,10 @@ function tableOf(found: ProviderConfig, { limits }: Config, env: Environment): W
 function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms)
-    signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true })
+    const wake = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    signal.addEventListener('abort', wake, { once: true })
   })
 }

@@ -8,14 +8,20 @@ export async function start(words: readonly string[]): Promise<never> {
     console.log(version)
     process.exit(0)
   }
-  const [{ run }, { app }, { createContext }] = await Promise.all([import('@stricli/core'), import('./app.ts'), import('./context.ts')])
+  const [{ run }, { createApp }, { createContext }] = await Promise.all([import('@stricli/core'), import('./app.ts'), import('./context.ts')])
   const context = createContext(process.env)
   if (words[0] === '__complete') {
     await (await import('./commands/completion.ts')).complete(context, words[1] ?? 'bash', words.slice(2))
     process.exit(0)
   }
-  await run(app, words.length === 0 ? ['--help'] : words, context)
+  await run(createApp(words), asked(words), context)
   process.exit(exitCode(Number(context.process.exitCode ?? 0), words.length))
+}
+
+/** `help`, `help memory` and no words at all are what people try first. */
+function asked(words: readonly string[]): readonly string[] {
+  if (words.length === 0) return ['--help']
+  return words[0] === 'help' ? [...words.slice(1), '--help'] : words
 }
 
 /** The argument parser says −4 and −5 for a wrong command line; other negatives are its own failures. */

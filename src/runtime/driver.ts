@@ -1,9 +1,11 @@
 /** Drives one run: feeds outside events to the kernel, carries out what it selects, and hands the consumer what it may see. */
 
 import { createEngine } from '../kernel/engine.ts'
+import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'
 import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent } from './event.ts'
 import type { Act, ChatRequest, Clock, Judge, Log, Message, Provider, Recorder, Redact, RunIdentity } from './port.ts'
+import { heldBy } from './held.ts'
 import { type Projected, project, projection } from './project.ts'
 import { createQueue } from './queue.ts'
 import { think } from './think.ts'
@@ -35,6 +37,8 @@ export type RunOptions = {
   /** Wall-clock limit of the run; zero is none. */
   readonly maxMs: number
 }
+
+type Happened = { readonly event: RunEvent; readonly shown: readonly AgentEvent[] }
 
 export type Decision = { readonly allow: boolean; readonly by: string; readonly note?: string }
 
@@ -75,8 +79,8 @@ export function createRun({ identity, threads, ports, request, history, approval
     if (state.busy) return undefined
     state.busy = true
     try {
-      const { selected, rejected } = engine.superstep()
-      for (const selection of selected) carryOut(selection.event)
+      const { happened, rejected } = recorder.together(settle)
+      for (const each of happened) carryOut(each)
       for (const { event: refused, by } of rejected) log('warn', 'event rejected', { type: refused.type, by })
       return rejected.find((rejection) => rejection.event === event)?.by
     } catch (error) {
@@ -87,33 +91,35 @@ export function createRun({ identity, threads, ports, request, history, approval
     }
   }
 
-  function carryOut(event: RunEvent): void {
-    if (state.ending) return
+  /** One super-step and its record: all of it is on disk before any of it is carried out or shown. */
+  function settle(): { happened: readonly Happened[]; rejected: readonly Rejection<RunEvent>[] } {
+    const happened: Happened[] = []
+    const { rejected } = engine.superstep((event) => {
+      const blockers = event.type === 'stalled' ? heldBy(engine.explain()) : ''
+      state.seen = project(state.seen, event, blockers)
+      for (const seen of state.seen.events) digest.update(`${JSON.stringify(seen)}\n`)
+      happened.push({ event, shown: state.seen.events })
+      record(event)
+    })
+    return { happened, rejected }
+  }
+
+  function record(event: RunEvent): void {
+    if (event.type === 'act') recorder.intent(identity, event)
+    else if (event.type === 'deny') recorder.denied(identity, event)
+    else if (event.type === 'finish') recorder.finished(identity, event, digest.digest('hex'))
+  }
+
+  function carryOut({ event, shown }: Happened): void {
     messages.push(...messagesOf(event))
-    show(event)
+    for (const each of shown) void queue.push(each)
     narrate(event, log)
     if (event.type === 'think') void ask()
     else if (event.type === 'act') act(event)
-    else if (event.type === 'deny') recorder.denied(identity, event)
     else if (event.type === 'gate.open') openGate(event)
     else if (event.type === 'approval.decision') openGates.delete(event.id)
     else if (event.type === 'cancel' || event.type === 'estop' || event.type === 'halt') abortAll()
-    else if (event.type === 'finish') finish(event)
-  }
-
-  function show(event: RunEvent): void {
-    state.seen = project(state.seen, event, event.type === 'stalled' ? blockers() : '')
-    for (const seen of state.seen.events) {
-      digest.update(`${JSON.stringify(seen)}\n`)
-      void queue.push(seen)
-    }
-  }
-
-  function blockers(): string {
-    const held = engine
-      .explain()
-      .map(({ event, by }) => `${event.type} is blocked by ${by.filter((name) => name !== 'finisher').join(', ')}`)
-    return [...new Set(held)].join('; ')
+    else if (event.type === 'finish') close(event.ending)
   }
 
   async function ask(): Promise<void> {
@@ -133,7 +139,6 @@ export function createRun({ identity, threads, ports, request, history, approval
   }
 
   function act(event: Extract<InternalEvent, { type: 'act' }>): void {
-    recorder.intent(identity, event)
     const controller = new AbortController()
     inFlight.set(event.id, controller)
     void ports.act(event, controller.signal).then((outcome) => {
@@ -152,11 +157,6 @@ export function createRun({ identity, threads, ports, request, history, approval
     const open = openGates.get(gateId)
     if (!open) return 'approval'
     return send({ type: 'approval.decision', id: gateId, allow, by, plan: open.judgement.plan, ...(note ? { note } : {}) })
-  }
-
-  function finish(event: Extract<InternalEvent, { type: 'finish' }>): void {
-    recorder.finished(identity, event, digest.digest('hex'))
-    close(event.ending)
   }
 
   /** The record itself failed: nothing further may happen, and the consumer hears why. */

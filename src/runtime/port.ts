@@ -125,6 +125,8 @@ export type Recorder = {
   external(run: RunIdentity, event: ExternalEvent): ExternalEvent
   intent(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): void
   denied(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): string | undefined
+  /** All records made within are on disk when it returns, or none is. */
+  together<T>(step: () => T): T
   finished(run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string): void
 }
 

@@ -73,6 +73,7 @@ export function stage(script: Script): Stage {
           log.push(`denied ${deny.id} by ${deny.by}`)
           return undefined
         },
+        together: (step) => step(),
         finished: (_run, finish) => {
           log.push(`finish ${finish.ending.code}`)
         },

@@ -4,6 +4,7 @@ import { createAskLine } from '../../channels/ask.ts'
 import { createRender, type OutputFormat, type Screen } from '../../channels/render.ts'
 import { isTerminal, openTerminal, stdinKind } from '../../channels/tty.ts'
 import { takeTurn } from '../../channels/turn.ts'
+import { providerNamed } from '../../config/config.ts'
 import { type Animal, wake } from '../../main.ts'
 import type { Ending } from '../../runtime/event.ts'
 import type { CliContext } from '../context.ts'
@@ -19,6 +20,7 @@ export async function agent(this: CliContext, flags: AgentFlags): Promise<void> 
   if (!setup.config.channels.cli.enabled)
     throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
   const message = await messageOf(flags)
+  introduce(setup)
   if (message === undefined) return converse(setup, flags)
   const { exitCode } = await oneTurn(setup, flags, message)
   if (exitCode !== 0) throw new CliExit(exitCode)
@@ -65,6 +67,7 @@ async function turn(
     render,
     ask,
     always: animal.allowAlways,
+    isStanding: animal.isStanding,
     tell: (line) => context.process.stderr.write(`${line}\n`),
     gone: context.outputClosed,
     signal: interrupt.signal,
@@ -74,6 +77,17 @@ async function turn(
   render.end({ ending, exitCode, runId: animal.agent.runId() ?? '', conversationId: animal.agent.conversationId })
   if (format === 'text') explain(context, ending)
   return exitCode
+}
+
+/** A newcomer without any configuration hears once a turn that no model is connected, and how to connect one. */
+function introduce({ file, config, context: { env, process } }: Setup): void {
+  const answers = providerNamed(config, config.defaultProvider)
+  if (file !== undefined || answers?.kind !== 'mock' || answers.fixture !== undefined) return
+  const key = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENROUTER_API_KEY', 'OLLAMA_HOST'].find((name) => env[name])
+  const how = key
+    ? `${key} is set: run "braidclaw init" to use it`
+    : 'set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OLLAMA_HOST and run "braidclaw init"'
+  process.stderr.write(`note: the offline helper answers; to connect a real model, ${how}\n`)
 }
 
 /** One line on stderr when the answer alone would look better than it went. */

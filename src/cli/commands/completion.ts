@@ -31,8 +31,8 @@ export function completion(this: CliContext, _flags: NonNullable<unknown>, shell
 
 /** The hidden command behind the scripts: one candidate a line, with its meaning where the shell shows one. */
 export async function complete(context: CliContext, shell: string, words: readonly string[]): Promise<void> {
-  const [{ proposeCompletions }, { app }] = await Promise.all([import('@stricli/core'), import('../app.ts')])
-  const found = await proposeCompletions(app, words, context)
+  const [{ proposeCompletions }, { createApp }] = await Promise.all([import('@stricli/core'), import('../app.ts')])
+  const found = await proposeCompletions(createApp([]), words, context)
   const between = shell === 'zsh' ? ':' : '\t'
   for (const { completion: word, brief } of found) {
     context.process.stdout.write(

@@ -17,7 +17,7 @@ export function list(this: CliContext, { json = false }: Json): void {
     default: model.name === config.defaultProvider,
     ...('apiKeyEnv' in model && model.apiKeyEnv ? { apiKeyEnv: model.apiKeyEnv, keySet: Boolean(this.env[model.apiKeyEnv]) } : {}),
   }))
-  if (json) return this.process.stdout.write(`${JSON.stringify(rows)}\n`)
+  if (json) return void this.process.stdout.write(`${JSON.stringify(rows)}\n`)
   for (const row of rows) {
     const key = row.apiKeyEnv ? `  ${row.apiKeyEnv} ${row.keySet ? 'is set' : 'is not set'}` : ''
     this.process.stdout.write(`${row.default ? '*' : ' '} ${row.name.padEnd(20)} ${row.kind.padEnd(18)} ${row.model}${key}\n`)

@@ -19,7 +19,7 @@ export function list(this: CliContext, { limit, json = false }: ListFlags): void
   if (!found.ok) throw new CliExit(exitCodes.error, `error: ${found.failure.message}`)
   if (found.unreadable.length > 0)
     this.process.stderr.write(`warning: unreadable lines: ${found.unreadable.join(', ')}; run: braidclaw receipt verify\n`)
-  if (json) return this.process.stdout.write(`${JSON.stringify(found.receipts.map(({ receipt }) => receipt))}\n`)
+  if (json) return void this.process.stdout.write(`${JSON.stringify(found.receipts.map(({ receipt }) => receipt))}\n`)
   if (found.receipts.length === 0) this.process.stderr.write('no receipts yet\n')
   for (const { receipt } of found.receipts) {
     const { seq, id, timestamp, tool, status, risk } = receipt

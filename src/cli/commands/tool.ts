@@ -28,7 +28,7 @@ export function list(this: CliContext, { workspace, json = false }: Workspace & 
     active: hands.tools.includes(tool),
     parameters: tool.parameters,
   }))
-  if (json) return this.process.stdout.write(`${JSON.stringify(rows)}\n`)
+  if (json) return void this.process.stdout.write(`${JSON.stringify(rows)}\n`)
   for (const { name, description, risk, active } of rows) {
     this.process.stdout.write(
       `${active ? ' ' : '-'} ${name.padEnd(14)} ${risk.padEnd(7)} ${description}${active ? '' : ' (not in channels.cli.tools_allow)'}\n`,
@@ -48,17 +48,24 @@ export async function run(this: CliContext, { json, workspace, autonomy, approve
     const ending = await takeTurn({
       agent: animal.agent,
       prompt: `tool run ${name}`,
-      render: { show: (event) => void (event.type === 'tool_result' && (seen.result = event)), end: () => {} },
+      render: {
+        show: (event) => {
+          if (event.type === 'tool_result') seen.result = event
+        },
+        end: () => {},
+      },
       ask,
       always: animal.allowAlways,
+      isStanding: animal.isStanding,
       tell: (line) => this.process.stderr.write(`${line}\n`),
       gone: this.outputClosed,
       signal: interrupt.signal,
     })
     const output = typeof seen.result?.output === 'string' ? seen.result.output : ''
-    if (seen.result?.status === 'completed')
-      return this.process.stdout.write(output.endsWith('\n') || output === '' ? output : `${output}\n`)
-    throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${output || ending.message}`)
+    if (seen.result?.status !== 'completed') {
+      throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${output || ending.message}`)
+    }
+    this.process.stdout.write(output.endsWith('\n') || output === '' ? output : `${output}\n`)
   } finally {
     interrupt.stop()
     animal.close()

@@ -9,7 +9,10 @@ import type { TrustFlags } from '../routes/types.ts'
 
 export function trust(this: CliContext, { remove = false, list = false, json = false }: TrustFlags, folder?: string): void {
   const book = createTrust(homePaths(this.home).trustedFolders)
-  if (list) return print(this, book.list(), json)
+  if (list) {
+    print(this, book.list(), json)
+    return
+  }
   const changed = remove ? book.remove(resolve(this.cwd, folder ?? '.')) : book.add(resolve(this.cwd, folder ?? '.'))
   if (!changed.ok) throw new CliExit(exitCodes.error, `error: ${changed.why}`)
   const verb = remove ? (changed.changed ? 'no longer trusted' : 'was not trusted') : changed.changed ? 'trusted' : 'was trusted already'

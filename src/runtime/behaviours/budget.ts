@@ -17,7 +17,7 @@ type Budget = {
   readonly spent: boolean
 }
 
-const beginnings = [{ type: 'think' }, { type: 'act' }, { type: 'check' }] as const
+const beginnings = [{ type: 'think' }, { type: 'act' }, { type: 'check' }, { type: 'gate.open' }] as const
 
 export function budget(limits: BudgetLimits): BThread<Budget, RunEvent> {
   return {

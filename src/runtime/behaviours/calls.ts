@@ -11,7 +11,10 @@ type Calls = {
   readonly stop: { readonly by: string; readonly reason: string } | null
 }
 
-/** On cancel, estop or halt: what has not started is denied, what has started is waited for. */
+/**
+ * On cancel, estop, halt or stalled: what has not started is denied, what has started is waited for. Every call is proposed before
+ * anything else becomes of it. A result that no act is waiting for is rejected.
+ */
 export const calls: BThread<Calls, RunEvent> = {
   name: 'calls',
   priority: 50,
@@ -24,7 +27,8 @@ export const calls: BThread<Calls, RunEvent> = {
       { type: 'tool.done' },
       { type: 'deny' },
     ],
-    interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }],
+    interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }, { type: 'stalled' }],
+    block: [{ type: 'tool.done', match: (event) => !entries.some(({ call, phase }) => phase === 'acting' && call.id === event.id) }],
     request:
       entries.length === 0 ? [] : entries.every(resolved) ? [observe(round, entries)] : entries.flatMap((entry) => wish(entry, stop)),
   }),
@@ -52,20 +56,28 @@ export const calls: BThread<Calls, RunEvent> = {
         return { ...state, stop: state.stop ?? { by: 'estop', reason: event.reason } }
       case 'halt':
         return { ...state, stop: state.stop ?? { by: event.code, reason: event.message } }
+      case 'stalled':
+        return { ...state, stop: state.stop ?? { by: stranded, reason: 'it may not run, nobody refused it, and nothing else can happen' } }
       default:
         return state
     }
   },
 }
 
+/** Who denies a call whose act is blocked by a thread that asked for no denial. */
+const stranded = 'stalled'
+
 const resolved = ({ phase }: Entry) => phase === 'resolved'
 
 function wish(entry: Entry, stop: Calls['stop']): RunEvent[] {
   const { call, judgement, phase, approval } = entry
   if (phase === 'acting' || phase === 'resolved') return []
-  if (stop) return [{ type: 'deny', id: call.id, call, judgement, by: stop.by, reason: stop.reason }]
   if (phase === 'new') return [{ type: 'propose', id: call.id, call, judgement }]
-  return [{ type: 'act', id: call.id, call, judgement, ...(approval ? { approval } : {}) }]
+  const act: RunEvent = { type: 'act', id: call.id, call, judgement, ...(approval ? { approval } : {}) }
+  if (!stop) return [act]
+  const deny: RunEvent = { type: 'deny', id: call.id, call, judgement, by: stop.by, reason: stop.reason }
+  // A stranded act stays on the table, blocked, until it is denied: so the error can say who blocks it.
+  return stop.by === stranded ? [act, deny] : [deny]
 }
 
 function observe(round: number, entries: readonly Entry[]): RunEvent {

@@ -12,32 +12,43 @@ type Finisher = {
   readonly finished: boolean
 }
 
-const everything = (
-  [
-    'think',
-    'propose',
-    'gate.open',
-    'act',
-    'deny',
-    'observe',
-    'check',
-    'retry',
-    'halt',
-    'stalled',
-    'finish',
-    'cancel',
-    'estop',
-    'clock',
-    'mode.set',
-  ] as const
-).map((type) => ({ type }))
+/** One entry for each type of the vocabulary: a type that is added and forgotten here does not compile. */
+const vocabulary: { readonly [type in RunEvent['type']]: true } = {
+  'run.start': true,
+  'model.done': true,
+  'model.fail': true,
+  'tool.done': true,
+  'approval.decision': true,
+  'check.done': true,
+  cancel: true,
+  estop: true,
+  clock: true,
+  'mode.set': true,
+  think: true,
+  propose: true,
+  'gate.open': true,
+  act: true,
+  deny: true,
+  observe: true,
+  check: true,
+  retry: true,
+  halt: true,
+  stalled: true,
+  finish: true,
+}
+
+const everything = Object.keys(vocabulary).filter(isType).map((type) => ({ type }))
+
+function isType(name: string): name is RunEvent['type'] {
+  return Object.hasOwn(vocabulary, name)
+}
 
 export const finisher: BThread<Finisher, RunEvent> = {
   name: 'finisher',
   priority: 70,
   init: { thinking: false, unresolved: 0, ending: null, refused: null, finished: false },
   bid({ thinking, unresolved, ending, finished }) {
-    if (finished) return { block: [...everything, { type: 'approval.decision' }] }
+    if (finished) return { block: everything }
     return {
       wait: [
         { type: 'think' },

@@ -1,15 +1,25 @@
-/** The loop itself: a start, a finished round or a retry asks for the next thought. */
+/** The loop itself: a start, a finished round or a retry asks for the next thought; a thought nobody asked for is rejected. */
 
-import type { BThread } from '../../kernel/thread.ts'
+import type { BThread, Pattern } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 
-type Loop = { readonly round: number; readonly wants: boolean }
+type Loop = { readonly round: number; readonly phase: 'new' | 'idle' | 'wants' | 'thinking' }
+
+const start: Pattern<RunEvent> = { type: 'run.start' }
+const replies: readonly Pattern<RunEvent>[] = [{ type: 'model.done' }, { type: 'model.fail' }]
 
 export const loop: BThread<Loop, RunEvent> = {
   name: 'loop',
   priority: 60,
-  init: { round: 0, wants: false },
-  bid: ({ round, wants }) =>
-    wants ? { request: [{ type: 'think', round: round + 1 }] } : { wait: [{ type: 'run.start' }, { type: 'observe' }, { type: 'retry' }] },
-  next: ({ round }, event) => (event.type === 'think' ? { round: event.round, wants: false } : { round, wants: true }),
+  init: { round: 0, phase: 'new' },
+  bid({ round, phase }) {
+    if (phase === 'new') return { wait: [start], block: replies }
+    if (phase === 'idle') return { wait: [{ type: 'observe' }, { type: 'retry' }], block: [start, ...replies] }
+    if (phase === 'wants') return { request: [{ type: 'think', round: round + 1 }], block: [start, ...replies] }
+    return { wait: replies, block: [start] }
+  },
+  next({ round }, event) {
+    if (event.type === 'think') return { round: event.round, phase: 'thinking' }
+    return { round, phase: event.type === 'model.done' || event.type === 'model.fail' ? 'idle' : 'wants' }
+  },
 }

@@ -11,15 +11,20 @@ type Watch = {
   readonly over: boolean
 }
 
-/** Asked last of all, so its request is selected only when no other is enabled. */
+const watched = (
+  ['run.start', 'think', 'model.done', 'model.fail', 'act', 'tool.done', 'gate.open', 'approval.decision', 'deny', 'finish'] as const
+).map((type) => ({ type }))
+
+const beginnings = [{ type: 'think' }, { type: 'act' }, { type: 'check' }, { type: 'gate.open' }] as const
+
+/** Asked last of all, so its request is selected only when no other is enabled. Once it was, nothing new begins. */
 export const watchdog: BThread<Watch, RunEvent> = {
   name: 'watchdog',
   priority: 95,
   init: { started: false, thinking: false, inFlight: 0, gates: [], over: false },
   bid: ({ started, thinking, inFlight, gates, over }) => ({
-    wait: (
-      ['run.start', 'think', 'model.done', 'model.fail', 'act', 'tool.done', 'gate.open', 'approval.decision', 'deny', 'finish'] as const
-    ).map((type) => ({ type })),
+    wait: watched,
+    block: over ? beginnings : [],
     request: started && !over && !thinking && inFlight === 0 && gates.length === 0 ? [{ type: 'stalled' }] : [],
   }),
   next(state, event) {

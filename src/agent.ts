@@ -1,0 +1,105 @@
+/** The library: `import { createAgent } from 'braidclaw'`. The same animal as on the command line, without a terminal. */
+
+import { createContext } from './cli/context.ts'
+import { setUp } from './cli/setup.ts'
+import { type Wish, wake } from './main.ts'
+import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
+import type { AgentEvent, Ending, Mode, Proposal } from './runtime/event.ts'
+import type { Provider } from './runtime/port.ts'
+
+export type { ModelCall } from './providers/model-call.ts'
+export type { AgentEvent, Ending, Proposal } from './runtime/event.ts'
+export type { ChatRequest, ChatResponse, Message, ModelChunk, Provider, ProviderFailure } from './runtime/port.ts'
+
+export type AgentOptions = {
+  /** The workspace; default: the current folder. */
+  readonly cwd?: string
+  /** Where memory and receipts are kept; default: BRAIDCLAW_HOME or ~/.braidclaw. */
+  readonly home?: string
+  /** Instead of the process's own; API keys are looked up here. */
+  readonly env?: Readonly<Partial<Record<string, string>>>
+  /** `provider/model` of the configuration. */
+  readonly model?: string
+  /** How much may happen without asking. */
+  readonly permissionMode?: 'readonly' | 'supervised' | 'full'
+  readonly maxTurns?: number
+  /** A model of your own, in place of a configured one. */
+  readonly provider?: Provider
+  /** The same, as a bare function. */
+  readonly modelCall?: ModelCall
+  /** `new` (default), `latest`, or the id of a conversation to go on with. */
+  readonly conversation?: string
+  /** Log lines, redacted; default: none. */
+  readonly log?: (line: string) => void
+}
+
+export type BraidClaw = {
+  /**
+   * One turn. Yields events until `done`; breaking out of the loop cancels it. Calls that need a yes come as `approval_gate`: answer with
+   * `approve`, or they expire after ten minutes.
+   * @throws Error when the configuration, workspace or memory cannot be used; the message says what to do
+   */
+  run(prompt: string): AsyncGenerator<AgentEvent>
+  /** @returns undefined when the decision counted, else the name of the rule that rejected it. */
+  approve(gateId: string, decision: { readonly allow: boolean; readonly by?: string; readonly note?: string }): string | undefined
+  /** What an open gate asks about. */
+  gate(gateId: string): Proposal | undefined
+  cancel(): void
+  setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): string | undefined
+  /** How the latest run ended. */
+  ending(): Ending | undefined
+  conversationId(): string | undefined
+  close(): Promise<void>
+}
+
+/** Nothing is opened before the first run. */
+export function createAgent(options: AgentOptions = {}): BraidClaw {
+  const state: { waking?: ReturnType<typeof wakeUp>; awake?: Awaited<ReturnType<typeof wakeUp>> } = {}
+
+  async function* run(prompt: string): AsyncGenerator<AgentEvent> {
+    state.waking ??= wakeUp(options)
+    state.awake = await state.waking
+    yield* state.awake.agent.run(prompt)
+  }
+
+  return {
+    run,
+    approve: (gateId, { allow, by = 'program', note }) =>
+      state.awake?.agent.approve(gateId, { allow, by, ...(note ? { note } : {}) }) ?? absent(state.awake),
+    gate: (gateId) => state.awake?.agent.gate(gateId),
+    cancel: () => state.awake?.agent.cancel('program'),
+    setMode: (change) => (state.awake ? state.awake.agent.setMode(change) : 'modes'),
+    ending: () => state.awake?.agent.ending(),
+    conversationId: () => state.awake?.agent.conversationId,
+    close: async () => (await state.waking)?.close(),
+  }
+}
+
+/** Before the first run there is no gate to answer. */
+function absent(awake: unknown): string | undefined {
+  return awake === undefined ? 'approval' : undefined
+}
+
+async function wakeUp({
+  cwd = process.cwd(),
+  home,
+  env = process.env,
+  model,
+  permissionMode,
+  maxTurns,
+  provider,
+  modelCall,
+  conversation = 'new',
+  log,
+}: AgentOptions) {
+  const base = createContext({ ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) })
+  const silent = { write: (line: string) => log?.(line) }
+  const context = { ...base, cwd, process: { ...base.process, stdout: silent, stderr: silent } }
+  const setup = setUp(context, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
+  const own = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
+  return wake(setup, { channel: 'library', conversation: kindOf(conversation), ...(own ? { provider: own } : {}) })
+}
+
+function kindOf(conversation: string): Wish['conversation'] {
+  return conversation === 'new' || conversation === 'latest' ? { kind: conversation } : { kind: 'resume', id: conversation }
+}

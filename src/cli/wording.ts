@@ -1,0 +1,45 @@
+/** What a wrong command line is answered: what, the nearest right word, and where the help is. */
+
+import { type ApplicationText, ArgumentScannerError, text_en } from '@stricli/core'
+import { CliExit } from './exit.ts'
+
+export function wording(words: readonly string[]): ApplicationText {
+  return {
+    ...text_en,
+    exceptionWhileRunningCommand: said,
+    exceptionWhileParsingArguments: (error) => `error: ${wrongArguments(error)}\nSee: braidclaw ${route(words)}--help${question(words)}`,
+    noCommandRegisteredForInput: ({ input, corrections }) => unknownCommand(words, input, corrections),
+  }
+}
+
+function unknownCommand(words: readonly string[], input: string, corrections: readonly string[]): string {
+  const near = corrections.map((word) => `"${word.replaceAll('`', '')}"`)
+  const meant = near.length > 0 ? `; did you mean ${near.join(' or ')}?` : ''
+  if (words[0] !== input) return `error: "${words[0]}" has no command "${input}"${meant}\nSee: braidclaw ${words[0]} --help`
+  if (input.startsWith('-')) return `error: no flag "${input}" without a command\nSee: braidclaw --help`
+  return `error: no command "${input}"${meant}\nSee: braidclaw --help${question(['agent', ...words])}`
+}
+
+/** Words after `agent` that are no flags are most likely what someone wanted to ask. */
+function question([command, ...rest]: readonly string[]): string {
+  const spoken = rest.filter((word) => !word.startsWith('-')).join(' ')
+  const asks = command === 'agent' && spoken !== '' && !rest.some((word) => word.startsWith('-'))
+  return asks ? `. To ask something: braidclaw agent -m ${JSON.stringify(spoken)}` : ''
+}
+
+const groups = ['config', 'provider', 'tool', 'memory', 'receipt', 'policy']
+
+/** The command, with its sub-command where it has some. */
+function route([command = '', sub = '']: readonly string[]): string {
+  return groups.includes(command) ? `${command} ${sub.startsWith('-') ? '' : `${sub} `}` : `${command} `
+}
+
+function wrongArguments(error: unknown): string {
+  if (!(error instanceof ArgumentScannerError)) return said(error)
+  return error.message.charAt(0).toLowerCase() + error.message.slice(1)
+}
+
+function said(error: unknown): string {
+  if (error instanceof CliExit) return error.message
+  return `error: ${error instanceof Error ? (error.stack ?? error.message) : error}`
+}

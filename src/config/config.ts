@@ -1,0 +1,127 @@
+/** The resolved configuration the rest of the program sees: every default filled in, every path absolute, no secret inside. */
+
+export const autonomyLevels = ['readonly', 'supervised', 'full'] as const
+export type Autonomy = (typeof autonomyLevels)[number]
+
+export const logLevels = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+export const wireKinds = ['openai-compatible', 'anthropic', 'openai'] as const
+export const providerKinds = ['mock', ...wireKinds, 'reliable', 'router'] as const
+export type ProviderKind = (typeof providerKinds)[number]
+
+/** US dollars per million tokens; absent means unknown, not free. */
+export type Prices = { readonly input?: number; readonly output?: number; readonly cached?: number }
+
+export type MockProvider = {
+  readonly kind: 'mock'
+  readonly name: string
+  readonly model: string
+  /** Absolute path of a JSON file of scripted responses; without it the offline helper answers. */
+  readonly fixture?: string
+  readonly totalTimeoutS: number
+  readonly prices: Prices
+}
+
+/** A provider behind HTTP. `apiKeyEnv` names a variable; whether it is set matters only when the provider is used. */
+export type WireProvider = {
+  readonly kind: (typeof wireKinds)[number]
+  readonly name: string
+  readonly model: string
+  readonly baseUrl?: string
+  readonly apiKeyEnv?: string
+  readonly stream: boolean
+  readonly idleTimeoutS: number
+  readonly totalTimeoutS: number
+  readonly maxRetries: number
+  readonly maxOutputTokens?: number
+  readonly temperature?: number
+  readonly prices: Prices
+}
+
+/** `providers` are names of other providers, in the order they are tried; each uses its own model. */
+export type ReliableProvider = { readonly kind: 'reliable'; readonly name: string; readonly providers: readonly string[] }
+
+/** `routes` maps a metadata hint to a provider's name; a hint without a route goes to `default`. */
+export type RouterProvider = {
+  readonly kind: 'router'
+  readonly name: string
+  readonly routes: { readonly [hint: string]: string }
+  readonly default: string
+}
+
+export type ProviderConfig = MockProvider | WireProvider | ReliableProvider | RouterProvider
+
+export type SecurityConfig = {
+  readonly autonomy: Autonomy
+  readonly workspaceOnly: boolean
+  readonly forbiddenPaths: readonly string[]
+  readonly forbiddenCommands: readonly string[]
+  /** In addition to the built-in allow-list. */
+  readonly allowCommands: readonly string[]
+  readonly allowedDomains: readonly string[]
+  /** In addition to 80 and 443. */
+  readonly allowedPorts: readonly number[]
+  readonly approveAllMedium: boolean
+  readonly auditLog: boolean
+}
+
+/** Absent means no limit. */
+export type LimitsConfig = {
+  readonly maxToolRounds: number
+  readonly maxResponseBytes: number
+  readonly toolTimeoutS: number
+  readonly shellTimeoutS: number
+  readonly httpTimeoutS: number
+  readonly maxOutputBytes: number
+  readonly contextTokens: number
+  readonly maxParallel: number
+  readonly maxRunSeconds?: number
+  readonly maxRunTokens?: number
+  readonly maxRunUsd?: number
+}
+
+export type Config = {
+  readonly workspaceDir: string
+  /** A key of `providers`. */
+  readonly defaultProvider: string
+  /** The model asked of the default provider; for `reliable` and `router` that of the first provider they would ask. */
+  readonly defaultModel: string
+  readonly security: SecurityConfig
+  readonly limits: LimitsConfig
+  readonly providers: { readonly models: { readonly [name: string]: ProviderConfig } }
+  /** `toolsAllow` absent: every built-in tool. */
+  readonly channels: { readonly cli: { readonly enabled: boolean; readonly toolsAllow?: readonly string[] } }
+  readonly memory: { readonly backend: 'sqlite'; readonly path: string }
+  readonly receipts: { readonly enabled: boolean; readonly path: string }
+  readonly log: { readonly level: LogLevel }
+}
+
+/** The only safe way to look up a name that a person typed: `models["constructor"]` is not a provider. */
+export function providerNamed(config: Config, name: string): ProviderConfig | undefined {
+  const { models } = config.providers
+  return Object.hasOwn(models, name) ? models[name] : undefined
+}
+
+export type Source = 'flag' | 'environment' | 'project' | 'user' | 'default'
+
+/** Where a value came from; `where` is a file, a variable, a flag or "built in". Line and column count from 1. */
+export type Origin = { readonly source: Source; readonly where: string; readonly line?: number; readonly column?: number }
+
+/** By dotted key as written in TOML (`security.autonomy`). */
+export type Origins = { readonly [key: string]: Origin }
+
+/** `file` is the config file, the environment variable or the flag that is to blame; `message` is a whole sentence with what to do. */
+export type ConfigProblem = {
+  readonly file: string
+  readonly line?: number
+  readonly column?: number
+  readonly key: string
+  readonly message: string
+}
+
+/** One line for a person: `/home/me/.braidclaw/config.toml:6:12: security.autonomy: …`. */
+export function describeProblem({ file, line, column, key, message }: ConfigProblem): string {
+  const at = line === undefined ? file : column === undefined ? `${file}:${line}` : `${file}:${line}:${column}`
+  return key === '' ? `${at}: ${message}` : `${at}: ${key}: ${message}`
+}

@@ -1,0 +1,118 @@
+/** The text of docs/config.md, from the table. */
+
+import { defaultOf } from './layers/defaults.ts'
+import { forms, leafOf, type Setting, variableOf } from './setting.ts'
+import { settings } from './settings.ts'
+import { toml } from './show.ts'
+import { defaultConfigToml } from './template.ts'
+
+export function configDocs(): string {
+  const sections = [...new Set(settings.map(({ key }) => sectionOf(key)))]
+  return [head, ...sections.map(table), example()].join('\n\n').concat('\n')
+}
+
+const head = `<!-- generated from src/config/settings.ts; a test fails when this page is stale -->
+
+# Configuration
+
+\`~/.braidclaw/config.toml\`, or \`$BRAIDCLAW_HOME/config.toml\`: BRAIDCLAW_HOME moves the whole tree, and then \`~/.braidclaw/…\` in a
+path means that folder too. \`braidclaw init\` writes an annotated file and never overwrites one; \`braidclaw config validate\` names every
+error at once, with line and column; \`braidclaw config show --origin\` prints what holds and which source won;
+\`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the current folder is the workspace and the offline
+helper answers.
+
+## Which source wins
+
+flags > environment > project > user > defaults.
+
+- **Flags**: \`--workspace DIR\`, \`--model PROVIDER/MODEL\` or \`--model MODEL\`, and so on. The part before the first slash chooses a provider when one
+  has that name; otherwise the slash is part of the model's name.
+- **Environment**: the variables below; an empty one counts as not set. Lists are written \`a,b\` or as JSON; \`[]\` is the empty list.
+  \`BRAIDCLAW_MOCK_FIXTURE=FILE\` is the fixture of every mock provider.
+- **Project**: \`.braidclaw/config.toml\` in the workspace given by \`-C\`, or else in the current folder, and only when you have trusted that folder or
+  one above it; otherwise it is ignored, and a line on stderr says so. Even then it cannot set keys marked *user only*, and those marked
+  *stricter* only so that they permit less: a lower level, a smaller budget, fewer tools; what it forbids is added to what you forbid.
+- A model belongs to the provider it was chosen for: when a stronger source chooses another provider, \`default_model\` is left aside and
+  the provider's own model is asked.
+
+## Text
+
+- Paths must be absolute, or start with \`~/\`. On the command line and in variables they may be relative to the current folder.
+- \`$NAME\` and \`\${NAME}\` are replaced in paths, addresses, models and names of providers; a variable that is not set is an error.
+  \`$$\` is a dollar sign.
+- Secrets never stand in the file: \`api_key_env\` names the variable that holds the key. An unset one matters only when that provider is used.
+- An unknown key is an error.`
+
+function sectionOf(key: string): string {
+  return key.includes('.') ? key.slice(0, -leafOf(key).length - 1) : ''
+}
+
+function table(section: string): string {
+  const rows = settings.filter(({ key }) => sectionOf(key) === section)
+  const provider = section.includes('*')
+  const title = section === '' ? '## Top of the file' : `## \`[${section.replace('*', 'NAME')}]\``
+  const columns = provider
+    ? ['key', 'type', 'default', 'kinds', 'meaning']
+    : ['key', 'type', 'default', 'environment', 'project', 'meaning']
+  const cells = rows.map((row) => [
+    `\`${leafOf(row.key)}\``,
+    typeOf(row),
+    fallBack(row),
+    ...(provider ? [kinds(row)] : [variables(row), project(row)]),
+    row.about,
+  ])
+  return `${title}\n\n${[columns, columns.map(() => '---'), ...cells].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n')}`
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|')
+}
+
+function typeOf(setting: Setting): string {
+  switch (setting.type) {
+    case 'choice':
+      return setting.values.map((value) => `\`${value}\``).join(', ')
+    case 'whole':
+    case 'number':
+      return `${setting.type === 'whole' ? 'whole number' : 'number'} ${setting.min} to ${setting.max}, ${setting.unit}`
+    case 'text':
+      return setting.form === 'any' ? 'text' : forms[setting.form].says
+    case 'words':
+      return `list; each ${forms[setting.form].says}`
+    default:
+      return {
+        boolean: 'true or false',
+        path: 'path',
+        url: 'http(s) address',
+        paths: 'list of paths',
+        ports: 'list of ports',
+        map: 'table',
+      }[setting.type]
+  }
+}
+
+function fallBack(setting: Setting): string {
+  const value = defaultOf(setting)
+  if (value !== undefined) return `\`${toml(value)}\``
+  const byKind = setting.type === 'text' ? Object.entries(setting.byKind ?? {}).map(([kind, text]) => `${kind}: \`${toml(text)}\``) : []
+  const required = setting.required === undefined ? [] : ['required']
+  return [...byKind, ...(setting.absent === undefined ? required : [`not set: ${setting.absent}`])].join('; ')
+}
+
+function kinds(setting: Setting): string {
+  if (setting.kinds === undefined) return 'all, required'
+  return setting.kinds.map((kind) => (setting.required?.includes(kind) ? `${kind} (required)` : kind)).join(', ')
+}
+
+function variables(setting: Setting): string {
+  const names = [setting.env, variableOf(setting)].filter((name) => name !== undefined)
+  return names.map((name) => `\`${name}\``).join(', ')
+}
+
+function project(setting: Setting): string {
+  return setting.project === 'refused' ? 'user only' : (setting.project ?? 'yes')
+}
+
+function example(): string {
+  return `## The file that \`braidclaw init\` writes\n\n\`\`\`toml\n${defaultConfigToml({ proposals: [] })}\`\`\``
+}

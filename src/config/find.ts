@@ -1,0 +1,10 @@
+/** Finds the row of a key. */
+
+import { patternOf, type Setting } from './setting.ts'
+import { settings } from './settings.ts'
+
+export function settingOf(key: string): Setting | undefined {
+  return byKey.get(key.startsWith('providers.') ? patternOf(key) : key)
+}
+
+const byKey: ReadonlyMap<string, Setting> = new Map(settings.map((setting) => [setting.key, setting]))

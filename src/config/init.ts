@@ -1,0 +1,103 @@
+/** `init`: brings the home folder into being, and never overwrites anything. */
+
+import { chmodSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import type { ConfigProblem } from './config.ts'
+import { type LoadInput, loadConfig } from './load.ts'
+import { type HomePaths, homePaths } from './paths.ts'
+import { defaultConfigToml, type Proposal, proposeProviders } from './template.ts'
+import { errorCode, explainErrno } from './text/read.ts'
+
+/** `tightened`: it was there, and others could read it; now they cannot. */
+export type InitStep = { readonly what: string; readonly path: string; readonly state: 'created' | 'kept' | 'tightened' }
+
+export type InitInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & {
+  /** For a new config file; a relative one starts at the current folder. With a file that is there already its own workspace_dir holds. */
+  readonly workspace?: string
+  /** The providers of a new config file, the first as default; without it what the environment suggests. */
+  readonly proposals?: readonly Proposal[]
+  /** Makes the database at this path, whose folder exists; not called when the file is there already. May throw. */
+  readonly createDatabase: (path: string) => void | Promise<void>
+}
+
+/** What was done stays done when a later step fails: `steps` tells both. */
+export type InitResult =
+  | { readonly ok: true; readonly steps: readonly InitStep[]; readonly notices: readonly string[] }
+  | { readonly ok: false; readonly steps: readonly InitStep[]; readonly problems: readonly ConfigProblem[] }
+
+/** Safe to run again at any time. Never overwrites, never throws for the file system's sake. */
+export async function initHome(input: InitInput): Promise<InitResult> {
+  const steps: InitStep[] = []
+  const paths = homePaths(input.home)
+  const doing = { path: paths.home }
+  try {
+    steps.push(privateFolder('home', paths.home))
+    doing.path = paths.config
+    steps.push(configFile(paths.config, input))
+    const loaded = loadConfig({ ...input, trusted: () => false })
+    if (!loaded.ok) return { ok: false, steps, problems: loaded.problems }
+    const { memory, receipts, workspaceDir } = loaded.config
+    for (const folder of foldersFor(paths, { memory: memory.path, receipts: receipts.path, workspace: workspaceDir })) {
+      doing.path = folder.path
+      steps.push(folder.shared ? sharedFolder(folder.what, folder.path) : privateFolder(folder.what, folder.path))
+    }
+    doing.path = memory.path
+    steps.push(await database(memory.path, input.createDatabase))
+    return { ok: true, steps, notices: loaded.notices }
+  } catch (error) {
+    return { ok: false, steps, problems: [cannot(doing.path, error)] }
+  }
+}
+
+/** One line for a person: `created  workspace  /home/me/braidclaw-workspace`. */
+export function describeStep({ state, what, path }: InitStep): string {
+  const never = state === 'kept' && what === 'config' ? ' (an existing config file is never overwritten)' : ''
+  return `${state.padEnd(9)} ${what.padEnd(9)} ${path}${never}`
+}
+
+type Folder = { readonly what: string; readonly path: string; readonly shared: boolean }
+
+/** A folder that holds only our files is private; one the user chose elsewhere keeps its own mode. */
+function foldersFor(paths: HomePaths, where: { memory: string; receipts: string; workspace: string }): readonly Folder[] {
+  const records = [...new Set([dirname(where.memory), dirname(where.receipts)])].filter((path) => path !== paths.home)
+  return [
+    ...records.map((path) => ({ what: 'records', path, shared: true })),
+    { what: 'logs', path: paths.logs, shared: false },
+    { what: 'workspace', path: where.workspace, shared: true },
+  ]
+}
+
+function privateFolder(what: string, path: string): InitStep {
+  const step = sharedFolder(what, path)
+  if ((statSync(path).mode & 0o077) === 0) return step
+  chmodSync(path, 0o700)
+  return step.state === 'created' ? step : { ...step, state: 'tightened' }
+}
+
+function sharedFolder(what: string, path: string): InitStep {
+  const there = existsSync(path)
+  if (there && !statSync(path).isDirectory()) throw Object.assign(new Error('not a folder'), { code: 'ENOTDIR' })
+  if (!there) mkdirSync(path, { recursive: true, mode: what === 'workspace' ? 0o755 : 0o700 })
+  return { what, path, state: there ? 'kept' : 'created' }
+}
+
+function configFile(path: string, { env, cwd, workspace, proposals = proposeProviders(env) }: InitInput): InitStep {
+  try {
+    const text = defaultConfigToml({ proposals, workspace: workspace === undefined ? undefined : resolve(cwd, workspace) })
+    writeFileSync(path, text, { flag: 'wx', mode: 0o600 })
+    return { what: 'config', path, state: 'created' }
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error
+    return { what: 'config', path, state: 'kept' }
+  }
+}
+
+async function database(path: string, create: InitInput['createDatabase']): Promise<InitStep> {
+  if (existsSync(path)) return { what: 'memory', path, state: 'kept' }
+  await create(path)
+  return { what: 'memory', path, state: 'created' }
+}
+
+function cannot(path: string, error: unknown): ConfigProblem {
+  return { file: path, key: '', message: `cannot be made: ${explainErrno(errorCode(error))}` }
+}

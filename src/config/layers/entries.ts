@@ -1,0 +1,41 @@
+/** A layer: what one source (a file, the environment, the flags) says, by dotted key, with where it says so. */
+
+import type { ConfigProblem, Origin } from '../config.ts'
+import type { Setting } from '../setting.ts'
+import { check, type Value, type Where } from '../text/check.ts'
+
+export type Entry = { readonly value: Value; readonly origin: Origin }
+
+export type Entries = ReadonlyMap<string, Entry>
+
+export type Layer = { readonly entries: Entries; readonly problems: readonly ConfigProblem[]; readonly notices: readonly string[] }
+
+export function isStrings(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}
+
+/** The names of the providers that these keys speak of. */
+export function providerNames(keys: Entries | ReadonlySet<string>): readonly string[] {
+  const names = [...keys.keys()].map((key) => /^providers\.models\.([^.]+)\./.exec(key)?.[1])
+  return [...new Set(names.filter((name) => name !== undefined))]
+}
+
+export type Draft = { readonly entries: Map<string, Entry>; readonly problems: ConfigProblem[]; readonly notices: string[] }
+
+export function draftLayer(): Draft {
+  return { entries: new Map(), problems: [], notices: [] }
+}
+
+type Given = {
+  readonly setting: Setting
+  readonly raw: unknown
+  readonly where: Where
+  readonly origin: Origin
+}
+
+/** Checks one value given now (a flag, a variable) and puts it, or what is wrong with it, into the draft. */
+export function put({ entries, problems }: Draft, { setting, raw, where, origin }: Given): void {
+  const checked = check(setting, raw, where)
+  problems.push(...checked.wrong.map((message) => ({ file: origin.where, key: setting.key, message })))
+  if (checked.value !== undefined) entries.set(setting.key, { value: checked.value, origin })
+}

@@ -1,0 +1,54 @@
+/** What to say about a key nobody knows: the nearest spelling, the right section, or why a secret may not stand there. */
+
+import { leafOf, patternOf } from '../setting.ts'
+import { settings } from '../settings.ts'
+import { quote } from '../text/quote.ts'
+import { didYouMean, nearest } from '../text/suggest.ts'
+
+const secret = /^(api_?)?key$|^api_?(token|secret)$|^(auth_?)?token$|^secret$|^password$|^authorization$|^bearer$/
+
+/** Whether some key stands below this pattern (`channels.cli`). */
+export function isSection(pattern: string): boolean {
+  return settings.some((setting) => setting.key.startsWith(`${pattern}.`))
+}
+
+/** `prefix` ends in a dot or is empty. The value is never shown. */
+export function unknownKey(prefix: string, name: string, raw: unknown): string {
+  if (prefix === 'providers.models.') return `${quote(name)} cannot be the name of a provider; use letters, digits, "-" and "_"`
+  if (secret.test(name.replaceAll('-', '_').toLowerCase())) return literalSecret(raw)
+  const siblings = childrenOf(patternOf(prefix))
+  const near = nearest(name, siblings)
+  if (near !== undefined) return `unknown key; did you mean "${near}"?`
+  return (
+    elsewhere(name) ??
+    `unknown key; ${prefix === '' ? 'at the top of the file' : `in [${prefix.slice(0, -1)}]`} there can be: ${siblings.join(', ')}`
+  )
+}
+
+function literalSecret(raw: unknown): string {
+  const variable = typeof raw === 'string' ? /^\$\{?([A-Z_][A-Z0-9_]*)\}?$/.exec(raw)?.[1] : undefined
+  const name = variable ?? 'OPENAI_API_KEY'
+  const doing =
+    variable === undefined
+      ? `put the secret into an environment variable and write its name: api_key_env = "${name}"`
+      : `write api_key_env = "${name}"`
+  return `secrets do not belong in this file; ${doing}`
+}
+
+/** The key exists, but in another section. */
+function elsewhere(name: string): string | undefined {
+  const leaf = nearest(
+    name,
+    settings.map((setting) => leafOf(setting.key)),
+  )
+  const found = settings.find((setting) => leafOf(setting.key) === leaf)
+  if (leaf === undefined || found === undefined) return undefined
+  const section = found.key.slice(0, -leaf.length - 1).replace('*', 'NAME')
+  const place = section === '' ? 'the top of the file, above the first [section]' : `[${section}]`
+  return `unknown key here${leaf === name ? '' : didYouMean(name, [leaf])}${leaf === name ? ';' : ''} "${leaf}" belongs to ${place}`
+}
+
+function childrenOf(prefix: string): readonly string[] {
+  const below = settings.filter((setting) => setting.key.startsWith(prefix)).map((setting) => setting.key.slice(prefix.length))
+  return [...new Set(below.map((rest) => rest.split('.')[0] ?? rest))]
+}

@@ -1,0 +1,135 @@
+/** Defaults < user file < trusted project's file < environment < flags, into one checked Config, or everything that is wrong at once. */
+
+import { join, resolve } from 'node:path'
+import { assemble } from './assemble.ts'
+import type { Config, ConfigProblem, Origins, Source } from './config.ts'
+import { defaultEntries, withProviderDefaults } from './layers/defaults.ts'
+import { type Entries, type Layer, providerNames } from './layers/entries.ts'
+import { environmentLayer } from './layers/environment.ts'
+import { type FileLayer, fileLayer } from './layers/file.ts'
+import { type Flags, flagLayer } from './layers/flags.ts'
+import { overlay, overlayProject } from './layers/merge.ts'
+import { splitModel, withModel } from './layers/model.ts'
+import { completeness, kindOf, references } from './layers/references.ts'
+import type { Surroundings } from './text/expand.ts'
+import { type FileRead, readConfigFile } from './text/read.ts'
+
+export type LoadInput = {
+  /** Absolute: BRAIDCLAW_HOME or ~/.braidclaw. */
+  readonly home: string
+  readonly env: { readonly [name: string]: string | undefined }
+  readonly flags?: Flags
+  /** Absolute. */
+  readonly cwd: string
+  /** Whether the user has trusted this folder; asked only when it has a config file. */
+  readonly trusted: (folder: string) => boolean
+  readonly readFile?: (path: string) => FileRead
+}
+
+/** `file` and `project` are the config files that were used; without `file` the workspace is the current folder. */
+export type Loaded =
+  | {
+      readonly ok: true
+      readonly config: Config
+      readonly origins: Origins
+      readonly notices: readonly string[]
+      readonly file?: string
+      readonly project?: string
+    }
+  | { readonly ok: false; readonly problems: readonly ConfigProblem[] }
+
+/** Reads files, touches nothing else, never throws on what is in them. */
+export function loadConfig(input: LoadInput): Loaded {
+  const around = { home: input.home, userHome: input.env.HOME || process.getBuiltinModule('node:os').homedir(), env: input.env }
+  const where = { ...around, base: input.cwd, typed: true }
+  const environment = environmentLayer(input.env, where)
+  const flags = flagLayer(input.flags ?? {}, where)
+  const user = userLayer(input, around)
+  const project = projectLayer(input, around, overlay(environment.entries, flags.entries))
+  return finish(input, { user, project, environment, flags, base: defaultEntries(where, user.file === undefined ? input.cwd : undefined) })
+}
+
+type ReadLayer = FileLayer & { readonly file?: string }
+type Layers = {
+  readonly user: ReadLayer
+  readonly project: ReadLayer
+  readonly environment: Layer
+  readonly flags: Layer
+  readonly base: Entries
+}
+
+function finish(input: LoadInput, { user, project, environment, flags, base }: Layers): Loaded {
+  const own = overlay(base, user.entries)
+  const shared = overlayProject(own, project.entries)
+  const names = () => providerNames(withProviderDefaults(shared.entries))
+  const [fromEnv, fromFlags] = [splitModel(environment.entries, names), splitModel(flags.entries, names)]
+  const entries = withModel(withFixture(withProviderDefaults(overlay(shared.entries, fromEnv.entries, fromFlags.entries)), input))
+  const layers = [user, project, environment, flags]
+  const direct = [...layers.flatMap((layer) => layer.problems), ...shared.problems]
+  const known = { entries, mentioned: new Set(direct.map((problem) => problem.key)) }
+  const broken = user.broken || project.broken
+  const problems = [...direct, ...(broken ? [] : [...completeness(known), ...references(known)])]
+  if (problems.length > 0) return { ok: false, problems: inOrder(problems) }
+  const notices = [...layers.flatMap((layer) => layer.notices), ...fromEnv.notices, ...fromFlags.notices]
+  return { ok: true, config: assemble(entries), origins: originsOf(entries), notices, file: user.file, project: project.file }
+}
+
+const nothing: ReadLayer = { entries: new Map(), problems: [], notices: [], broken: false }
+
+function userLayer({ home, readFile = readConfigFile }: LoadInput, around: Surroundings): ReadLayer {
+  const file = join(home, 'config.toml')
+  return fromRead({ file, source: 'user', around, read: readFile(file) })
+}
+
+/** The folder of -C/--workspace, or the current one. Its `.braidclaw` may be the user's own home: that is no project. */
+function projectLayer(input: LoadInput, around: Surroundings, given: Entries): ReadLayer {
+  const chosen = given.get('workspace_dir')?.value
+  const folder = typeof chosen === 'string' ? chosen : input.cwd
+  const file = join(folder, '.braidclaw', 'config.toml')
+  if (file === join(input.home, 'config.toml')) return nothing
+  const read = (input.readFile ?? readConfigFile)(file)
+  if (read.state === 'missing') return nothing
+  if (!input.trusted(folder)) return { ...nothing, notices: [untrusted(file, folder)] }
+  return fromRead({ file, source: 'project', around, read })
+}
+
+function untrusted(file: string, folder: string): string {
+  return `${file} is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust ${folder}`
+}
+
+type FromRead = { readonly file: string; readonly source: Source; readonly around: Surroundings; readonly read: FileRead }
+
+function fromRead({ file, source, around, read }: FromRead): ReadLayer {
+  if (read.state === 'missing') return nothing
+  if (read.state === 'unusable')
+    return { ...nothing, file, broken: true, problems: [{ file, line: read.line, key: '', message: `this file ${read.why}` }] }
+  const notices = read.worldWritable ? [`${file} can be changed by every user of this machine; run: chmod o-w ${file}`] : []
+  return { ...fileLayer({ file, text: read.text, source, around }), file, notices }
+}
+
+/** BRAIDCLAW_MOCK_FIXTURE is the fixture of every mock. */
+function withFixture(entries: Entries, { env, cwd }: LoadInput): Entries {
+  const fixture = env.BRAIDCLAW_MOCK_FIXTURE
+  if (!fixture) return entries
+  const origin = { source: 'environment', where: 'BRAIDCLAW_MOCK_FIXTURE' } as const
+  const mocks = providerNames(entries).filter((name) => kindOf(entries, name) === 'mock')
+  return overlay(entries, new Map(mocks.map((name) => [`providers.models.${name}.fixture`, { value: resolve(cwd, fixture), origin }])))
+}
+
+/** Files first, each from top to bottom; then what has no line. */
+function inOrder(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
+  const files = [...new Set(problems.map((problem) => problem.file))]
+  const rank = ({ file, line = Number.MAX_SAFE_INTEGER, column = 0 }: ConfigProblem): readonly number[] => {
+    return [line === Number.MAX_SAFE_INTEGER ? 1 : 0, files.indexOf(file), line, column]
+  }
+  return problems.toSorted(
+    (a, b) =>
+      rank(a)
+        .map((part, n) => part - (rank(b)[n] ?? 0))
+        .find((off) => off !== 0) ?? 0,
+  )
+}
+
+function originsOf(entries: Entries): Origins {
+  return Object.fromEntries([...entries].map(([key, { origin }]) => [key, origin]))
+}

@@ -1,0 +1,30 @@
+/** Where everything lies under the home folder. */
+
+import { join } from 'node:path'
+
+export type HomePaths = {
+  readonly home: string
+  readonly config: string
+  readonly memory: string
+  readonly receipts: string
+  readonly receiptsHead: string
+  readonly receiptKey: string
+  readonly estop: string
+  readonly trustedFolders: string
+  readonly logs: string
+}
+
+/** `memory` and `receipts` are the defaults; the config may put those two elsewhere. */
+export function homePaths(home: string): HomePaths {
+  return {
+    home,
+    config: join(home, 'config.toml'),
+    memory: join(home, 'memory.sqlite'),
+    receipts: join(home, 'tool_receipts.log'),
+    receiptsHead: join(home, 'receipts.head'),
+    receiptKey: join(home, 'receipt.key'),
+    estop: join(home, 'ESTOP'),
+    trustedFolders: join(home, 'trusted_folders'),
+    logs: join(home, 'logs'),
+  }
+}

@@ -1,0 +1,90 @@
+/** For tests only: loads configuration from text, with files that exist only here. */
+
+import type { Config } from './config.ts'
+import type { Flags } from './layers/flags.ts'
+import { type Loaded, loadConfig } from './load.ts'
+
+export type Given = {
+  readonly user?: string
+  readonly project?: string
+  readonly trusted?: boolean
+  readonly env?: { readonly [name: string]: string | undefined }
+  readonly flags?: Flags
+  readonly home?: string
+  readonly cwd?: string
+}
+
+export const userFile = '/home/ann/.braidclaw/config.toml'
+export const projectFile = '/work/.braidclaw/config.toml'
+
+export function load({ user, project, trusted = true, env = {}, flags, home = '/home/ann/.braidclaw', cwd = '/work' }: Given): Loaded {
+  const files = new Map([
+    [`${home}/config.toml`, user],
+    [projectFile, project],
+  ])
+  return loadConfig({
+    home,
+    cwd,
+    flags,
+    env: { HOME: '/home/ann', ...env },
+    trusted: () => trusted,
+    readFile: (path) => {
+      const text = files.get(path)
+      return text === undefined ? { state: 'missing' } : { state: 'text', text, worldWritable: false }
+    },
+  })
+}
+
+export function loaded(given: Given): Extract<Loaded, { ok: true }> {
+  const result = load(given)
+  if (!result.ok) throw new Error(`should load, but: ${JSON.stringify(result.problems, null, 1)}`)
+  return result
+}
+
+export function configOf(given: Given): Config {
+  return loaded(given).config
+}
+
+/** `line:column key: message` of every problem; without a line, the source's name instead. */
+export function problemsOf(given: Given): readonly string[] {
+  const result = load(given)
+  if (result.ok) throw new Error('should be refused, but it loads')
+  return result.problems.map(
+    ({ file, line, column, key, message }) => `${line === undefined ? file : `${line}:${column}`} ${key}: ${message}`,
+  )
+}
+
+/** The smallest complete config: valid exactly as it stands. */
+export const minimum = `workspace_dir = "~/braidclaw-workspace"
+default_provider = "local"
+default_model = "mock"
+
+[security]
+autonomy = "supervised"
+workspace_only = true
+forbidden_paths = ["/etc", "/sys", "/boot", "~/.ssh"]
+forbidden_commands = ["rm", "shutdown", "reboot", "mkfs", "dd"]
+audit_log = true
+
+[providers.models.local]
+kind = "mock"
+model = "mock"
+
+[providers.models.openai_compatible]
+kind = "openai-compatible"
+base_url = "http://localhost:1234/v1"
+model = "local-model"
+api_key_env = "OPENAI_API_KEY"
+
+[channels.cli]
+enabled = true
+tools_allow = ["file_read", "file_list", "time", "memory_search", "shell"]
+
+[memory]
+backend = "sqlite"
+path = "~/.braidclaw/memory.sqlite"
+
+[receipts]
+enabled = true
+path = "~/.braidclaw/tool_receipts.log"
+`

@@ -1,0 +1,82 @@
+/** TOML text into a table, telling every syntax error in one pass: a broken line is reported, left out, and the rest is read again. */
+
+import { parse, TomlError } from 'smol-toml'
+import { locate, type Place } from './locate.ts'
+
+export type SyntaxProblem = { readonly line: number; readonly column: number; readonly message: string }
+
+export type TomlDocument = {
+  /** What could be read. Dates are Date objects, integers beyond 2^53 bigints. */
+  readonly data: { readonly [key: string]: unknown }
+  readonly problems: readonly SyntaxProblem[]
+  /** Where a dotted path stands in the text. Scanned on first use: a good file read without questions costs nothing. */
+  place(path: string): Place | undefined
+}
+
+const maxProblems = 20
+
+export function readToml(text: string): TomlDocument {
+  const problems: SyntaxProblem[] = []
+  let rest = withoutComments(text)
+  for (;;) {
+    const result = attempt(rest)
+    if ('data' in result) return document(result.data, rest, problems)
+    problems.push(result)
+    const shorter = problems.length < maxProblems ? without(rest, result.line) : undefined
+    if (shorter === undefined) return document({}, '', problems)
+    rest = shorter
+  }
+}
+
+/**
+ * Comment lines emptied by one native replace: in a cold process the parser's own loop over them costs more than all the rest.
+ * Not where a long string might hold such a line.
+ */
+function withoutComments(text: string): string {
+  return /"""|'''/.test(text) ? text : text.replace(commentLine, '')
+}
+
+/** Without control characters: those the parser refuses, and should. */
+const commentLine = /^[ \t]*#[\t -~\u0080-\uffff]*$/gm
+
+function document(data: TomlDocument['data'], text: string, problems: readonly SyntaxProblem[]): TomlDocument {
+  const scanned: ReadonlyMap<string, Place>[] = []
+  const place = (path: string) => {
+    if (scanned[0] === undefined) scanned.push(locate(text))
+    return scanned[0]?.get(path)
+  }
+  return { data, problems, place }
+}
+
+function attempt(text: string): { data: TomlDocument['data'] } | SyntaxProblem {
+  try {
+    return { data: parse(text, { integersAsBigInt: 'asNeeded', maxDepth: 50 }) }
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error
+    // Only the first line: the rest quotes the file, which may hold a secret.
+    const said = (error.message.split('\n')[0] ?? '').replace('Invalid TOML document: ', '')
+    return { line: error.line, column: error.column, message: `not valid TOML: ${said}${hints[said] ?? ''}` }
+  }
+}
+
+const hints: { readonly [said: string]: string } = {
+  'invalid value': '; text needs quotes (name = "text"), true and false are written small',
+  'control characters are not allowed in strings': '; a quote is probably missing at the end of the text',
+  'illegal character in key': '; a line is either name = value or [section]',
+  'unexpected end of key': '; a line is either name = value or [section]',
+  'unfinished string': '; a quote is missing',
+  'expected comma or end of structure': '; a comma or a closing bracket is missing, here or above',
+  'trying to redefine an already defined table or value': '; this name stands twice, keep one',
+  'unrecognised escape sequence': '; write \\\\ for a backslash, or use single quotes',
+}
+
+/** The text with one line emptied, and with a broken [section] header its whole section; `undefined` when that line was empty already. */
+function without(text: string, line: number): string | undefined {
+  const lines = text.split('\n')
+  const bad = lines[line - 1]
+  if (bad === undefined || bad.trim() === '') return undefined
+  const isHeader = bad.trimStart().startsWith('[')
+  const next = lines.findIndex((other, index) => index >= line && other.trimStart().startsWith('['))
+  const end = isHeader ? (next === -1 ? lines.length : next) : line
+  return lines.map((each, index) => (index >= line - 1 && index < end ? '' : each)).join('\n')
+}

@@ -1,0 +1,30 @@
+/** What `config validate` checks beyond the text: that the folders it names are there. */
+
+import { statSync } from 'node:fs'
+import type { Config, ConfigProblem, Origins } from './config.ts'
+import { type Loaded, type LoadInput, loadConfig } from './load.ts'
+import { quote } from './text/quote.ts'
+import { errorCode, explainErrno } from './text/read.ts'
+
+/** As `loadConfig`, and the workspace must exist. */
+export function validateConfig(input: LoadInput): Loaded {
+  const loaded = loadConfig(input)
+  if (!loaded.ok) return loaded
+  const problems = workspaceProblems(loaded.config, loaded.origins)
+  return problems.length === 0 ? loaded : { ok: false, problems }
+}
+
+export function workspaceProblems({ workspaceDir }: Config, origins: Origins): readonly ConfigProblem[] {
+  const why = folderProblem(workspaceDir)
+  const { where = 'built in', line, column } = origins.workspace_dir ?? {}
+  return why === undefined ? [] : [{ file: where, line, column, key: 'workspace_dir', message: `${quote(workspaceDir)} ${why}` }]
+}
+
+function folderProblem(path: string): string | undefined {
+  try {
+    return statSync(path).isDirectory() ? undefined : 'is a file, not a folder; choose another path'
+  } catch (error) {
+    const code = errorCode(error)
+    return code === 'ENOENT' ? 'does not exist; create it or run "braidclaw init"' : `cannot be used: ${explainErrno(code)}`
+  }
+}

@@ -1,0 +1,147 @@
+/** Questions to a person about one exact plan, answered once and used once; and the standing answers ("always"). */
+
+import type { InternalEvent } from '../runtime/event.ts'
+import type { Clock, RunIdentity } from '../runtime/port.ts'
+import type { Store } from './store.ts'
+
+export type ApprovalState = 'open' | 'allowed' | 'denied' | 'used'
+
+/** Times in milliseconds since 1970. `plan` is the hash of what would be executed, `summary` the one line a person read. */
+export type Approval = {
+  readonly id: string
+  readonly runId: string
+  readonly conversationId: string
+  readonly callId: string
+  readonly tool: string
+  readonly risk: string
+  readonly reason: string
+  readonly summary: string
+  readonly plan: string
+  readonly created: number
+  readonly expires: number
+  readonly state: ApprovalState
+  readonly decidedBy: string | null
+  readonly decidedAt: number | null
+  readonly note: string | null
+}
+
+/** `scope` is what is allowed from now on: a resolved executable and its sub-command, never a wrapper or a shell. */
+export type AlwaysRule = {
+  readonly id: number
+  readonly tool: string
+  readonly scope: string
+  readonly addedBy: string
+  readonly addedAt: number
+}
+
+export type Answer = { readonly ok: true } | { readonly ok: false; readonly reason: string }
+
+export type Approvals = {
+  /** @returns the approval's id, "runId/callId". */
+  create(question: {
+    readonly run: RunIdentity
+    readonly gate: Extract<InternalEvent, { type: 'gate.open' }>
+    readonly expires: number
+  }): string
+  get(id: string): Approval | undefined
+  /** Newest first; without a state, all. Open ones that have expired are not listed as open. */
+  list(filter?: { readonly state?: ApprovalState; readonly limit?: number }): Approval[]
+  decide(decision: { readonly id: string; readonly allow: boolean; readonly by: string; readonly note?: string }): Answer
+  /** Right before the act: true for exactly one caller, in time, for this very plan. */
+  consume(use: { readonly id: string; readonly plan: string }): Answer
+  addRule(rule: { readonly tool: string; readonly scope: string; readonly by: string }): AlwaysRule
+  rules(): AlwaysRule[]
+  hasRule(tool: string, scope: string): boolean
+  /** @returns false when there was no such rule. */
+  revokeRule(id: number): boolean
+}
+
+const columns = `id, run_id AS runId, conversation_id AS conversationId, call_id AS callId, tool, risk, reason, summary, plan, created, expires,
+  state, decided_by AS decidedBy, decided_at AS decidedAt, note`
+const ruleColumns = 'id, tool, scope, added_by AS addedBy, added_at AS addedAt'
+
+export function createApprovals(store: Store, now: Clock): Approvals {
+  const create: Approvals['create'] = ({ run, gate: { call, judgement }, expires }) => {
+    const id = `${run.runId}/${call.id}`
+    const insert = store.sql<never, (string | number)[]>(
+      `INSERT INTO approvals(id, run_id, conversation_id, call_id, tool, risk, reason, summary, plan, created, expires, state)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')`,
+    )
+    const { risk, reason, summary, plan } = judgement
+    store.write(() => insert.run(id, run.runId, run.conversationId, call.id, call.name, risk, reason, summary, plan, now(), expires))
+    return id
+  }
+
+  const get: Approvals['get'] = (id) => store.sql<Approval, [string]>(`SELECT ${columns} FROM approvals WHERE id = ?`).get(id) ?? undefined
+
+  const list: Approvals['list'] = ({ state, limit = 100 } = {}) =>
+    store
+      .sql<Approval, [string | null, number, number]>(
+        `SELECT ${columns} FROM approvals WHERE (?1 IS NULL OR state = ?1) AND NOT (?1 IS 'open' AND expires <= ?2)
+         ORDER BY created DESC, id LIMIT ?3`,
+      )
+      .all(state ?? null, now(), limit)
+
+  const decide: Approvals['decide'] = ({ id, allow, by, note }) => {
+    const update = store.sql<never, [string, string, number, string | null, string, number]>(
+      "UPDATE approvals SET state = ?, decided_by = ?, decided_at = ?, note = ? WHERE id = ? AND state = 'open' AND expires > ?",
+    )
+    const { changes } = store.write(() => update.run(allow ? 'allowed' : 'denied', by, now(), note ?? null, id, now()))
+    return changes === 1 ? { ok: true } : { ok: false, reason: whyNotDecided(get(id), id) }
+  }
+
+  const consume: Approvals['consume'] = ({ id, plan }) => {
+    const update = store.sql<never, [string, string, number]>(
+      "UPDATE approvals SET state = 'used' WHERE id = ? AND plan = ? AND state = 'allowed' AND expires > ?",
+    )
+    const { changes } = store.write(() => update.run(id, plan, now()))
+    return changes === 1 ? { ok: true } : { ok: false, reason: whyNotUsable(get(id), { id, plan }) }
+  }
+
+  const addRule: Approvals['addRule'] = ({ tool, scope, by }) =>
+    store.write(() => {
+      store
+        .sql<never, [string, string, string, number]>(
+          'INSERT OR IGNORE INTO always_rules(tool, scope, added_by, added_at) VALUES (?, ?, ?, ?)',
+        )
+        .run(tool, scope, by, now())
+      const rule = findRule(store, tool, scope)
+      if (!rule) throw new Error(`rule for ${tool} ${scope} vanished while it was being added`)
+      return rule
+    })
+
+  const rules: Approvals['rules'] = () => store.sql<AlwaysRule, []>(`SELECT ${ruleColumns} FROM always_rules ORDER BY id`).all()
+
+  const revokeRule: Approvals['revokeRule'] = (id) =>
+    store.write(() => store.sql<never, [number]>('DELETE FROM always_rules WHERE id = ?').run(id)).changes === 1
+
+  return {
+    create,
+    get,
+    list,
+    decide,
+    consume,
+    addRule,
+    rules,
+    hasRule: (tool, scope) => findRule(store, tool, scope) !== undefined,
+    revokeRule,
+  }
+}
+
+function findRule(store: Store, tool: string, scope: string): AlwaysRule | undefined {
+  const found = store.sql<AlwaysRule, [string, string]>(`SELECT ${ruleColumns} FROM always_rules WHERE tool = ? AND scope = ?`)
+  return found.get(tool, scope) ?? undefined
+}
+
+function whyNotDecided(approval: Approval | undefined, id: string): string {
+  if (!approval) return `there is no approval "${id}"`
+  if (approval.state === 'open') return `approval "${id}" expired at ${new Date(approval.expires).toISOString()}; ask the agent again`
+  return `approval "${id}" was already ${approval.state} by ${approval.decidedBy ?? 'nobody'}`
+}
+
+function whyNotUsable(approval: Approval | undefined, { id, plan }: { readonly id: string; readonly plan: string }): string {
+  if (!approval) return `there is no approval "${id}"`
+  if (approval.plan !== plan) return `approval "${id}" was given for another plan (${approval.plan}, not ${plan})`
+  if (approval.state !== 'allowed') return `approval "${id}" is ${approval.state}, and only an allowed one can be used, once`
+  return `approval "${id}" expired at ${new Date(approval.expires).toISOString()}`
+}

@@ -1,0 +1,62 @@
+/** Every tool attempt the journal knows of, to be held against the receipts. */
+
+import { isObject } from '../kit/json.ts'
+import { argsHashOf, resultHashOf } from './draft.ts'
+import { isAlive } from './owner.ts'
+import type { Store } from './store.ts'
+
+/** `receiptId` is absent while the act runs (`pending`) and when receipts were off. The hashes are recomputed from what the journal holds. */
+export type Attempt = {
+  readonly runId: string
+  readonly callId: string
+  readonly conversationId: string
+  readonly tool: string
+  readonly argsHash: string
+  readonly status?: string
+  readonly resultHash?: string
+  readonly receiptId?: string
+  readonly pending: boolean
+}
+
+type Row = { readonly runId: string; readonly conversationId: string; readonly owner: string; readonly type: string; readonly body: string }
+
+/** Oldest first; those without a result last. */
+export function* attempts(store: Store): Generator<Attempt> {
+  const rows = store.sql<Row, []>(
+    `SELECT journal.run_id AS runId, conversation_id AS conversationId, owner, type, body FROM journal JOIN runs USING (run_id)
+     WHERE type IN ('act', 'tool.done', 'deny') ORDER BY seq`,
+  )
+  const open = new Map<string, Attempt>()
+  for (const row of rows.iterate()) {
+    const body: unknown = JSON.parse(row.body)
+    if (!isObject(body)) continue
+    const key = `${row.runId}\n${body.id}`
+    if (row.type === 'act') open.set(key, begun(row, body))
+    else {
+      const before = row.type === 'deny' ? begun(row, body) : open.get(key)
+      if (before) yield row.type === 'deny' ? refused(before, body) : done(before, body)
+      open.delete(key)
+    }
+  }
+  yield* open.values()
+}
+
+function begun({ runId, conversationId, owner }: Row, { id, call }: { [key: string]: unknown }): Attempt {
+  const known = isObject(call) ? call : {}
+  const argsHash = argsHashOf({ input: known.input, malformed: known.malformed })
+  return { runId, callId: String(id), conversationId, tool: String(known.name), argsHash, pending: isAlive(owner) }
+}
+
+function done(before: Attempt, { outcome }: { [key: string]: unknown }): Attempt {
+  const told = isObject(outcome) ? outcome : {}
+  return { ...before, pending: false, status: String(told.status), resultHash: resultHashOf(told), ...receiptOf(told.receipt) }
+}
+
+function refused(before: Attempt, { by, reason, receipt }: { [key: string]: unknown }): Attempt {
+  const resultHash = resultHashOf({ status: 'denied', output: '', error: `${by}: ${reason}` })
+  return { ...before, pending: false, status: 'denied', resultHash, ...receiptOf(receipt) }
+}
+
+function receiptOf(receipt: unknown): { receiptId?: string } {
+  return typeof receipt === 'string' ? { receiptId: receipt } : {}
+}

@@ -1,0 +1,65 @@
+/** How far the receipts log is known to reach, kept beside the results it vouches for; and what memory asks of receipts. */
+
+import type { Risk, ToolOutcome } from '../runtime/event.ts'
+import type { Store } from './store.ts'
+
+/** `count` receipts of log `logId` in `size` bytes, the last with hash `head`; `mac` seals the four. */
+export type Checkpoint = {
+  readonly logId: string
+  readonly count: number
+  readonly head: string
+  readonly mac: string
+  readonly size: number
+}
+
+/** What memory knows of one attempt. `at` in milliseconds since 1970; the hashes are SHA-256 in hex of canonical JSON. */
+export type ReceiptDraft = {
+  readonly at: number
+  readonly conversationId: string
+  readonly tool: string
+  readonly argsHash: string
+  readonly resultHash: string
+  readonly status: ToolOutcome['status']
+  readonly risk: Risk
+  readonly approval?: string
+  readonly error?: string
+}
+
+export type ReceiptTrouble = { readonly code: string; readonly message: string }
+
+export type Appended =
+  | {
+      readonly ok: true
+      /** One id a draft, in order. */
+      readonly receiptIds: readonly string[]
+      readonly checkpoint: Checkpoint | undefined
+      /** Receipts found beyond the checkpoint: written before a crash, valid, now counted. */
+      readonly adopted: number
+      /** Bytes of an unfinished last line that were cut off. */
+      readonly tornBytes: number
+    }
+  | { readonly ok: false; readonly failure: ReceiptTrouble }
+
+/**
+ * Appends receipts and returns when they are on disk. Called inside the database's write transaction, which is the lock between processes.
+ * With no drafts it only settles what a crash left behind. It must not throw for trouble with the disk or the log.
+ */
+export type AppendReceipt = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined) => Appended
+
+export type CheckpointTable = {
+  get(): Checkpoint | undefined
+  put(checkpoint: Checkpoint): void
+  /** For a log begun anew on purpose. */
+  forget(): void
+}
+
+export function createCheckpointTable(store: Store): CheckpointTable {
+  return {
+    get: () => store.sql<Checkpoint, []>('SELECT log_id AS logId, count, head, mac, size FROM checkpoint').get() ?? undefined,
+    put: ({ logId, count, head, mac, size }) => {
+      const put = store.sql<never, [string, number, string, string, number]>('INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?, ?)')
+      store.write(() => put.run(logId, count, head, mac, size))
+    },
+    forget: () => void store.write(() => store.sql('DELETE FROM checkpoint').run()),
+  }
+}

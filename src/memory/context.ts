@@ -1,0 +1,103 @@
+/** The conversation so far as messages for the model: the newest whole turns that fit, and a count of those that did not. */
+
+import { isObject } from '../kit/json.ts'
+import type { Part } from '../runtime/event.ts'
+import type { Message } from '../runtime/port.ts'
+import type { Store } from './store.ts'
+import type { Role } from './turns.ts'
+
+/** `omittedTurns` are the older turns left out for want of room: tell the model or the person when it is not zero. */
+export type Context = { readonly messages: Message[]; readonly omittedTurns: number; readonly estimatedTokens: number }
+
+type Row = { readonly role: Role; readonly content: string; readonly toolResults: string | null; readonly body: string }
+type ToolMessage = Extract<Message, { role: 'tool' }>
+
+const unanswered = 'No result: the run ended before this call was carried out.'
+
+/**
+ * A turn is one run: the question, its replies and their results. It is taken whole or not at all, so no result loses its call; a call
+ * that never got a result is given one that says so. Ask before the new run begins, or its own question is among the messages.
+ * Tokens are estimated as UTF-8 bytes divided by four: near for English, generous for code, too low by up to a half for CJK.
+ */
+export function createContext(store: Store): (conversationId: string, tokenBudget: number) => Context {
+  return (conversationId, tokenBudget) => {
+    const runs = store.sql<{ runId: string }, [string]>(
+      'SELECT run_id AS runId FROM runs WHERE conversation_id = ? ORDER BY started DESC, rowid DESC',
+    )
+    const taken: Message[][] = []
+    const tally = { tokens: 0, omitted: 0 }
+    for (const { runId } of runs.all(conversationId)) {
+      const messages = tally.omitted === 0 ? messagesOfRun(rowsOf(store, runId)) : []
+      const tokens = estimateTokens(messages)
+      if (tally.omitted > 0 || tally.tokens + tokens > tokenBudget) tally.omitted += hasTurn(store, runId) ? 1 : 0
+      else {
+        tally.tokens += tokens
+        taken.unshift(messages)
+      }
+    }
+    return { messages: taken.flat(), omittedTurns: tally.omitted, estimatedTokens: tally.tokens }
+  }
+}
+
+export function estimateTokens(messages: readonly Message[]): number {
+  return messages.reduce((sum, message) => sum + Math.ceil(Buffer.byteLength(spelled(message)) / 4), 0)
+}
+
+/** With meta and inputs: they travel too. */
+function spelled(message: Message): string {
+  return message.role === 'assistant' ? JSON.stringify(message.parts) : message.content
+}
+
+function hasTurn(store: Store, runId: string): boolean {
+  return store.sql<{ id: number }, [string]>('SELECT id FROM turns WHERE run_id = ? LIMIT 1').get(runId) !== null
+}
+
+function rowsOf(store: Store, runId: string): Row[] {
+  return store
+    .sql<Row, [string]>(
+      `SELECT role, content, tool_results AS toolResults, body FROM turns JOIN journal ON journal.seq = turns.journal_seq
+       WHERE turns.run_id = ? ORDER BY id`,
+    )
+    .all(runId)
+}
+
+function messagesOfRun(rows: readonly Row[]): Message[] {
+  return rows.flatMap((row, at) => {
+    if (row.role === 'user') return [{ role: 'user', content: row.content }]
+    if (row.role === 'tool') return []
+    const parts = partsOf(row.body)
+    return parts.length === 0 ? [] : [{ role: 'assistant', parts }, ...answers(parts, resultsAfter(rows, at))]
+  })
+}
+
+/** One result a call, in the order of the calls, as the model was told them. */
+function answers(parts: readonly Part[], results: ReadonlyMap<string, ToolMessage>): Message[] {
+  return parts.flatMap((part) => {
+    if (part.type !== 'call') return []
+    return [results.get(part.id) ?? { role: 'tool', callId: part.id, name: part.name, content: unanswered, isError: true }]
+  })
+}
+
+function resultsAfter(rows: readonly Row[], at: number): ReadonlyMap<string, ToolMessage> {
+  const next = rows.findIndex((row, index) => index > at && row.role !== 'tool')
+  const messages = rows.slice(at + 1, next === -1 ? undefined : next).flatMap(toolMessage)
+  return new Map(messages.reverse().map((message) => [message.callId, message]))
+}
+
+function toolMessage({ content, toolResults }: Row): ToolMessage[] {
+  const [shown]: unknown[] = JSON.parse(toolResults ?? '[]')
+  if (!isObject(shown) || typeof shown.call_id !== 'string' || typeof shown.name !== 'string') return []
+  return [{ role: 'tool', callId: shown.call_id, name: shown.name, content, isError: shown.status !== 'allowed' }]
+}
+
+/** Out of the journal untouched, for a provider wants its own `meta` back to the byte. */
+function partsOf(body: string): Part[] {
+  const event: unknown = JSON.parse(body)
+  return isObject(event) && Array.isArray(event.parts) ? event.parts.filter(isPart) : []
+}
+
+function isPart(value: unknown): value is Part {
+  if (!isObject(value)) return false
+  if (value.type === 'call') return typeof value.id === 'string' && typeof value.name === 'string' && isObject(value.input)
+  return (value.type === 'text' || value.type === 'thinking') && typeof value.text === 'string'
+}

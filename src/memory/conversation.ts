@@ -1,0 +1,150 @@
+/** Conversations as people keep them: listed, shown, exported, cleared. The rows are written with the journal, never beside it. */
+
+import type { JsonObject } from '../kit/json.ts'
+import type { Store } from './store.ts'
+import type { Role, Turn } from './turns.ts'
+
+/** `started` and `updated` in milliseconds since 1970; `turns` counts questions; `title` is the first question, shortened. */
+export type Conversation = {
+  readonly conversationId: string
+  readonly started: number
+  readonly updated: number
+  readonly turns: number
+  readonly title: string
+}
+
+export type Cleared =
+  | {
+      readonly ok: true
+      readonly conversations: number
+      readonly turns: number /** False: gone, but the file keeps its size. */
+      readonly shrunk: boolean
+    }
+  | { readonly ok: false; readonly message: string }
+
+export type Conversations = {
+  /** Newest first. */
+  list(page?: { readonly limit?: number; readonly offset?: number }): Conversation[]
+  /** All rows, oldest first; empty when there is no such conversation. */
+  show(conversationId: string): Turn[]
+  /** One JSON line a turn row, oldest first, of one conversation or of all. */
+  exportJsonl(conversationId?: string): Generator<string>
+  /** Deletes what was said: conversations, journal, search index, ended runs, decided approvals. Receipts and the checkpoint stay. */
+  clear(consent: { readonly yes: boolean }): Cleared
+}
+
+type Row = Omit<Turn, 'timestamp' | 'tool_calls' | 'tool_results' | 'metadata'> & {
+  readonly at: number
+  readonly role: Role
+  readonly tool_calls: string | null
+  readonly tool_results: string | null
+  readonly metadata: string
+}
+
+const columns = 'conversation_id, turn_id, at, role, content, tool_calls, tool_results, provider, model, metadata'
+const titleLength = 80
+
+export function createConversations(store: Store): Conversations {
+  function list({ limit = 50, offset = 0 }: { readonly limit?: number; readonly offset?: number } = {}): Conversation[] {
+    return store
+      .sql<Conversation, [number, number]>(
+        `SELECT conversation_id AS conversationId, started, updated, turns, title FROM conversations
+         ORDER BY updated DESC, conversation_id LIMIT ? OFFSET ?`,
+      )
+      .all(limit, offset)
+  }
+
+  function show(conversationId: string): Turn[] {
+    return store.sql<Row, [string]>(`SELECT ${columns} FROM turns WHERE conversation_id = ? ORDER BY id`).all(conversationId).map(turnOfRow)
+  }
+
+  function* exportJsonl(conversationId?: string): Generator<string> {
+    const rows = store.sql<Row, [string | null]>(`SELECT ${columns} FROM turns WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY id`)
+    for (const row of rows.iterate(conversationId ?? null)) yield `${JSON.stringify(turnOfRow(row))}\n`
+  }
+
+  return { list, show, exportJsonl, clear: (consent) => clear(store, consent.yes) }
+}
+
+/** Adds a turn row, its place in the index and its conversation's line. Called inside the journal's transaction. */
+export function addTurn(store: Store, turn: Turn, { seq, at }: { readonly seq: number; readonly at: number }): void {
+  const { lastInsertRowid } = store
+    .sql<never, (string | number | null)[]>(
+      `INSERT INTO turns(journal_seq, run_id, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    .run(
+      seq,
+      runOf(turn.metadata),
+      turn.conversation_id,
+      turn.turn_id,
+      at,
+      turn.role,
+      turn.content,
+      json(turn.tool_calls),
+      json(turn.tool_results),
+      turn.provider,
+      turn.model,
+      JSON.stringify(turn.metadata),
+    )
+  store.sql<never, [number, string]>('INSERT INTO turns_fts(rowid, content) VALUES (?, ?)').run(Number(lastInsertRowid), turn.content)
+  store
+    .sql<never, [string, number, number, string]>(
+      `INSERT INTO conversations(conversation_id, started, updated, turns, title) VALUES (?1, ?2, ?2, ?3, ?4)
+       ON CONFLICT DO UPDATE SET updated = max(updated, ?2), turns = turns + ?3, title = CASE title WHEN '' THEN ?4 ELSE title END`,
+    )
+    .run(turn.conversation_id, at, turn.role === 'user' ? 1 : 0, turn.role === 'user' ? title(turn.content) : '')
+}
+
+/** `secure_delete` overwrites what is deleted; the emptied WAL and VACUUM take away the other copies. */
+function clear(store: Store, yes: boolean): Cleared {
+  if (!yes) return { ok: false, message: 'this deletes every conversation for good; receipts stay. Add --yes to do it' }
+  store.script('PRAGMA secure_delete = ON')
+  const counted = store.write(() => {
+    const count = (table: string) => store.sql<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0
+    const counts = { conversations: count('conversations'), turns: count('turns') }
+    store.script(`DELETE FROM turns; DELETE FROM conversations; DELETE FROM journal; DELETE FROM runs WHERE ended IS NOT NULL
+      AND run_id NOT IN (SELECT run_id FROM intents);
+      DELETE FROM approvals WHERE state <> 'open'; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all')`)
+    return counts
+  })
+  return { ok: true, ...counted, shrunk: shrink(store) }
+}
+
+function shrink(store: Store): boolean {
+  try {
+    store.script('VACUUM')
+    return store.sql<{ busy: number }, []>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0
+  } catch {
+    return false
+  }
+}
+
+function turnOfRow({ at, tool_calls, tool_results, metadata, ...row }: Row): Turn {
+  const { conversation_id, turn_id, role, content, provider, model } = row
+  const parsed: JsonObject = JSON.parse(metadata)
+  return {
+    conversation_id,
+    turn_id,
+    timestamp: new Date(at).toISOString(),
+    role,
+    content,
+    tool_calls: JSON.parse(tool_calls ?? 'null'),
+    tool_results: JSON.parse(tool_results ?? 'null'),
+    provider,
+    model,
+    metadata: parsed,
+  }
+}
+
+function runOf(metadata: JsonObject): string {
+  return typeof metadata.run_id === 'string' ? metadata.run_id : ''
+}
+
+function json(value: Turn['tool_calls']): string | null {
+  return value === null ? null : JSON.stringify(value)
+}
+
+function title(content: string): string {
+  const line = content.slice(0, 1000).trim().split(/\s+/u).join(' ')
+  return line.length > titleLength ? `${line.slice(0, titleLength - 1).toWellFormed()}…` : line
+}

@@ -1,0 +1,25 @@
+/** Hashes of, and changes to, JSON that outsiders made, which may hold what canonical JSON refuses. */
+
+import { canonical, isObject } from '../kit/json.ts'
+
+/** SHA-256 in hex of the canonical JSON of any value. What has no canonical form (lone surrogates, NaN) is first replaced, always alike. */
+export function hashJson(value: unknown): string {
+  return Bun.SHA256.hash(canonicalAnyway(value), 'hex')
+}
+
+function canonicalAnyway(value: unknown): string {
+  try {
+    return canonical(value)
+  } catch {
+    return canonical(changeText(JSON.stringify(value) ?? 'null', (text) => text.toWellFormed()))
+  }
+}
+
+/** Parses JSON with every string, keys too, put through `change`. */
+export function changeText<T>(json: string, change: (text: string) => string): T {
+  return JSON.parse(json, (_key, value: unknown) => {
+    if (typeof value === 'string') return change(value)
+    if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([key, member]) => [change(key), member]))
+    return value
+  })
+}

@@ -1,0 +1,132 @@
+/** The truth: every outside event, intent and note of every run, in the order it was written, and who runs what. */
+
+import type { Risk } from '../runtime/event.ts'
+import type { RunIdentity } from '../runtime/port.ts'
+import type { JournalEntry } from './entry.ts'
+import { thisProcess } from './owner.ts'
+import type { Store } from './store.ts'
+import { type Turn, turnOf } from './turns.ts'
+
+export type RunRecord = RunIdentity & {
+  /** The process that runs it; see owner.ts. */
+  readonly owner: string
+  readonly started: number
+  readonly ended: number | null
+  /** `Ending.code`, null while it runs. */
+  readonly code: string | null
+  readonly message: string | null
+  readonly digest: string | null
+}
+
+/** An act that was begun and has no result yet: what its receipt will need. */
+export type OpenIntent = {
+  readonly runId: string
+  readonly callId: string
+  readonly tool: string
+  readonly risk: Risk
+  readonly argsHash: string
+  readonly approval: string | null
+}
+
+export type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run: RunIdentity; readonly body: unknown }
+
+export type Journal = {
+  /** On disk when it returns, together with the turn row it makes. @throws SQLiteError */
+  append(entry: JournalAppend): number
+  events(runId: string): JournalEntry[]
+  /** Newest first. */
+  runs(filter: { readonly limit: number; readonly conversation?: string }): RunRecord[]
+  run(runId: string): RunRecord | undefined
+  /** Runs without an end, and ended ones that still have an act without a result, of any process. Oldest first. */
+  unfinished(): (RunRecord & { readonly intents: readonly OpenIntent[] })[]
+  openIntent(runId: string, callId: string): OpenIntent | undefined
+  begin(intent: OpenIntent): void
+  settle(runId: string, callId: string): void
+  end(runId: string, end: { readonly at: number; readonly code: string; readonly message: string; readonly digest: string | null }): void
+}
+
+const runColumns = `run_id AS runId, conversation_id AS conversationId, turn_id AS turnId, provider, model, channel, owner, started, ended, code,
+  message, digest`
+const intentColumns = 'run_id AS runId, call_id AS callId, tool, risk, args_hash AS argsHash, approval'
+
+export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly seq: number; readonly at: number }) => void): Journal {
+  const owner = thisProcess()
+
+  function append({ run, kind, type, at, body }: JournalAppend): number {
+    const text = JSON.stringify(body) ?? 'null'
+    return store.write(() => {
+      enrol(run, at)
+      const { lastInsertRowid } = store
+        .sql<never, [string, string, string, number, string]>('INSERT INTO journal(run_id, kind, type, at, body) VALUES (?, ?, ?, ?, ?)')
+        .run(run.runId, kind, type, at, text)
+      const seq = Number(lastInsertRowid)
+      const turn = turnOf(run, { seq, kind, type, at, body: JSON.parse(text) }, (callId) => openIntent(run.runId, callId)?.tool)
+      if (turn) addTurn(turn, { seq, at })
+      return seq
+    })
+  }
+
+  function enrol({ runId, conversationId, turnId, provider, model, channel }: RunIdentity, at: number): void {
+    store
+      .sql<never, [string, string, string, string, string, string, string, number]>(
+        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      )
+      .run(runId, conversationId, turnId, provider, model, channel, owner, at)
+  }
+
+  function events(runId: string): JournalEntry[] {
+    return store
+      .sql<Omit<JournalEntry, 'body'> & { body: string }, [string]>(
+        'SELECT seq, kind, type, at, body FROM journal WHERE run_id = ? ORDER BY seq',
+      )
+      .all(runId)
+      .map((row) => ({ ...row, body: JSON.parse(row.body) }))
+  }
+
+  function runs({ limit, conversation }: { readonly limit: number; readonly conversation?: string }): RunRecord[] {
+    return store
+      .sql<RunRecord, [string | null, number]>(
+        `SELECT ${runColumns} FROM runs WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY started DESC, rowid DESC LIMIT ?2`,
+      )
+      .all(conversation ?? null, limit)
+  }
+
+  function run(runId: string): RunRecord | undefined {
+    return store.sql<RunRecord, [string]>(`SELECT ${runColumns} FROM runs WHERE run_id = ?`).get(runId) ?? undefined
+  }
+
+  function unfinished() {
+    const open = store.sql<RunRecord, []>(
+      `SELECT ${runColumns} FROM runs WHERE ended IS NULL OR run_id IN (SELECT run_id FROM intents) ORDER BY started, rowid`,
+    )
+    const intents = store.sql<OpenIntent, [string]>(`SELECT ${intentColumns} FROM intents WHERE run_id = ? ORDER BY call_id`)
+    return open.all().map((record) => ({ ...record, intents: intents.all(record.runId) }))
+  }
+
+  function openIntent(runId: string, callId: string): OpenIntent | undefined {
+    const found = store.sql<OpenIntent, [string, string]>(`SELECT ${intentColumns} FROM intents WHERE run_id = ? AND call_id = ?`)
+    return found.get(runId, callId) ?? undefined
+  }
+
+  function begin({ runId, callId, tool, risk, argsHash, approval }: OpenIntent): void {
+    store
+      .sql<never, [string, string, string, string, string, string | null]>(
+        'INSERT INTO intents(run_id, call_id, tool, risk, args_hash, approval) VALUES (?, ?, ?, ?, ?, ?)',
+      )
+      .run(runId, callId, tool, risk, argsHash, approval)
+  }
+
+  function settle(runId: string, callId: string): void {
+    store.sql<never, [string, string]>('DELETE FROM intents WHERE run_id = ? AND call_id = ?').run(runId, callId)
+  }
+
+  function end(runId: string, { at, code, message, digest }: Parameters<Journal['end']>[1]): void {
+    store
+      .sql<never, [number, string, string, string | null, string]>(
+        'UPDATE runs SET ended = ?, code = ?, message = ?, digest = ? WHERE run_id = ? AND ended IS NULL',
+      )
+      .run(at, code, message, digest, runId)
+  }
+
+  return { append, events, runs, run, unfinished, openIntent, begin, settle, end }
+}

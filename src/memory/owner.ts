@@ -1,0 +1,38 @@
+/** Which process owns a run, so that a restart never takes a living process's work for dead. */
+
+import { readFileSync } from 'node:fs'
+
+/** "pid@start time": the start time tells a process from a later one with the same number. Elsewhere than Linux it is "pid@0". */
+export function thisProcess(): string {
+  return `${process.pid}@${startOf(process.pid) ?? '0'}`
+}
+
+/** In doubt alive: then work is left alone and a later start looks again. */
+export function isAlive(owner: string): boolean {
+  const [pid = '', started = ''] = owner.split('@')
+  if (!/^[1-9][0-9]*$/.test(pid)) return false
+  if (started !== '0' && started !== '') return startOf(Number(pid)) === started
+  return signalReaches(Number(pid))
+}
+
+/** Boot and start tick of a process; undefined when there is none or there is no /proc. */
+function startOf(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if (fields[0] === 'Z') return undefined
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
+    return `${fields[19]}-${boot}`
+  } catch {
+    return undefined
+  }
+}
+
+function signalReaches(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}

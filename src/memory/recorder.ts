@@ -1,0 +1,129 @@
+/** The durable record of runs: journal, receipts and checkpoint move together or not at all. */
+
+import type { ExternalEvent, InternalEvent, ToolOutcome } from '../runtime/event.ts'
+import type { Clock, Log, Recorder, RunIdentity } from '../runtime/port.ts'
+import type { Appended, AppendReceipt, ReceiptDraft } from './checkpoint.ts'
+import type { Memory } from './db.ts'
+import { argsHashOf, outcomeDraft } from './draft.ts'
+import { storageFailure } from './failure.ts'
+import { changeText } from './hash.ts'
+import { type Recovery, recoverRuns } from './recover.ts'
+
+export type RecorderOptions = {
+  readonly memory: Memory
+  /** Absent when receipts are switched off in the configuration. */
+  readonly receipt?: AppendReceipt
+  readonly log: Log
+  readonly now: Clock
+  /** Takes secrets out of a text; applied to all that is stored. */
+  readonly redact: (text: string) => string
+}
+
+/** Thrown by a recorder when the record cannot be kept; nothing of that step is then in the database. The run ends `integrity`. */
+export class RecordFailure extends Error {
+  override readonly name = 'RecordFailure'
+  readonly integrity = true
+  constructor(
+    readonly code: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** Besides the port: `recover`, to be called once at start. It leaves alone what a living process is about. */
+export function createRecorder(options: RecorderOptions): Recorder & { recover(): Recovery } {
+  const { memory, receipt, log, now, redact } = options
+  const { journal } = memory
+
+  function external(run: RunIdentity, event: ExternalEvent): ExternalEvent {
+    const clean = withoutSecrets(event, redact)
+    return keep(() => {
+      if (clean.type === 'tool.done') return toolDone(run, clean)
+      journal.append({ run, kind: 'external', type: clean.type, at: now(), body: clean })
+      return clean
+    })
+  }
+
+  function toolDone(run: RunIdentity, { id, outcome }: Extract<ExternalEvent, { type: 'tool.done' }>) {
+    const intent = journal.openIntent(run.runId, id)
+    if (!intent)
+      throw new RecordFailure('no_intent', `call "${id}" of run ${run.runId} has a result but was never begun, or has one already`)
+    const { tool, argsHash, risk, approval } = intent
+    const receipt = write(run, { tool, argsHash, risk, ...(approval ? { approval } : {}), ...outcomeDraft(outcome) })
+    const done = { type: 'tool.done' as const, id, outcome: { ...outcome, ...receipt } }
+    journal.append({ run, kind: 'external', type: 'tool.done', at: now(), body: done })
+    journal.settle(run.runId, id)
+    return done
+  }
+
+  function intent(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): void {
+    const clean = withoutSecrets(act, redact)
+    const { id, call, judgement, approval } = clean
+    keep(() => {
+      journal.append({ run, kind: 'intent', type: 'act', at: now(), body: clean })
+      const { risk } = judgement
+      journal.begin({ runId: run.runId, callId: id, tool: call.name, risk, argsHash: argsHashOf(call), approval: approval ?? null })
+    })
+  }
+
+  function denied(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): string | undefined {
+    const clean = withoutSecrets(deny, redact)
+    const { call, judgement, by, reason } = clean
+    const outcome: ToolOutcome = { status: 'denied', output: '', error: `${by}: ${reason}` }
+    return keep(() => {
+      const written = write(run, { tool: call.name, argsHash: argsHashOf(call), risk: judgement.risk, ...outcomeDraft(outcome) })
+      journal.append({ run, kind: 'note', type: 'deny', at: now(), body: { ...clean, ...written } })
+      return written.receipt
+    })
+  }
+
+  function finished(run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string): void {
+    const clean = withoutSecrets(finish, redact)
+    const { code, message } = clean.ending
+    keep(() => {
+      journal.append({ run, kind: 'note', type: 'finish', at: now(), body: { ...clean, digest } })
+      journal.end(run.runId, { at: now(), code, message, digest })
+    })
+    log('info', 'memory persisted', { conversation: run.conversationId, run: run.runId })
+  }
+
+  /** To disk, inside the transaction that holds the result. @returns nothing when receipts are off. */
+  function write(run: RunIdentity, draft: Omit<ReceiptDraft, 'at' | 'conversationId'>): { receipt?: string } {
+    const [id] = settle([{ ...draft, at: now(), conversationId: run.conversationId }]).receiptIds
+    return id ? { receipt: id } : {}
+  }
+
+  function settle(drafts: readonly ReceiptDraft[]): Omit<Extract<Appended, { ok: true }>, 'ok' | 'checkpoint'> {
+    if (!receipt) return { receiptIds: [], adopted: 0, tornBytes: 0 }
+    const before = memory.checkpoint.get()
+    const appended = receipt(drafts, before)
+    if (!appended.ok) throw new RecordFailure(appended.failure.code, appended.failure.message)
+    const { checkpoint } = appended
+    if (checkpoint && checkpoint.mac !== before?.mac) memory.checkpoint.put(checkpoint)
+    for (const id of appended.receiptIds) log('info', 'receipt written', { receipt: id })
+    if (appended.adopted > 0) log('warn', 'receipts adopted after a crash', { count: appended.adopted, upTo: checkpoint?.count })
+    if (appended.tornBytes > 0) log('warn', 'torn receipt removed after a crash', { bytes: appended.tornBytes })
+    return appended
+  }
+
+  const recover = (): Recovery => keep(() => recoverRuns({ journal, log, now, toolDone, settle: () => settle([]) }))
+
+  /** One transaction. Whatever fails in it leaves no trace in the database; storage trouble reaches the runtime as a RecordFailure. */
+  function keep<T>(step: () => T): T {
+    try {
+      return memory.transaction(step)
+    } catch (error) {
+      const failure = storageFailure(memory.path, error)
+      throw failure ? new RecordFailure(failure.code, failure.message) : error
+    }
+  }
+
+  return { external, intent, denied, finished, recover, together: keep }
+}
+
+/** The event itself, at the cost of one look, when there is no secret in it. */
+function withoutSecrets<T extends object>(event: T, redact: (text: string) => string): T {
+  const json = JSON.stringify(event)
+  return redact(json) === json ? event : changeText(json, redact)
+}

@@ -1,0 +1,55 @@
+/** The database's shape as numbered steps. `PRAGMA user_version` counts the steps a file has had; a step, once released, never changes. */
+
+export const migrations: readonly string[] = [
+  `
+CREATE TABLE runs(
+  run_id TEXT PRIMARY KEY, conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,
+  channel TEXT NOT NULL, owner TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER, code TEXT, message TEXT, digest TEXT
+) STRICT;
+CREATE INDEX runs_by_start ON runs(started);
+CREATE INDEX runs_by_conversation ON runs(conversation_id, started);
+CREATE INDEX runs_open ON runs(owner) WHERE ended IS NULL;
+
+CREATE TABLE journal(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('external', 'intent', 'note')),
+  type TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL
+) STRICT;
+CREATE INDEX journal_by_run ON journal(run_id, seq);
+
+CREATE TABLE intents(
+  run_id TEXT NOT NULL, call_id TEXT NOT NULL, tool TEXT NOT NULL, risk TEXT NOT NULL, args_hash TEXT NOT NULL, approval TEXT,
+  PRIMARY KEY (run_id, call_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE conversations(
+  conversation_id TEXT PRIMARY KEY, started INTEGER NOT NULL, updated INTEGER NOT NULL, turns INTEGER NOT NULL, title TEXT NOT NULL
+) STRICT;
+CREATE INDEX conversations_by_update ON conversations(updated);
+
+CREATE TABLE turns(
+  id INTEGER PRIMARY KEY, journal_seq INTEGER NOT NULL, run_id TEXT NOT NULL, conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL,
+  at INTEGER NOT NULL, role TEXT NOT NULL, content TEXT NOT NULL, tool_calls TEXT, tool_results TEXT,
+  provider TEXT NOT NULL, model TEXT NOT NULL, metadata TEXT NOT NULL
+) STRICT;
+CREATE INDEX turns_by_conversation ON turns(conversation_id);
+CREATE INDEX turns_by_run ON turns(run_id);
+CREATE VIRTUAL TABLE turns_fts USING fts5(content, content='turns', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
+
+CREATE TABLE checkpoint(
+  one INTEGER PRIMARY KEY CHECK (one = 1), log_id TEXT NOT NULL, count INTEGER NOT NULL, head TEXT NOT NULL, mac TEXT NOT NULL,
+  size INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE approvals(
+  id TEXT PRIMARY KEY, run_id TEXT NOT NULL, conversation_id TEXT NOT NULL, call_id TEXT NOT NULL, tool TEXT NOT NULL, risk TEXT NOT NULL,
+  reason TEXT NOT NULL, summary TEXT NOT NULL, plan TEXT NOT NULL, created INTEGER NOT NULL, expires INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('open', 'allowed', 'denied', 'used')), decided_by TEXT, decided_at INTEGER, note TEXT
+) STRICT;
+CREATE INDEX approvals_by_state ON approvals(state, created);
+
+CREATE TABLE always_rules(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, tool TEXT NOT NULL, scope TEXT NOT NULL, added_by TEXT NOT NULL, added_at INTEGER NOT NULL,
+  UNIQUE (tool, scope)
+) STRICT;
+`,
+]

@@ -1,0 +1,183 @@
+/** Puts a reply together from the vendor library's stream (or whole answer): our parts in order, our chunks as they come. */
+
+import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider'
+import type { JsonObject } from '../kit/json.ts'
+import type { Part } from '../runtime/event.ts'
+import type { ChatResponse, Log, ModelChunk } from '../runtime/port.ts'
+import { readArguments, soundObject } from './arguments.ts'
+import { tooLarge } from './body.ts'
+import { libraryFailure, truncated } from './failure.ts'
+
+type Options = {
+  readonly provider: string
+  readonly model: string
+  readonly maxBytes: number
+  readonly newId: (wanted: string) => string
+  readonly log: Log
+}
+
+export type Assembly = {
+  /** Takes one stream part; returns what a reader should see of it. */
+  take(part: LanguageModelV4StreamPart): ModelChunk | undefined
+  /** The same for one content part of a whole answer. */
+  takeWhole(part: LanguageModelV4Content): ModelChunk | undefined
+  finish(reason: LanguageModelV4FinishReason, usage: LanguageModelV4Usage): void
+  answeredBy(model: string | undefined): void
+  /** @throws ProviderFailure when the reply never came to its end. */
+  result(): Assembled
+}
+
+export type Assembled = Pick<ChatResponse, 'parts' | 'stop' | 'model'> & { readonly usage: LanguageModelV4Usage; readonly bytes: number }
+
+/** A text or thinking block under construction; `half` is a high surrogate whose other half is in the next delta. */
+type Block = { readonly type: 'text' | 'thinking'; readonly texts: string[]; half: string; meta: JsonObject }
+
+type Slot = Block | Extract<Part, { type: 'call' }>
+
+const stops = { stop: 'stop', length: 'length', 'content-filter': 'content_filter', 'tool-calls': 'tool_calls', other: 'other' } as const
+
+export function startAssembly(options: Options): Assembly {
+  const { provider } = options
+  const slots: Slot[] = []
+  const open = new Map<string, Block>()
+  const streamed = new Map<string, number>()
+  let bytes = 0
+  let model = options.model
+  let end: { readonly reason: LanguageModelV4FinishReason; readonly usage: LanguageModelV4Usage } | undefined
+
+  function count(text: string): void {
+    bytes += Buffer.byteLength(text)
+    if (bytes > options.maxBytes) throw tooLarge(options)
+  }
+
+  function block(type: Block['type'], id: string): Block {
+    const known = open.get(`${type} ${id}`)
+    if (known !== undefined) return known
+    const fresh: Block = { type, texts: [], half: '', meta: {} }
+    open.set(`${type} ${id}`, fresh)
+    slots.push(fresh)
+    return fresh
+  }
+
+  function add(to: Block, delta: string): ModelChunk | undefined {
+    count(delta)
+    const text = to.half + delta
+    to.half = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : ''
+    const sound = text.slice(0, text.length - to.half.length).toWellFormed()
+    if (sound === '') return undefined
+    to.texts.push(sound)
+    return { type: to.type, text: sound }
+  }
+
+  function call(part: Extract<LanguageModelV4StreamPart, { type: 'tool-call' }>): void {
+    if (part.providerExecuted) {
+      ignored(part.type)
+      return
+    }
+    count(part.input.slice(streamed.get(part.toolCallId) ?? 0))
+    const meta = mergeMeta({}, part.providerMetadata)
+    const asked = { id: options.newId(part.toolCallId), name: part.toolName.toWellFormed(), ...readArguments(part.input) }
+    slots.push({ type: 'call', ...asked, ...(isEmpty(meta) ? {} : { meta }) })
+  }
+
+  function ignored(type: string): void {
+    options.log('debug', 'provider part ignored', { provider, type })
+  }
+
+  function takeWhole(part: LanguageModelV4Content): ModelChunk | undefined {
+    if (part.type === 'tool-call') call(part)
+    else if (part.type === 'text' || part.type === 'reasoning') {
+      const fresh = block(part.type === 'text' ? 'text' : 'thinking', `whole ${slots.length}`)
+      fresh.meta = mergeMeta(fresh.meta, part.providerMetadata)
+      return add(fresh, part.text)
+    } else ignored(part.type)
+    return undefined
+  }
+
+  function take(part: LanguageModelV4StreamPart): ModelChunk | undefined {
+    switch (part.type) {
+      case 'text-start':
+      case 'text-delta':
+      case 'text-end':
+      case 'reasoning-start':
+      case 'reasoning-delta':
+      case 'reasoning-end': {
+        const into = block(part.type.startsWith('text') ? 'text' : 'thinking', part.id)
+        if (part.providerMetadata !== undefined) into.meta = mergeMeta(into.meta, part.providerMetadata)
+        // Ids may be used again by a later block of the same reply.
+        if (part.type.endsWith('-end')) open.delete(`${into.type} ${part.id}`)
+        return 'delta' in part ? add(into, part.delta) : undefined
+      }
+      case 'tool-input-delta':
+        count(part.delta)
+        streamed.set(part.id, (streamed.get(part.id) ?? 0) + part.delta.length)
+        return undefined
+      case 'tool-call':
+        call(part)
+        return undefined
+      case 'response-metadata':
+        model = part.modelId ?? model
+        return undefined
+      case 'finish':
+        end = { reason: part.finishReason, usage: part.usage }
+        return undefined
+      case 'error':
+        throw libraryFailure(part.error, provider)
+      case 'stream-start':
+        for (const warning of part.warnings) options.log('debug', 'provider warning', { provider, ...warning })
+        return undefined
+      case 'tool-input-start':
+      case 'tool-input-end':
+      case 'ping':
+      case 'raw':
+        return undefined
+      case 'custom':
+        // Said at the start of every reply, and nothing that is not in the rest.
+        if (part.kind !== 'anthropic.message_start') ignored(part.kind)
+        return undefined
+      default:
+        ignored(part.type)
+        return undefined
+    }
+  }
+
+  return {
+    take,
+    takeWhole,
+    finish(reason, usage) {
+      end = { reason, usage }
+    },
+    answeredBy(name) {
+      model = name ?? model
+    },
+    result() {
+      const stop = end?.reason.unified
+      if (end === undefined || stop === undefined || stop === 'interrupted' || stop === 'error') throw truncated(provider)
+      return { parts: slots.flatMap(partOf), stop: stops[stop], model, usage: end.usage, bytes }
+    },
+  }
+}
+
+function partOf(slot: Slot): readonly Part[] {
+  if (slot.type === 'call') return [slot]
+  const text = slot.texts.join('') + slot.half.toWellFormed()
+  if (text === '' && isEmpty(slot.meta)) return []
+  return [{ type: slot.type, text, ...(isEmpty(slot.meta) ? {} : { meta: slot.meta }) }]
+}
+
+/** Start, deltas and end of a block each bring some of its metadata, under the same vendor's name. */
+function mergeMeta(meta: JsonObject, more: { readonly [provider: string]: unknown } | undefined): JsonObject {
+  const sound = more === undefined ? undefined : soundObject(more)
+  if (sound === undefined) return meta
+  const merged: { [key: string]: JsonObject[string] } = { ...meta }
+  for (const [provider, values] of Object.entries(sound)) {
+    const before = merged[provider]
+    const both = typeof values === 'object' && values !== null && typeof before === 'object' && before !== null
+    merged[provider] = both ? { ...before, ...values } : values
+  }
+  return merged
+}
+
+function isEmpty(value: JsonObject): boolean {
+  return Object.keys(value).length === 0
+}

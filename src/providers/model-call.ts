@@ -1,0 +1,38 @@
+/** A bare function as a provider: the injection point for tests and for models that live in the caller's own program. */
+
+import type { JsonObject } from '../kit/json.ts'
+import type { Part } from '../runtime/event.ts'
+import type { Message, ModelChunk, Provider, ToolSpec } from '../runtime/port.ts'
+
+/** Pieces in the order they come; `done` is optional, the end of the generator ends the reply too. */
+export type ModelPiece =
+  | { readonly type: 'text'; readonly content: string }
+  | { readonly type: 'thinking'; readonly content: string }
+  | { readonly type: 'tool_use'; readonly name: string; readonly input: JsonObject; readonly id?: string }
+  | { readonly type: 'done' }
+
+export type ModelCall = (messages: readonly Message[], tools: readonly ToolSpec[], signal: AbortSignal) => AsyncIterable<ModelPiece>
+
+export function modelCallProvider(modelCall: ModelCall): Provider {
+  return {
+    name: 'modelCall',
+    capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens: 0 }),
+    async *chat({ messages, tools, model }, signal): AsyncGenerator<ModelChunk> {
+      const parts: Part[] = []
+      for await (const piece of modelCall(messages, tools, signal)) {
+        if (piece.type === 'done') break
+        if (piece.type === 'tool_use')
+          parts.push({ type: 'call', id: piece.id ?? `call_${parts.length + 1}`, name: piece.name, input: piece.input })
+        else {
+          parts.push({ type: piece.type, text: piece.content })
+          yield { type: piece.type, text: piece.content }
+        }
+      }
+      const calls = parts.some((part) => part.type === 'call')
+      yield {
+        type: 'done',
+        response: { parts, stop: calls ? 'tool_calls' : 'stop', usage: { inputTokens: 0, outputTokens: 0 }, model, provider: 'modelCall' },
+      }
+    },
+  }
+}

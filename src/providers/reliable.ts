@@ -1,0 +1,65 @@
+/** A provider that asks others in order, until one answers. */
+
+import type { FailureCode } from '../runtime/event.ts'
+import { type ChatRequest, type Log, type Provider, type ProviderCapabilities, ProviderFailure } from '../runtime/port.ts'
+
+/** What another provider may do better. Not a request that is wrong or too long everywhere, and not our own cancel. */
+const elsewhere: ReadonlySet<FailureCode> = new Set(['network', 'auth', 'timeout', 'server', 'rate_limit', 'bad_response'])
+
+type Options = { readonly name: string; readonly providers: readonly Provider[]; readonly log: Log }
+
+/** Each of them answers with its own model. Once a piece of an answer was shown, its failure is the failure. */
+export function createReliable(options: Options): Provider {
+  return {
+    name: options.name,
+    capabilities: () => common(options.providers),
+    async *chat(request, signal) {
+      const failures: ProviderFailure[] = []
+      for (const [index, provider] of options.providers.entries()) {
+        let shown = false
+        try {
+          for await (const chunk of provider.chat(ownModel(request), signal)) {
+            shown = true
+            yield chunk
+          }
+          return
+        } catch (error) {
+          if (!(error instanceof ProviderFailure) || shown || signal.aborted || !elsewhere.has(error.code)) throw error
+          failures.push(error)
+          note({ options, index, failure: error })
+        }
+      }
+      throw allFailed(options, failures)
+    },
+  }
+}
+
+/** What can be relied on whichever of them answers. */
+export function common(providers: readonly Provider[]): ProviderCapabilities {
+  const all = providers.map((provider) => provider.capabilities())
+  return {
+    streaming: all.every((each) => each.streaming),
+    tools: all.every((each) => each.tools),
+    thinking: all.every((each) => each.thinking),
+    contextTokens: Math.min(...all.map((each) => each.contextTokens)),
+  }
+}
+
+/** A model's name means nothing to another provider. */
+export function ownModel(request: ChatRequest): ChatRequest {
+  return { ...request, model: '' }
+}
+
+function note(at: { options: Options; index: number; failure: ProviderFailure }): void {
+  const { options, index, failure } = at
+  const from = options.providers[index]?.name
+  const to = options.providers[index + 1]?.name
+  if (to !== undefined) options.log('warn', 'provider fallback', { from, to, code: failure.code, message: failure.message })
+}
+
+function allFailed(options: Options, failures: readonly ProviderFailure[]): ProviderFailure {
+  const last = failures.at(-1)
+  const each = failures.map((failure, index) => `${options.providers[index]?.name} (${failure.code}): ${failure.message}`)
+  const message = `provider "${options.name}": all ${failures.length} failed: ${each.join('; ')}`
+  return new ProviderFailure(last?.code ?? 'unknown', message, { ...last?.detail, provider: options.name })
+}

@@ -1,0 +1,93 @@
+import { afterAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { deepVerify, type JournalledAttempt } from './deep.ts'
+import { createHome, draft, required } from './fixture.ts'
+import { listReceipts, showReceipt } from './read.ts'
+import { verifyReceipts } from './verify.ts'
+
+const home = createHome()
+const checkpoint = home.fill(4)
+afterAll(() => home.remove())
+const idOf = (seq: number) => `receipt-${checkpoint.logId.slice(0, 8)}-${seq}`
+
+function attempt(number: number, own: Partial<JournalledAttempt> = {}): JournalledAttempt {
+  const { conversationId, tool, argsHash, resultHash, status } = draft(number)
+  const known = { runId: 'run-1', callId: `call-${number}`, conversationId, tool, argsHash, resultHash, status, pending: false }
+  return { ...known, receiptId: idOf(number + 1), ...own }
+}
+
+test('an attempt without a receipt, with a foreign one or with a used one is a problem', () => {
+  const kinds = (...attempts: JournalledAttempt[]) => deepVerify(home.paths.log, attempts).problems.map(({ kind }) => kind)
+  expect(kinds(attempt(0, { receiptId: undefined }))).toEqual(['no_receipt'])
+  expect(kinds(attempt(0, { receiptId: idOf(9) }))).toEqual(['no_receipt'])
+  expect(kinds(attempt(0), attempt(0, { callId: 'call-x' }))).toEqual(['shared'])
+  expect(kinds(attempt(0, { status: undefined, receiptId: undefined }))).toEqual(['unfinished'])
+})
+
+test('an attempt that the journal tells differently is named with what differs', () => {
+  const wrong = attempt(0, { tool: 'shell', argsHash: 'x', status: 'denied', resultHash: 'y', conversationId: 'z' })
+  const [problem] = deepVerify(home.paths.log, [wrong]).problems
+  expect(problem).toMatchObject({ kind: 'differs', id: idOf(1), callId: 'call-0' })
+  expect(problem?.message).toEndWith('differ in conversation, tool, arguments, status, result')
+  expect(deepVerify(home.paths.log, [attempt(1, { resultHash: 'y' })]).problems[0]?.message).toEndWith('differ in result')
+})
+
+test('attempts that agree, and one still under way, are fine; the receipts left over are counted', () => {
+  const running = attempt(7, { status: undefined, receiptId: undefined, pending: true })
+  expect(deepVerify(home.paths.log, [attempt(0), attempt(2), running])).toEqual({
+    ok: true,
+    attempts: 3,
+    pending: 1,
+    withoutAttempt: 2,
+    problems: [],
+  })
+})
+
+test('a list shows the newest, tells of lines it could not read, and outlives a torn one', () => {
+  expect(listReceipts({ path: `${home.paths.log}.none`, limit: 3 })).toEqual({
+    ok: true,
+    receipts: [],
+    count: 0,
+    unreadable: [],
+    torn: false,
+  })
+  expect(listReceipts({ path: home.folder, limit: 3 })).toMatchObject({ ok: false, failure: { code: 'unreadable' } })
+  const lines = home.log().split('\n')
+  const path = `${home.paths.log}.odd`
+  writeFileSync(path, [lines[0], 'garbage', lines[1], lines[2], '{"torn'].join('\n'))
+  const listed = listReceipts({ path, limit: 2 })
+  expect(listed).toMatchObject({ ok: true, count: 4, unreadable: [2], torn: true })
+  expect(listed.ok && listed.receipts.map(({ record, receipt }) => [record, receipt.seq])).toEqual([
+    [3, 2],
+    [4, 3],
+  ])
+  expect(listReceipts({ path, limit: 9, conversationId: 'other' })).toMatchObject({ receipts: [] })
+  expect(listReceipts({ path, limit: 0 })).toMatchObject({ receipts: [], count: 4 })
+})
+
+test('one receipt is shown by its id or its number', () => {
+  expect(required(showReceipt(home.paths.log, idOf(3))).seq).toBe(3)
+  expect(required(showReceipt(home.paths.log, '2')).id).toBe(idOf(2))
+  expect(showReceipt(home.paths.log, '5')).toBeUndefined()
+})
+
+test('a log of many pieces is listed and verified whole', () => {
+  const many = createHome()
+  try {
+    const appended = many.append(
+      Array.from({ length: 3000 }, (_, number) => draft(number)),
+      undefined,
+    )
+    const listed = listReceipts({ path: many.paths.log, limit: 5 })
+    expect(listed.ok && listed.receipts.map(({ record }) => record)).toEqual([2996, 2997, 2998, 2999, 3000])
+    const verified = verifyReceipts({
+      path: many.paths.log,
+      headPath: many.paths.head,
+      key: { ok: true, key: many.key() },
+      checkpoint: appended.ok ? appended.checkpoint : undefined,
+    })
+    expect(verified).toMatchObject({ ok: true, count: 3000, size: Buffer.byteLength(many.log()), completeness: 'proved by checkpoint' })
+  } finally {
+    many.remove()
+  }
+})

@@ -1,0 +1,79 @@
+/** The deep check: what the journal says was attempted, held against what the receipts say. */
+
+import { listReceipts } from './read.ts'
+import type { Receipt } from './receipt.ts'
+
+/** One attempt as journalled, its hashes computed from what the journal holds now. `pending`: a living process is about it. */
+export type JournalledAttempt = {
+  readonly runId: string
+  readonly callId: string
+  readonly conversationId: string
+  readonly tool: string
+  readonly argsHash: string
+  readonly status?: string
+  readonly resultHash?: string
+  readonly receiptId?: string
+  readonly pending: boolean
+}
+
+export type DeepProblem = {
+  readonly runId: string
+  readonly callId: string
+  readonly id?: string
+  readonly kind: 'no_receipt' | 'unfinished' | 'differs' | 'shared'
+  readonly message: string
+}
+
+/** `withoutAttempt` counts receipts of which the journal knows nothing: cleared conversations, and crashes between receipt and journal. */
+export type DeepResult = {
+  readonly ok: boolean
+  readonly attempts: number
+  readonly pending: number
+  readonly withoutAttempt: number
+  readonly problems: readonly DeepProblem[]
+}
+
+/** Run it on a log that `verifyReceipts` found whole. Every attempt must have a receipt of its own, and the two must agree. */
+export function deepVerify(path: string, attempts: Iterable<JournalledAttempt>): DeepResult {
+  const receipts = receiptsById(path)
+  const used = new Set<string>()
+  const problems: DeepProblem[] = []
+  const count = { attempts: 0, pending: 0 }
+  for (const attempt of attempts) {
+    count.attempts += 1
+    if (attempt.pending) count.pending += 1
+    else problems.push(...judge(attempt, receipts, used))
+    if (attempt.receiptId !== undefined) used.add(attempt.receiptId)
+  }
+  const withoutAttempt = [...receipts.keys()].filter((id) => !used.has(id)).length
+  return { ok: problems.length === 0, ...count, withoutAttempt, problems }
+}
+
+function judge(attempt: JournalledAttempt, receipts: ReadonlyMap<string, Receipt>, used: ReadonlySet<string>): DeepProblem[] {
+  const { runId, callId, receiptId: id } = attempt
+  const what = `call ${callId} (${attempt.tool}) of run ${runId}`
+  if (attempt.status === undefined)
+    return [{ runId, callId, kind: 'unfinished', message: `${what} began but has no result; the next start gives it one` }]
+  if (id === undefined) return [{ runId, callId, kind: 'no_receipt', message: `${what} has no receipt` }]
+  const receipt = receipts.get(id)
+  if (!receipt) return [{ runId, callId, id, kind: 'no_receipt', message: `${what} names ${id}, which is not in the log` }]
+  if (used.has(id)) return [{ runId, callId, id, kind: 'shared', message: `${what} names ${id}, which another call named before` }]
+  const wrong = differences(attempt, receipt)
+  return wrong.length === 0 ? [] : [{ runId, callId, id, kind: 'differs', message: `${what} and ${id} differ in ${wrong.join(', ')}` }]
+}
+
+function differences(attempt: JournalledAttempt, receipt: Receipt): string[] {
+  const pairs = [
+    ['conversation', attempt.conversationId.toWellFormed(), receipt.conversation_id],
+    ['tool', attempt.tool.toWellFormed(), receipt.tool],
+    ['arguments', attempt.argsHash, receipt.args_hash],
+    ['status', attempt.status, receipt.status],
+    ['result', attempt.resultHash, receipt.result_hash],
+  ] as const
+  return pairs.filter(([, journal, log]) => journal !== log).map(([name]) => name)
+}
+
+function receiptsById(path: string): Map<string, Receipt> {
+  const listed = listReceipts({ path, limit: Number.MAX_SAFE_INTEGER })
+  return new Map(listed.ok ? listed.receipts.map(({ receipt }) => [receipt.id, receipt]) : [])
+}

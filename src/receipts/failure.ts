@@ -1,0 +1,24 @@
+/** What can go wrong with the receipts on disk, in words a person can act on. */
+
+export type ReceiptFailure = {
+  /** `altered`: the log is not what was written. `key`: missing, too widely readable or no key. The others are the disk's. */
+  readonly code: 'altered' | 'key' | 'full' | 'read_only' | 'unreadable'
+  readonly message: string
+}
+
+/** The disk trouble behind a thrown value; undefined when it is something else, that is a bug. */
+export function diskFailure(path: string, error: unknown): ReceiptFailure | undefined {
+  if (!(error instanceof Error) || !('code' in error) || !('errno' in error)) return undefined
+  const why = `receipts at "${path}" cannot be written or read (${error.message})`
+  if (error.code === 'ENOSPC' || error.code === 'EDQUOT') return fullDisk(path)
+  if (error.code === 'EROFS') return { code: 'read_only', message: `${why}; the file system is read-only: remount it, or move the home` }
+  return { code: 'unreadable', message: `${why}; check that it is a file you own on a working disk` }
+}
+
+export function fullDisk(path: string): ReceiptFailure {
+  return { code: 'full', message: `no receipt can be appended to "${path}": the disk is full; free some space and try again` }
+}
+
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}

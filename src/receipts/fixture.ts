@@ -1,0 +1,72 @@
+/** For tests and benchmarks: a home with receipts in it. */
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { AppendReceipts, Checkpoint, ReceiptDraft } from './draft.ts'
+import { readKey } from './key.ts'
+import { createReceiptLog, type ReceiptPaths } from './log.ts'
+
+export function draft(number: number, own: Partial<ReceiptDraft> = {}): ReceiptDraft {
+  const hash = (text: string) => Bun.SHA256.hash(text, 'hex')
+  return {
+    at: 1_778_594_400_000 + number * 1000,
+    conversationId: 'conversation-1',
+    tool: 'file_read',
+    argsHash: hash(`args ${number}`),
+    resultHash: hash(`result ${number}`),
+    status: 'allowed',
+    risk: 'low',
+    ...own,
+  }
+}
+
+export type Home = {
+  readonly folder: string
+  readonly paths: ReceiptPaths
+  readonly append: AppendReceipts
+  /** Appends one by one and keeps the checkpoint, as the database does. */
+  fill(count: number): Checkpoint
+  key(): Uint8Array
+  log(): string
+  setLog(text: string | Uint8Array): void
+  remove(): void
+}
+
+export function pathsIn(folder: string): ReceiptPaths {
+  return { log: join(folder, 'tool_receipts.log'), head: join(folder, 'receipts.head'), key: join(folder, 'receipt.key') }
+}
+
+export function createHome(folder = mkdtempSync(join(tmpdir(), 'braidclaw-receipts-'))): Home {
+  const paths = pathsIn(folder)
+  const append = createReceiptLog({ paths })
+  const state: { checkpoint?: Checkpoint } = {}
+  return {
+    folder,
+    paths,
+    append,
+    fill(count) {
+      for (let number = 0; number < count; number += 1) state.checkpoint = mustAppend(append, [draft(number)], state.checkpoint)
+      return required(state.checkpoint)
+    },
+    key() {
+      const read = readKey(paths.key)
+      if (!read.ok) throw new Error(read.failure.message)
+      return read.key
+    },
+    log: () => readFileSync(paths.log, 'utf8'),
+    setLog: (text) => writeFileSync(paths.log, text),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+export function mustAppend(append: AppendReceipts, drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined): Checkpoint {
+  const appended = append(drafts, checkpoint)
+  if (!appended.ok) throw new Error(appended.failure.message)
+  return required(appended.checkpoint)
+}
+
+export function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('expected a value')
+  return value
+}

@@ -1,0 +1,32 @@
+/** The head file: the newest anchor beside the log, brought up to date by every append. */
+
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { type Anchor, headLine, parseAnchor } from './anchor.ts'
+import { isMissing } from './failure.ts'
+
+/**
+ * One write of less than a disk sector, over the old one: renaming over it would make ext4 flush a file every time, as dear as an fsync.
+ * Not fsynced: after a power cut it may be old, and the checkpoint in the database is the one that counts. @throws errno errors
+ */
+export function writeHead(path: string, anchor: Anchor): void {
+  const bytes = Buffer.from(`${headLine(anchor)}\n`)
+  const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o600)
+  try {
+    writeSync(file, bytes, 0, bytes.length, 0)
+    if (fstatSync(file).size > bytes.length) ftruncateSync(file, bytes.length)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** @throws errno errors other than a missing file */
+export function readHead(path: string): { readonly state: 'missing' | 'damaged' } | { readonly state: 'read'; readonly anchor: Anchor } {
+  try {
+    const text = readFileSync(path, 'latin1').slice(0, 1000).replace(/\n+$/, '')
+    const anchor = text === text.trim() ? parseAnchor(text) : undefined
+    return anchor ? { state: 'read', anchor } : { state: 'damaged' }
+  } catch (error) {
+    if (isMissing(error)) return { state: 'missing' }
+    throw error
+  }
+}

@@ -1,0 +1,56 @@
+/** The secret that seals receipts: 32 random bytes as hex, in a file that only its owner can read. */
+
+import { closeSync, constants, fstatSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { diskFailure, isMissing, type ReceiptFailure } from './failure.ts'
+
+export type ReadKey =
+  | { readonly ok: true; readonly key: Uint8Array }
+  | { readonly ok: false; readonly missing: boolean; readonly failure: ReceiptFailure }
+
+/** Never creates one: a new key beside an old log would make every old receipt look forged, or hide that one was. */
+export function readKey(path: string): ReadKey {
+  try {
+    const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    try {
+      return keyOf(path, fstatSync(file), () => readFileSync(file, 'latin1'))
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    if (isMissing(error))
+      return refused(`the receipt key "${path}" is missing; restore it from a backup, without it no receipt can be trusted`, true)
+    const failure = diskFailure(path, error)
+    if (!failure) throw error
+    return { ok: false, missing: false, failure }
+  }
+}
+
+function keyOf(path: string, stat: { mode: number; isFile(): boolean }, text: () => string): ReadKey {
+  const mode = (stat.mode & 0o777).toString(8)
+  if (!stat.isFile()) return refused(`the receipt key "${path}" is no regular file; put the key there again from a backup`)
+  if (stat.mode & 0o077) return refused(`the receipt key "${path}" can be read by others (mode ${mode}); run: chmod 600 "${path}"`)
+  const hex = text()
+  if (!/^[0-9a-f]{64}\n?$/.test(hex)) return refused(`"${path}" holds no receipt key (64 hex digits); restore it from a backup`)
+  return { ok: true, key: Uint8Array.fromHex(hex.trimEnd()) }
+}
+
+/** Only for a log that has no receipts yet. Whole or not at all, and never over an existing one: then that one is read. */
+export function createKey(path: string): ReadKey {
+  const draft = `${path}.${crypto.randomUUID()}.tmp`
+  const file = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
+  try {
+    writeSync(file, `${crypto.getRandomValues(new Uint8Array(32)).toHex()}\n`)
+    fsyncSync(file)
+    linkSync(draft, path)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  } finally {
+    closeSync(file)
+    unlinkSync(draft)
+  }
+  return readKey(path)
+}
+
+function refused(message: string, missing = false): ReadKey {
+  return { ok: false, missing, failure: { code: 'key', message } }
+}

@@ -1,0 +1,64 @@
+/** The lines of a log that may be huge, damaged or cut short, read in pieces. */
+
+import { closeSync, constants, openSync, readSync } from 'node:fs'
+
+/** `text` is undefined when the bytes are no UTF-8 or the line is longer than 1 MiB. A torn line is the last, without its newline. */
+export type Line = { readonly text: string | undefined; readonly bytes: number; readonly torn: boolean }
+
+const pieceSize = 1 << 20
+const newline = 0x0a
+
+/** @throws errno errors (ENOENT when there is no file). After a line that is too long nothing more is read. */
+export function* readLines(path: string, from = 0): Generator<Line> {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    yield* linesOf(file, from)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Of an open file, from a byte position that begins a line. */
+export function* linesOf(file: number, from: number): Generator<Line> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  const buffer = new Uint8Array(2 * pieceSize)
+  let held = 0
+  for (let position = from; ; ) {
+    const count = readSync(file, buffer, held, pieceSize, position)
+    if (count === 0) break
+    position += count
+    const end = buffer.subarray(0, held + count).lastIndexOf(newline) + 1
+    yield* whole(decoder, buffer.subarray(0, end))
+    buffer.copyWithin(0, end, held + count)
+    held += count - end
+    if (held <= pieceSize) continue
+    yield { text: undefined, bytes: held, torn: false }
+    return
+  }
+  if (held > 0) yield { text: decode(decoder, buffer.subarray(0, held)), bytes: held, torn: true }
+}
+
+/** Many lines in one decoding; only if that fails, each by itself, to find the bad one. */
+function* whole(decoder: TextDecoder, bytes: Uint8Array): Generator<Line> {
+  const text = decode(decoder, bytes)
+  if (text === undefined) return yield* singly(decoder, bytes)
+  for (let at = 0, end = text.indexOf('\n'); end >= 0; at = end + 1, end = text.indexOf('\n', at)) {
+    const line = text.slice(at, end)
+    const bytes = Buffer.byteLength(line) + 1
+    yield { text: bytes > pieceSize ? undefined : line, bytes, torn: false }
+  }
+}
+
+function* singly(decoder: TextDecoder, bytes: Uint8Array): Generator<Line> {
+  for (let at = 0, end = bytes.indexOf(newline); end >= 0; at = end + 1, end = bytes.indexOf(newline, at)) {
+    yield { text: decode(decoder, bytes.subarray(at, end)), bytes: end + 1 - at, torn: false }
+  }
+}
+
+function decode(decoder: TextDecoder, bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    return undefined
+  }
+}

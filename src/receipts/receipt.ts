@@ -1,0 +1,64 @@
+/** A receipt: what it holds, its one spelling in bytes, and its hash. */
+
+export type ReceiptStatus = 'allowed' | 'denied' | 'failed'
+export type ReceiptRisk = 'low' | 'medium' | 'high'
+
+/**
+ * `timestamp` is ISO 8601 in UTC; every hash is SHA-256 in lower-case hex. `args_hash` and `result_hash` are of canonical JSON.
+ * `receipt_hash` is of the canonical JSON of all but itself and `mac`; `mac` is HMAC-SHA256(key, receipt_hash). `seq` counts from 1 and
+ * goes on when the log is cut into segments, as `previous_hash` does; the very first has sixty-four zeros.
+ */
+export type Receipt = {
+  readonly v: 1
+  readonly seq: number
+  readonly log_id: string
+  readonly id: string
+  readonly timestamp: string
+  readonly conversation_id: string
+  readonly tool: string
+  readonly args_hash: string
+  readonly result_hash: string
+  readonly status: ReceiptStatus
+  readonly risk: ReceiptRisk
+  /** Who or what gave the approval that was needed. */
+  readonly approval?: string
+  readonly error?: string
+  readonly previous_hash: string
+  readonly receipt_hash: string
+  readonly mac: string
+}
+
+export type Unsealed = Omit<Receipt, 'receipt_hash' | 'mac'>
+
+export const genesis = '0'.repeat(64)
+
+/** Canonical JSON (RFC 8785) of the whole receipt: its line in the log, without the newline. Written out by hand, for speed. */
+export function lineOf(receipt: Receipt): string {
+  return `${front(receipt)}"mac":"${receipt.mac}",${previous(receipt)}"receipt_hash":"${receipt.receipt_hash}",${back(receipt)}`
+}
+
+export function macOf(key: Uint8Array, text: string): string {
+  return new Bun.CryptoHasher('sha256', key).update(text).digest('hex')
+}
+
+/** Texts in `unsealed` must be well-formed: a lone surrogate has no bytes to hash. */
+export function sealed(unsealed: Unsealed, key: Uint8Array): Receipt {
+  const receipt_hash = Bun.SHA256.hash(front(unsealed) + previous(unsealed) + back(unsealed), 'hex')
+  return { ...unsealed, receipt_hash, mac: macOf(key, receipt_hash) }
+}
+
+function front({ approval, args_hash, conversation_id, error, id, log_id }: Unsealed): string {
+  const approved = approval === undefined ? '' : `"approval":${JSON.stringify(approval)},`
+  const failed = error === undefined ? '' : `"error":${JSON.stringify(error)},`
+  const whose = `"args_hash":"${args_hash}","conversation_id":${JSON.stringify(conversation_id)},`
+  return `{${approved}${whose}${failed}"id":${JSON.stringify(id)},"log_id":"${log_id}",`
+}
+
+function previous({ previous_hash }: Unsealed): string {
+  return `"previous_hash":"${previous_hash}",`
+}
+
+function back({ result_hash, risk, seq, status, timestamp, tool, v }: Unsealed): string {
+  const verdict = `"result_hash":"${result_hash}","risk":"${risk}","seq":${seq},"status":"${status}"`
+  return `${verdict},"timestamp":"${timestamp}","tool":${JSON.stringify(tool)},"v":${v}}`
+}

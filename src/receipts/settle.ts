@@ -1,0 +1,105 @@
+/** After a crash: brings log and checkpoint together again, or refuses, because the log is not what was written. */
+
+import { fsyncSync, ftruncateSync, readSync } from 'node:fs'
+import { isSealed, sealAnchor } from './anchor.ts'
+import { follow, type Position } from './chain.ts'
+import type { Checkpoint } from './draft.ts'
+import type { ReceiptFailure } from './failure.ts'
+import { readLink } from './grammar.ts'
+import { linesOf } from './lines.ts'
+import { verifyReceipts } from './verify.ts'
+
+export type Settled =
+  | { readonly ok: true; readonly checkpoint: Checkpoint; readonly adopted: number; readonly tornBytes: number }
+  | { readonly ok: false; readonly failure: ReceiptFailure }
+
+export type SettleOptions = {
+  readonly file: number
+  readonly path: string
+  readonly headPath: string
+  readonly key: Uint8Array
+  readonly checkpoint: Checkpoint | undefined
+}
+
+/** Reads only the last known receipt and what lies beyond it; without a checkpoint, the whole log, which the head file must then confirm. */
+export function settle(options: SettleOptions & { readonly size: number }): Settled {
+  const { checkpoint, path, key } = options
+  if (!checkpoint) return adoptAll(options)
+  if (!isSealed(key, checkpoint)) return altered(path, 'the checkpoint in the database was not sealed with the receipt key')
+  if (options.size < checkpoint.size)
+    return altered(path, `it has ${options.size} bytes, but ${checkpoint.size} are known to have been written`)
+  if (!endsAs(options.file, checkpoint)) return altered(path, `receipt ${checkpoint.count} is not the one that the checkpoint knows`)
+  return options.size === checkpoint.size ? { ok: true, checkpoint, adopted: 0, tornBytes: 0 } : adoptRest(options, checkpoint)
+}
+
+function adoptRest({ file, path, key }: SettleOptions, checkpoint: Checkpoint): Settled {
+  let at: Position = checkpoint
+  let size = checkpoint.size
+  for (const { text, bytes, torn } of linesOf(file, checkpoint.size)) {
+    if (torn) return adopted({ file, key, at, size, known: checkpoint.count, tornBytes: bytes })
+    const link = follow(at, text, key)
+    if (!link.ok) return altered(path, `invalid chain at receipt ${at.count + 1}: ${link.fault.message}`)
+    at = link.at
+    size += bytes
+  }
+  return adopted({ file, key, at, size, known: checkpoint.count, tornBytes: 0 })
+}
+
+function adoptAll({ file, path, headPath, key }: SettleOptions): Settled {
+  const verified = verifyReceipts({ path, headPath, key: { ok: true, key }, checkpoint: undefined })
+  const [problem] = verified.problems
+  if (problem) return altered(path, `invalid chain at receipt ${problem.record}: ${problem.message}`)
+  return adopted({ file, key, at: verified, size: verified.size, known: 0, tornBytes: verified.tornBytes })
+}
+
+type Found = {
+  readonly file: number
+  readonly key: Uint8Array
+  readonly at: Position
+  readonly size: number
+  readonly known: number
+  readonly tornBytes: number
+}
+
+function adopted({ file, key, at: { logId, count, head }, size, known, tornBytes }: Found): Settled {
+  if (tornBytes > 0) {
+    ftruncateSync(file, size)
+    fsyncSync(file)
+  }
+  const checkpoint = { ...sealAnchor(key, { logId: logId ?? newLogId(), count, head }), size }
+  return { ok: true, checkpoint, adopted: count - known, tornBytes }
+}
+
+export function newLogId(): string {
+  return crypto.getRandomValues(new Uint8Array(16)).toHex()
+}
+
+/** Whether the line before the checkpoint's size is its receipt, content and all. */
+function endsAs(file: number, { logId, count, head, size }: Checkpoint): boolean {
+  const link = readLink(lineBefore(file, size) ?? '')
+  return link?.logId === logId && link.seq === count && link.own === head && link.content === head
+}
+
+/** The text between the last two newlines before `end`; undefined when `end` does not follow a newline or the bytes are no UTF-8. */
+function lineBefore(file: number, end: number): string | undefined {
+  for (let length = 4096; ; length *= 4) {
+    const bytes = new Uint8Array(Math.min(length, end))
+    readSync(file, bytes, 0, bytes.length, end - bytes.length)
+    if (bytes.at(-1) !== 0x0a) return undefined
+    const begin = bytes.subarray(0, -1).lastIndexOf(0x0a) + 1
+    if (begin > 0 || bytes.length === end) return decoded(bytes.subarray(begin, -1))
+  }
+}
+
+function decoded(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+function altered(path: string, why: string): Settled {
+  const message = `the receipts log "${path}" was altered: ${why}; run "braidclaw receipt verify", then restore it from a backup`
+  return { ok: false, failure: { code: 'altered', message } }
+}

@@ -1,0 +1,77 @@
+/** A yes to exactly one plan: opened with a short life, decided once, consumed once. Pure; the store keeps it and must swap states atomically. */
+
+import { digest } from './digest.ts'
+
+export const longestTtlMs = 600_000
+
+export type Approval = {
+  readonly id: string
+  readonly plan: string
+  /** Milliseconds since the epoch. */
+  readonly openedAt: number
+  readonly expiresAt: number
+  readonly state: 'open' | 'allowed' | 'denied' | 'used'
+  readonly by?: string
+  readonly note?: string
+  /** Hash of id, plan and both times: a stored approval whose life or plan was edited is refused. */
+  readonly seal: string
+}
+
+export type ApprovalRefusal = {
+  readonly ok: false
+  readonly code: 'unknown' | 'expired' | 'already_decided' | 'undecided' | 'denied' | 'used' | 'other_plan' | 'altered' | 'bad_ttl'
+  readonly reason: string
+}
+
+export type ApprovalResult = { readonly ok: true; readonly approval: Approval } | ApprovalRefusal
+
+export function openApproval({ id, plan, now, ttlMs }: { id: string; plan: string; now: number; ttlMs: number }): ApprovalResult {
+  if (!Number.isSafeInteger(now) || !Number.isSafeInteger(ttlMs) || ttlMs <= 0 || ttlMs > longestTtlMs)
+    return refused('bad_ttl', `ttl: ${ttlMs} ms; an approval lives between 1 and ${longestTtlMs} ms`)
+  const approval = { id, plan, openedAt: now, expiresAt: now + ttlMs, state: 'open' as const }
+  return { ok: true, approval: { ...approval, seal: sealOf(approval) } }
+}
+
+/** `plan` is what the decider was shown; `approval` is undefined when nobody opened it. */
+export function decide(
+  approval: Approval | undefined,
+  { plan, allow, by, now, note }: { plan: string; allow: boolean; by: string; now: number; note?: string },
+): ApprovalResult {
+  const refusal = unfit(approval, { plan, now })
+  if (refusal || !approval) return refusal ?? unknown()
+  if (approval.state !== 'open')
+    return refused('already_decided', `approval ${approval.id} was already ${approval.state} by ${approval.by}`)
+  const state = allow ? 'allowed' : 'denied'
+  return { ok: true, approval: { ...approval, state, by, ...(note === undefined ? {} : { note }) } }
+}
+
+/** Right before the spawn. `plan` is the hash judged again at that moment; a second consume of the result is refused. */
+export function consume(approval: Approval | undefined, { plan, now }: { plan: string; now: number }): ApprovalResult {
+  const refusal = unfit(approval, { plan, now })
+  if (refusal || !approval) return refusal ?? unknown()
+  if (approval.state === 'open') return refused('undecided', `approval ${approval.id} has no decision yet`)
+  if (approval.state === 'denied') return refused('denied', `approval ${approval.id} was denied by ${approval.by}`)
+  return { ok: true, approval: { ...approval, state: 'used' } }
+}
+
+/** Used comes first, so that a replay is called one even when it is late too. A clock set back must not lengthen a life. */
+function unfit(approval: Approval | undefined, { plan, now }: { plan: string; now: number }): ApprovalRefusal | undefined {
+  if (!approval) return unknown()
+  if (approval.seal !== sealOf(approval)) return refused('altered', `approval ${approval.id} was edited after it was opened; ask again`)
+  if (approval.state === 'used') return refused('used', `approval ${approval.id} was already used; each is good for one run`)
+  if (approval.plan !== plan)
+    return refused('other_plan', `approval ${approval.id} is for another plan; what would run has changed, ask again`)
+  if (!(now >= approval.openedAt && now < approval.expiresAt)) return refused('expired', `approval ${approval.id} has expired; ask again`)
+}
+
+function sealOf({ id, plan, openedAt, expiresAt }: Omit<Approval, 'seal'>): string {
+  return digest({ id, plan, openedAt, expiresAt })
+}
+
+function unknown(): ApprovalRefusal {
+  return refused('unknown', 'no such approval was ever opened; "approvals list" shows those that are')
+}
+
+function refused(code: ApprovalRefusal['code'], reason: string): ApprovalRefusal {
+  return { ok: false, code, reason }
+}

@@ -1,0 +1,101 @@
+/** One command given as its arguments: what it really runs, and whether that may be run. */
+
+import { destructive, isForbidden } from '../destructive.ts'
+import { downloaders, freeBuiltins, opaqueWrappers, riskyBuiltins } from '../names.ts'
+import { judgeTool } from '../tools/tool.ts'
+import { judgeBuiltin } from './builtins.ts'
+import { type Arg, basename, type Look, type Outcome, type Place, sure } from './model.ts'
+import { outputOf } from './output.ts'
+import { checkLoose, checkPath, shown } from './paths.ts'
+import { isInterpreter, isShell, judgeEval, judgeInterpreter, judgeShell, judgeSource, judgeTrap } from './shells.ts'
+import { isWrapper, unwrap } from './wrappers.ts'
+
+const systemFolders = /^\/(usr\/(local\/)?)?s?bin\/[^/]+$/
+
+export function invoke(look: Look, words: readonly Arg[], place: Place): Outcome {
+  const [command, ...args] = words
+  if (!command) return {}
+  for (const text of command.texts) refuse(look, basename(text), args)
+  const text = sure(command)
+  if (text === undefined || !command.fixed) dynamic(look, command, args)
+  if (text === undefined) return tooFar(look, args, place)
+  const name = basename(text)
+  if (text.includes('/') && !isSystemFile(look, text)) return ownFile(look, { text, args, place })
+  return named(look, { command, name, args, place })
+}
+
+function refuse(look: Look, name: string, args: readonly Arg[]): void {
+  const reason = destructive(name, args)
+  if (isForbidden(name, look.policy.forbidden)) look.block('command.forbidden', `${name} is one of forbidden_commands and runs nowhere`)
+  else if (reason !== undefined) look.block('command.destructive', reason)
+}
+
+/** `$SUDO rm`: when the first word turns out empty, the next is the command. */
+function dynamic(look: Look, command: Arg, args: readonly Arg[]): void {
+  look.raise('command.dynamic', `which command ${shown(command)} is, is known only when it runs; write it out`)
+  const next = args[0] && sure(args[0])
+  if (command.vanishes && next !== undefined) refuse(look, basename(next), args.slice(1))
+}
+
+function tooFar(look: Look, args: readonly Arg[], place: Place): Outcome {
+  if (args.some((arg) => arg.downloads)) look.block('command.download_to_shell', 'something downloaded would be given to an unknown command')
+  for (const arg of args) checkLoose(look, arg, 'write', place)
+  return {}
+}
+
+function isSystemFile(look: Look, path: string): boolean {
+  return systemFolders.test(path) || look.policy.resolve(basename(path)) === path
+}
+
+type Called = { readonly command: Arg; readonly name: string; readonly args: readonly Arg[]; readonly place: Place }
+
+/** A program of the workspace, or of somewhere else. */
+function ownFile(look: Look, { text, args, place }: { text: string; args: readonly Arg[]; place: Place }): Outcome {
+  look.found.executables.add(text)
+  look.raise('command.not_allowed', `${JSON.stringify(text.slice(0, 60))} is a program outside the system's folders, so no list can allow it`)
+  checkPath(look, { ...args[0], texts: [text], kind: 'literal', fixed: true, vanishes: false, downloads: false, word: undefined, globs: [] }, 'read', place)
+  for (const arg of args) checkLoose(look, arg, 'write', place)
+  return {}
+}
+
+function named(look: Look, called: Called): Outcome {
+  const { command, name, args, place } = called
+  const { found, policy } = look
+  if (downloaders.has(name)) found.downloads++
+  if (place.scope.functions.has(name)) return callFunction(look, called)
+  if (isWrapper(name)) return unwrap(look, name, args, place)
+  if (name === 'eval') return judgeEval(look, args, place)
+  if (name === 'trap') return judgeTrap(look, args, place)
+  if (name === '.' || name === 'source') return judgeSource(look, args, place)
+  if (isShell(name)) return judgeShell(look, { name, command, args, place })
+  if (freeBuiltins.has(name) || riskyBuiltins.has(name)) return { output: outputOf(name, args, place), ...judgeBuiltin(look, { name, args, place }) }
+  found.executables.add(name)
+  if (isInterpreter(name)) return judgeInterpreter(look, { name, command, args, place })
+  if (opaqueWrappers.has(name)) search(look, called)
+  if (!policy.allow.includes(name)) return notAllowed(look, called)
+  judgeTool({ look, place, name }, args)
+  return { output: outputOf(name, args, place) }
+}
+
+function callFunction(look: Look, { name, args, place }: Called): Outcome {
+  look.found.calls.push({ from: place.inFunction, to: name, forks: place.forks })
+  if (args.some((arg) => arg.downloads)) look.block('command.download_to_shell', 'something downloaded would be given to a function')
+  return {}
+}
+
+function notAllowed(look: Look, { name, args, place }: Called): Outcome {
+  look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
+  for (const arg of args) checkLoose(look, arg, 'write', place)
+  return {}
+}
+
+/** For commands that run other commands in ways too many to follow: whatever is blocked must not stand in their words. */
+function search(look: Look, { name, args, place }: Called): void {
+  if (!look.policy.allow.includes(name)) look.raise('command.not_allowed', `${name} runs other commands and is not on the allow list`)
+  for (const [index, arg] of args.entries()) {
+    const text = sure(arg)
+    if (text === undefined) continue
+    refuse(look, basename(text), args.slice(index + 1))
+    if (/[\s;|&$`]/.test(text)) look.text(text, place, { shared: false })
+  }
+}

@@ -1,0 +1,53 @@
+/** Arguments that name files, put to the path gate in every directory the command may run in. */
+
+import { type Arg, HOLE, type Look, type Place, resolvePath } from './model.ts'
+
+export type Access = 'read' | 'write'
+
+/** `device`: `/dev/null` and the standard streams are fine as the target of a redirection, and only there. */
+export function checkPath(look: Look, arg: Arg, access: Access, place: Place, target: 'operand' | 'redirection' = 'operand'): void {
+  for (const text of arg.texts) {
+    if (target === 'redirection' && /^\/dev\/(null|stdout|stderr|stdin|fd\/\d+)$/.test(text) && arg.kind === 'literal') continue
+    checkText(look, text, { arg, access, place })
+  }
+  if (arg.kind === 'unknown') look.raise('command.unclear', `which path ${shown(arg)} is, is known only when it runs; name the path itself`)
+  if (arg.kind === 'glob') checkPattern(look, arg, access)
+}
+
+function checkText(look: Look, text: string, { arg, access, place }: { arg: Arg; access: Access; place: Place }): void {
+  if (text === '') return
+  const path = text.replaceAll(HOLE, 'x')
+  if (!place.cwds && !path.startsWith('/')) look.raise('command.unclear', `in which directory ${shown(arg)} is, is known only when it runs`)
+  for (const cwd of place.cwds ?? [look.policy.cwd]) {
+    const verdict = look.policy.path(path, access, cwd)
+    if (!verdict.ok) look.block(verdict.rule, verdict.reason)
+    else if (access === 'write' && arg.kind === 'literal') look.found.writes.add(resolvePath(path, cwd))
+    const without = text.replaceAll(HOLE, '')
+    if (without === path || without === '' || look.policy.path(without, access, cwd).ok) continue
+    look.raise('command.unclear', `${shown(arg)} could be ${JSON.stringify(without)} when its first part is empty; name the path itself`)
+  }
+}
+
+/** A pattern must not reach names that the gate would have refused by name. */
+function checkPattern(look: Look, arg: Arg, access: Access): void {
+  for (const text of arg.texts) {
+    const names = text.split('/')
+    const hidden = names.some((name) => /^\.[^/]*[*?[]/.test(name))
+    const git = access === 'write' && names.includes('.git')
+    if (hidden || git) look.raise('command.unclear', `the pattern ${shown(arg)} could match protected names; name the files`)
+  }
+}
+
+/** For tools that are not known in detail: whatever looks like a path outside or deeper is put to the gate. */
+export function checkLoose(look: Look, arg: Arg, access: Access, place: Place): void {
+  const texts = arg.texts.filter(looksLikePath)
+  if (texts.length > 0) checkPath(look, { ...arg, texts, kind: arg.kind === 'unknown' ? 'name' : arg.kind }, access, place)
+}
+
+export function looksLikePath(text: string): boolean {
+  return /^(\/|~(\/|$))|^\.\.$|(^|\/)\.\.\/|\/\.\.$/.test(text)
+}
+
+export function shown(arg: Arg): string {
+  return JSON.stringify((arg.texts[0] ?? '').replaceAll(HOLE, '…').slice(0, 60))
+}

@@ -1,0 +1,122 @@
+/** Shells and interpreters: the text they are given, read where it can be, and refused where it came from elsewhere. */
+
+import { interpreters, otherShells, posixShells, withoutVersion } from '../names.ts'
+import { quoteText } from '../syntax/quote.ts'
+import { type Arg, type Look, type Outcome, type Place, sure } from './model.ts'
+import { checkLoose, checkPath, shown } from './paths.ts'
+
+export function isShell(name: string): boolean {
+  return posixShells.has(name) || otherShells.has(name)
+}
+
+export function isInterpreter(name: string): boolean {
+  return interpreters.has(name) || interpreters.has(withoutVersion(name))
+}
+
+type Started = { readonly name: string; readonly command: Arg | undefined; readonly args: readonly Arg[]; readonly place: Place }
+
+/** `bash -c text`, `bash script`, `… | bash`. */
+export function judgeShell(look: Look, started: Started): Outcome {
+  const { name, args, place } = started
+  if (args.some((arg) => arg.downloads)) return downloaded(look, name)
+  const at = args.findIndex((arg) => !/^[-+]/.test(sure(arg) ?? '-'))
+  const flags = at < 0 ? args : args.slice(0, at)
+  const reads = flags.find((arg) => /^-[A-Za-z]*c/.test(sure(arg) ?? '') && !sure(arg)?.startsWith('--'))
+  if (reads) return judgeText(look, started, { flags, text: args[at < 0 ? args.length : at], rest: args.slice((at < 0 ? args.length : at) + 1) })
+  return at < 0 || flags.some((arg) => /^-[A-Za-z]*s/.test(sure(arg) ?? '')) ? judgeInput(look, name, place) : judgeFile(look, started, args[at])
+}
+
+function downloaded(look: Look, name: string): Outcome {
+  look.block('command.download_to_shell', `${name} would execute what was just downloaded; save it, read it, then decide`)
+  return {}
+}
+
+type Given = { readonly flags: readonly Arg[]; readonly text: Arg | undefined; readonly rest: readonly Arg[] }
+
+function judgeText(look: Look, { name, command, args, place }: Started, { flags, text, rest }: Given): Outcome {
+  if (text?.downloads) return downloaded(look, name)
+  const known = text?.kind === 'literal' ? text.texts : []
+  const read = known.map((one) => look.text(one, place, { shared: false, positional: rest }))
+  const print = read.length === 1 && text?.fixed ? read[0]?.print : undefined
+  if (known.length === 0) look.raise('command.code', `${name} -c ${text ? shown(text) : ''} runs text that is known only when it runs`)
+  const plainFlags = flags.every((arg) => /^(-[ceuxlnf]+|--norc|--noprofile)$/.test(sure(arg) ?? ''))
+  const rewritten = print !== undefined && plainFlags && posixShells.has(name) && command?.word && text?.word
+  if (!rewritten) look.raise('command.code', `${name} -c with these words is not followed; use bash -c 'plain text'`)
+  else {
+    look.found.edits.set(command.word, 'bash --noprofile --norc')
+    look.found.edits.set(text.word, quoteText(print))
+  }
+  if (args.some((arg) => arg.kind === 'unknown')) for (const arg of rest) checkLoose(look, arg, 'write', place)
+  return { output: read[0]?.flow.output }
+}
+
+function judgeInput(look: Look, name: string, { feed, ...place }: Place): Outcome {
+  if (feed.downloads) return downloaded(look, name)
+  look.raise('command.code', `${name} runs whatever it reads from its input; name the commands themselves`)
+  if (feed.kind === 'literal') look.text(feed.text, { ...place, feed }, { shared: false })
+  return {}
+}
+
+function judgeFile(look: Look, { name, place, args }: Started, file: Arg | undefined): Outcome {
+  if (file && /^(-|\/dev\/(stdin|fd\/\d+)|\/proc\/self\/fd\/\d+)$/.test(sure(file) ?? '')) return judgeInput(look, name, place)
+  if (!look.policy.allow.includes(name)) look.raise('command.code', `${name} runs a script that is not looked through`)
+  for (const arg of args) checkLoose(look, arg, 'write', place)
+  if (file) checkPath(look, file, 'read', place)
+  return {}
+}
+
+/** Options after which an interpreter takes code, or something that leads to code, from the command line. */
+const takesCode = /^(-[a-zA-Z]*[ceEpPrRlIMmSsX]|--(eval|print|execute|command|run|require|import|loader|experimental-loader|env-file|module)\b)/
+
+/** Python, Perl, Node and the like: code is never read, a file only runs when the interpreter is allow-listed. */
+export function judgeInterpreter(look: Look, { name, args, place }: Started): Outcome {
+  const file = args.find((arg) => !/^-/.test(sure(arg) ?? ''))
+  const code = args.find((arg) => takesCode.test(sure(arg) ?? ''))
+  if (args.some((arg) => arg.downloads) || (place.feed.downloads && (!file || code))) return downloaded(look, name)
+  if (code) look.raise('command.code', `${name} ${shown(code)} runs code given on the command line; put it into a file`)
+  else if (!file && !args.some((arg) => /^(--version|-V|--help)$/.test(sure(arg) ?? ''))) look.raise('command.code', `${name} runs whatever it reads from its input`)
+  if (!look.policy.allow.includes(name)) look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
+  for (const arg of args) if (arg !== code) checkLoose(look, arg, 'write', place)
+  if (file && !code) checkPath(look, file, 'read', place)
+  return {}
+}
+
+/** `eval words`: joined by spaces and read again. */
+export function judgeEval(look: Look, args: readonly Arg[], place: Place): Outcome {
+  if (args.some((arg) => arg.downloads)) return downloaded(look, 'eval')
+  const texts = args.map(sure)
+  if (texts.includes(undefined)) {
+    look.raise('command.code', 'eval runs text that is known only when it runs')
+    return { cwds: { to: undefined } }
+  }
+  const { print, flow } = look.text(texts.join(' '), place, { shared: true })
+  if (args.every((arg) => arg.fixed && arg.word) && print !== undefined) rewrite(look, args, print)
+  else look.raise('command.code', 'eval with these words is not followed; write the command itself')
+  return { cwds: { to: flow.ok }, output: flow.output }
+}
+
+function rewrite(look: Look, args: readonly Arg[], print: string): void {
+  for (const [index, arg] of args.entries()) if (arg.word) look.found.edits.set(arg.word, index === 0 ? quoteText(print) : '')
+}
+
+/** `trap text signals`: runs at some time, so it must not move anywhere. */
+export function judgeTrap(look: Look, args: readonly Arg[], place: Place): Outcome {
+  const [first, ...signals] = args
+  const text = first && sure(first)
+  if (!first || signals.length === 0 || text === '-' || text === '' || /^-[lp]/.test(text ?? '')) return {}
+  const before = { ...place, assigned: new Set<string>() }
+  const read = text === undefined ? undefined : look.text(text, before, { shared: true })
+  if (read && /\b(cd|pushd|popd)\b/.test(text ?? '')) look.raise('command.code', 'a trap that changes directory is not followed')
+  if (read?.print !== undefined && first.word && first.fixed) look.found.edits.set(first.word, quoteText(read.print))
+  else look.raise('command.code', 'a trap runs text that is known only when it runs')
+  return {}
+}
+
+/** `. file`, `source file`. */
+export function judgeSource(look: Look, args: readonly Arg[], place: Place): Outcome {
+  const [file] = args
+  if (file?.downloads || (place.feed.downloads && /^(-|\/dev\/stdin)$/.test((file && sure(file)) ?? ''))) return downloaded(look, 'source')
+  look.raise('command.code', 'source runs a script that is not looked through')
+  if (file && sure(file) !== '/dev/stdin') checkPath(look, file, 'read', place)
+  return { cwds: { to: undefined } }
+}

@@ -1,0 +1,139 @@
+/** What the words of a command may turn into, as far as the script itself says. */
+
+import type { ParameterExpansionPart, Word } from 'unbash'
+import { type Expansion, type Form, formsOf, type Piece } from '../syntax/pieces.ts'
+import { isPlainParameter } from '../syntax/print-word.ts'
+import type { Bound } from '../syntax/survey.ts'
+import { type Arg, HOLE, type Kind, type Look, type Place, widest } from './model.ts'
+
+const maxTexts = 16
+
+/** One argument for each word that braces make. */
+export function argsOf(word: Word, at: At): readonly Arg[] {
+  return formsOf(word, at.look.policy.home).map((form) => argOf(form, word, at))
+}
+
+export type At = { readonly look: Look; readonly place: Place; readonly inside?: ReadonlySet<string> }
+
+type Value = Pick<Arg, 'texts' | 'kind' | 'downloads' | 'globs'>
+
+export function argOf(form: Form, word: Word | undefined, at: At): Arg {
+  const values = form.map((piece) => pieceValue(piece, word, at))
+  const joined = values.reduce(concat, { texts: [''], kind: 'literal', downloads: false, globs: [] })
+  const dynamic = form.filter((piece) => piece.type === 'dynamic')
+  const bare = dynamic.length === form.length && dynamic.some((piece) => !piece.quoted || /^\$\{?@/.test(piece.part.text))
+  const vanishes = bare && (joined.kind === 'unknown' || joined.kind === 'name' || joined.texts.includes('') || joined.texts.length > 1)
+  return { ...joined, fixed: form.every((piece) => piece.type === 'literal' && piece.print === undefined), vanishes, word }
+}
+
+function concat(a: Value, b: Value): Value {
+  const texts = [...new Set(a.texts.flatMap((left) => b.texts.map((right) => left + right)))]
+  const tooMany = texts.length > maxTexts
+  return {
+    texts: tooMany ? [HOLE] : texts,
+    kind: tooMany ? 'unknown' : widest(a.kind, b.kind),
+    downloads: a.downloads || b.downloads,
+    globs: [...a.globs, ...b.globs],
+  }
+}
+
+function value(kind: Kind, texts: readonly string[] = [HOLE], more: Partial<Value> = {}): Value {
+  return { texts, kind, downloads: false, globs: [], ...more }
+}
+
+function pieceValue(piece: Piece, word: Word | undefined, at: At): Value {
+  if (piece.type === 'literal') return value('literal', [piece.text])
+  if (piece.type === 'glob') return value('glob', [piece.text], { globs: word ? [word] : [] })
+  if (piece.type === 'opaque') return value('unknown')
+  const known = expansionValue(piece.part, at)
+  const splits = !piece.quoted && known.kind === 'literal' && known.texts.some((text) => /[\s*?[\\]/.test(text))
+  return splits ? { ...known, kind: 'unknown' } : known
+}
+
+function expansionValue(part: Expansion, at: At): Value {
+  switch (part.type) {
+    case 'SimpleExpansion':
+      return variable(part.text.slice(1), at)
+    case 'ParameterExpansion':
+      return parameter(part, at)
+    case 'ArithmeticExpansion':
+      return value('number')
+    case 'ProcessSubstitution':
+      return value('name', [HOLE], { downloads: at.look.found.outputs.get(part)?.downloads ?? false })
+    case 'CommandExpansion': {
+      const output = at.look.found.outputs.get(part)
+      if (!output || output.kind === 'none') return value('unknown')
+      return value(output.kind, [output.kind === 'literal' ? output.text.replace(/\n+$/, '') : HOLE], { downloads: output.downloads })
+    }
+  }
+}
+
+/** All values a variable is ever given; also none, unless one has certainly been given by now. */
+export function variable(name: string, at: At): Value {
+  const { scope, cwds, assigned, inFunction } = at.place
+  if (/^[?#$!]$/.test(name) || (/^(RANDOM|SECONDS|LINENO|UID|EUID|PPID|SRANDOM|EPOCHSECONDS|BASHPID)$/.test(name) && !scope.variables.has(name))) {
+    return value('number')
+  }
+  if (/^\d+$|^[@*]$/.test(name)) return positional(name, at)
+  const bound = scope.variables.get(name)
+  if (!bound && !scope.opaque && name === 'HOME') return value('literal', [at.look.policy.home])
+  if (!bound && !scope.opaque && name === 'PWD' && !scope.moves && cwds?.length === 1 && !inFunction) return value('literal', cwds)
+  if (!bound || scope.opaque || at.inside?.has(name)) return value('unknown')
+  const inner: At = { ...at, inside: new Set([...(at.inside ?? []), name]) }
+  const values = bound.flatMap((one) => boundValue(one, inner))
+  const certain = assigned.has(name) && !scope.unset.has(name)
+  return merge(certain ? values : [...values, value('literal', [''])])
+}
+
+function boundValue(bound: Bound, at: At): readonly Value[] {
+  if (bound === 'empty') return [value('literal', [''])]
+  if (bound === 'number' || bound === 'unknown') return [value(bound)]
+  return argsOf(bound.word, at)
+}
+
+function merge(values: readonly Value[]): Value {
+  const texts = [...new Set(values.flatMap((one) => one.texts))]
+  const kind = values.reduce<Kind>((wide, one) => widest(wide, one.kind), 'literal')
+  if (texts.length > maxTexts) return value('unknown', [HOLE], { downloads: values.some((one) => one.downloads) })
+  return { texts, kind, downloads: values.some((one) => one.downloads), globs: values.flatMap((one) => one.globs) }
+}
+
+function positional(name: string, { place: { scope, inFunction } }: At): Value {
+  const args = inFunction === undefined ? scope.positional : undefined
+  if (!args) return value('unknown')
+  return merge(/\d/.test(name) ? args.slice(Number(name), Number(name) + 1) : args.slice(1))
+}
+
+function parameter(part: ParameterExpansionPart, at: At): Value {
+  if (part.prefix === '#') return value('number')
+  if (part.prefix === '!' || part.index || !isPlainParameter(part.text)) return value('unknown')
+  const base = variable(part.parameter, at)
+  const { operation } = part
+  if (!operation) return base
+  if (operation.type === 'Default' && /-|=/.test(operation.operator)) return merge([base, value('literal', [operation.operand.value])])
+  if (operation.type === 'Default') return operation.operator.includes('?') ? base : merge([value('literal', ['', operation.operand.value])])
+  const replaced = operation.type === 'Replace' ? operation.replacement.value : ''
+  if (replaced.includes('/') || replaced.includes('..')) return value('unknown')
+  return isTame(base) ? value(base.kind === 'number' ? 'number' : 'name', [HOLE], { globs: base.globs }) : value('unknown')
+}
+
+/** Parts of it still lead nowhere outside. */
+function isTame({ kind, texts }: Value): boolean {
+  return kind !== 'unknown' && texts.every((text) => !text.includes('..') && (kind !== 'literal' || !/^[/~-]/.test(text)))
+}
+
+/** Whether a variable holds an integer whatever happens: the shell evaluates anything else as an expression, with commands in it. */
+export function isNumeric(name: string, at: At): boolean {
+  const { scope } = at.place
+  if (scope.opaque) return false
+  if (/^\d+$/.test(name)) return positional(name, at).kind === 'number'
+  const bound = scope.variables.get(name)
+  if (!bound) return !scope.inherits && !at.inside?.has(name)
+  if (at.inside?.has(name)) return true
+  const inner: At = { ...at, inside: new Set([...(at.inside ?? []), name]) }
+  return bound.every((one) => one === 'empty' || one === 'number' || (one !== 'unknown' && argsOf(one.word, inner).every(isInteger)))
+}
+
+export function isInteger(arg: Pick<Arg, 'texts' | 'kind'>): boolean {
+  return arg.kind === 'number' || (arg.kind === 'literal' && arg.texts.every((text) => /^-?\d*$/.test(text)))
+}

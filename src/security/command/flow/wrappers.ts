@@ -1,0 +1,154 @@
+/** Commands that run the command given as their arguments, and how to find it. */
+
+import { isHarmlessSetting, isRefusedName } from '../names.ts'
+import { type OptionTable, parseOptions } from '../tools/options.ts'
+import { type Arg, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
+import { wordsOf } from './output.ts'
+import { checkPath, shown } from './paths.ts'
+
+type Wrapper = OptionTable & {
+  /** Operands before the inner command. */
+  readonly skips?: number
+  readonly high?: string
+}
+
+const wrappers: { readonly [name: string]: Wrapper } = {
+  exec: { data: '-a' },
+  builtin: {},
+  nice: { data: '-n --adjustment' },
+  nohup: {},
+  timeout: { data: '-s --signal -k --kill-after', skips: 1 },
+  stdbuf: { data: '-i -o -e --input --output --error' },
+  setsid: {},
+  ionice: { data: '-c -n --class --classdata', refuse: '-p -P -u --pid --pgid --uid' },
+  chrt: { skips: 1, refuse: '-p --pid' },
+  taskset: { skips: 1, refuse: '-p --pid' },
+  time: { data: '-f --format', write: '-o --output' },
+  busybox: { refuse: '--install --list-full' },
+  toybox: {},
+  sudo: { data: '-u --user -g --group -h --host -p --prompt -C --close-from -T --command-timeout -U --other-user -r --role -t --type', read: '-D --chdir -R --chroot', high: 'sudo' },
+  doas: { data: '-u', read: '-C', high: 'doas' },
+}
+
+export function isWrapper(name: string): boolean {
+  return Object.hasOwn(wrappers, name) || /^(env|command|xargs|gxargs|flock|watch)$/.test(name)
+}
+
+export function unwrap(look: Look, name: string, args: readonly Arg[], place: Place): Outcome {
+  if (name === 'env') return unwrapEnv(look, args, place)
+  if (name === 'command' && args.some((arg) => /^-[pvV]*[vV]$/.test(sure(arg) ?? '')) && sure(args[0])?.startsWith('-')) return {}
+  if (name === 'command') return unwrapPlain(look, name, { args, wrapper: {}, place })
+  if (name === 'xargs' || name === 'gxargs') return unwrapXargs(look, args, place)
+  if (name === 'flock') return unwrapFlock(look, args, place)
+  if (name === 'watch') return unwrapWatch(look, args, place)
+  const wrapper = wrappers[name]
+  return wrapper ? unwrapPlain(look, name, { args, wrapper, place }) : {}
+}
+
+type Wrapped = { readonly args: readonly Arg[]; readonly wrapper: Wrapper; readonly place: Place }
+
+function unwrapPlain(look: Look, name: string, { args, wrapper, place }: Wrapped): Outcome {
+  if (wrapper.high) look.raise('command.privilege', `${wrapper.high} runs a command with the rights of another user`)
+  const inner = afterOptions(look, name, { args, wrapper, place })
+  return look.invoke(wrapper.high ? withoutSettings(inner) : inner, place)
+}
+
+/** `sudo NAME=value command`. */
+function withoutSettings(args: readonly Arg[]): readonly Arg[] {
+  const first = args.findIndex((arg) => !/^[A-Za-z_]\w*=/.test(sure(arg) ?? ''))
+  return first < 0 ? [] : args.slice(first)
+}
+
+function afterOptions(look: Look, name: string, { args, wrapper, place }: Wrapped): readonly Arg[] {
+  const { options, operands, unclear } = parseOptions(args, wrapper, { inOrder: true })
+  if (unclear) look.raise('command.option', `${name} ${shown(unclear)} is an abbreviation; write the option out`)
+  for (const { meaning, value, name: option } of options) {
+    if (meaning === 'refuse') look.raise('command.option', `${name} ${option} does more than run a command`)
+    if ((meaning === 'read' || meaning === 'write') && value) checkPath(look, value, meaning, place)
+  }
+  const skipped = operands.slice(0, wrapper.skips ?? 0)
+  if (skipped.some((arg) => arg.kind !== 'literal' && arg.kind !== 'number')) look.raise('command.dynamic', `which command ${name} runs is known only when it runs`)
+  return operands.slice(wrapper.skips ?? 0)
+}
+
+/** `-S` splits its text into a command; `-C` moves; assignments come first. */
+function unwrapEnv(look: Look, args: readonly Arg[], place: Place): Outcome {
+  const { options, operands } = parseOptions(args, { data: '-u --unset -S --split-string -a --argv0', read: '-C --chdir' }, { inOrder: true })
+  const split = options.find((option) => /^(-S|--split-string)$/.test(option.name))
+  const folder = options.find((option) => /^(-C|--chdir)$/.test(option.name))?.value
+  if (folder) checkPath(look, folder, 'read', place)
+  for (const option of options) if (/^(-u|--unset)$/.test(option.name)) checkSetting(look, `${sure(option.value) ?? 'PATH'}=`)
+  const first = operands.findIndex((arg) => !/^[^=]+=/.test(sure(arg) ?? '') && !arg.texts.every((text) => /^\w+=/.test(text)))
+  const settings = first < 0 ? operands : operands.slice(0, first)
+  for (const arg of settings) checkSetting(look, arg.texts[0] ?? '')
+  const inside = { ...place, cwds: folder ? moved(place, folder) : place.cwds }
+  if (split) return splitString(look, split.value, { rest: operands, place: inside })
+  if (first < 0) look.raise('command.not_allowed', 'env alone prints the environment; name the variable with echo')
+  return first < 0 ? {} : look.invoke(operands.slice(first), inside)
+}
+
+function moved(place: Place, folder: Arg): Place['cwds'] {
+  const text = sure(folder)
+  return text === undefined ? undefined : place.cwds?.map((cwd) => (text.startsWith('/') ? text : `${cwd}/${text}`))
+}
+
+function checkSetting(look: Look, setting: string): void {
+  const [name = '', value = ''] = setting.split(/=(.*)/s)
+  if (isRefusedName(name) && !isHarmlessSetting(name, value)) look.raise('command.environment', `${name} decides which programs run or how; leave it out`)
+}
+
+function splitString(look: Look, value: Arg | undefined, { rest, place }: { rest: readonly Arg[]; place: Place }): Outcome {
+  const text = value && sure(value)
+  if (text === undefined || !/^[\w ./=,:@%+-]*$/.test(text)) {
+    look.raise('command.code', 'env -S splits its text by rules of its own; give the command as separate words')
+    if (text !== undefined) look.text(text, place, { shared: false })
+    return {}
+  }
+  const words = text.split(/ +/).filter(Boolean).map((word) => literalArg(word))
+  return unwrapEnv(look, [...words, ...rest], place)
+}
+
+const xargsTable: OptionTable = { data: '-I -n -P -L -s -d -E --max-args --max-procs --max-lines --max-chars --delimiter --process-slot-var', read: '-a --arg-file', attached: '-i -e -l' }
+
+function unwrapXargs(look: Look, args: readonly Arg[], place: Place): Outcome {
+  const { options, operands } = parseOptions(args, xargsTable, { inOrder: true })
+  const file = options.find((option) => /^(-a|--arg-file)$/.test(option.name))?.value
+  if (file) checkPath(look, file, 'read', place)
+  if (options.some((option) => option.name === '-p' || option.name === '--interactive')) look.raise('command.option', 'xargs -p asks at a terminal')
+  const mark = options.find((option) => /^(-I|-i|--replace)$/.test(option.name))
+  const replaced = mark ? (mark.value ? (sure(mark.value) ?? '{}') : '{}') : undefined
+  const fed = file ? [unknownWord()] : (wordsOf(place.feed) ?? [{ ...unknownWord(), kind: place.feed.kind === 'none' ? ('unknown' as const) : place.feed.kind, downloads: place.feed.downloads }])
+  const inner = operands.length > 0 ? operands : [literalArg('echo')]
+  const inside = { ...place, feed: { ...place.feed, kind: 'none' as const } }
+  return look.invoke(replaced === undefined ? [...inner, ...fed] : inner.map((arg) => filled(arg, replaced, fed)), inside)
+}
+
+function unknownWord(): Arg {
+  return { ...literalArg(HOLE), kind: 'unknown', fixed: false, vanishes: true }
+}
+
+function filled(arg: Arg, mark: string, fed: readonly Arg[]): Arg {
+  if (!arg.texts.some((text) => text.includes(mark))) return arg
+  const [only, ...more] = fed
+  if (only && more.length === 0 && only.kind !== 'unknown') return { ...only, texts: arg.texts.flatMap((text) => only.texts.map((part) => text.replaceAll(mark, part))), fixed: false }
+  return { ...arg, texts: arg.texts.map((text) => text.replaceAll(mark, HOLE)), kind: 'unknown', fixed: false }
+}
+
+function unwrapFlock(look: Look, args: readonly Arg[], place: Place): Outcome {
+  const { operands } = parseOptions(args, { data: '-w --timeout --wait -E --conflict-exit-code' }, { inOrder: true })
+  const [lock, flag, text] = operands
+  if (lock && !/^\d+$/.test(sure(lock) ?? '')) checkPath(look, lock, 'write', place)
+  if (!/^(-c|--command)$/.test(sure(flag) ?? '')) return operands.length > 1 ? look.invoke(operands.slice(1), place) : {}
+  return look.invoke([literalArg('sh'), literalArg('-c'), text ?? unknownWord()], place)
+}
+
+/** Without `-x` the words are joined and given to a shell; only plain ones are the same then. */
+function unwrapWatch(look: Look, args: readonly Arg[], place: Place): Outcome {
+  const { options, operands } = parseOptions(args, { data: '-n --interval -q --equexit', refuse: '--shotsdir -s' }, { inOrder: true })
+  const plain = options.some((option) => /^(-x|--exec)$/.test(option.name)) || operands.every((arg) => /^[\w./@%+=:,-]+$/.test(sure(arg) ?? ''))
+  if (plain) return look.invoke(operands, place)
+  look.raise('command.code', 'watch gives its words to a shell; use watch -x')
+  const texts = operands.map(sure)
+  if (!texts.includes(undefined)) look.text(texts.join(' '), place, { shared: false })
+  return {}
+}

@@ -1,0 +1,145 @@
+/** Whether one shell command may run, at what risk, and exactly what would be executed. */
+
+import { type ParsedScript, parse } from 'unbash'
+import { isForbidden } from './destructive.ts'
+import { invoke } from './flow/invoke.ts'
+import { type Flow, type Inner, type Look, noFeed, type Place, type Scope } from './flow/model.ts'
+import { walkScript } from './flow/walk.ts'
+import { defaultForbidden, freeBuiltins, isRefusedName, riskyBuiltins } from './names.ts'
+import { planOf } from './plan.ts'
+import { printScript } from './syntax/print.ts'
+import { maxLevels, maxNodes, type Survey, survey } from './syntax/survey.ts'
+import { hiddenCharacter, isTooLong, maxBytes, mentionsCommand } from './text.ts'
+import type { CommandPlan, CommandPolicy, CommandVerdict } from './verdict.ts'
+
+export { isHarmless } from './harmless.ts'
+export type { CommandPlan, CommandPolicy, CommandVerdict } from './verdict.ts'
+
+/** Pure, synchronous, total: whatever goes wrong inside is a refusal. */
+export function judgeCommand(script: string, policy: CommandPolicy): CommandVerdict {
+  try {
+    return judge(script, policy)
+  } catch (error) {
+    return refusal('command.unparseable', `the command could not be judged (${String(error).slice(0, 80)}); write it more simply`)
+  }
+}
+
+function refusal(rule: string, reason: string): CommandVerdict {
+  return { verdict: 'blocked', risk: 'high', rule, reason, plan: undefined, executables: [], writes: [] }
+}
+
+function judge(text: string, policy: CommandPolicy): CommandVerdict {
+  if (text.includes('\0')) return refusal('command.nul', 'the command holds a NUL byte; leave it out')
+  const look = createLook(policy)
+  const hidden = hiddenCharacter(text)
+  if (hidden !== undefined) look.raise('command.hidden', `the command holds ${hidden}, which does not show; write it as an escape in $'…'`)
+  const read = readText(look, text, { level: 1, outer: undefined, inner: { shared: false } })
+  const plan = read?.complete ? planOf(look, read.script, read.place) : undefined
+  checkCalls(look)
+  return verdictOf(look, plan)
+}
+
+function verdictOf({ found }: Look, plan: CommandPlan | undefined): CommandVerdict {
+  const executables = [...found.executables]
+  const shared = { executables, writes: [...found.writes] }
+  if (found.blocked) return { verdict: 'blocked', risk: 'high', ...found.blocked, plan: undefined, ...shared }
+  if (found.high) return { verdict: 'run', risk: 'high', ...found.high, plan, ...shared }
+  if (!plan) return refusal('command.unparseable', 'there is nothing to run')
+  const listed = executables.length > 0 ? executables.join(', ') : 'only the shell itself'
+  return { verdict: 'run', risk: 'medium', rule: 'command.allowed', reason: `everything in it is allow-listed: ${listed}`, plan, ...shared }
+}
+
+function createLook(policy: CommandPolicy): Look {
+  const found: Look['found'] = {
+    blocked: undefined,
+    high: undefined,
+    nodes: 0,
+    downloads: 0,
+    executables: new Set(),
+    writes: new Set(),
+    edits: new Map(),
+    dotted: new Set(),
+    outputs: new Map(),
+    calls: [],
+  }
+  const look: Look = {
+    policy,
+    found,
+    block: (rule, reason) => void (found.blocked ??= { rule, reason }),
+    raise: (rule, reason) => void (found.high ??= { rule, reason }),
+    invoke: (args, place) => invoke(look, args, place),
+    script: (script, place) => walkScript(look, script, place),
+    text: (text, place, inner) => judgeText(look, text, { place, inner }),
+  }
+  return look
+}
+
+function judgeText(look: Look, text: string, { place, inner }: { place: Place; inner: Inner }): ReturnType<Look['text']> {
+  const read = readText(look, text, { level: place.level + 1, outer: place, inner })
+  const flow = read?.flow ?? { ok: undefined, fail: undefined, assigned: place.assigned, output: { ...noFeed, kind: 'unknown' } }
+  const { edits, dotted } = look.found
+  return { print: read?.complete ? printScript(read.script, { home: look.policy.home, edits, dotted }) : undefined, flow }
+}
+
+type Around = { readonly level: number; readonly outer: Place | undefined; readonly inner: Inner }
+type Read = { readonly script: ParsedScript; readonly place: Place; readonly flow: Flow; readonly complete: boolean }
+
+/** Text parsed and walked; undefined where it is too large for that. */
+function readText(look: Look, text: string, around: Around): Read | undefined {
+  if (isTooLong(text)) return tooMuch(look, text, `longer than ${maxBytes} bytes`)
+  if (around.level > maxLevels) return tooMuch(look, text, `nested more than ${maxLevels} levels deep`)
+  const script = parse(text)
+  const seen = survey(script, { level: around.level, home: look.policy.home })
+  look.found.nodes += seen.nodes
+  if (seen.tooDeep) return tooMuch(look, text, `nested more than ${maxLevels} levels deep`)
+  if (look.found.nodes > maxNodes) return tooMuch(look, text, `of more than ${maxNodes} parts`)
+  if (seen.error !== undefined) look.raise('command.unparseable', `the command is not complete, valid shell: ${seen.error}`)
+  if (seen.refused !== undefined) look.raise('command.environment', `${seen.refused} decides which programs run or how; leave it out`)
+  checkFunctions(look, seen)
+  const place = placeOf(look, seen, around)
+  return { script, place, flow: walkScript(look, script, place), complete: seen.error === undefined }
+}
+
+function tooMuch(look: Look, text: string, why: string): undefined {
+  look.raise('command.limit', `the command is ${why}; split it up`)
+  const named = mentionsCommand(text, [...new Set([...look.policy.forbidden, ...defaultForbidden])])
+  if (named === undefined) return
+  const rule = isForbidden(named, look.policy.forbidden) ? 'command.forbidden' : 'command.destructive'
+  look.block(rule, `the command is ${why}, and ${named} stands in it`)
+}
+
+function placeOf(look: Look, seen: Survey, { level, outer, inner }: Around): Place {
+  const own = { unset: seen.unset, moves: seen.moves, functions: seen.functions }
+  const positional = seen.shifts ? undefined : inner.positional
+  const start = { level, inFunction: outer?.inFunction, forks: outer?.forks ?? false, feed: outer?.feed ?? noFeed, cwds: outer ? outer.cwds : [look.policy.cwd] }
+  if (!outer || !inner.shared) {
+    const scope: Scope = { ...own, variables: seen.variables, opaque: seen.opaque, positional, inherits: outer !== undefined }
+    return { ...start, scope, assigned: new Set() }
+  }
+  const functions = new Set([...outer.scope.functions, ...seen.functions])
+  const scope: Scope = { ...outer.scope, functions, moves: outer.scope.moves || seen.moves, opaque: true, positional: undefined }
+  return { ...start, scope, assigned: outer.assigned }
+}
+
+/** A function that answers for a command would be trusted as that command. */
+function checkFunctions(look: Look, { functions }: Survey): void {
+  for (const name of functions) {
+    const taken = look.policy.allow.includes(name) || freeBuiltins.has(name) || riskyBuiltins.has(name) || /^(eval|exec|source|trap|command|env|sh|bash)$/.test(name)
+    if (taken || name === 'command_not_found_handle' || isRefusedName(name)) look.raise('command.shadows', `a function named ${name} stands in for a command; give it another name`)
+  }
+}
+
+/** Functions that call themselves: beside each other they multiply. */
+function checkCalls(look: Look): void {
+  const { calls } = look.found
+  const reaches = (from: string, to: string): boolean => {
+    const seen = new Set([from])
+    for (const at of seen) for (const call of calls) if (call.from === at) seen.add(call.to)
+    return from !== to && seen.has(to)
+  }
+  for (const { from, to, forks } of calls) {
+    if (from === undefined || (to !== from && !reaches(to, from))) continue
+    if (forks) look.block('command.fork_bomb', `${JSON.stringify(from)} starts itself again and again until the machine stops`)
+    else look.raise('command.unclear', `${JSON.stringify(from)} calls itself without an end that can be seen`)
+  }
+}

@@ -1,0 +1,144 @@
+/** A shell word taken apart into what is literal, what is a pattern and what is known only at run time. */
+
+import type {
+  ArithmeticExpansionPart,
+  CommandExpansionPart,
+  DoubleQuotedChild,
+  HereDoc,
+  ParameterExpansionPart,
+  ProcessSubstitutionPart,
+  SimpleExpansionPart,
+  Word,
+  WordPart,
+} from 'unbash'
+import { expandBrace } from './braces.ts'
+
+export type Expansion =
+  | SimpleExpansionPart
+  | ParameterExpansionPart
+  | CommandExpansionPart
+  | ArithmeticExpansionPart
+  | ProcessSubstitutionPart
+
+/** `print` is how a literal is spelled when quoting its text would not give the same bytes. `opaque` is printed as it was and never trusted. */
+export type Piece =
+  | { readonly type: 'literal'; readonly text: string; readonly print?: string }
+  | { readonly type: 'glob'; readonly text: string }
+  | { readonly type: 'dynamic'; readonly part: Expansion; readonly quoted: boolean }
+  | { readonly type: 'opaque'; readonly text: string }
+
+export type Form = readonly Piece[]
+
+/** One form, or one for each word a brace expansion makes. A leading `~` is already the home. */
+export function formsOf(word: Word, home: string): readonly Form[] {
+  if (!word.parts) return [plainWord(word, home)]
+  const alternatives = word.parts.map((part, index) => ofPart(part, index === 0 ? { home, alone: word.parts?.length === 1 } : undefined))
+  const forms = alternatives.reduce<readonly Form[]>(
+    (made, next) => (made.length * next.length > 256 ? [] : made.flatMap((form) => next.map((pieces) => [...form, ...pieces]))),
+    [[]],
+  )
+  return forms.length > 0 ? forms.filter((form) => form.length > 0).map(merged) : [[{ type: 'opaque', text: word.text }]]
+}
+
+/** Neighbouring literals as one. */
+function merged(form: Form): Form {
+  return form.reduce<Piece[]>((done, piece) => {
+    const last = done.at(-1)
+    const joins = last?.type === 'literal' && piece.type === 'literal' && last.print === undefined && piece.print === undefined
+    return joins ? [...done.slice(0, -1), literal(last.text + piece.text)] : [...done, piece]
+  }, [])
+}
+
+function plainWord(word: Word, home: string): Form {
+  if (word.text.startsWith('~')) return tilde(word.text, word.value, { home, alone: true })
+  const assigned = /^([A-Za-z_]\w*=)~(?=\/|$)/.exec(word.text)
+  if (assigned) return [literal(`${assigned[1]}${home}${word.value.slice(assigned[0].length)}`)]
+  return [literal(word.value)]
+}
+
+type Start = { readonly home: string; readonly alone: boolean }
+
+function tilde(text: string, value: string, { home, alone }: Start): Form {
+  if (text.startsWith('~/') || (text === '~' && alone)) return [literal(home + value.slice(1))]
+  return [{ type: 'opaque', text }]
+}
+
+function ofPart(part: WordPart, start: Start | undefined): readonly Form[] {
+  switch (part.type) {
+    case 'Literal':
+      return [start && part.text.startsWith('~') ? tilde(part.text, part.value, start) : [literal(part.value)]]
+    case 'SingleQuoted':
+      return [[literal(part.value)]]
+    case 'AnsiCQuoted':
+      return [[ansi(part.value, part.text)]]
+    case 'DoubleQuoted':
+    case 'LocaleString':
+      return [inQuotes(part.parts)]
+    case 'Glob':
+      return [[/^(\*|\?|\[[\]\w!^.:,@%+-]*\])$/.test(part.text) ? { type: 'glob', text: part.text } : { type: 'opaque', text: part.text }]]
+    case 'BraceExpansion':
+      return expandBrace(part.text)?.map(bare) ?? [[{ type: 'opaque', text: part.text }]]
+    case 'ExtendedGlob':
+      return [[{ type: 'opaque', text: part.text }]]
+    default:
+      return [[{ type: 'dynamic', part, quoted: false }]]
+  }
+}
+
+/** Escapes beyond ASCII depend on the locale and on bytes that a string cannot hold. */
+function ansi(text: string, source: string): Piece {
+  return /\\u|\\U|\ufffd/.test(source + text) ? { type: 'literal', text, print: source } : literal(text)
+}
+
+function inQuotes(parts: readonly DoubleQuotedChild[]): Form {
+  if (parts.length === 0) return [literal('')]
+  return parts.map((part) => (part.type === 'Literal' ? literal(part.value) : { type: 'dynamic', part, quoted: true }))
+}
+
+/** An item of a brace expansion: stars and question marks in it are patterns, nothing at all is no word. */
+function bare(text: string): Form {
+  const parts = text.split(/([*?])/).filter((part) => part !== '')
+  return parts.map((part) => (part === '*' || part === '?' ? { type: 'glob', text: part } : literal(part)))
+}
+
+function literal(text: string): Piece {
+  return { type: 'literal', text }
+}
+
+/** A here-document's body as one double-quoted word would hold it. */
+export function bodyOf(doc: HereDoc): Form {
+  const { body, operator, delimiter, closing } = doc
+  const stripped = operator === '<<-'
+  if (!delimiter || !closing) return [{ type: 'opaque', text: '' }]
+  if (delimiter.quoted) return [literal(stripped ? withoutTabs(body.text) : body.text)]
+  if (stripped && body.text.includes('\\\n')) return [{ type: 'opaque', text: '' }]
+  if (!body.parts) return [literal(unescaped(stripped ? withoutTabs(body.text) : body.text))]
+  return body.parts.map((part, index) => bodyPart(part, { stripped, first: index === 0 }))
+}
+
+function bodyPart(part: WordPart, { stripped, first }: { stripped: boolean; first: boolean }): Piece {
+  if (part.type === 'Literal') return literal(stripped ? withoutTabs(part.value, first) : part.value)
+  if (/^(Simple|Parameter|Command|Arithmetic)/.test(part.type) && isExpansion(part)) return { type: 'dynamic', part, quoted: true }
+  return { type: 'opaque', text: '' }
+}
+
+function isExpansion(part: WordPart): part is Expansion {
+  return /^(SimpleExpansion|ParameterExpansion|CommandExpansion|ArithmeticExpansion|ProcessSubstitution)$/.test(part.type)
+}
+
+function withoutTabs(text: string, atStart = true): string {
+  const lines = text.split('\n')
+  return lines.map((line, index) => (index > 0 || atStart ? line.replace(/^\t+/, '') : line)).join('\n')
+}
+
+function unescaped(text: string): string {
+  return text.replace(/\\([\\$`\n])/g, (_, char: string) => (char === '\n' ? '' : char))
+}
+
+/** The text of a word that is literal throughout and one word only. */
+export function literalOf(word: Word, home: string): string | undefined {
+  const [form, ...more] = formsOf(word, home)
+  if (!form || more.length > 0) return
+  const texts = form.map((piece) => (piece.type === 'literal' ? piece.text : undefined))
+  return texts.includes(undefined) ? undefined : texts.join('')
+}

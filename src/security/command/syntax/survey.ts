@@ -1,0 +1,124 @@
+/** One look over a whole tree before the walk: its size, its errors, and everything it declares. */
+
+import { type Assignment, forEachChild, type ParsedScript, type SyntaxNode, type Word } from 'unbash'
+import { declarers, isHarmlessSetting, isRefusedName } from '../names.ts'
+import { literalOf } from './pieces.ts'
+
+export const maxNodes = 20_000
+export const maxLevels = 16
+
+export type Bound = { readonly word: Word } | 'empty' | 'number' | 'unknown'
+
+export type Survey = {
+  nodes: number
+  tooDeep: boolean
+  error: string | undefined
+  /** The first variable that chooses programs or how they run. */
+  refused: string | undefined
+  readonly variables: Map<string, Bound[]>
+  readonly functions: Set<string>
+  readonly unset: Set<string>
+  moves: boolean
+  opaque: boolean
+  /** `$1` … change. */
+  shifts: boolean
+}
+
+const nesting = new Set(['Script', 'If', 'For', 'ArithmeticFor', 'While', 'Case', 'Select', 'Subshell', 'BraceGroup', 'Function', 'Coproc', 'TestGroup', 'ArithmeticGroup'])
+
+export function survey(script: ParsedScript, { level, home }: { readonly level: number; readonly home: string }): Survey {
+  const seen: Survey = {
+    nodes: 0,
+    tooDeep: false,
+    error: undefined,
+    refused: undefined,
+    variables: new Map(),
+    functions: new Set(),
+    unset: new Set(),
+    moves: false,
+    opaque: false,
+    shifts: false,
+  }
+  visit(script, { seen, home, level: level - 1 })
+  return seen
+}
+
+type Visit = { readonly seen: Survey; readonly home: string; readonly level: number }
+
+function visit(node: SyntaxNode, at: Visit): void {
+  const { seen } = at
+  if (++seen.nodes > maxNodes) return
+  const level = at.level + (nesting.has(node.type) ? 1 : 0)
+  if (level > maxLevels) seen.tooDeep = true
+  if (seen.tooDeep) return
+  note(node, at)
+  forEachChild(node, (child) => visit(child, { ...at, level }))
+}
+
+function note(node: SyntaxNode, { seen, home }: Visit): void {
+  if (node.type === 'Script') seen.error ??= node.errors?.[0]?.message
+  else if (node.type === 'HereDoc') seen.error ??= node.closing && node.delimiter ? undefined : 'a here-document does not end'
+  else if (node.type === 'Assignment') assign(node, { seen, home })
+  else if (node.type === 'Command') command(node, { seen, home })
+  else if (node.type === 'Function') seen.functions.add(node.name.text)
+  else if (node.type === 'For' || node.type === 'Select') {
+    for (const word of node.wordlist ?? []) bind(seen, node.name.text, { word })
+    if (!node.wordlist) bind(seen, node.name.text, 'unknown')
+  } else if (node.type === 'Coproc') bind(seen, node.name?.text ?? 'COPROC', 'unknown')
+  else if (node.type === 'FileDescriptorVariable') bind(seen, node.name, 'number')
+  else if (node.type === 'ParameterExpansion' && /^:?=$/.test(node.operation?.operator ?? '')) bind(seen, node.parameter, 'unknown')
+  else if (node.type === 'ArithmeticBinary' && node.left.type === 'ArithmeticWord' && /^[^=!<>]*=$|^(<<|>>)=$/.test(node.operator)) {
+    bind(seen, /^\w*/.exec(node.left.value)?.[0] ?? '', 'number')
+  } else if (node.type === 'ArithmeticUnary' && /^(\+\+|--)$/.test(node.operator) && node.operand.type === 'ArithmeticWord') {
+    bind(seen, /^\w*/.exec(node.operand.value)?.[0] ?? '', 'number')
+  }
+}
+
+function bind(seen: Survey, name: string, value: Bound): void {
+  seen.variables.set(name, [...(seen.variables.get(name) ?? []), value])
+  if (isRefusedName(name)) seen.refused ??= name
+}
+
+function assign(node: Assignment, { seen, home }: Pick<Visit, 'seen' | 'home'>): void {
+  const { name, value, append, index } = node
+  const plain = value.type === 'Word' && !append && !index
+  if (plain && isHarmlessSetting(name, literalOf(value, home) ?? '?')) return
+  bind(seen, name, plain ? (value.text === '' ? 'empty' : { word: value }) : 'unknown')
+}
+
+/** Builtins that change variables by name. Names are looked for in every argument, since a wrapper may stand before them. */
+function command({ name, suffix }: Extract<SyntaxNode, { type: 'Command' }>, { seen, home }: Pick<Visit, 'seen' | 'home'>): void {
+  const words = [...(name ? [name] : []), ...suffix.filter((item) => item.type === 'Word')]
+  const texts = words.map((word) => literalOf(word, home))
+  const has = (...names: readonly string[]) => texts.some((text) => text !== undefined && names.includes(text))
+  if (has('eval', 'source', 'trap', 'mapfile', 'readarray', 'getopts', 'wait') || texts[0] === '.' || (has('command', 'builtin') && has('.'))) {
+    seen.opaque = true
+  }
+  if (has('cd', 'pushd', 'popd', 'eval', 'source', 'trap') || texts[0] === '.') seen.moves = true
+  if (has('shift', 'set')) seen.shifts = true
+  const rest = texts.slice(1)
+  if (has('unset')) for (const text of rest) unset(seen, text)
+  if (has('read')) for (const text of rest) bindNames(seen, text)
+  if (texts[0] === 'let') for (const text of rest) bindNames(seen, text, 'number')
+  if (has('printf') && rest.some((text) => text?.startsWith('-v'))) for (const text of rest) bindNames(seen, text?.replace(/^-v/, ''))
+  if (texts.some((text) => text !== undefined && declarers.has(text))) declare(seen, rest)
+}
+
+function unset(seen: Survey, text: string | undefined): void {
+  if (text === undefined) seen.opaque = true
+  else seen.unset.add(text)
+  if (text !== undefined && isRefusedName(text)) seen.refused ??= text
+}
+
+function bindNames(seen: Survey, text: string | undefined, value: Bound = 'unknown'): void {
+  const name = /^[A-Za-z_]\w*/.exec(text ?? '')?.[0]
+  if (name !== undefined) bind(seen, name, value)
+}
+
+function declare(seen: Survey, texts: readonly (string | undefined)[]): void {
+  for (const text of texts) {
+    if (text === undefined || /^[-+]\w*[ni]/.test(text)) seen.opaque = true
+    else if (text.includes('=')) bindNames(seen, text)
+    else if (/^[A-Za-z_]\w*$/.test(text) && !isRefusedName(text)) bind(seen, text, 'empty')
+  }
+}

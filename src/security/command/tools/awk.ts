@@ -1,0 +1,103 @@
+/** awk: its program searched for whatever runs programs, opens files or loads code. */
+
+import { type Arg, HOLE, sure } from '../flow/model.ts'
+import { checkPath, shown } from '../flow/paths.ts'
+import { type OptionTable, parseOptions } from './options.ts'
+import { checkOptions, type Use } from './rule.ts'
+
+const table: OptionTable = {
+  data: '-F --field-separator -v --assign -e --source',
+  read: '-f --file -E --exec',
+  refuse: '-i --include -l --load -o --pretty-print -d --dump-variables -p --profile -D --debug -W',
+  flag: '--posix --traditional --sandbox --csv --re-interval --non-decimal-data --optimize --lint --version --help --characters-as-bytes --bignum',
+}
+
+export function judgeAwk(use: Use, args: readonly Arg[]): void {
+  const { look, place } = use
+  const parsed = parseOptions(args, table, { inOrder: true })
+  checkOptions(use, parsed)
+  const files = parsed.options.filter((option) => option.meaning === 'read')
+  const sources = parsed.options.filter((option) => option.name === '-e' || option.name === '--source')
+  if (files.length > 0) look.raise('command.code', 'awk runs a program from a file; write the program out')
+  const [program, ...rest] = parsed.operands
+  const inside = files.length + sources.length > 0
+  for (const source of inside ? sources.map((option) => option.value) : [program]) if (source) judgeProgram(use, source)
+  for (const arg of inside ? parsed.operands : rest) {
+    if (sure(arg) !== '-' && !arg.texts.every((text) => /^[A-Za-z_]\w*=/.test(text))) checkPath(look, arg, 'read', place)
+  }
+}
+
+function judgeProgram({ look }: Use, program: Arg): void {
+  if (program.kind === 'unknown' || program.kind === 'name' || program.vanishes) {
+    return look.raise('command.unclear', `the awk program ${shown(program)} is known only when it runs; use -v for values`)
+  }
+  for (const text of program.texts) {
+    const refused = refusedAwk(text.replaceAll(HOLE, '1'))
+    if (refused !== undefined) look.raise('command.option', `awk: ${refused}`)
+  }
+}
+
+const keywordsBeforeRegex = new Set('print printf return else do in case'.split(' '))
+
+/** What a program does beyond computing and printing, or that it cannot be read. */
+export function refusedAwk(program: string): string | undefined {
+  if (/\bsystem\s*\(|\bgetline\b|@\s*\w|\bextension\s*\(|\\\n/.test(program)) return 'system, getline, @ and line joins are not followed'
+  if (/\b(ARGV|ARGC|PROCINFO|FUNCTAB|SYMTAB)\b/.test(program)) return 'ARGV and the like change what is read'
+  const code = strip(program)
+  if (code === undefined) return 'the program cannot be told apart from its strings'
+  if (code.replaceAll('||', '').includes('|')) return 'a pipe runs a command'
+  if (redirects(code)) return 'print > writes a file; redirect the output of awk instead'
+}
+
+/** The program with every string, pattern and comment made blank; undefined where a slash could be read in two ways. */
+function strip(program: string): string | undefined {
+  let out = ''
+  let at = 0
+  while (at < program.length) {
+    const char = program[at] ?? ''
+    const slash = char === '/' ? slashAt(out) : undefined
+    if (slash === 'either' && /[|>"#]/.test(program.slice(at))) return
+    const end = char === '"' || slash === 'pattern' ? closing(program, at) : char === '#' ? lineEnd(program, at) : at + 1
+    if (end === undefined) return
+    out += end === at + 1 ? char : char === '#' ? ' ' : ' "" '
+    at = end
+  }
+  return out
+}
+
+function slashAt(before: string): 'pattern' | 'division' | 'either' {
+  const code = before.trimEnd()
+  const word = /[A-Za-z_]\w*$/.exec(code)?.[0]
+  if (word !== undefined) return keywordsBeforeRegex.has(word) ? 'pattern' : 'division'
+  if (/(\)|\+\+|--)$/.test(code)) return 'either'
+  return /[\d\]"$]$/.test(code) ? 'division' : 'pattern'
+}
+
+function lineEnd(text: string, at: number): number {
+  const end = text.indexOf('\n', at)
+  return end < 0 ? text.length : end
+}
+
+/** A slash inside brackets does not end a pattern everywhere, so one there is not followed. */
+function closing(text: string, from: number): number | undefined {
+  const quote = text[from]
+  for (let at = from + 1; at < text.length; at++) {
+    if (text[at] === '\\') at++
+    else if (text[at] === '\n') return
+    else if (quote === '/' && text[at] === '[' && /^\[[^\]]*\//.test(text.slice(at))) return
+    else if (text[at] === quote) return at + 1
+  }
+}
+
+/** A `>` after print and outside parentheses is no comparison. */
+function redirects(code: string): boolean {
+  return [...code.matchAll(/\bprintf?\b([^;\n}]*)/g)].some(([, rest = '']) => {
+    let depth = 0
+    for (const char of rest) {
+      if (char === '(') depth++
+      if (char === ')') depth--
+      if (char === '>' && depth <= 0) return true
+    }
+    return false
+  })
+}

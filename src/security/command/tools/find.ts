@@ -1,0 +1,84 @@
+/** find: where it starts, which files its tests look at, and what it runs on what it finds. */
+
+import { type Arg, HOLE, literalArg, sure } from '../flow/model.ts'
+import { checkPath, shown } from '../flow/paths.ts'
+import type { Use } from './rule.ts'
+
+const takesData = new Set(
+  '-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -perm -size -user -group -uid -gid -mtime -atime -ctime -mmin -amin -cmin -maxdepth -mindepth -regextype -fstype -inum -links -used -printf -context'.split(' '),
+)
+const takesFile = /^-(newer(?!..$)|newer[aBcm][aBcm]|anewer|cnewer|samefile)$/
+const writesFile = new Set('-fprint -fprint0 -fls -fprintf'.split(' '))
+const runs = new Set('-exec -execdir -ok -okdir'.split(' '))
+
+export function judgeFind(use: Use, args: readonly Arg[]): void {
+  const first = args.findIndex((arg, index) => !isLeadingOption(arg, args[index - 1]) && startsExpression(arg))
+  const starts = args.slice(0, first < 0 ? args.length : first).filter((arg, index, all) => !isLeadingOption(arg, all[index - 1]))
+  for (const start of starts) {
+    checkPath(use.look, start, 'read', use.place)
+    if (start.kind === 'glob') for (const word of start.globs) use.look.found.dotted.add(word)
+    else if (start.kind === 'name' || start.kind === 'unknown') guardStart(use, start)
+  }
+  if (first >= 0) judgeExpression(use, args.slice(first))
+}
+
+function isLeadingOption(arg: Arg, before: Arg | undefined): boolean {
+  return /^-([HLP]|O\d|D)$/.test(sure(arg) ?? '') || sure(before ?? arg) === '-D'
+}
+
+function startsExpression(arg: Arg): boolean {
+  return arg.texts.some((text) => /^(-.|[(!,]$)/.test(text))
+}
+
+function guardStart({ look }: Use, start: Arg): void {
+  if (/^\u{F8FF}/u.test(start.texts[0] ?? '')) look.raise('command.option', `find could take ${shown(start)} for a test or an action; put ./ before it`)
+}
+
+function judgeExpression(use: Use, args: readonly Arg[]): void {
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at]
+    const word = arg && sure(arg)
+    if (word === undefined) use.look.raise('command.unclear', 'which test or action find is given is known only when it runs')
+    else if (takesData.has(word)) at++
+    else if (takesFile.test(word)) check(use, args[++at], word)
+    else if (writesFile.has(word)) at = writes(use, args, at)
+    else if (runs.has(word)) at = judgeExec(use, args, at)
+    else if (word === '-delete') deletes(use)
+    else if (word === '-files0-from') use.look.raise('command.option', 'find -files0-from takes its folders from a file')
+    else if (!/^(-[a-zA-Z]\w*|[(),!]|--)$/.test(word)) use.look.raise('command.option', `find does not know ${JSON.stringify(word.slice(0, 40))}`)
+  }
+}
+
+function check({ look, place }: Use, arg: Arg | undefined, word: string): void {
+  if (arg && !/t$/.test(word)) checkPath(look, arg, 'read', place)
+}
+
+function writes({ look, place }: Use, args: readonly Arg[], at: number): number {
+  const file = args[at + 1]
+  look.raise('command.option', `find ${sure(args[at])} writes a file; use > instead`)
+  if (file) checkPath(look, file, 'write', place)
+  return at + (sure(args[at]) === '-fprintf' ? 2 : 1)
+}
+
+/** The same as rm on everything it finds. */
+function deletes({ look, place }: Use): void {
+  look.invoke([literalArg('rm'), found()], place)
+  look.raise('command.option', 'find -delete removes what it finds; list the files first')
+}
+
+function found(text: string = HOLE): Arg {
+  return { ...literalArg(text), kind: text.includes(HOLE) ? 'name' : 'literal', fixed: false }
+}
+
+function judgeExec({ look, place }: Use, args: readonly Arg[], at: number): number {
+  const length = args.slice(at).findIndex((arg, index) => sure(arg) === ';' || (sure(arg) === '+' && sure(args[at + index - 1]) === '{}'))
+  const end = length < 0 ? args.length : at + length
+  const inner = args.slice(at + 1, end).map((arg) => (arg.texts.some((text) => text.includes('{}')) ? withFound(arg) : arg))
+  if (length < 0) look.raise('command.unclear', `find ${sure(args[at])} has no end`)
+  look.invoke(inner, { ...place, feed: { ...place.feed, kind: 'none' } })
+  return end
+}
+
+function withFound(arg: Arg): Arg {
+  return { ...found(arg.texts.map((text) => text.replaceAll('{}', HOLE))[0]), texts: arg.texts.map((text) => text.replaceAll('{}', HOLE)), kind: arg.kind === 'unknown' ? 'unknown' : 'name' }
+}

@@ -1,0 +1,110 @@
+/** Options and operands of one tool, told apart as its own getopt would, each value with what it means. */
+
+import { type Arg, HOLE, sure, tail } from '../flow/model.ts'
+
+/** `refuse`: the option alone is too much. `exec`: its value is run as a command. */
+export type Meaning = 'data' | 'read' | 'write' | 'refuse' | 'exec' | 'flag'
+
+/**
+ * Spaces separate options; every one listed, except in `flag` and `refuse`, takes a value, attached or as the next argument. Options in no
+ * list are flags; what is attached to them is checked if it looks like a path.
+ */
+export type OptionTable = {
+  readonly data?: string
+  readonly read?: string
+  readonly write?: string
+  readonly exec?: string
+  readonly refuse?: string
+  readonly flag?: string
+  /** Short options whose value, if any, is attached: `-i.bak`. */
+  readonly attached?: string
+}
+
+export type Option = { readonly name: string; readonly meaning: Meaning; readonly value: Arg | undefined; readonly arg: Arg }
+
+export type Parsed = {
+  readonly options: readonly Option[]
+  readonly operands: readonly Arg[]
+  /** Nothing after it is an option. */
+  readonly ended: boolean
+  /** An abbreviated option that could be one that matters. */
+  readonly unclear: Arg | undefined
+}
+
+type Words = { readonly [meaning in Meaning | 'attached']: readonly string[] }
+
+/** `inOrder`: the first operand ends the options. */
+export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder = false } = {}): Parsed {
+  const words = wordsOf(table)
+  const options: Option[] = []
+  const operands: Arg[] = []
+  let unclear: Arg | undefined
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at]
+    const text = arg?.texts[0] ?? ''
+    if (!arg) break
+    if (sure(arg) === '--') return { options, operands: [...operands, ...args.slice(at + 1)], ended: true, unclear }
+    if (!isOption(arg)) {
+      if (inOrder) return { options, operands: [...operands, ...args.slice(at)], ended: false, unclear }
+      operands.push(arg)
+      continue
+    }
+    const found = text.startsWith('--') ? long(arg, args[at + 1], words) : cluster(arg, args[at + 1], words)
+    options.push(...found.options)
+    unclear ??= found.unclear ? arg : undefined
+    if (found.tookNext) at++
+  }
+  return { options, operands, ended: false, unclear }
+}
+
+function isOption({ texts }: Arg): boolean {
+  return texts.every((text) => text.startsWith('-') && text !== '-' && !text.startsWith(`-${HOLE}`))
+}
+
+function wordsOf(table: OptionTable): Words {
+  const split = (text = '') => text.split(' ').filter(Boolean)
+  return {
+    data: split(table.data),
+    read: split(table.read),
+    write: split(table.write),
+    exec: split(table.exec),
+    refuse: split(table.refuse),
+    flag: split(table.flag),
+    attached: split(table.attached),
+  }
+}
+
+type Found = { readonly options: readonly Option[]; readonly tookNext: boolean; readonly unclear: boolean }
+
+const meanings: readonly Meaning[] = ['exec', 'refuse', 'write', 'read', 'data']
+
+function long(arg: Arg, next: Arg | undefined, words: Words): Found {
+  const text = arg.texts[0] ?? ''
+  const name = /^[^=]*/.exec(text)?.[0] ?? ''
+  const attached = text.includes('=') ? tail(arg, text.indexOf('=') + 1) : undefined
+  const meaning = meanings.find((one) => words[one].includes(name)) ?? 'flag'
+  const shortened =
+    meaning === 'flag' && name.length > 3 && !words.flag.includes(name) && meanings.some((one) => one !== 'data' && words[one].some((word) => word.startsWith(name)))
+  const takesNext = meaning !== 'flag' && meaning !== 'refuse' && !attached && next !== undefined
+  const value = attached ?? (takesNext ? next : undefined)
+  return { options: [{ name, meaning, value, arg }], tookNext: takesNext, unclear: shortened }
+}
+
+/** `-ro file`: letters until one that takes a value. */
+function cluster(arg: Arg, next: Arg | undefined, words: Words): Found {
+  const text = arg.texts[0] ?? ''
+  const options: Option[] = []
+  for (let at = 1; at < text.length; at++) {
+    const name = `-${text[at]}`
+    const rest = at + 1 < text.length ? tail(arg, at + 1) : undefined
+    const meaning = meanings.find((one) => words[one].includes(name)) ?? 'flag'
+    if (words.attached.includes(name)) return { options: [...options, { name, meaning, value: rest, arg }], tookNext: false, unclear: false }
+    if (meaning === 'flag' && rest && /^[/~.=]/.test(rest.texts[0] ?? '')) {
+      return { options: [...options, { name, meaning, value: rest, arg }], tookNext: false, unclear: false }
+    }
+    const takesValue = meaning !== 'flag' && meaning !== 'refuse'
+    options.push({ name, meaning, value: takesValue ? (rest ?? next) : undefined, arg })
+    if (takesValue) return { options, tookNext: !rest && next !== undefined, unclear: false }
+  }
+  return { options, tookNext: false, unclear: false }
+}

@@ -1,0 +1,96 @@
+/** One row of the tool table applied to the arguments of a command. */
+
+import { type Arg, type Look, type Place, sure } from '../flow/model.ts'
+import { checkLoose, checkPath, shown } from '../flow/paths.ts'
+import { type Option, type Parsed, parseOptions } from './options.ts'
+import type { ToolRule } from './table.ts'
+
+export type Use = { readonly look: Look; readonly place: Place; readonly name: string }
+
+/** `args` without the command word. */
+export function applyRule(use: Use, rule: ToolRule, args: readonly Arg[]): Parsed {
+  const parsed = parseOptions(withoutPairs(use, rule, args), rule)
+  checkOptions(use, parsed)
+  if (rule.guard) guard(use, parsed)
+  const operands = withoutPattern(use, rule, parsed)
+  checkOperands(use, rule, { operands, parsed })
+  return parsed
+}
+
+/** `--slurpfile name file` of jq. */
+function withoutPairs({ look, place }: Use, { pairs }: ToolRule, args: readonly Arg[]): readonly Arg[] {
+  if (!pairs) return args
+  const kept: Arg[] = []
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at]
+    const meaning = arg && pairs[sure(arg) ?? '']
+    if (!arg) break
+    if (!meaning) kept.push(arg)
+    else {
+      const value = args[at + 2]
+      if (meaning === 'read' && value) checkPath(look, value, 'read', place)
+      at += 2
+    }
+  }
+  return kept
+}
+
+export function checkOptions(use: Use, { options, unclear }: Parsed): void {
+  const { look, name } = use
+  if (unclear) look.raise('command.option', `${name} ${shown(unclear)} is an abbreviation; write the option out`)
+  for (const option of options) checkOption(use, option)
+}
+
+function checkOption({ look, place, name }: Use, { name: option, meaning, value, arg }: Option): void {
+  if (meaning === 'refuse') look.raise('command.option', `${name} ${option} does more than ${name} should; leave it out`)
+  if (meaning === 'exec') {
+    look.raise('command.option', `${name} ${option} runs a program; run it yourself instead`)
+    const text = value && sure(value)
+    if (text !== undefined) look.text(text, place, { shared: false })
+  }
+  if (meaning === 'flag' && arg.kind !== 'number' && /[*?[\u{F8FF}]/u.test(option)) look.raise('command.unclear', `${shown(arg)} may be any option; write it out`)
+  if (!value) return
+  if (meaning === 'read' || meaning === 'write') checkPath(look, value, meaning, place)
+  else if (meaning === 'flag') checkAttached({ look, place, name }, value)
+}
+
+/** A value of an option that is in no list. */
+function checkAttached({ look, place }: Use, value: Arg): void {
+  checkLoose(look, value, 'write', place)
+  if (value.texts.some((text) => text.includes('/'))) checkPath(look, { ...value, kind: value.kind === 'unknown' ? 'name' : value.kind }, 'write', place)
+}
+
+/** Operands that could turn out to be options: a pattern is printed with `./` before it, anything else has to be written differently. */
+export function guard({ look, name }: Use, { operands, ended }: Parsed): void {
+  if (ended) return
+  for (const arg of operands) {
+    if (arg.kind === 'literal' || arg.kind === 'number' || arg.texts.every((text) => !/^([*?[-]|\u{F8FF})/u.test(text))) continue
+    for (const word of arg.globs) look.found.dotted.add(word)
+    // Names without a word come from find or xargs and begin with a folder.
+    if (arg.globs.length > 0 || (arg.kind === 'name' && !arg.word)) continue
+    look.raise('command.option', `${name} could take ${shown(arg)} for an option; put -- or ./ before it`)
+  }
+}
+
+function withoutPattern({ look, name }: Use, { pattern }: ToolRule, { operands, options }: Parsed): readonly Arg[] {
+  if (pattern === undefined || options.some((option) => pattern.split(' ').includes(option.name))) return operands
+  const [first, ...rest] = operands
+  if (first && (first.vanishes || (first.kind === 'unknown' && /^\u{F8FF}/u.test(first.texts[0] ?? ''))) && rest.length > 0) {
+    look.raise('command.unclear', `${name} ${shown(first)} may be any option or nothing; quote it and put -e or -- before it`)
+  }
+  return rest
+}
+
+function checkOperands(use: Use, { operands: kind }: ToolRule, { operands, parsed }: { operands: readonly Arg[]; parsed: Parsed }): void {
+  const { look, place, name } = use
+  const intoFolder = parsed.options.some((option) => /^(-t|--target-directory)$/.test(option.name))
+  if (kind === 'none' && operands.length > 0) look.raise('command.option', `${name} with an operand changes the system; leave it out`)
+  for (const [index, arg] of operands.entries()) {
+    if (kind === 'data' || kind === 'none') continue
+    if (sure(arg) === '-') continue
+    const last = index === operands.length - 1 && !intoFolder
+    const writes = kind === 'write' || kind === 'move' || (kind === 'copy' && last) || (kind === 'out' && index > 0)
+    if (kind === 'loose') checkLoose(look, arg, 'write', place)
+    else checkPath(look, arg, writes ? 'write' : 'read', place)
+  }
+}

@@ -1,0 +1,152 @@
+/** What the options and operands of each allow-listed tool mean. A table: the code that reads it is rule.ts. */
+
+import type { OptionTable } from './options.ts'
+
+/**
+ * `read`, `write`: every operand is a path. `data`: none is. `copy`: the last is written, the others read; `move`: all written.
+ * `out`: the second is written. `none`: an operand changes the system. `loose`: only what looks like a path.
+ */
+export type Operands = 'read' | 'write' | 'data' | 'copy' | 'move' | 'out' | 'none' | 'loose'
+
+export type ToolRule = OptionTable & {
+  readonly operands: Operands
+  /** The first operand is a pattern or program, unless one of these options gives it. */
+  readonly pattern?: string
+  /** A file name that begins with `-` could be an option that runs something or writes elsewhere. */
+  readonly guard?: true
+  /** Each takes a name and then a value of this meaning. */
+  readonly pairs?: { readonly [option: string]: 'data' | 'read' }
+}
+
+const digest = { operands: 'read', flag: '--check --status --strict --tag --zero' } as const
+const grep = {
+  operands: 'read',
+  pattern: '-e --regexp -f --file',
+  data: '-e --regexp -m --max-count -A -B -C --after-context --before-context --context --include --exclude --exclude-dir --label --binary-files -D -d --devices --directories --group-separator',
+  read: '-f --file --exclude-from',
+  flag: '--files-with-matches --files-without-match --fixed-strings',
+} as const
+
+export const toolRules: { readonly [name: string]: ToolRule } = {
+  ls: { operands: 'read', data: '-I --ignore --hide -w --width -T --tabsize --block-size --quoting-style --time-style --sort --format --indicator-style' },
+  cat: { operands: 'read' },
+  tac: { operands: 'read', data: '-s --separator' },
+  rev: { operands: 'read' },
+  nl: { operands: 'read', data: '-b -d -f -h -i -l -n -s -v -w' },
+  head: { operands: 'read', data: '-n -c --lines --bytes' },
+  tail: { operands: 'read', data: '-n -c --lines --bytes -s --sleep-interval --pid --max-unchanged-stats' },
+  wc: { operands: 'read', refuse: '--files0-from' },
+  grep,
+  egrep: grep,
+  fgrep: grep,
+  rg: {
+    operands: 'read',
+    pattern: '-e --regexp -f --file --files --type-list',
+    data: '-e --regexp -g --glob --iglob -t --type -T --type-not -A -B -C --after-context --before-context --context -m --max-count -j --threads -M --max-columns -r --replace -d --max-depth --maxdepth --sort --sortr --color --colors -E --encoding --engine --type-add --type-clear --max-filesize --field-match-separator --field-context-separator --path-separator --pre-glob --context-separator --dfa-size-limit --regex-size-limit --mmap-size',
+    read: '-f --file --ignore-file',
+    exec: '--pre --hostname-bin',
+    flag: '--files --files-with-matches --files-without-match --pre-glob --ignore-file-case-insensitive --pretty --ignore --ignore-case --fixed-strings',
+    guard: true,
+  },
+  fd: {
+    operands: 'read',
+    pattern: '',
+    data: '-e --extension -t --type -d --max-depth --min-depth --exact-depth -E --exclude -S --size --changed-within --changed-before -o --owner -c --color -j --threads --max-results --and --format --path-separator --batch-size',
+    read: '--ignore-file --base-directory --search-path -C',
+    exec: '-x --exec -X --exec-batch',
+    flag: '--exclude --extension',
+    guard: true,
+  },
+  sort: {
+    operands: 'read',
+    data: '-k --key -t --field-separator -S --buffer-size --parallel --batch-size --sort',
+    read: '--random-source',
+    write: '-o --output -T --temporary-directory',
+    exec: '--compress-program',
+    refuse: '--files0-from',
+    guard: true,
+  },
+  uniq: { operands: 'out', data: '-f -s -w --skip-fields --skip-chars --check-chars' },
+  comm: { operands: 'read' },
+  join: { operands: 'read', data: '-a -v -e -j -o -t -1 -2' },
+  paste: { operands: 'read', data: '-d --delimiters' },
+  cut: { operands: 'read', data: '-b -c -d -f --bytes --characters --delimiter --fields --output-delimiter' },
+  tr: { operands: 'data' },
+  fold: { operands: 'read', data: '-w --width' },
+  fmt: { operands: 'read', data: '-w --width -g --goal -p --prefix' },
+  expand: { operands: 'read', data: '-t --tabs' },
+  unexpand: { operands: 'read', data: '-t --tabs' },
+  column: { operands: 'read', data: '-s --separator -o --output-separator -c --output-width -N --table-columns -R --table-right -H --table-hide -l --table-columns-limit' },
+  shuf: { operands: 'read', data: '-n --head-count -i --input-range', read: '--random-source', write: '-o --output', guard: true },
+  diff: {
+    operands: 'read',
+    data: '-U -C -I -x -F -L -W -S --label --exclude --ignore-matching-lines --show-function-line --width --starting-file --color --palette --tabsize --line-format',
+    read: '-X --exclude-from --from-file --to-file',
+    flag: '--exclude',
+  },
+  cmp: { operands: 'read', data: '-n --bytes -i --ignore-initial' },
+  file: { operands: 'read', data: '-F --separator -P --parameter -e --exclude', read: '-f --files-from -m --magic-file', refuse: '-C --compile', flag: '--mime --mime-type --mime-encoding' },
+  stat: { operands: 'read', data: '-c --format --printf' },
+  du: { operands: 'read', data: '-d --max-depth -t --threshold -B --block-size --exclude --time-style', read: '-X --exclude-from', refuse: '--files0-from', flag: '--exclude' },
+  df: { operands: 'read', data: '-B --block-size -t --type -x --exclude-type' },
+  pwd: { operands: 'data' },
+  echo: { operands: 'data' },
+  printf: { operands: 'data' },
+  date: { operands: 'data', data: '-d --date', read: '-f --file -r --reference', refuse: '-s --set', attached: '-I' },
+  cal: { operands: 'data' },
+  tree: { operands: 'read', data: '-I -P -L --filelimit --charset --timefmt --sort', read: '--gitfile --infofile', write: '-o', refuse: '-R --fromfile --fromtabfile', flag: '--fromfile', guard: true },
+  jq: {
+    operands: 'read',
+    pattern: '-f --from-file',
+    data: '--indent',
+    read: '-f --from-file -L --library-path',
+    pairs: { '--arg': 'data', '--argjson': 'data', '--slurpfile': 'read', '--rawfile': 'read' },
+    flag: '--args --arg --argjson --raw-output --raw-input --slurp',
+  },
+  basename: { operands: 'data', data: '-s --suffix' },
+  dirname: { operands: 'data' },
+  realpath: { operands: 'read', read: '--relative-to --relative-base' },
+  readlink: { operands: 'read' },
+  which: { operands: 'data' },
+  mkdir: { operands: 'write', data: '-m --mode' },
+  touch: { operands: 'write', data: '-d --date -t --time', read: '-r --reference' },
+  cp: { operands: 'copy', data: '-S --suffix', write: '-t --target-directory', guard: true },
+  mv: { operands: 'move', data: '-S --suffix', write: '-t --target-directory', guard: true },
+  ln: { operands: 'move', data: '-S --suffix', write: '-t --target-directory', guard: true },
+  tee: { operands: 'write' },
+  seq: { operands: 'data', data: '-f -s --format --separator' },
+  sleep: { operands: 'data' },
+  nproc: { operands: 'data' },
+  uname: { operands: 'data' },
+  whoami: { operands: 'data' },
+  id: { operands: 'data' },
+  arch: { operands: 'data' },
+  uptime: { operands: 'data' },
+  hostname: { operands: 'none', refuse: '-F --file -b --boot' },
+  md5sum: digest,
+  sha1sum: digest,
+  sha224sum: digest,
+  sha256sum: digest,
+  sha384sum: digest,
+  sha512sum: digest,
+  b2sum: { ...digest, data: '-l --length' },
+  cksum: { ...digest, data: '-a --algorithm -l --length' },
+  sum: digest,
+  base64: { operands: 'read', data: '-w --wrap' },
+  base32: { operands: 'read', data: '-w --wrap' },
+  xxd: { operands: 'out', data: '-c -g -l -s -o -n -cols -len -seek' },
+  od: { operands: 'read', data: '-A -j -N -S -t -w --address-radix --skip-bytes --read-bytes --format' },
+  hexdump: { operands: 'read', data: '-e -n -s --length --skip', read: '-f --format-file' },
+  strings: { operands: 'read', data: '-n -t -e -T --bytes --radix --encoding' },
+  zcat: { operands: 'read' },
+  rmdir: { operands: 'write' },
+  rm: { operands: 'write' },
+  unlink: { operands: 'write' },
+  truncate: { operands: 'write', data: '-s --size', read: '-r --reference' },
+  chmod: { operands: 'loose', read: '--reference' },
+  gzip: { operands: 'write', data: '-S --suffix' },
+  gunzip: { operands: 'write', data: '-S --suffix' },
+  less: { operands: 'read' },
+  patch: { operands: 'write', data: '-p --strip -F --fuzz', read: '-i --input', write: '-o --output -r --reject-file -d --directory', refuse: '-e --ed' },
+  tsc: { operands: 'loose', write: '--outDir --outFile', read: '-p --project' },
+}

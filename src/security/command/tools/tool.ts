@@ -1,0 +1,88 @@
+/** An allow-listed tool with its arguments: which rules hold for it. */
+
+import type { Arg } from '../flow/model.ts'
+import { sure } from '../flow/model.ts'
+import { checkLoose } from '../flow/paths.ts'
+import { judgeAwk } from './awk.ts'
+import { judgeFind } from './find.ts'
+import { judgeGit } from './git.ts'
+import { applyRule, type Use } from './rule.ts'
+import { judgeBun, judgeMake, judgeNpm } from './runners.ts'
+import { judgeSed } from './sed.ts'
+import { toolRules } from './table.ts'
+import { judgeTar } from './tar.ts'
+
+export function judgeTool(use: Use, args: readonly Arg[]): void {
+  switch (use.name) {
+    case 'find':
+      return judgeFind(use, args)
+    case 'sed':
+      return judgeSed(use, args)
+    case 'awk':
+    case 'gawk':
+    case 'mawk':
+    case 'nawk':
+      return judgeAwk(use, args)
+    case 'tar':
+      return judgeTar(use, args)
+    case 'git':
+      return record(use, judgeGit(use, args))
+    case 'npm':
+      return record(use, judgeNpm(use, args))
+    case 'bun':
+      return record(use, judgeBun(use, args))
+    case 'make':
+    case 'gmake':
+      return record(use, judgeMake(use, args))
+    default:
+      return judgeByTable(use, args)
+  }
+}
+
+/** The sub-command belongs to what an "always" covers. */
+function record({ look, name }: Use, sub: string): void {
+  if (sub === '') return
+  look.found.executables.delete(name)
+  look.found.executables.add(`${name} ${sub}`)
+}
+
+function judgeByTable(use: Use, args: readonly Arg[]): void {
+  const { name } = use
+  const rule = Object.hasOwn(toolRules, name) ? toolRules[name] : undefined
+  if (!rule) {
+    for (const arg of args) checkUnlisted(use, arg)
+    return
+  }
+  const { operands, options } = applyRule(use, rule, args)
+  const details = { args, operands, options: options.map((one) => one.name) }
+  if (name === 'date') checkDate(use, details)
+  if (name === 'printf') checkPrintf(use, details)
+  if (name === 'jq') checkJq(use, details)
+}
+
+/** A tool the operator allowed and we know nothing of. */
+function checkUnlisted({ look, place }: Use, arg: Arg): void {
+  checkLoose(look, arg, 'write', place)
+  const value = /^-[^=]*=(.*)$/s.exec(sure(arg) ?? '')?.[1] ?? /^-[A-Za-z]([/~.].*)$/s.exec(sure(arg) ?? '')?.[1]
+  if (value !== undefined) checkLoose(look, { ...arg, texts: [value] }, 'write', place)
+  if (arg.kind === 'unknown') look.raise('command.unclear', 'an argument is known only when it runs; write it out')
+}
+
+type Details = { readonly args: readonly Arg[]; readonly operands: readonly Arg[]; readonly options: readonly string[] }
+
+function checkDate({ look }: Use, { operands }: Details): void {
+  const sets = operands.some((arg) => !arg.texts.every((text) => text.startsWith('+')))
+  if (sets) look.raise('command.option', 'date with an operand sets the clock; begin a format with +')
+}
+
+/** `printf -v` evaluates a subscript; a format that is not known could be that option. */
+function checkPrintf({ look }: Use, { args, options }: Details): void {
+  const [format] = args
+  const unknown = format?.kind === 'unknown' && args.length > 1 && format.texts.some((text) => /^\u{F8FF}/u.test(text))
+  if (unknown || options.includes('-v')) look.raise('command.unclear', 'printf -v sets a variable by name, subscript and all; use $( )')
+}
+
+function checkJq({ look }: Use, { args }: Details): void {
+  const loads = args.some((arg) => arg.texts.some((text) => /(^|[;\s])(import|include)\s*"/.test(text)))
+  if (loads) look.raise('command.option', 'jq import and include read files named in the filter')
+}

@@ -1,0 +1,65 @@
+/** What the gate would say of a command or a call, and at each level of autonomy, without running anything: the data of `policy explain`. */
+
+import type { JsonObject } from '../kit/json.ts'
+import type { Call, Judgement } from '../runtime/event.ts'
+import type { Tool } from '../runtime/port.ts'
+import { commandRules } from './command/rules.ts'
+import { createGate, type GateOptions } from './gate.ts'
+import type { Plan } from './plan.ts'
+import { type Autonomy, definePolicy } from './policy.ts'
+import { meaningOf } from './rules.ts'
+
+export type Level = Pick<Judgement, 'verdict' | 'rule' | 'reason'>
+
+export type Explanation = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason' | 'summary' | 'writes'> & {
+  /** The rule in one line. */
+  readonly meaning: string | undefined
+  /** What would be executed, at the first level that lets it; undefined when none does. */
+  readonly plan: Plan | undefined
+  readonly levels: { readonly [level in Autonomy]: Level }
+}
+
+/** As the shell tool would be judged, whether or not this channel has one. */
+export async function explainCommand(options: GateOptions, command: string, cwd?: string): Promise<Explanation> {
+  const policy = definePolicy({ ...options.policy, toolsAllow: undefined })
+  const input: JsonObject = cwd === undefined ? { command } : { command, cwd }
+  return explainCall({ ...options, policy, tools: [commandTool] }, { name: 'shell', input })
+}
+
+export async function explainCall(options: GateOptions, { name, input }: { name: string; input: JsonObject }): Promise<Explanation> {
+  const call = { id: 'explain', name, input }
+  const at = (autonomy: Autonomy) => ask(options, autonomy, call)
+  const [readonly, supervised, full] = await Promise.all([at('readonly'), at('supervised'), at('full')])
+  const { verdict, risk, rule, reason, summary, writes } = { readonly, supervised, full }[options.policy.autonomy].judgement
+  const said = { readonly: brief(readonly), supervised: brief(supervised), full: brief(full) }
+  const plan = readonly.plan ?? supervised.plan ?? full.plan
+  return { verdict, risk, rule, reason, summary, writes, meaning: meaningOf(rule, commandRules), plan, levels: said }
+}
+
+type Answer = { readonly judgement: Judgement; readonly plan: Plan | undefined }
+
+async function ask(options: GateOptions, autonomy: Autonomy, call: Call): Promise<Answer> {
+  const gate = createGate({ ...options, policy: definePolicy({ ...options.policy, autonomy }) })
+  const judgement = await gate.judge(call)
+  return { judgement, plan: gate.plan(judgement.plan) }
+}
+
+function brief({ judgement: { verdict, rule, reason } }: Answer): Level {
+  return { verdict, rule, reason }
+}
+
+/** Stands in for the shell tool: touches the same, runs nothing. */
+const commandTool: Tool = {
+  name: 'shell',
+  description: 'judges a command',
+  parameters: {
+    type: 'object',
+    properties: { command: { type: 'string' }, cwd: { type: 'string' } },
+    required: ['command'],
+  },
+  risk: 'medium',
+  timeoutMs: 0,
+  idempotent: true,
+  touches: ({ command, cwd }) => [{ kind: 'command', command: String(command), ...(typeof cwd === 'string' ? { cwd } : {}) }],
+  invoke: async () => ({ success: false, output: '', error: 'this tool only explains' }),
+}

@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'bun:test'
+import type { Call } from '../runtime/event.ts'
+import type { Touch } from '../runtime/port.ts'
+import { callOf, gateOf, said, tool } from './gate.fixture.ts'
+import type { GateOptions } from './gate.ts'
+import type { Policy } from './policy.ts'
+
+describe('the plan', () => {
+  test('is what the executor gets: resolved path, argv and executable', async () => {
+    const gate = gateOf({ autonomy: 'full' })
+    const read = await gate.judge(callOf('file_read', { path: './a/../b' }))
+    expect(gate.plan(read.plan)?.paths).toEqual([{ given: './a/../b', path: '/home/u/ws/b', access: 'read' }])
+    expect(read.summary).toBe('file_read: read /home/u/ws/b')
+    const list = await gate.judge(callOf('shell', { command: 'ls "-l"', cwd: 'sub' }))
+    expect(gate.plan(list.plan)?.commands).toEqual([
+      { plan: { kind: 'argv', argv: ['ls', '-l'], executable: '/usr/bin/ls' }, cwd: '/home/u/ws/sub' },
+    ])
+    expect(list.summary).toBe('shell: /usr/bin/ls -l')
+    const get = await gate.judge(callOf('http', { url: 'HTTPS://EXAMPLE.com/x#y' }))
+    expect(gate.plan(get.plan)?.urls).toEqual([{ url: 'https://example.com/x', method: 'GET' }])
+    expect(gate.plan('forged')).toBeUndefined()
+  })
+
+  test('is the same for the same call, and another for any other arguments, conversation, policy, environment or target', async () => {
+    const write = callOf('file_write', { path: 'a' })
+    const hashOf = async (call: Call, fields: Partial<Policy> = {}, options: Partial<GateOptions> = {}) =>
+      (await gateOf(fields, options).judge(call)).plan
+    const same = await hashOf(write)
+    expect(await hashOf({ ...write, id: 'call_2' })).toBe(same)
+    const others = [
+      await hashOf(callOf('file_write', { path: './a' })),
+      await hashOf(write, {}, { conversation: 'c2' }),
+      await hashOf(write, { allowedPorts: [1] }),
+      await hashOf(write, {}, { envHash: 'x' }),
+      await hashOf(write, {}, { targetsOf: async (writes) => ({ [writes[0] ?? '']: 'digest' }) }),
+    ]
+    expect(new Set([same, ...others]).size).toBe(6)
+  })
+
+  test('names what is written, once each, in the caller’s canonical spelling', async () => {
+    const twice = tool('twice', { touches: (): Touch[] => ['a', './a', 'b'].map((path) => ({ kind: 'path', path, access: 'write' })) })
+    expect((await gateOf({}, { tools: [twice] }).judge(callOf('twice'))).writes).toEqual(['/home/u/ws/a', '/home/u/ws/b'])
+    expect((await gateOf({}, { tools: [twice], writesOf: () => ['/real'] }).judge(callOf('twice'))).writes).toEqual(['/real'])
+    expect((await gateOf().judge(callOf('file_read', { path: 'a' }))).writes).toEqual([])
+  })
+
+  test('the oldest are forgotten, not the newest', async () => {
+    const gate = gateOf()
+    const hashes: string[] = []
+    for (let n = 0; n < 1005; n++) hashes.push((await gate.judge(callOf('time', { n }))).plan)
+    expect(hashes.map((hash) => gate.plan(hash) !== undefined)).toEqual(hashes.map((_, n) => n >= 5))
+  })
+})
+
+describe('always', () => {
+  test('covers the executable and sub-command it was given for, and nothing blocked or riskier', async () => {
+    const asked: string[] = []
+    const always = (key: string) => {
+      asked.push(key)
+      return key === '["/usr/bin/git","log"]'
+    }
+    expect(await said('shell', { command: 'git log' }, {}, { always })).toBe('allow medium autonomy.always')
+    expect(await said('shell', { command: 'git status' }, {}, { always })).toBe('ask medium autonomy.medium_asks')
+    expect(await said('shell', { command: 'git log; rm x' }, {}, { always })).toStartWith('deny high ')
+    expect(await said('file_write', { path: 'a' }, {}, { always: () => true })).toBe('ask medium autonomy.medium_asks')
+    expect(asked).toEqual(['["/usr/bin/git","log"]', '["/usr/bin/git","status"]'])
+  })
+})

@@ -1,0 +1,38 @@
+/** The policy: everything an operator decides about what tools may do, as plain data with a content hash. */
+
+import { digest } from './digest.ts'
+
+export type Autonomy = 'readonly' | 'supervised' | 'full'
+
+export type Policy = {
+  readonly autonomy: Autonomy
+  /** Absolute and real: symlinks resolved by whoever builds the policy. */
+  readonly workspace: string
+  readonly workspaceOnly: boolean
+  /** Absolute, or beginning with `~/`; relative ones are meant from the workspace. Everything below is meant too. */
+  readonly forbiddenPaths: readonly string[]
+  readonly forbiddenCommands: readonly string[]
+  readonly allowCommands: readonly string[]
+  /** Exact hosts, or `*.suffix`, which does not match the suffix itself. An address listed exactly is let through although private. */
+  readonly allowedDomains: readonly string[]
+  /** Beside 80 and 443. */
+  readonly allowedPorts: readonly number[]
+  /** Absolute: our own home, receipts, key, ESTOP. Neither read nor written by tools. */
+  readonly protectedPaths: readonly string[]
+  readonly approveAllMedium: boolean
+  /** The channel's tools_allow; undefined lets every tool through. */
+  readonly toolsAllow?: readonly string[]
+  /** The operator's home folder, which `~` means. */
+  readonly home: string
+  /** `policyVersion` of all the rest; approvals are bound to it. */
+  readonly version: string
+}
+
+export function definePolicy(fields: Omit<Policy, 'version'>): Policy {
+  return { ...fields, version: policyVersion(fields) }
+}
+
+/** SHA-256 of the canonical JSON of all fields but `version`. */
+export function policyVersion(policy: Omit<Policy, 'version'> & { readonly version?: string }): string {
+  return digest({ ...policy, version: undefined })
+}

@@ -1,0 +1,96 @@
+/** Names that other programs run or obey wherever they lie: never written by a tool, whether they exist yet or not. */
+
+/** Whole names in a row, anywhere in the path; everything below them is meant too. */
+const sequences: readonly string[] = [
+  '.gitmodules',
+  '.gitconfig',
+  '.config/git',
+  '.braidclaw',
+  '.mcp.json',
+  // shells and terminals
+  '.bashrc',
+  '.bash_profile',
+  '.bash_login',
+  '.bash_logout',
+  '.bash_aliases',
+  '.profile',
+  '.zshrc',
+  '.zshenv',
+  '.zprofile',
+  '.zlogin',
+  '.zlogout',
+  '.kshrc',
+  '.mkshrc',
+  '.cshrc',
+  '.tcshrc',
+  '.login',
+  '.logout',
+  '.inputrc',
+  '.envrc',
+  '.screenrc',
+  '.tmux.conf',
+  '.config/fish',
+  '.config/tmux',
+  '.config/powershell',
+  // sessions and services
+  '.xinitrc',
+  '.xsession',
+  '.xprofile',
+  '.pam_environment',
+  '.config/autostart',
+  '.config/environment.d',
+  '.config/systemd',
+  '.local/share/systemd',
+  'library/launchagents',
+  'library/launchdaemons',
+  // keys and credentials
+  '.ssh',
+  '.gnupg',
+  '.netrc',
+  // editors that run a folder's tasks or settings
+  '.vscode',
+  '.vscode-server',
+  '.idea',
+  '.vs',
+  '.zed',
+  '.fleet',
+  '.devcontainer',
+  '.devcontainer.json',
+  '.exrc',
+  '.vimrc',
+  '.nvimrc',
+  '.nvim.lua',
+  '.lvimrc',
+  '.dir-locals.el',
+  '.dir-locals-2.el',
+]
+
+/** Inside a `.git`, at any depth (worktrees and submodules have their own): what decides which programs git runs. */
+const gitRuns = new Set(['hooks', 'config', 'config.lock', 'config.worktree', 'commondir', 'gitdir'])
+
+/** True for the name itself and all below. Takes a relative or an absolute path, already normalised. */
+export function isProtectedName(path: string): boolean {
+  const names = `/${folded(path)}/`.replace(/\/+/g, '/')
+  return sequences.some((sequence) => names.includes(`/${sequence}/`)) || isGitsOwn(names.split('/').filter(Boolean))
+}
+
+/** `.git` itself too: replaced by a file or another folder it points git elsewhere. */
+function isGitsOwn(names: readonly string[]): boolean {
+  const at = names.indexOf('.git')
+  if (at < 0) return false
+  return at === names.length - 1 || names.slice(at + 1).some((name) => gitRuns.has(name))
+}
+
+/**
+ * File systems that ignore case or invisible characters open `.GIT` and `.g<ZWNJ>it` as `.git`: locks compare folded text.
+ * Folding may refuse a harmless name, never let a locked one through; the workspace boundary compares exact text.
+ */
+export function folded(path: string): string {
+  return path.split('/').map(foldName).join('/')
+}
+
+function foldName(name: string): string {
+  const plain = name.normalize('NFKC').toLowerCase()
+  const bare = plain.replace(/\p{Default_Ignorable_Code_Point}/gu, '').replaceAll('/', '')
+  return /[^. ]/.test(bare) ? bare.replace(/[. ]+$/, '') : bare
+}

@@ -1,0 +1,64 @@
+/** Redaction of text that arrives in pieces: a secret split over chunks never gets out, ordinary text is not held back. */
+
+import { merge, type Redactor, replaceSpans, type Span, type Spelling, spansOf } from './redact.ts'
+
+export type StreamRedactor = {
+  /** What is now safe to show; may be empty while a chunk's end could still begin a secret. */
+  push(chunk: string): string
+  /** The rest, at the end of the stream. */
+  flush(): string
+}
+
+/** All pushes and the flush joined are exactly `redactor.text` of the whole. Secrets registered meanwhile count from the next push. */
+export function createStreamRedactor(redactor: Pick<Redactor, 'spellings'>): StreamRedactor {
+  let held = ''
+  /** How many leading characters of `held` belong to a secret whose label is already out. */
+  let covered = 0
+  let table = tableOf(redactor.spellings())
+  function release(at: number): string {
+    const found = spansOf(held, table.spellings)
+    const spans = covered > 0 ? merge([{ start: 0, end: covered, label: '' }, ...found]) : found
+    const out = spans.length === 0 ? held.slice(0, at) : replaceSpans(held.slice(0, at), begunBefore(at, spans))
+    covered = spans.reduce((most, span) => (span.start < at ? Math.max(most, span.end - at) : most), Math.max(0, covered - at))
+    held = held.slice(at)
+    return out
+  }
+  return {
+    push(chunk) {
+      if (table.spellings !== redactor.spellings()) table = tableOf(redactor.spellings())
+      held += chunk
+      return release(holdFrom(held, table))
+    },
+    flush: () => release(held.length),
+  }
+}
+
+function begunBefore(at: number, spans: readonly Span[]): readonly Span[] {
+  return spans.filter((span) => span.start < at).map((span) => ({ ...span, end: Math.min(span.end, at) }))
+}
+
+/** By first character, so that most positions of ordinary text cost one look-up. */
+type Table = { readonly spellings: readonly Spelling[]; readonly longest: number; readonly byFirst: ReadonlyMap<string, readonly string[]> }
+
+function tableOf(spellings: readonly Spelling[]): Table {
+  const byFirst = Map.groupBy(
+    spellings.map((spelling) => spelling.text),
+    (text) => text.charAt(0),
+  )
+  return { spellings, longest: spellings[0]?.text.length ?? 0, byFirst }
+}
+
+/** Where the longest ending begins that could still grow into a spelling; the text's length if none could. */
+function holdFrom(text: string, { longest, byFirst }: Table): number {
+  for (let at = Math.max(0, text.length - longest + 1); at < text.length; at++) {
+    const candidates = byFirst.get(text.charAt(at))
+    if (candidates?.some((spelling) => couldGrow(text, at, spelling))) return at
+  }
+  return text.length
+}
+
+function couldGrow(text: string, at: number, spelling: string): boolean {
+  const length = text.length - at
+  if (spelling.length <= length || (length > 1 && spelling.charCodeAt(1) !== text.charCodeAt(at + 1))) return false
+  return spelling.startsWith(text.slice(at))
+}

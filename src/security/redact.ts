@@ -1,0 +1,133 @@
+/** Secrets out of everything that leaves the program, by value: each registered value in the spellings that programs give it. */
+
+import { isObject } from '../kit/json.ts'
+
+/** Shorter values would blank out ordinary words, so they are not redacted; `register` says so. */
+export const shortestSecret = 6
+
+export type Redactor = {
+  /** False when the value is too short to be redacted. Registering twice is fine. */
+  register(value: string, name?: string): boolean
+  text(text: string): string
+  /** The same shape with every string and key redacted. Errors become their redacted name, message and stack; cycles are cut visibly. */
+  value<T>(json: T): T
+  /** How many values are registered. */
+  count(): number
+  /** Every spelling now known, longest first, and the label each is replaced with. For the stream form. */
+  spellings(): readonly Spelling[]
+}
+
+export type Spelling = { readonly text: string; readonly label: string }
+
+/** A stretch of text to replace; stretches that overlap are one, with the label of the first. */
+export type Span = { readonly start: number; readonly end: number; readonly label: string }
+
+export function createRedactor(): Redactor {
+  const secrets = new Map<string, string>()
+  let known: readonly Spelling[] = []
+  const redact = (text: string) => replaceSpans(text, spansOf(text, known))
+  function register(value: string, name = ''): boolean {
+    const secret = value.trim()
+    if (secret.length < shortestSecret) return false
+    if (!secrets.has(secret)) secrets.set(secret, name === '' ? '[redacted]' : `[redacted:${name}]`)
+    known = spell(secrets)
+    return true
+  }
+  function value<T>(json: T): T
+  function value(json: unknown): unknown {
+    return walk(json, { redact, above: [] })
+  }
+  return { register, text: redact, value, count: () => secrets.size, spellings: () => known }
+}
+
+function spell(secrets: ReadonlyMap<string, string>): readonly Spelling[] {
+  const all = new Map<string, string>()
+  for (const [secret, label] of secrets) for (const text of spellingsOf(secret)) if (!all.has(text)) all.set(text, label)
+  return [...all].map(([text, label]) => ({ text, label })).sort((a, b) => b.text.length - a.text.length)
+}
+
+/** Lines of a multi-line secret (a PEM key) count by themselves: `head -2 key` shows them alone. */
+function spellingsOf(secret: string): readonly string[] {
+  const lines = secret.split(/\r?\n/).filter((line, _, all) => all.length > 1 && line.trim().length >= 16 && !line.startsWith('-----'))
+  return [secret, ...lines.map((line) => line.trim())].flatMap(formsOf).filter((form) => form.length >= shortestSecret)
+}
+
+function formsOf(secret: string): readonly string[] {
+  const json = JSON.stringify(secret).slice(1, -1)
+  const slashed = json.replaceAll('/', '\\/')
+  const url = encodeURIComponent(secret.toWellFormed())
+  const form = url.replace(/[!'()*~]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`).replaceAll('%20', '+')
+  const path = encodeURI(secret.toWellFormed())
+  const lower = [url, form, path].map((text) => text.replace(/%[\dA-F]{2}/g, (code) => code.toLowerCase()))
+  return [secret, json, slashed, JSON.stringify(json).slice(1, -1), url, form, path, ...lower, ...base64Forms(secret)]
+}
+
+/** Inside a longer base64 text a secret starts at one of three offsets; only the characters that it alone decides can be looked for. */
+function base64Forms(secret: string): readonly string[] {
+  const bytes = new TextEncoder().encode(secret)
+  const standard = [0, 1, 2].map((offset) => {
+    const padded = new Uint8Array([...new Uint8Array(offset), ...bytes]).toBase64()
+    return padded.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6))
+  })
+  return [...standard, ...standard.map((text) => text.replaceAll('+', '-').replaceAll('/', '_'))]
+}
+
+/** In order, merged where they overlap. */
+export function spansOf(text: string, spellings: readonly Spelling[]): readonly Span[] {
+  const found: Span[] = []
+  for (const spelling of spellings) {
+    for (let start = text.indexOf(spelling.text); start >= 0; start = text.indexOf(spelling.text, start + 1))
+      found.push({ start, end: start + spelling.text.length, label: spelling.label })
+  }
+  return merge(found.sort((a, b) => a.start - b.start || b.end - a.end))
+}
+
+/** Takes spans sorted by start. Neighbours that only touch stay two. */
+export function merge(sorted: readonly Span[]): readonly Span[] {
+  const merged: Span[] = []
+  for (const span of sorted) {
+    const last = merged.at(-1)
+    if (last && span.start < last.end) merged[merged.length - 1] = { ...last, end: Math.max(last.end, span.end) }
+    else merged.push(span)
+  }
+  return merged
+}
+
+export function replaceSpans(text: string, spans: readonly Span[]): string {
+  const pieces = spans.map((span, at) => text.slice(spans[at - 1]?.end ?? 0, span.start) + span.label)
+  return pieces.join('') + text.slice(spans.at(-1)?.end ?? 0)
+}
+
+type Walk = { readonly redact: (text: string) => string; readonly above: readonly unknown[] }
+
+function walk(value: unknown, { redact, above }: Walk): unknown {
+  if (typeof value === 'string') return redact(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (above.includes(value)) return '[circular]'
+  if (above.length > 200) return '[too deep]'
+  const inner = (item: unknown) => walk(item, { redact, above: [...above, value] })
+  if (Array.isArray(value)) return value.map(inner)
+  if (value instanceof Error) return inner({ name: value.name, message: value.message, stack: value.stack, cause: value.cause })
+  if ('toJSON' in value && typeof value.toJSON === 'function') return inner(value.toJSON())
+  return isObject(value) ? Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key), inner(item)])) : value
+}
+
+/** Whether a configuration key holds a secret by its name: `api_key`, `botToken`; not `api_key_env`, `max_tokens`, `public_key`. */
+export function looksSecretKey(name: string): boolean {
+  const words = name
+    .replace(/([a-z\d])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .split(/[^a-z\d]+/)
+  const last = words.at(-1) ?? ''
+  const pair = words.slice(-2).join('_')
+  if (['env', 'file', 'path', 'command', 'name', 'ttl', 'url', 'id', 'hash'].includes(last) || words.includes('public')) return false
+  if (/^(api|access|private|secret|signing|encryption|auth|account|service|master|hmac|mac|receipt|ssh|shared)_keys?$/.test(pair))
+    return true
+  return (
+    /^(secrets?|token|passwords?|passwd|pwd|passphrase|pass|pin|credentials?|apikeys?|bearer|cookies?|authorization|auth|key)$/.test(
+      last,
+    ) ||
+    words.includes('secret') ||
+    words.includes('password')
+  )
+}

@@ -1,0 +1,20 @@
+/** How risky a call is: the risk of each thing it touches, and the highest of them for the whole. */
+
+import type { Risk } from '../runtime/event.ts'
+import type { Access } from './path.ts'
+
+export type Rating = { readonly risk: Risk; readonly reason: string }
+
+const order: readonly Risk[] = ['low', 'medium', 'high']
+
+/** The riskiest, with its reason; the first of equals. */
+export function highest(first: Rating, rest: readonly Rating[]): Rating {
+  return rest.reduce((top, next) => (order.indexOf(next.risk) > order.indexOf(top.risk) ? next : top), first)
+}
+
+/** Reading inside the workspace is low, writing there medium. Outside, where workspace_only allows it at all, each is one step higher. */
+export function pathRisk({ access, inside }: { access: Access; inside: boolean }): Rating {
+  if (access === 'read')
+    return inside ? { risk: 'low', reason: 'reads the workspace' } : { risk: 'medium', reason: 'reads outside the workspace' }
+  return inside ? { risk: 'medium', reason: 'writes to workspace' } : { risk: 'high', reason: 'writes outside the workspace' }
+}

@@ -1,0 +1,49 @@
+/** Every rule by which the gate allows, asks or refuses, each in one line; the command rules stand in command/. */
+
+export const rules = {
+  estop: 'An emergency stop is set; no tool runs until it is cleared.',
+  'tool.unknown': 'No tool has this name.',
+  'tool.not_allowed': "The tool exists, but this channel's tools_allow does not list it.",
+  'schema.malformed': 'The arguments are not a JSON object.',
+  'schema.invalid': "The arguments do not fit the tool's JSON Schema.",
+  'path.empty': 'A path must name something.',
+  'path.bad_character': 'A path must not hold control or text-direction characters, nor half a character.',
+  'path.too_long': 'A path may have 4,096 bytes, each of its names 255.',
+  'path.tilde_user': "~user is not expanded; write ./~name for a file that begins with a tilde, ~/ for one's own home.",
+  'path.outside_workspace': 'workspace_only is on and the path lies outside the workspace.',
+  'path.forbidden': 'The path lies under one of forbidden_paths.',
+  'path.kernel': '/proc, /sys and /dev are the machine itself, not files.',
+  'path.protected': 'The path belongs to the runtime, or is one that other programs execute: git hooks, start-up files, editor tasks.',
+  'url.invalid': 'The text is no absolute http(s) URL, or holds characters that parsers disagree about.',
+  'url.scheme': 'Only http and https are fetched.',
+  'url.userinfo': 'A URL must not carry a user name or password.',
+  'url.host_spelling': 'The host is an address or name in disguise: not spelt as it is resolved.',
+  'url.local_name': 'The name belongs to this machine or its local network.',
+  'url.private_address': 'The address is not a public one: private, loopback, link-local, reserved or a tunnel to such.',
+  'url.port': 'Only ports 80, 443 and those of allowed_ports are used.',
+  'url.method': 'Only GET, HEAD, OPTIONS, POST, PUT, PATCH and DELETE are sent.',
+  'url.redirect': 'A redirect leads to somewhere riskier than what was let through.',
+  'autonomy.low': 'Low risk runs by itself.',
+  'autonomy.harmless': 'The command only looks; it may run even in readonly.',
+  'autonomy.readonly': 'autonomy is readonly: only low-risk tools that read, and harmless commands.',
+  'autonomy.medium_asks': 'autonomy is supervised: medium risk needs a yes.',
+  'autonomy.approve_all_medium': 'Medium risk was approved in advance for this run (--approve-all-medium).',
+  'autonomy.always': 'The operator said "always" to this executable and sub-command.',
+  'autonomy.high_blocked': 'autonomy is supervised: high risk is blocked.',
+  'autonomy.full': 'autonomy is full: whatever no policy forbids runs.',
+  'gate.error': 'The gate itself failed; in doubt it denies.',
+} as const
+
+export type RuleName = keyof typeof rules
+
+/** A refusal that a person and a model can act on. */
+export type Refusal = { readonly ok: false; readonly rule: RuleName; readonly reason: string }
+
+export function refuse(rule: RuleName, reason: string): Refusal {
+  return { ok: false, rule, reason }
+}
+
+/** The one-line meaning of a rule, also of the rules in `more` (command/rules.ts). */
+export function meaningOf(rule: string, more: { readonly [rule: string]: string } = {}): string | undefined {
+  return Object.entries({ ...more, ...rules }).find(([name]) => name === rule)?.[1]
+}

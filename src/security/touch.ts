@@ -1,0 +1,78 @@
+/** One thing a call would touch, judged: forbidden, or rated and resolved into what will be executed. */
+
+import type { Touch } from '../runtime/port.ts'
+import { type AlwaysRule, alwaysRuleFor } from './always.ts'
+import { isUnder, judgePath } from './path.ts'
+import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
+import type { Policy } from './policy.ts'
+import { highest, pathRisk, type Rating } from './risk.ts'
+import { judgeUrl } from './url.ts'
+
+export type Finding =
+  | {
+      readonly ok: true
+      readonly rating: Rating
+      readonly reads: boolean
+      readonly harmless?: boolean
+      readonly writes: readonly string[]
+      readonly path?: PlannedPath
+      readonly url?: PlannedUrl
+      readonly command?: PlannedCommand
+      readonly always?: AlwaysRule
+    }
+  | { readonly ok: false; readonly rule: string; readonly reason: string }
+
+export type Surroundings = { readonly policy: Policy; readonly resolve: (name: string) => string | undefined }
+
+/** May throw or reject on a broken tool; the gate turns that into a denial. */
+export async function judgeTouch(touch: Touch, around: Surroundings): Promise<Finding> {
+  if (touch.kind === 'path') return path(touch, around.policy)
+  if (touch.kind === 'url') return url(touch, around.policy)
+  if (touch.kind === 'command') return command(touch, around)
+  throw new TypeError(`the tool touches something of an unknown kind: ${JSON.stringify(touch)}`)
+}
+
+function path({ path, access }: Extract<Touch, { kind: 'path' }>, policy: Policy): Finding {
+  if (access !== 'read' && access !== 'write') throw new TypeError(`a path is read or written, not ${JSON.stringify(access)}`)
+  const verdict = judgePath({ path, access, cwd: policy.workspace, policy })
+  if (!verdict.ok) return verdict
+  const reads = access === 'read'
+  const planned = { given: path, path: verdict.path, access }
+  return { ok: true, rating: pathRisk({ access, inside: verdict.inside }), reads, writes: reads ? [] : [verdict.path], path: planned }
+}
+
+function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Finding {
+  const verdict = judgeUrl({ url: touch.url, method: touch.method, policy })
+  if (!verdict.ok) return verdict
+  const { risk, reason, reads, method } = verdict
+  return { ok: true, rating: { risk, reason }, reads, writes: [], url: { url: verdict.url, method } }
+}
+
+/** The command judge brings a shell parser with it, so it is loaded only for a command. */
+async function command(touch: Extract<Touch, { kind: 'command' }>, { policy, resolve }: Surroundings): Promise<Finding> {
+  const place = judgePath({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace, policy })
+  if (!place.ok) return place
+  const { judgeCommand, isHarmless } = await import('./command/judge.ts')
+  const verdict = judgeCommand(touch.command, {
+    allow: policy.allowCommands,
+    forbidden: policy.forbiddenCommands,
+    cwd: place.path,
+    home: policy.home,
+    resolve,
+    path: (path, access, cwd) => judgePath({ path, access, cwd, policy }),
+  })
+  const { rule, reason, plan, writes } = verdict
+  if (verdict.verdict !== 'run' || !plan) return { ok: false, rule, reason }
+  const harmless = isHarmless(verdict)
+  const shared = { reads: harmless && writes.length === 0, harmless, writes, command: { plan, cwd: place.path } }
+  const rating = highest(
+    { risk: verdict.risk, reason },
+    writes.map((target) => writeRisk(target, policy)),
+  )
+  return { ok: true, rating, ...shared, always: rating.risk === verdict.risk ? alwaysRuleFor(verdict) : undefined }
+}
+
+/** Only where workspace_only is off can a command write outside at all. */
+function writeRisk(target: string, { workspace }: Policy): Rating {
+  return pathRisk({ access: 'write', inside: isUnder(target, workspace) })
+}

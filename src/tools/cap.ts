@@ -1,0 +1,98 @@
+/** Limited output: the beginning and the end are kept, and what is left out is counted exactly. */
+
+/** Collects text in memory bounded by `maxBytes`, however much comes. */
+export type Collector = {
+  push(text: string): void
+  /** Everything, or head, notice and tail: together at most `maxBytes` of UTF-8. */
+  text(): string
+  /** Bytes of UTF-8 pushed so far. */
+  total(): number
+}
+
+const NOTICE_ROOM = 80
+const LINE_WINDOW = 512
+
+export function createCollector(maxBytes: number): Collector {
+  const head = new Uint8Array(Math.ceil(maxBytes / 2))
+  const tail = createRing(Math.floor(maxBytes / 2))
+  let total = 0
+  return {
+    push(text) {
+      const bytes = new TextEncoder().encode(text)
+      const first = bytes.subarray(0, Math.max(0, head.length - total))
+      if (first.length > 0) head.set(first, total)
+      tail.push(bytes.subarray(first.length))
+      total += bytes.length
+    },
+    text: () => (total <= maxBytes ? whole(head.subarray(0, total), tail.bytes()) : cut(head, tail.bytes(), total)),
+    total: () => total,
+  }
+}
+
+export function capText(text: string, maxBytes: number): string {
+  const collector = createCollector(maxBytes)
+  collector.push(text)
+  return collector.text()
+}
+
+function whole(head: Uint8Array, tail: Uint8Array): string {
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat([head, tail]))
+}
+
+function cut(head: Uint8Array, tail: Uint8Array, total: number): string {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  const first = headEnd(head, Math.max(0, head.length - NOTICE_ROOM))
+  const last = tailStart(tail)
+  const omitted = total - first.length - last.length
+  const notice = `[… ${grouped(omitted)} of ${grouped(total)} bytes omitted …]`
+  const gap = first.length > 0 && first.at(-1) !== 10 ? '\n' : ''
+  return `${decoder.decode(first)}${gap}${notice}\n${decoder.decode(last)}`
+}
+
+/** After a whole line if one ends nearby (half a line may be half a secret), else between two characters. */
+function headEnd(bytes: Uint8Array, max: number): Uint8Array {
+  const newline = bytes.subarray(0, max).lastIndexOf(10)
+  if (newline >= 0 && newline >= max - LINE_WINDOW) return bytes.subarray(0, newline + 1)
+  let end = max
+  while (end > 0 && isContinuation(bytes[end])) end--
+  return bytes.subarray(0, end)
+}
+
+function tailStart(bytes: Uint8Array): Uint8Array {
+  const newline = bytes.indexOf(10)
+  if (newline >= 0 && newline < LINE_WINDOW && newline < bytes.length - 1) return bytes.subarray(newline + 1)
+  let start = 0
+  while (start < bytes.length && isContinuation(bytes[start])) start++
+  return bytes.subarray(start)
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80
+}
+
+/** The last `size` bytes pushed. */
+function createRing(size: number): { push(bytes: Uint8Array): void; bytes(): Uint8Array } {
+  const ring = new Uint8Array(size)
+  let written = 0
+  return {
+    push(bytes) {
+      const kept = bytes.length > size ? bytes.subarray(bytes.length - size) : bytes
+      written += bytes.length - kept.length
+      const at = size === 0 ? 0 : written % size
+      const fits = kept.subarray(0, size - at)
+      ring.set(fits, at)
+      ring.set(kept.subarray(fits.length), 0)
+      written += kept.length
+    },
+    bytes() {
+      if (written <= size) return ring.subarray(0, written)
+      const at = written % size
+      return Buffer.concat([ring.subarray(at), ring.subarray(0, at)])
+    },
+  }
+}
+
+/** 1234567 → "1,234,567". */
+export function grouped(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
+}

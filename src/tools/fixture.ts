@@ -1,0 +1,80 @@
+/** For tests: contexts, acts, and plain files on a real disk behind the small interface that the file tools want. */
+
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { JsonObject } from '../kit/json.ts'
+import type { Act, Tool, ToolContext } from '../runtime/port.ts'
+import type { Files } from './files.ts'
+import type { ShellPlan } from './shell.ts'
+
+export type Folder = Disposable & { readonly root: string; put(path: string, text: string | Uint8Array): void }
+
+export function createFolder(): Folder {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-tools-')))
+  return {
+    root,
+    put(path, text) {
+      mkdirSync(dirname(join(root, path)), { recursive: true })
+      writeFileSync(join(root, path), text)
+    },
+    [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }),
+  }
+}
+
+/** No gate and no limits: those are the workspace's, and tested there. A folder named `forbidden` is skipped. */
+export function plainFiles(root: string): Pick<Files, 'root' | 'walk' | 'scan' | 'stat'> {
+  return {
+    root,
+    stat: (path) =>
+      statSync(join(root, path), { throwIfNoEntry: false }) === undefined
+        ? { ok: false, message: `"${path}" does not exist` }
+        : { ok: true, path, type: 'directory' },
+    *walk(path, { onSkip } = {}) {
+      for (const entry of readdirSync(join(root, path), { recursive: true, withFileTypes: true }).sort((a, b) =>
+        a.name < b.name ? -1 : 1,
+      )) {
+        const name = join(entry.parentPath, entry.name).slice(root.length + 1)
+        if (entry.name === 'forbidden') onSkip?.(name, 'forbidden_paths')
+        if (entry.isFile()) yield name
+      }
+    },
+    scan(path, { onLine }) {
+      if (statSync(join(root, path)).size > 64 * 1024 * 1024) return { ok: true, path, binary: false, complete: false }
+      const lines = readFileSync(join(root, path), 'utf8').split('\n')
+      lines.every((line, index) => onLine(index + 1, () => line))
+      return { ok: true, path, binary: false, complete: true }
+    },
+  }
+}
+
+export function context(changes: Partial<ToolContext> = {}): ToolContext {
+  return { conversationId: 'c', callId: 'call_1', signal: new AbortController().signal, plan: 'p', ...changes }
+}
+
+export function act(name: string, input: JsonObject = {}): Parameters<Act>[0] {
+  const judgement = { verdict: 'allow', risk: 'low', rule: 'r', reason: 'r', plan: 'p', summary: 's', writes: [] } as const
+  return { type: 'act', id: 'call_1', call: { id: 'call_1', name, input }, judgement }
+}
+
+export function script(text: string, cwd: string): ShellPlan {
+  return { plan: { kind: 'script', script: text }, cwd }
+}
+
+export function tool(invoke: Tool['invoke'], changes: Partial<Tool> = {}): Tool {
+  const parameters = { type: 'object', properties: {} } as const
+  return { name: 't', description: 't', parameters, risk: 'low', timeoutMs: 1_000, idempotent: true, touches: () => [], invoke, ...changes }
+}
+
+/** Returns once the process is gone: SIGKILL is sent, but a loaded machine takes its moment. A zombie nobody reaped counts as gone. */
+export async function gone(pid: number): Promise<void> {
+  while (isAlive(pid)) await Bun.sleep(1)
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,96 @@
+/** shell: carries out the command exactly as the gate analysed it, never the text the model sent. */
+
+import type { Tool, ToolContext, ToolResult } from '../runtime/port.ts'
+import { createCollector } from './cap.ts'
+import { done, textOr } from './input.ts'
+import type { Ended, Environment, Spawn } from './process.ts'
+
+/** The analysed command: an executable with literal arguments, or a script that was printed anew from its syntax tree. */
+export type ShellPlan = {
+  readonly plan:
+    | { readonly kind: 'argv'; readonly argv: readonly string[]; readonly executable: string }
+    | { readonly kind: 'script'; readonly script: string }
+  readonly cwd: string
+}
+
+export type ShellDeps = {
+  readonly spawn: Spawn
+  /** Undefined when the gate never gave out this hash: then nothing is run. */
+  readonly planOf: (planHash: string) => ShellPlan | undefined
+  readonly env: Environment
+  readonly maxOutputBytes: number
+  /** Absolute. */
+  readonly bash?: string
+}
+
+const NOTE_ROOM = 256
+
+/** Whoever prints more than this is stopped, or it would keep a processor busy until its time is over. */
+const FLOOD_BYTES = 64 * 1024 * 1024
+
+export function shellTool(deps: ShellDeps): Tool {
+  return {
+    name: 'shell',
+    description: 'Run a bash command in the workspace. No stdin; 15 s.',
+    parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'], additionalProperties: false },
+    risk: 'medium',
+    timeoutMs: 15_000,
+    idempotent: false,
+    touches: ({ command }) => [{ kind: 'command', command: textOr(command, '') }],
+    async invoke(_input, context) {
+      const planned = deps.planOf(context.plan)
+      if (planned === undefined) return unplanned
+      return run(deps, planned, context)
+    },
+  }
+}
+
+const unplanned: ToolResult = {
+  success: false,
+  output: '',
+  error: 'this command was not analysed by the gate, so nothing was run; send it again',
+  deniedBy: 'shell.no_plan',
+}
+
+async function run(
+  { spawn, env, maxOutputBytes, bash = '/bin/bash' }: ShellDeps,
+  { plan, cwd }: ShellPlan,
+  { signal }: ToolContext,
+): Promise<ToolResult> {
+  const printed = createCollector(Math.max(256, maxOutputBytes - NOTE_ROOM))
+  const flood = new AbortController()
+  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+  let bytes = 0
+  const ended = await spawn({
+    argv: plan.kind === 'argv' ? [plan.executable, ...plan.argv.slice(1)] : [bash, '--noprofile', '--norc', '-c', plan.script],
+    cwd,
+    env,
+    signal: AbortSignal.any([signal, flood.signal]),
+    onOutput(chunk, from) {
+      bytes += chunk.length
+      printed.push(decoders[from].decode(chunk, { stream: true }))
+      if (bytes > FLOOD_BYTES) flood.abort()
+    },
+  })
+  for (const decoder of Object.values(decoders)) printed.push(decoder.decode())
+  return report({ ended, output: printed.text(), bytes, flooded: flood.signal.aborted, stopped: signal.aborted })
+}
+
+type Report = {
+  readonly ended: Ended
+  readonly output: string
+  readonly bytes: number
+  readonly flooded: boolean
+  readonly stopped: boolean
+}
+
+function report({ ended, output, bytes, flooded, stopped }: Report): ToolResult {
+  if (!ended.ok) return { success: false, output, error: ended.message }
+  const { code, signal, leftBehind } = ended
+  const metadata = { exitCode: code, signal: signal ?? null, bytes }
+  const left = leftBehind && !stopped && !flooded ? '[processes it left in the background were ended]' : ''
+  const text = [output.replace(/\n$/, ''), left].filter((part) => part !== '').join('\n')
+  if (code === 0 && !stopped && !flooded) return done(text === '' ? '(no output)' : text, metadata)
+  const why = signal === undefined ? `exit code ${code}` : `ended by ${signal}`
+  return { success: false, output: text, error: flooded ? `stopped after printing more than ${FLOOD_BYTES} bytes; ${why}` : why, metadata }
+}

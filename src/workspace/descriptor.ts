@@ -1,0 +1,81 @@
+/**
+ * Files held by descriptor: what was opened is what is checked and read, whatever happens to its name meanwhile.
+ * Linux only: it rests on O_PATH and /proc/self/fd. There is no fall-back for other systems.
+ */
+
+import { closeSync, constants, fstatSync, openSync, readlinkSync, type Stats, statSync } from 'node:fs'
+
+// node:fs does not name these two; the values are those of x86-64, arm64 and riscv64.
+const O_PATH = 0o10000000
+const O_CLOEXEC = 0o2000000
+
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
+
+/**
+ * `look` opens nothing for reading, so a FIFO does not block and a device does not notice; `read` is for a descriptor already looked at.
+ */
+export const flags = {
+  look: O_PATH | O_CLOEXEC,
+  lookHere: O_PATH | O_NOFOLLOW | O_CLOEXEC,
+  folder: O_PATH | O_DIRECTORY | O_CLOEXEC,
+  childFolder: O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+  read: O_RDONLY | O_NONBLOCK | O_CLOEXEC,
+  create: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+  syncFolder: O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+} as const
+
+export type Held = Disposable & { readonly fd: number }
+
+/** @throws the system's error */
+export function hold(path: string, how: number, mode?: number): Held {
+  const fd = openSync(path, how, mode)
+  return { fd, [Symbol.dispose]: () => closeSync(fd) }
+}
+
+/** The descriptor itself, or a name in the folder it holds, as a path that no rename or symbolic link above it can redirect. */
+export function slot(held: Held, name?: string): string {
+  return name === undefined ? `/proc/self/fd/${held.fd}` : `/proc/self/fd/${held.fd}/${name}`
+}
+
+/** Where the held file is now: an absolute path without symbolic links; undefined when it no longer has that name. */
+export function realPath(held: Held): string | undefined {
+  const text = readlinkSync(slot(held))
+  if (!text.startsWith('/')) return undefined
+  // The kernel marks a removed name so; a file may also be called that, and then it is still there.
+  if (text.endsWith(' (deleted)') && !isSame(text, fstatSync(held.fd))) return undefined
+  return text
+}
+
+function isSame(path: string, stat: Stats): boolean {
+  const there = statSync(path, { throwIfNoEntry: false })
+  return there !== undefined && there.ino === stat.ino && there.dev === stat.dev
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown'
+}
+
+const meanings: { readonly [code: string]: string } = {
+  EACCES: 'permission denied',
+  EPERM: 'the system does not permit it',
+  ENOTDIR: 'a part of the path is a file, not a folder',
+  EISDIR: 'it is a folder',
+  ELOOP: 'its symbolic links go round in circles',
+  ENAMETOOLONG: 'the name is too long (at most 255 bytes a name, 4,095 a path)',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  EFBIG: 'the file would be larger than the system allows',
+  EROFS: 'the file system is read-only',
+  EIO: 'the disk reported an input/output error',
+  EMFILE: 'too many files are open',
+  ENFILE: 'too many files are open on this system',
+  ENXIO: 'it is a device or socket without a peer',
+}
+
+/** What a system error means, in words, with its code. */
+export function explain(error: unknown): string {
+  const code = codeOf(error)
+  const meaning = meanings[code]
+  if (meaning !== undefined) return `${meaning} (${code})`
+  return error instanceof Error ? error.message : String(error)
+}

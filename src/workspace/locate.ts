@@ -1,0 +1,149 @@
+/** From a path as given to a checked descriptor: the gate is asked about what was really opened, never about a name alone. */
+
+import { fstatSync, readlinkSync, type Stats } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { Access, Check, Refusal } from './contract.ts'
+import { codeOf, explain, flags, type Held, hold, realPath, slot } from './descriptor.ts'
+
+export type Found = { readonly ok: true; readonly held: Held; readonly real: string; readonly stat: Stats }
+
+/** `missing` is where the file would be, all symbolic links followed; the gate allowed that place. */
+export type NotFound = Refusal & { readonly missing?: string }
+
+export type Locator = {
+  readonly root: string
+  readonly check: Check
+  /** The caller disposes `held`. */
+  locate(given: string, access: Access): Found | NotFound
+  /** A path for people: relative to the root when inside it. */
+  show(real: string): string
+}
+
+/** @throws when the root is no folder */
+export function createLocator({
+  root: given,
+  check,
+  home,
+}: {
+  readonly root: string
+  readonly check: Check
+  readonly home?: string
+}): Locator {
+  const alias = resolve(given)
+  using folder = hold(alias, flags.folder)
+  const root = realPath(folder)
+  if (root === undefined) throw new Error(`the workspace folder "${given}" was removed while it was opened`)
+
+  const show = (real: string) => (real === root ? '.' : relative(root, real))
+  return { root, check, show, locate: (path, access) => locate({ given: path, access, alias, root, check, show, home }) }
+}
+
+function relative(root: string, real: string): string {
+  const prefix = root === '/' ? '/' : `${root}/`
+  return real.startsWith(prefix) ? real.slice(prefix.length) : real
+}
+
+type Question = {
+  readonly given: string
+  readonly access: Access
+  readonly alias: string
+  readonly root: string
+  readonly check: Check
+  readonly show: (real: string) => string
+  readonly home?: string
+}
+
+function locate(question: Question): Found | NotFound {
+  const { given, access, check } = question
+  if (given === '') return { ok: false, message: 'the path is empty; "." is the workspace itself' }
+  if (given.includes('\0') || !given.isWellFormed()) return { ok: false, message: `${quote(given)} is no valid path` }
+  const absolute = absoluteOf(question)
+  // First by name alone: an outside path is refused before the file system is asked, so the answer tells nothing about it.
+  const byName = check(absolute, access)
+  if (!byName.ok) return { ok: false, denied: byName.rule, message: byName.reason }
+  try {
+    return opened(question, hold(absolute, flags.look))
+  } catch (error) {
+    return absent(question, absolute, error)
+  }
+}
+
+/** The root may have been given through a symbolic link; a path that names it the same way means the same place. */
+function absoluteOf({ given, alias, root, home }: Question): string {
+  const path = resolve(root, home !== undefined && /^~(\/|$)/.test(given) ? home + given.slice(1) : given)
+  if (path === alias) return root
+  return path.startsWith(`${alias}/`) ? join(root, path.slice(alias.length + 1)) : path
+}
+
+function opened(question: Question, held: Held): Found | NotFound {
+  const real = realPath(held)
+  const verdict = real === undefined ? undefined : question.check(real, question.access)
+  if (real !== undefined && verdict?.ok) return { ok: true, held, real, stat: fstatSync(held.fd) }
+  held[Symbol.dispose]()
+  if (verdict?.ok === false) return leadsOut(question.given, verdict.rule)
+  return { ok: false, message: `${quote(question.given)} was removed while it was opened; try again` }
+}
+
+/** The same words whether the far end exists or not. */
+function leadsOut(given: string, rule: string): NotFound {
+  return { ok: false, denied: rule, message: `${quote(given)} leads through a symbolic link to a place that the rule "${rule}" refuses` }
+}
+
+function absent(question: Question, absolute: string, error: unknown): NotFound {
+  const { given, access, check, show } = question
+  const end = destination(absolute)
+  if (end === undefined) return { ok: false, message: `cannot open ${quote(given)}: its symbolic links go round in circles` }
+  const verdict = check(end.path, access)
+  if (!verdict.ok) return leadsOut(given, verdict.rule)
+  if (codeOf(error) !== 'ENOENT') return { ok: false, message: `cannot open ${quote(given)}: ${explain(error)}` }
+  return {
+    ok: false,
+    missing: end.path,
+    message: `${quote(given)} does not exist; the nearest folder that does is ${quote(show(end.folder))}`,
+  }
+}
+
+/** Where a path that cannot be opened would be, and the last folder on the way that is there. */
+function destination(absolute: string): { readonly path: string; readonly folder: string } | undefined {
+  let path = absolute
+  for (let hop = 0; hop < 40; hop++) {
+    const { folder, rest, link } = nearest(path)
+    if (link === undefined) return { path: join(folder, ...rest), folder }
+    path = resolve(folder, link, ...rest.slice(1))
+  }
+  return undefined
+}
+
+type Nearest = { readonly folder: string; readonly rest: readonly string[]; readonly link?: string }
+
+function nearest(path: string): Nearest {
+  const rest: string[] = []
+  for (let above = path; above !== '/'; above = dirname(above)) {
+    const found = above === path ? undefined : nearestIn(above, rest)
+    if (found !== undefined) return found
+    rest.unshift(basename(above))
+  }
+  return nearestIn('/', rest) ?? { folder: '/', rest }
+}
+
+function nearestIn(above: string, rest: readonly string[]): Nearest | undefined {
+  try {
+    using held = hold(above, flags.folder)
+    const folder = realPath(held)
+    return folder === undefined ? undefined : { folder, rest: [...rest], link: linkIn(held, rest[0]) }
+  } catch {
+    return undefined
+  }
+}
+
+function linkIn(folder: Held, name: string | undefined): string | undefined {
+  try {
+    return name === undefined ? undefined : readlinkSync(slot(folder, name))
+  } catch {
+    return undefined
+  }
+}
+
+export function quote(given: string): string {
+  return JSON.stringify(given.length > 300 ? `${given.slice(0, 300)}…` : given)
+}

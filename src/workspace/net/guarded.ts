@@ -1,0 +1,126 @@
+/** The one guarded fetch of tools, MCP and webhooks: every hop and every address is judged, and only what was judged is connected to. */
+
+import type { IncomingMessage } from 'node:http'
+import { readBody } from './body.ts'
+import { connect, isUnreachable } from './connect.ts'
+import type { Headers, JudgeAddress, JudgeUrl, Outgoing, Refusal, Resolve } from './judge.ts'
+import { pin, systemResolve } from './pin.ts'
+import { follow, isRedirect } from './redirect.ts'
+import { explain } from './trouble.ts'
+
+export type GuardOptions = {
+  readonly judgeUrl: JudgeUrl
+  readonly judgeAddress: JudgeAddress
+  readonly resolve?: Resolve
+  /** 5 unless said otherwise. */
+  readonly maxRedirects?: number
+  /** Of the body, decompressed; more is cut and said. */
+  readonly maxBytes: number
+  /** From the first look-up to the last byte, all redirects included. */
+  readonly timeoutMs: number
+}
+
+export type FetchOptions = { readonly method?: string; readonly headers?: Headers; readonly body?: string; readonly signal?: AbortSignal }
+
+/** `url` is where the answer came from, after redirects. `headers` have lower-case names; repeated ones are joined with ", ". */
+export type Fetched = {
+  readonly ok: true
+  readonly url: string
+  readonly status: number
+  readonly headers: Headers
+  readonly body: string
+  readonly bytes: number
+  readonly truncated: boolean
+}
+
+/** Never rejects. */
+export type GuardedFetch = { get(url: string, options?: FetchOptions): Promise<Fetched | Refusal> }
+
+export function createGuardedFetch(options: GuardOptions): GuardedFetch {
+  return {
+    async get(url, request = {}) {
+      const timeout = AbortSignal.timeout(options.timeoutMs)
+      const signal = request.signal === undefined ? timeout : AbortSignal.any([request.signal, timeout])
+      try {
+        return await travel({ ...options, signal }, url, request)
+      } catch (error) {
+        if (request.signal?.aborted) return { ok: false, message: 'the request was cancelled' }
+        if (timeout.aborted)
+          return { ok: false, message: `${JSON.stringify(url)} gave no complete answer within ${options.timeoutMs / 1000} s` }
+        return { ok: false, message: `${JSON.stringify(url)}: ${explain(error)}` }
+      }
+    },
+  }
+}
+
+type Journey = GuardOptions & { readonly signal: AbortSignal }
+
+async function travel(journey: Journey, text: string, { method = 'GET', headers = {}, body }: FetchOptions): Promise<Fetched | Refusal> {
+  const url = URL.parse(text)
+  if (url === null)
+    return { ok: false, denied: 'url.invalid', message: `${JSON.stringify(text)} is no absolute URL; write it as https://host/path` }
+  // The gate sees the text as it was given: what the parser would repair is its business to refuse.
+  let outgoing: Outgoing = { url, method: method.toUpperCase(), headers: clean(headers), body }
+  let spelling = text
+  const maxRedirects = journey.maxRedirects ?? 5
+  for (let hop = 0; hop <= maxRedirects; hop++) {
+    const answer = await exchange(journey, outgoing, spelling)
+    if (!answer.ok) return answer
+    const { head } = answer
+    const { location } = head.headers
+    if (!isRedirect(head.statusCode ?? 0) || location === undefined) return finished(journey, outgoing, head)
+    head.destroy()
+    const hopping = follow({ from: outgoing, status: head.statusCode ?? 0, location })
+    if (!hopping.ok) return hopping
+    outgoing = hopping.next
+    spelling = outgoing.url.href
+  }
+  return { ok: false, message: `${JSON.stringify(text)} redirects more than ${maxRedirects} times` }
+}
+
+/** These belong to the connection; set by a caller they could smuggle a second request or name another host. */
+const ours = /^(host|connection|content-length|transfer-encoding|upgrade|te|trailer|expect|keep-alive|proxy-.*)$/
+
+function clean(headers: Headers): Headers {
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
+  const defaults = { accept: '*/*', 'accept-encoding': 'gzip, br', 'user-agent': 'braidclaw' }
+  return { ...defaults, ...Object.fromEntries(given.filter(([name]) => !ours.test(name))) }
+}
+
+type Answer = { readonly ok: true; readonly head: IncomingMessage }
+
+async function exchange(journey: Journey, outgoing: Outgoing, spelling: string): Promise<Answer | Refusal> {
+  const verdict = shape(outgoing.url) ?? journey.judgeUrl({ url: spelling, method: outgoing.method })
+  if (!verdict.ok) return { ok: false, denied: verdict.rule, message: verdict.reason }
+  const { judgeAddress, resolve = systemResolve, signal } = journey
+  const pinned = await pin({ url: outgoing.url, judgeAddress, resolve, signal })
+  if (!pinned.ok) return pinned
+  return { ok: true, head: await reach(outgoing, pinned.ips, signal) }
+}
+
+/** Held here too, whatever the gate that was passed in thinks. */
+function shape(url: URL): { readonly ok: false; readonly rule: string; readonly reason: string } | undefined {
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    return { ok: false, rule: 'url.scheme', reason: `${url.protocol} is not fetched, only http: and https:` }
+  if (url.username !== '' || url.password !== '')
+    return { ok: false, rule: 'url.userinfo', reason: `the URL for ${url.host} carries a user name or password; remove it` }
+}
+
+async function reach(outgoing: Outgoing, ips: readonly string[], signal: AbortSignal): Promise<IncomingMessage> {
+  let trouble: unknown
+  for (const ip of ips) {
+    try {
+      return await connect(outgoing, ip, signal)
+    } catch (error) {
+      if (!isUnreachable(error)) throw error
+      trouble = error
+    }
+  }
+  throw trouble
+}
+
+async function finished({ maxBytes, signal }: Journey, { url }: Outgoing, head: IncomingMessage): Promise<Fetched> {
+  const { text, bytes, truncated } = await readBody(head, maxBytes, signal)
+  const entries = Object.entries(head.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : (value ?? '')])
+  return { ok: true, url: url.href, status: head.statusCode ?? 0, headers: Object.fromEntries(entries), body: text, bytes, truncated }
+}

@@ -1,0 +1,47 @@
+/** From a host name to addresses that were judged; the connection is made to one of these and to nothing else. */
+
+import type { JudgeAddress, Refusal, Resolve } from './judge.ts'
+
+export type Pinned = { readonly ok: true; readonly ips: readonly string[] }
+
+type Question = { readonly url: URL; readonly judgeAddress: JudgeAddress; readonly resolve: Resolve; readonly signal: AbortSignal }
+
+/** One bad address among several refuses the host: which of them is used must not be the name server's choice. */
+export async function pin({ url, judgeAddress, resolve, signal }: Question): Promise<Pinned | Refusal> {
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  // The URL parser has turned every spelling of an IPv4 address into four decimals, and nothing else is left with digits only.
+  // (node:net's isIP would cost 6 ms to load.)
+  const ips = host !== url.hostname || /^[\d.]+$/.test(host) ? [host] : await lookUp(host, resolve, signal)
+  if (!Array.isArray(ips)) return ips
+  for (const ip of ips) {
+    const verdict = judgeAddress({ host, ip, port: portOf(url) })
+    if (!verdict.ok) return { ok: false, denied: verdict.rule, message: verdict.reason }
+  }
+  return { ok: true, ips }
+}
+
+async function lookUp(host: string, resolve: Resolve, signal: AbortSignal): Promise<string[] | Refusal> {
+  const unknown: Refusal = { ok: false, message: `the host ${JSON.stringify(host)} was not found; check its spelling` }
+  try {
+    const ips = [...(await Promise.race([resolve(host), aborted(signal)]))]
+    return ips.length === 0 ? unknown : ips
+  } catch (error) {
+    if (signal.aborted) throw error
+    return unknown
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}
+
+export function portOf(url: URL): number {
+  return Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+}
+
+export async function systemResolve(host: string): Promise<string[]> {
+  return (await Bun.dns.lookup(host)).map(({ address }) => address)
+}

@@ -1,0 +1,54 @@
+/** The model wire's fetch: straight through Bun's, but only to the origin that the operator configured. */
+
+import { isRedirect } from './redirect.ts'
+
+/**
+ * `baseUrl` is trusted (loopback is fine), so no address is judged. Everything else is refused by rejection: another origin, and a
+ * redirect to one. A redirect within the origin is followed if it can be repeated as it was; `redirect: 'manual'` hands it to the caller.
+ * @throws TypeError at once when `baseUrl` is no http(s) URL
+ */
+export function createProviderFetch({ baseUrl }: { readonly baseUrl: string }): typeof fetch {
+  const base = URL.parse(baseUrl)
+  if (base === null || !/^https?:$/.test(base.protocol)) throw new TypeError(`base_url: ${JSON.stringify(baseUrl)} is no http(s) URL`)
+  const send = async (input: string | URL | Request, init: RequestInit = {}) => {
+    const url = input instanceof Request ? input.url : String(input)
+    check(base.origin, url)
+    const answer = await fetch(input, { ...init, redirect: 'manual' })
+    return init.redirect === 'manual' ? answer : onward({ origin: base.origin, url, input, init }, answer)
+  }
+  return Object.assign(send, { preconnect: fetch.preconnect })
+}
+
+const MAX_REDIRECTS = 3
+
+type Sent = { readonly origin: string; readonly url: string; readonly input: string | URL | Request; readonly init: RequestInit }
+
+async function onward({ origin, url, input, init }: Sent, first: Response): Promise<Response> {
+  let answer = first
+  let at = url
+  for (let hop = 0; isRedirect(answer.status); hop++) {
+    const location = answer.headers.get('location')
+    if (location === null) return answer
+    await answer.body?.cancel()
+    const target = new URL(location, at).href
+    check(origin, target)
+    if (hop >= MAX_REDIRECTS) throw new Error(`${url} redirects more than ${MAX_REDIRECTS} times`)
+    if (!isRepeatable(input, init, answer.status)) throw new Error(`${at} redirects to ${target}; set base_url to the new place`)
+    at = target
+    answer = await fetch(target, { ...init, redirect: 'manual' })
+  }
+  return answer
+}
+
+/** A read may go anywhere in the origin; what was posted is posted again only when the server asks for that, and only if it is at hand. */
+function isRepeatable(input: string | URL | Request, init: RequestInit, status: number): boolean {
+  if (input instanceof Request) return false
+  const { method = 'GET', body } = init
+  if (method.toUpperCase() === 'GET') return true
+  return (status === 307 || status === 308) && (body === undefined || body === null || typeof body === 'string')
+}
+
+function check(origin: string, url: string): void {
+  const target = new URL(url).origin
+  if (target !== origin) throw new Error(`refused: ${target} is not the configured base_url origin ${origin}`)
+}

@@ -1,0 +1,39 @@
+/** What the next hop may look like: which method, whether the body goes along, and never a credential to another origin. */
+
+import type { Headers, Outgoing, Refusal } from './judge.ts'
+
+/** All that another origin gets to see of the caller's headers; a key may hide under any other name. */
+const harmless = new Set(['accept', 'accept-encoding', 'accept-language', 'range', 'user-agent'])
+
+export type Hop = { readonly ok: true; readonly next: Outgoing }
+
+type Redirect = { readonly from: Outgoing; readonly status: number; readonly location: string }
+
+export function isRedirect(status: number): boolean {
+  return [301, 302, 303, 307, 308].includes(status)
+}
+
+export function follow({ from, status, location }: Redirect): Hop | Refusal {
+  const target = URL.parse(location, from.url.href)
+  if (target === null)
+    return { ok: false, message: `${from.url.origin} redirects to ${JSON.stringify(location.slice(0, 200))}, which is no URL` }
+  const same = target.origin === from.url.origin
+  const plain = from.method === 'GET' || from.method === 'HEAD'
+  const headers = same ? from.headers : only(from.headers)
+  if (plain) return { ok: true, next: { url: target, method: from.method, headers } }
+  if (status === 307 || status === 308) return repeated({ from, target, same })
+  // As browsers do: a form that was accepted is followed by a plain read of the page it names.
+  return { ok: true, next: { url: target, method: 'GET', headers: only(headers, ['content-type']) } }
+}
+
+/** What was sent to one place is not for another to have. */
+function repeated({ from, target, same }: { readonly from: Outgoing; readonly target: URL; readonly same: boolean }): Hop | Refusal {
+  if (same) return { ok: true, next: { ...from, url: target } }
+  const message = `${from.url.origin} wants the ${from.method} repeated at ${target.origin}; send it there directly if that is meant`
+  return { ok: false, denied: 'url.redirect', message }
+}
+
+function only(headers: Headers, without?: readonly string[]): Headers {
+  const keep = (name: string) => (without === undefined ? harmless.has(name) : !without.includes(name))
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => keep(name)))
+}

@@ -1,0 +1,25 @@
+/** The workspace: the only way to the user's files; each access is opened first and judged by what was opened. */
+
+import type { Check, Workspace } from './contract.ts'
+import { editText } from './edit.ts'
+import { list } from './list.ts'
+import { createLocator } from './locate.ts'
+import { readBytes, readText, scan, stat } from './read.ts'
+import { walk } from './walk.ts'
+import { writeText } from './write.ts'
+
+/** `home` is what "~/" stands for. Linux only (O_PATH, /proc/self/fd). @throws when `root` is no folder that can be opened */
+export function openWorkspace(options: { readonly root: string; readonly check: Check; readonly home?: string }): Workspace {
+  const locator = createLocator(options)
+  return {
+    root: locator.root,
+    readText: (path, range) => readText(locator, path, range),
+    readBytes: (path, limits) => readBytes(locator, path, limits),
+    list: (path, limits) => list(locator, path, limits),
+    writeText: (path, text) => writeText(locator, path, text),
+    editText: (path, change) => editText(locator, path, change),
+    stat: (path) => stat(locator, path),
+    walk: (path, { onSkip } = {}) => walk(locator, path, onSkip),
+    scan: (path, options) => scan(locator, path, options),
+  }
+}
