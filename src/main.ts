@@ -44,10 +44,11 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       import('./runtime/agent.ts'),
       import('./cli/conversation.ts'),
     ])
-  const [{ providerFor }, { systemPrompt }, { watchStop }] = await Promise.all([
+  const [{ providerFor }, { systemPrompt }, { watchStop }, { createStreamRedactor }] = await Promise.all([
     import('./cli/provider.ts'),
     import('./runtime/prompt.ts'),
     import('./cli/stop-file.ts'),
+    import('./security/redact-stream.ts'),
   ])
   log('info', 'startup', { channel: wish.channel })
   log('info', 'config path', { path: setup.file ?? 'none' })
@@ -77,6 +78,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
         recorder: createRecord(setup, memory),
         log,
         redact: redactor.count() === 0 ? (value) => value : redactor.value,
+        redactStream: () => (redactor.count() === 0 ? plain : createStreamRedactor(redactor)),
         now: Date.now,
         after,
         random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
@@ -126,6 +128,8 @@ function history(memory: Memory, conversationId: string, { config, log }: Setup)
   const content = `[${omittedTurns} earlier turns of this conversation are not shown here; memory_search finds them]`
   return [{ role: 'user' as const, content }, ...messages]
 }
+
+const plain = { push: (piece: string) => piece, flush: () => '' }
 
 function after(ms: number, then: () => void): () => void {
   const timer = setTimeout(then, ms)

@@ -4,8 +4,8 @@ import { createEngine } from '../kernel/engine.ts'
 import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'
 import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent } from './event.ts'
-import type { Act, ChatRequest, Clock, Judge, Log, Message, Provider, Recorder, Redact, RunIdentity } from './port.ts'
 import { heldBy } from './held.ts'
+import type { Act, ChatRequest, Clock, Judge, Log, Message, Provider, Recorder, Redact, RedactStream, RunIdentity } from './port.ts'
 import { type Projected, project, projection } from './project.ts'
 import { createQueue } from './queue.ts'
 import { think } from './think.ts'
@@ -24,6 +24,7 @@ export type RunPorts = {
   readonly after: After
   /** Takes secrets out of whatever comes in, before anything sees, stores or repeats it. */
   readonly redact: Redact
+  readonly redactStream: RedactStream
 }
 
 export type RunOptions = {
@@ -131,6 +132,7 @@ export function createRun({ identity, threads, ports, request, history, approval
       request: { ...request, messages: [...messages] },
       signal: controller.signal,
       redact: ports.redact,
+      redactStream: ports.redactStream,
       usedIds,
       onPiece: (piece) => queue.push(piece),
     })

@@ -145,6 +145,9 @@ export type Log = (level: 'debug' | 'info' | 'warn' | 'error', event: string, fi
 /** The same value with every registered secret replaced, however deep it sits. */
 export type Redact = <T>(value: T) => T
 
+/** The same for text that arrives in pieces; what could still become a secret is held back until the next piece or the end. */
+export type RedactStream = () => { push(piece: string): string; flush(): string }
+
 export type Clock = () => number
 
 /** A place where people talk to the agent. */

@@ -1,7 +1,7 @@
 /** One model call, from the question to the event that reports it: pieces go out as they come, every call in the reply is judged. */
 
 import type { AgentEvent, Call, ExternalEvent, Part, Proposal } from './event.ts'
-import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact } from './port.ts'
+import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact, type RedactStream } from './port.ts'
 
 type Thought = Extract<ExternalEvent, { type: 'model.done' } | { type: 'model.fail' }>
 
@@ -13,6 +13,7 @@ export type Question = {
   /** Call ids seen in this run: a provider that repeats one gets it renamed, since everything hangs on the id. Added to here. */
   readonly usedIds: Set<string>
   readonly redact: Redact
+  readonly redactStream: RedactStream
   /** Waited for: a consumer that is slow to take a piece slows the model's stream down. */
   readonly onPiece: (piece: AgentEvent) => Promise<void>
 }
@@ -43,10 +44,16 @@ export async function think(question: Question): Promise<Thought> {
 
 const aborted: Thought = { type: 'model.fail', code: 'aborted', message: 'the model call was cancelled' }
 
-async function listen({ provider, request, signal, onPiece }: Question): Promise<ChatResponse> {
+async function listen({ provider, request, signal, redactStream, onPiece }: Question): Promise<ChatResponse> {
+  const clean = redactStream()
+  const say = async (content: string) => {
+    if (content !== '') await onPiece({ type: 'text', content, isPartial: true })
+  }
   for await (const chunk of provider.chat(request, signal)) {
-    if (chunk.type === 'done') return chunk.response
-    if (chunk.type === 'text') await onPiece({ type: 'text', content: chunk.text, isPartial: true })
+    if (chunk.type === 'text') await say(clean.push(chunk.text))
+    if (chunk.type !== 'done') continue
+    await say(clean.flush())
+    return chunk.response
   }
   throw new ProviderFailure('bad_response', `${provider.name}: the stream ended without an end`)
 }

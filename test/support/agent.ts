@@ -80,6 +80,7 @@ export function stage(script: Script): Stage {
       },
       log: () => {},
       redact: (value) => value,
+      redactStream: () => ({ push: (piece) => piece, flush: () => '' }),
       now: () => Date.now(),
       after: (ms, then) => {
         const timer = setTimeout(then, ms)

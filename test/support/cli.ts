@@ -18,6 +18,15 @@ export type Invocation = {
   readonly cwd?: string
   /** Killed, and the test fails, after this many ms. */
   readonly timeoutMs?: number
+  /** What starts the executable instead of us: an argv to which it and its arguments are appended. */
+  readonly through?: readonly string[]
+}
+
+export type Started = {
+  readonly pid: number
+  /** Resolves when this text has come on stderr. */
+  says(text: string): Promise<void>
+  readonly result: Promise<Result>
 }
 
 export type Nest = Disposable & {
@@ -26,6 +35,8 @@ export type Nest = Disposable & {
   readonly workspace: string
   readonly env: { readonly [name: string]: string }
   run(args: readonly string[], invocation?: Invocation): Promise<Result>
+  /** The same, handed over while it runs. */
+  start(args: readonly string[], invocation?: Invocation): Started
   /** On a pseudo-terminal; `answers` are typed when their key appears on the screen. */
   terminal(
     args: readonly string[],
@@ -47,9 +58,9 @@ export function nest(): Nest {
   mkdirSync(workspace, { recursive: true })
   const env = { HOME: home, PATH: process.env.PATH ?? '/usr/bin:/bin', LANG: 'C.UTF-8', TERM: 'xterm-256color' }
 
-  async function run(args: readonly string[], invocation: Invocation = {}): Promise<Result> {
-    const { stdin, timeoutMs = 10_000, cwd = workspace } = invocation
-    const child = Bun.spawn([executable, ...args], {
+  function start(args: readonly string[], invocation: Invocation = {}): Started {
+    const { stdin, timeoutMs = 10_000, cwd = workspace, through = [] } = invocation
+    const child = Bun.spawn([...through, executable, ...args], {
       cwd,
       env: { ...env, ...invocation.env },
       stdin: stdin === undefined ? 'ignore' : new Blob([typeof stdin === 'string' ? stdin : new Uint8Array(stdin)]),
@@ -57,11 +68,17 @@ export function nest(): Nest {
       stderr: 'pipe',
     })
     const late = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
-    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
-    await child.exited
-    clearTimeout(late)
-    return { code: child.signalCode ? null : child.exitCode, stdout, stderr }
+    const heard = listen(child.stderr)
+    const result = async (): Promise<Result> => {
+      const [stdout, stderr] = await Promise.all([child.stdout.text(), heard.whole])
+      await child.exited
+      clearTimeout(late)
+      return { code: child.signalCode ? null : child.exitCode, stdout, stderr }
+    }
+    return { pid: child.pid, says: heard.says, result: result() }
   }
+
+  const run: Nest['run'] = (args, invocation) => start(args, invocation).result
 
   const terminal: Nest['terminal'] = async (args, answers, invocation = {}) => {
     const screen = { text: '', from: 0 }
@@ -96,6 +113,7 @@ export function nest(): Nest {
     workspace,
     env,
     run,
+    start,
     terminal,
     config(toml) {
       mkdirSync(join(home, '.braidclaw'), { recursive: true })
@@ -114,6 +132,33 @@ export function nest(): Nest {
     },
     [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }),
   }
+}
+
+function listen(stream: ReadableStream<Uint8Array>): { says(text: string): Promise<void>; readonly whole: Promise<string> } {
+  const state = { text: '', ended: false }
+  const waiting = new Set<() => void>()
+  const read = async (): Promise<string> => {
+    const decoder = new TextDecoder()
+    for await (const piece of stream) {
+      state.text += decoder.decode(piece, { stream: true })
+      for (const look of waiting) look()
+    }
+    state.ended = true
+    for (const look of waiting) look()
+    return state.text
+  }
+  const says = (text: string) =>
+    new Promise<void>((resolve, reject) => {
+      const look = () => {
+        if (state.text.includes(text)) resolve()
+        else if (state.ended) reject(new Error(`stderr never said "${text}", it said: ${state.text}`))
+        else return
+        waiting.delete(look)
+      }
+      waiting.add(look)
+      look()
+    })
+  return { says, whole: read() }
 }
 
 /** The seed's minimum configuration, with our names. */

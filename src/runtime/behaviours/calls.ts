@@ -28,7 +28,7 @@ export const calls: BThread<Calls, RunEvent> = {
       { type: 'deny' },
     ],
     interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }, { type: 'stalled' }],
-    block: [{ type: 'tool.done', match: (event) => !entries.some(({ call, phase }) => phase === 'acting' && call.id === event.id) }],
+    block: [{ type: 'tool.done', match: (event) => !awaited(entries, event) }],
     request:
       entries.length === 0 ? [] : entries.every(resolved) ? [observe(round, entries)] : entries.flatMap((entry) => wish(entry, stop)),
   }),
@@ -66,6 +66,10 @@ export const calls: BThread<Calls, RunEvent> = {
 
 /** Who denies a call whose act is blocked by a thread that asked for no denial. */
 const stranded = 'stalled'
+
+function awaited(entries: readonly Entry[], event: RunEvent): boolean {
+  return event.type === 'tool.done' && entries.some(({ call, phase }) => phase === 'acting' && call.id === event.id)
+}
 
 const resolved = ({ phase }: Entry) => phase === 'resolved'
 

@@ -37,7 +37,9 @@ const vocabulary: { readonly [type in RunEvent['type']]: true } = {
   finish: true,
 }
 
-const everything = Object.keys(vocabulary).filter(isType).map((type) => ({ type }))
+const everything = Object.keys(vocabulary)
+  .filter(isType)
+  .map((type) => ({ type }))
 
 function isType(name: string): name is RunEvent['type'] {
   return Object.hasOwn(vocabulary, name)

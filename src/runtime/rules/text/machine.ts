@@ -1,0 +1,107 @@
+/** Runs patterns in linear time: all ways of matching advance together over the text, so no pattern can make it go back (Thompson, 1968). */
+
+import { type Node, PatternError, type Place, type Range } from './node.ts'
+
+type Step =
+  | { readonly do: 'take'; readonly ranges: readonly Range[]; readonly negated: boolean }
+  | { readonly do: 'check'; readonly place: Place }
+  | { readonly do: 'fork'; readonly to: readonly number[] }
+  | { readonly do: 'match' }
+
+/** How many steps a pattern may come to; text length times this bounds the work. */
+const MAX_STEPS = 1000
+
+export type Matcher = (text: string) => boolean
+
+/** True when some part of the text matches; anchor the pattern to mean the whole. @throws PatternError when it is too large. */
+export function compile(pattern: Node): Matcher {
+  const steps: Step[] = []
+  emit(pattern, steps)
+  add(steps, { do: 'match' })
+  return (text) => run(steps, text)
+}
+
+function add(steps: Step[], step: Step): number {
+  if (steps.length >= MAX_STEPS)
+    throw new PatternError(`the pattern is too large (more than ${MAX_STEPS} steps once its repeats are spelled out)`)
+  return steps.push(step) - 1
+}
+
+/** Appends the pattern's steps; whatever comes after them follows. */
+function emit(node: Node, steps: Step[]): void {
+  if (node.type === 'set') add(steps, { do: 'take', ranges: node.ranges, negated: node.negated })
+  else if (node.type === 'at') add(steps, { do: 'check', place: node.place })
+  else if (node.type === 'all') for (const item of node.items) emit(item, steps)
+  else if (node.type === 'one') emitOptions(node.options, steps)
+  else emitRepeat(node, steps)
+}
+
+function emitOptions(options: readonly Node[], steps: Step[]): void {
+  const fork = add(steps, { do: 'fork', to: [] })
+  const starts: number[] = []
+  const ends: number[] = []
+  for (const option of options) {
+    starts.push(steps.length)
+    emit(option, steps)
+    ends.push(add(steps, { do: 'fork', to: [] }))
+  }
+  steps[fork] = { do: 'fork', to: starts }
+  for (const end of ends) steps[end] = { do: 'fork', to: [steps.length] }
+}
+
+function emitRepeat({ item, least, most }: Extract<Node, { type: 'repeat' }>, steps: Step[]): void {
+  for (let time = 0; time < least; time++) emit(item, steps)
+  if (most === Number.POSITIVE_INFINITY) {
+    const fork = add(steps, { do: 'fork', to: [] })
+    emit(item, steps)
+    add(steps, { do: 'fork', to: [fork] })
+    steps[fork] = { do: 'fork', to: [fork + 1, steps.length] }
+    return
+  }
+  const forks: number[] = []
+  for (let time = least; time < most; time++) {
+    forks.push(add(steps, { do: 'fork', to: [] }))
+    emit(item, steps)
+  }
+  for (const fork of forks) steps[fork] = { do: 'fork', to: [fork + 1, steps.length] }
+}
+
+function run(steps: readonly Step[], text: string): boolean {
+  const chars = Array.from(text, (char) => char.codePointAt(0) ?? 0)
+  let now: number[] = []
+  for (let at = 0; at <= chars.length; at++) {
+    const reached = reach({ steps, chars, at, from: [...now, 0] })
+    if (reached === 'match') return true
+    const char = chars[at]
+    now = char === undefined ? [] : reached.filter((step) => takes(steps[step], char)).map((step) => step + 1)
+  }
+  return false
+}
+
+type Reach = { readonly steps: readonly Step[]; readonly chars: readonly number[]; readonly at: number; readonly from: readonly number[] }
+
+/** Every step that can be stood on without taking a character, each once. */
+function reach({ steps, chars, at, from }: Reach): number[] | 'match' {
+  const seen = new Set<number>(from)
+  for (const place of seen) {
+    const step = steps[place]
+    if (step?.do === 'match') return 'match'
+    if (step?.do === 'fork') for (const to of step.to) seen.add(to)
+    if (step?.do === 'check' && stands(step.place, chars, at)) seen.add(place + 1)
+  }
+  return [...seen]
+}
+
+function takes(step: Step | undefined, char: number): boolean {
+  return step?.do === 'take' && step.ranges.some(([from, to]) => char >= from && char <= to) !== step.negated
+}
+
+function stands(place: Place, chars: readonly number[], at: number): boolean {
+  if (place === 'start') return at === 0
+  if (place === 'end') return at === chars.length
+  return (isWord(chars[at - 1]) !== isWord(chars[at])) === (place === 'edge')
+}
+
+function isWord(char: number | undefined): boolean {
+  return char !== undefined && /^\w$/.test(String.fromCodePoint(char))
+}

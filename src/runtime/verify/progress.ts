@@ -1,0 +1,84 @@
+/** What must happen in a run: every call is resolved once (P7), and a run that is not over waits for somebody (P8). */
+
+import type { Property, Rest } from '../../kernel/property.ts'
+import type { RunEvent } from '../event.ts'
+
+type Stage = 'new' | 'proposed' | 'acting' | 'done' | 'twice'
+type Ledger = { readonly calls: { readonly [id: string]: Stage }; readonly broken: boolean }
+
+/** Which stage an event leads to, and from which alone. */
+const moves: { readonly [type: string]: { readonly from: Stage; readonly to: Stage } } = {
+  propose: { from: 'new', to: 'proposed' },
+  act: { from: 'proposed', to: 'acting' },
+  deny: { from: 'proposed', to: 'done' },
+  'tool.done': { from: 'acting', to: 'done' },
+}
+
+export const resolvedOnce: Property<RunEvent, Ledger> = {
+  name: 'Every call is proposed once and then resolved exactly once: by its own result, or by a denial.',
+  init: { calls: {}, broken: false },
+  violated: ({ broken }) => broken,
+  next(ledger, { event }) {
+    const { calls } = ledger
+    const open = Object.values(calls).some((stage) => stage !== 'done')
+    if (event.type === 'model.done') return { calls: Object.fromEntries(event.proposals.map(({ call }) => [call.id, 'new'])), broken: open }
+    if (event.type === 'observe') return { calls: {}, broken: open || event.results.length !== Object.keys(calls).length }
+    if (event.type === 'finish') return { ...ledger, broken: open }
+    const move = moves[event.type]
+    if (move === undefined || !('id' in event)) return ledger
+    return calls[event.id] === move.from ? { ...ledger, calls: { ...calls, [event.id]: move.to } } : { ...ledger, broken: true }
+  },
+}
+
+type Owed = {
+  readonly started: boolean
+  readonly over: boolean
+  readonly stopped: boolean
+  readonly thinking: boolean
+  readonly acting: readonly string[]
+  readonly gates: readonly string[]
+}
+
+export const somebodyOwesAnAnswer: Property<RunEvent, Owed> = {
+  name: 'A run at rest that is not over waits for a model, a tool or an open gate, and would take the answer.',
+  init: { started: false, over: false, stopped: false, thinking: false, acting: [], gates: [] },
+  next(owed, { event }) {
+    switch (event.type) {
+      case 'run.start':
+        return { ...owed, started: true }
+      case 'cancel':
+      case 'estop':
+      case 'halt':
+        return { ...owed, stopped: true }
+      case 'finish':
+        return { ...owed, over: true }
+      case 'think':
+        return { ...owed, thinking: true }
+      case 'model.done':
+      case 'model.fail':
+        return { ...owed, thinking: false }
+      case 'act':
+        return { ...owed, acting: [...owed.acting, event.id] }
+      case 'gate.open':
+        return { ...owed, gates: [...owed.gates, event.id] }
+      case 'tool.done':
+      case 'deny':
+      case 'approval.decision':
+        return { ...owed, acting: without(owed.acting, event.id), gates: without(owed.gates, event.id) }
+      default:
+        return owed
+    }
+  },
+  atQuiescence: (owed, rest) => owed.started && !owed.over && !isAwaited(owed, rest),
+}
+
+const without = (ids: readonly string[], id: string) => (ids.includes(id) ? ids.filter((each) => each !== id) : ids)
+
+/** Something is owed, and whatever is owed is accepted. Once the run is stopped nobody is asked any more, so a gate left open counts for nothing. */
+function isAwaited({ thinking, acting, gates, stopped }: Owed, { offers }: Rest<RunEvent>): boolean {
+  if (!thinking && acting.length === 0 && (stopped || gates.length === 0)) return false
+  const takes = (type: RunEvent['type'], id?: string) =>
+    offers.some((offer) => offer.type === type && (id === undefined || ('id' in offer && offer.id === id)))
+  const thought = !thinking || (takes('model.done') && takes('model.fail'))
+  return thought && acting.every((id) => takes('tool.done', id)) && (stopped || gates.every((id) => takes('approval.decision', id)))
+}

@@ -1,0 +1,58 @@
+/** Remembers what pure reducers answered, so that the checker asks each only once for the same state and event. */
+
+import type { AnyThread, Bid } from '../../kernel/thread.ts'
+import { canonical } from '../../kit/json.ts'
+import type { RunEvent } from '../event.ts'
+
+type Step = (state: unknown, event: RunEvent) => unknown
+
+/**
+ * The same thread, asked less often. Equal states become one object, so that whatever was made from them recurs by reference.
+ * It hides a thread that is not pure; replays of the bare threads (walks.ts) uncover that.
+ */
+export function recallThread(thread: AnyThread<RunEvent>): AnyThread<RunEvent> {
+  const bids = new Map<unknown, Bid<RunEvent>>()
+  return {
+    name: thread.name,
+    priority: thread.priority,
+    init: thread.init,
+    bid(state) {
+      const known = bids.get(state) ?? thread.bid(state)
+      bids.set(state, known)
+      return known
+    },
+    next: recallStep((state, event) => thread.next(state, event)),
+  }
+}
+
+/** `step` must be pure and give plain JSON. States and events are looked up by reference. */
+export function recallStep<S>(step: (state: S, event: RunEvent) => S): (state: S, event: RunEvent) => S
+export function recallStep(step: Step): Step {
+  const answers = new Map<unknown, Map<RunEvent, unknown>>()
+  const one = createUnifier()
+  return (state, event) => {
+    const known = answers.get(state) ?? new Map<RunEvent, unknown>()
+    answers.set(state, known)
+    if (!known.has(event)) known.set(event, one(step(state, event)))
+    return known.get(event)
+  }
+}
+
+/** The first of all equal values. What has no canonical text is left alone: the checker itself says what is wrong with it. */
+function createUnifier(): (value: unknown) => unknown {
+  const byText = new Map<string, unknown>()
+  return (value) => {
+    const text = textOf(value)
+    if (text === undefined) return value
+    if (!byText.has(text)) byText.set(text, value)
+    return byText.get(text)
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  try {
+    return canonical(value)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,103 @@
+/** What must never happen in a run, as monitors over its events: P1 to P5 and P10. */
+
+import type { Property } from '../../kernel/property.ts'
+import type { RunEvent } from '../event.ts'
+import type { RunLimits } from '../program.ts'
+import { LATE } from './world.ts'
+
+/** A property with the letter and number by which the design calls it. */
+export type Named = { readonly id: string; readonly property: Property<RunEvent> }
+
+/** Nothing else, so that one monitor state says: it happened. */
+const broken = { broken: true } as const
+
+type Watched<M> = M | typeof broken
+
+/** A monitor that ends in `broken`: `step` returns it, or the next state. */
+function never<M extends object>(name: string, init: M, step: (monitor: M, event: RunEvent) => Watched<M>): Property<RunEvent, Watched<M>> {
+  const isBroken = (monitor: Watched<M>): monitor is typeof broken => monitor === broken
+  return { name, init, next: (monitor, { event }) => (isBroken(monitor) ? monitor : step(monitor, event)), violated: isBroken }
+}
+
+export const onlyWhatTheGateLets = never<{ readonly permitted: readonly string[] }>(
+  'No call runs that the gate forbade, nor one that it never judged.',
+  { permitted: [] },
+  (monitor, event) => {
+    if (event.type === 'model.done')
+      return { permitted: event.proposals.filter(({ judgement }) => judgement.verdict !== 'deny').map(({ call }) => call.id) }
+    return event.type === 'act' && !monitor.permitted.includes(event.id) ? broken : monitor
+  },
+)
+
+type Asked = { readonly plans: { readonly [id: string]: string }; readonly shown: readonly string[]; readonly allowed: readonly string[] }
+
+export const onlyAfterAYes = never<Asked>(
+  'A call that needs a yes runs only after one, given once, for its open gate and for the very plan that was shown.',
+  { plans: {}, shown: [], allowed: [] },
+  (monitor, event) => {
+    const { plans, shown, allowed } = monitor
+    if (event.type === 'model.done') return { plans: plansOf(event), shown: [], allowed: [] }
+    if (event.type === 'gate.open') return { ...monitor, shown: [...shown, event.id] }
+    if (event.type === 'act') return plans[event.id] === undefined || allowed.includes(event.id) ? monitor : broken
+    if (event.type !== 'approval.decision') return monitor
+    if (!shown.includes(event.id) || plans[event.id] !== event.plan) return broken
+    return { plans, shown: shown.filter((id) => id !== event.id), allowed: event.allow ? [...allowed, event.id] : allowed }
+  },
+)
+
+function plansOf({ proposals }: Extract<RunEvent, { type: 'model.done' }>): Asked['plans'] {
+  const asked = proposals.filter(({ judgement }) => judgement.verdict === 'ask')
+  return Object.fromEntries(asked.map(({ call, judgement }) => [call.id, judgement.plan]))
+}
+
+const begins = (event: RunEvent) => ['think', 'act', 'check', 'gate.open'].includes(event.type)
+
+export const nothingBeginsAfterAStop = never<{ readonly stopped: boolean }>(
+  'After a cancel, an emergency stop or a halt no thought, call, check or question begins.',
+  { stopped: false },
+  ({ stopped }, event) => {
+    if (stopped && begins(event)) return broken
+    return { stopped: stopped || event.type === 'cancel' || event.type === 'estop' || event.type === 'halt' }
+  },
+)
+
+export const nothingAfterTheEnd = never<{ readonly finished: boolean }>(
+  'A run ends once, and nothing happens in it after its end.',
+  { finished: false },
+  ({ finished }, event) => (finished ? broken : { finished: event.type === 'finish' }),
+)
+
+type Spent = { readonly thinks: number; readonly tokens: number; readonly late: boolean }
+
+/** Tokens stand for money too: both are counted by the same lines. */
+export function withinLimits({ maxToolRounds, maxTokens, maxMs }: RunLimits): Property<RunEvent, Watched<Spent>> {
+  return never<Spent>(
+    'No more rounds than the limit, no thought after the budget is spent, nothing begins after the deadline.',
+    { thinks: 0, tokens: 0, late: false },
+    (monitor, event) => {
+      const { thinks, tokens, late } = monitor
+      if (late && (event.type === 'think' || event.type === 'act')) return broken
+      if (event.type === 'act') return thinks > maxToolRounds ? broken : monitor
+      if (event.type === 'clock') return { ...monitor, late: late || (maxMs !== undefined && event.at >= LATE) }
+      if (event.type === 'model.done') return { ...monitor, tokens: maxTokens === undefined ? 0 : tokens + event.usage.inputTokens }
+      if (event.type !== 'think') return monitor
+      return thinks > maxToolRounds || (maxTokens !== undefined && tokens > maxTokens) ? broken : { ...monitor, thinks: thinks + 1 }
+    },
+  )
+}
+
+type Flight = { readonly acts: readonly { readonly id: string; readonly writes: readonly string[] }[] }
+
+export function takingTurns({ maxParallel }: RunLimits): Property<RunEvent, Watched<Flight>> {
+  return never<Flight>(
+    'No more calls run at once than the limit, and never two that write the same path.',
+    { acts: [] },
+    (monitor, event) => {
+      if (event.type === 'tool.done') return { acts: monitor.acts.filter(({ id }) => id !== event.id) }
+      if (event.type !== 'act') return monitor
+      const { writes } = event.judgement
+      const collides = monitor.acts.some((other) => other.writes.some((path) => writes.includes(path)))
+      return collides || monitor.acts.length >= maxParallel ? broken : { acts: [...monitor.acts, { id: event.id, writes }] }
+    },
+  )
+}

@@ -1,0 +1,54 @@
+/** A counterexample in words: numbered steps, who asked for each, and what was held back at that moment. */
+
+import { arrange, initialStates } from '../../kernel/program.ts'
+import { advance, bidsOf, EXTERNAL, explainBids, type Selection } from '../../kernel/select.ts'
+import type { AnyThread } from '../../kernel/thread.ts'
+import type { RunEvent } from '../event.ts'
+
+/** `blocked`: requests that could not happen when this one did, each with who held it back. */
+export type Told = { readonly step: number; readonly event: string; readonly by: string; readonly blocked: readonly string[] }
+
+export function tellTrace(threads: readonly AnyThread<RunEvent>[], trace: readonly Selection<RunEvent>[]): Told[] {
+  const arranged = arrange(threads)
+  const told: Told[] = []
+  trace.reduce<readonly ReturnType<typeof initialStates>[number][]>((states, { event, source }, at) => {
+    const bids = bidsOf(arranged, states)
+    const blocked = explainBids(arranged, bids).map(({ event: stuck, by }) => `${briefly(stuck)} by ${by.join(', ')}`)
+    told.push({ step: at + 1, event: describe(event), by: source, blocked: [...new Set(blocked)] })
+    return advance({ threads: arranged, states, bids, event }).states
+  }, initialStates(arranged))
+  return told
+}
+
+/** One line: `4. act a1 shell, asked by calls; held back: think by cancel`. */
+export function sentence({ step, event, by, blocked }: Told): string {
+  const who = by === EXTERNAL ? 'from outside' : `asked by ${by}`
+  return `${step}. ${event}, ${who}${blocked.length > 0 ? `; held back: ${blocked.join('; ')}` : ''}`
+}
+
+const briefly = (event: RunEvent) => ('id' in event ? `${event.type} ${event.id}` : event.type)
+
+function describe(event: RunEvent): string {
+  switch (event.type) {
+    case 'model.done': {
+      const calls = event.proposals.map(({ call, judgement }) => `${call.id} ${call.name} (${judgement.verdict}, ${judgement.risk})`)
+      return `model.done with ${calls.length === 0 ? 'no call' : calls.join(' and ')}`
+    }
+    case 'approval.decision':
+      return `approval.decision ${event.id} ${event.allow ? 'allow' : 'deny'} by ${event.by} for plan "${event.plan}"`
+    case 'tool.done':
+      return `tool.done ${event.id} ${event.outcome.status}`
+    case 'act':
+      return `act ${event.id} ${event.call.name} ${JSON.stringify(event.call.input)}`
+    case 'deny':
+      return `deny ${event.id} by ${event.by}`
+    case 'clock':
+      return `clock at ${event.at} ms`
+    case 'think':
+      return `think, round ${event.round}`
+    case 'finish':
+      return `finish (${event.ending.code})`
+    default:
+      return briefly(event)
+  }
+}

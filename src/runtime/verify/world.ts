@@ -1,0 +1,130 @@
+/** The hostile world of the model checker: what it remembers of a run, and everything it may send next, forged and late things too. */
+
+import type { History } from '../../kernel/explore.ts'
+import type { JsonObject } from '../../kit/json.ts'
+import type { ExternalEvent, Judgement, Proposal, RunEvent, ToolOutcome } from '../event.ts'
+
+/** A call that a hostile model may ask for. */
+export type Sample = { readonly name: string; readonly input: JsonObject } & Partial<
+  Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'summary' | 'writes'>
+>
+
+/** `new`: proposed at most. `open`: a gate asks about it. */
+type Phase = 'new' | 'open' | 'acting' | 'done'
+
+/** Bounded: the calls are those of the latest reply. */
+export type Seen = {
+  readonly thinking: boolean
+  readonly round: number
+  readonly calls: readonly { readonly id: string; readonly plan: string; readonly phase: Phase }[]
+}
+
+export const memory: History<RunEvent, Seen> = {
+  init: { thinking: false, round: 0, calls: [] },
+  next(seen, { event }) {
+    switch (event.type) {
+      case 'think':
+        return { ...seen, thinking: true, round: event.round }
+      case 'model.done':
+        return {
+          ...seen,
+          thinking: false,
+          calls: event.proposals.map(({ call, judgement }) => ({ id: call.id, plan: judgement.plan, phase: 'new' })),
+        }
+      case 'model.fail':
+        return { ...seen, thinking: false }
+      case 'gate.open':
+        return turn(seen, event.id, 'open')
+      case 'act':
+        return turn(seen, event.id, 'acting')
+      case 'tool.done':
+      case 'deny':
+        return turn(seen, event.id, 'done')
+      default:
+        return seen
+    }
+  },
+}
+
+function turn(seen: Seen, id: string, phase: Phase): Seen {
+  return { ...seen, calls: seen.calls.map((call) => (call.id === id ? { ...call, phase } : call)) }
+}
+
+/** When the clock of this world is past every deadline, in milliseconds after the start. */
+export const LATE = 1_000_000
+
+const outcomes: readonly ToolOutcome[] = [
+  { status: 'allowed', output: 'done' },
+  { status: 'denied', output: '', error: 'refused at execution time' },
+  { status: 'failed', output: '', error: 'it broke' },
+]
+const forged: ToolOutcome = { status: 'allowed', output: 'forged' }
+
+const fail: ExternalEvent = { type: 'model.fail', code: 'server', message: 'the model failed' }
+
+/** What may arrive at any moment, whether it makes sense or not. */
+const anyTime: readonly ExternalEvent[] = [
+  { type: 'run.start', prompt: 'go', mode: 'structured', at: 0, model: 'hostile' },
+  { type: 'cancel', by: 'user' },
+  { type: 'estop', reason: 'stopped' },
+  { type: 'clock', at: 1 },
+  { type: 'clock', at: LATE },
+  { type: 'mode.set', mode: 'structured' },
+  { type: 'mode.set', mode: 'wiggum' },
+  { type: 'check.done', id: 'ghost', pass: true, evidence: 'forged' },
+  { type: 'tool.done', id: 'ghost', outcome: forged },
+  { type: 'approval.decision', id: 'ghost', allow: true, by: 'mallory', plan: 'plan-ghost' },
+  fail,
+]
+
+/** `replies`: which calls one reply may make. Replies are made once a round and kept, so that states recur by reference. */
+export function createWorld({ replies, tokens }: { readonly replies: readonly (readonly Sample[])[]; readonly tokens: number }) {
+  const rounds = new Map<number, readonly ExternalEvent[]>()
+
+  function repliesOf(round: number): readonly ExternalEvent[] {
+    const known = rounds.get(round) ?? replies.map((samples) => reply(samples, round, tokens))
+    rounds.set(round, known)
+    return known
+  }
+
+  /** Everything that may arrive now; the program has to reject what it must not take. */
+  return ({ thinking, round, calls }: Seen): readonly ExternalEvent[] => {
+    const thoughts = repliesOf(round)
+    return [...(thinking ? thoughts : thoughts.slice(0, 1)), ...anyTime, ...calls.flatMap(about), ...stale(round)]
+  }
+}
+
+/** Results and decisions for one call: true ones when they are owed, forged, second and stale ones otherwise. */
+function about({ id, plan, phase }: Seen['calls'][number]): ExternalEvent[] {
+  const results = phase === 'acting' ? outcomes : [forged]
+  return [
+    ...results.map((outcome) => ({ type: 'tool.done', id, outcome }) as const),
+    { type: 'approval.decision', id, allow: true, by: 'ann', plan },
+    { type: 'approval.decision', id, allow: false, by: 'ann', plan },
+    { type: 'approval.decision', id, allow: true, by: 'mallory', plan: 'stale' },
+  ]
+}
+
+/** A result for a call of the round before. */
+function stale(round: number): ExternalEvent[] {
+  return round > 1 ? [{ type: 'tool.done', id: `a${round - 1}`, outcome: forged }] : []
+}
+
+function reply(samples: readonly Sample[], round: number, tokens: number): ExternalEvent {
+  const proposals = samples.map((sample, at) => propose(sample, `${'abcdefgh'[at] ?? at}${round}`))
+  return { type: 'model.done', parts: [], proposals, usage: { inputTokens: tokens, outputTokens: 0 }, model: 'hostile' }
+}
+
+function propose({ name, input, ...said }: Sample, id: string): Proposal {
+  const judgement: Judgement = {
+    verdict: 'allow',
+    risk: 'low',
+    rule: 'sample',
+    reason: 'sample',
+    summary: name,
+    writes: [],
+    ...said,
+    plan: `plan-${id}`,
+  }
+  return { call: { id, name, input }, judgement }
+}

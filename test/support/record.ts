@@ -1,0 +1,24 @@
+/** Memory and receipts put together over one folder, as the program does. */
+
+import { join } from 'node:path'
+import { type Memory, openMemory } from '../../src/memory/db.ts'
+import { createRecorder } from '../../src/memory/recorder.ts'
+import { createReceiptLog, type ReceiptPaths } from '../../src/receipts/log.ts'
+
+export function pathsIn(folder: string): ReceiptPaths & { readonly database: string } {
+  return {
+    log: join(folder, 'tool_receipts.log'),
+    head: join(folder, 'receipts.head'),
+    key: join(folder, 'receipt.key'),
+    database: join(folder, 'memory.sqlite'),
+  }
+}
+
+export function openRecord(folder: string): { memory: Memory; recorder: ReturnType<typeof createRecorder>; close: () => void } {
+  const paths = pathsIn(folder)
+  const opened = openMemory({ path: paths.database, log: () => {}, now: Date.now })
+  if (!opened.ok) throw new Error(opened.failure.message)
+  const { memory } = opened
+  const recorder = createRecorder({ memory, receipt: createReceiptLog({ paths }), log: () => {}, now: Date.now, redact: (text) => text })
+  return { memory, recorder, close: memory.close }
+}
