@@ -81,7 +81,7 @@ function answers(parts: readonly Part[], results: ReadonlyMap<string, ToolMessag
 function resultsAfter(rows: readonly Row[], at: number): ReadonlyMap<string, ToolMessage> {
   const next = rows.findIndex((row, index) => index > at && row.role !== 'tool')
   const messages = rows.slice(at + 1, next === -1 ? undefined : next).flatMap(toolMessage)
-  return new Map(messages.reverse().map((message) => [message.callId, message]))
+  return new Map(messages.map((message) => [message.callId, message]))
 }
 
 function toolMessage({ content, toolResults }: Row): ToolMessage[] {

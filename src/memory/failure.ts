@@ -25,7 +25,7 @@ const advice: readonly (readonly [RegExp, Advice])[] = [
   [/^(SQLITE_FULL|ENOSPC|EDQUOT)/, { code: 'full', what: 'cannot grow, the disk is full', todo: 'free some space and try again' }],
   [
     /^(SQLITE_(CANTOPEN|PERM|AUTH|IOERR|PROTOCOL)|E[A-Z]+$)/,
-    { code: 'unreadable', what: 'cannot be read or written', todo: 'check that it is a file you own on a working disk' },
+    { code: 'unreadable', what: 'cannot be read or written', todo: 'check that it is a file you own, on a working disk with free space' },
   ],
 ]
 
@@ -38,7 +38,11 @@ export function storageFailure(path: string, error: unknown): StorageFailure | u
   if (!cause) return undefined
   const found = advice.find(([pattern]) => pattern.test(cause.code))?.[1]
   if (!found) return undefined
-  return { code: found.code, path, message: `database "${path}" ${found.what} (${cause.code}: ${cause.text}); ${found.todo}` }
+  return {
+    code: found.code,
+    path,
+    message: `database "${path}" ${found.what} (${cause.text.startsWith(cause.code) ? '' : `${cause.code}: `}${cause.text}); ${found.todo}`,
+  }
 }
 
 function causeOf(error: unknown): { code: string; text: string } | undefined {

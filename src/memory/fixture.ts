@@ -15,7 +15,8 @@ export type Desk = {
   remove(): void
 }
 
-export const noon = Date.parse('2026-05-12T12:00:00Z')
+/** 2026-05-12T12:00:00Z */
+export const noon = 1_778_587_200_000
 
 /** Each look at its clock is a millisecond later. */
 export function createDesk(folder = mkdtempSync(join(tmpdir(), 'braidclaw-memory-'))): Desk {

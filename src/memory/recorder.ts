@@ -19,10 +19,18 @@ export type RecorderOptions = {
   readonly redact: (text: string) => string
 }
 
-/** Thrown by a recorder when the record cannot be kept; nothing of that step is then in the database. The run ends `integrity`. */
+/** Trouble with the disk, not with what stands on it. */
+const ofTheDisk = ['full', 'locked', 'read_only', 'unreadable']
+
+/**
+ * Thrown by a recorder when the record cannot be kept; nothing of that step is then in the database. The run ends `integrity` when what
+ * is kept was altered, `error` when it is the disk's fault.
+ */
 export class RecordFailure extends Error {
   override readonly name = 'RecordFailure'
-  readonly integrity = true
+  get integrity(): boolean {
+    return !ofTheDisk.includes(this.code)
+  }
   constructor(
     readonly code: string,
     message: string,

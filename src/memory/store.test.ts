@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type OpenedMemory, openMemory } from './db.ts'
@@ -50,7 +50,7 @@ test('a file that is no database is reported as damaged, and not touched', () =>
 test('a database with a broken page is reported as damaged when it is read', () => {
   use((memory) => memory.transaction(() => Array.from({ length: 400 }, () => memory.journal.append(note({ text: 'x'.repeat(500) })))))
   const file = Bun.file(path)
-  const bytes = new Uint8Array(require('node:fs').readFileSync(path))
+  const bytes = new Uint8Array(readFileSync(path))
   bytes.fill(0x5a, 4096, file.size - 4096)
   writeFileSync(path, bytes)
   const said = (() => {

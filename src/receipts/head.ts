@@ -22,11 +22,18 @@ export function writeHead(path: string, anchor: Anchor): void {
 /** @throws errno errors other than a missing file */
 export function readHead(path: string): { readonly state: 'missing' | 'damaged' } | { readonly state: 'read'; readonly anchor: Anchor } {
   try {
-    const text = readFileSync(path, 'latin1').slice(0, 1000).replace(/\n+$/, '')
+    const text = steadyText(path).replace(/\n+$/, '')
     const anchor = text === text.trim() ? parseAnchor(text) : undefined
     return anchor ? { state: 'read', anchor } : { state: 'damaged' }
   } catch (error) {
     if (isMissing(error)) return { state: 'missing' }
     throw error
   }
+}
+
+/** A writer may be at it while we read: what two looks agree on is whole. */
+function steadyText(path: string): string {
+  const look = () => readFileSync(path, 'latin1').slice(0, 1000)
+  const [first, second] = [look(), look()]
+  return first === second ? first : look()
 }

@@ -3,8 +3,6 @@ import {
   appendFileSync,
   chmodSync,
   existsSync,
-  mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -13,11 +11,10 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { headLine, sealAnchor } from './anchor.ts'
 import type { Appended, Checkpoint } from './draft.ts'
-import { createHome, draft, type Home, mustAppend, pathsIn, required } from './fixture.ts'
+import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'
 import { readReceipt } from './grammar.ts'
 import { readKey } from './key.ts'
 import { createReceiptLog } from './log.ts'
@@ -69,6 +66,12 @@ test('a log that lost its end, its last receipt or its beginning is refused and 
     expect(failed(home.append([], home.checkpoint))).toStartWith('altered: ')
     expect(home.log()).toBe(before)
   }
+})
+
+test('a log that was cut is refused with both sizes', () => {
+  const home = fresh(3)
+  truncateSync(home.paths.log, 100)
+  expect(failed(home.append([draft(9)], home.checkpoint))).toContain(`it has 100 bytes, but ${home.checkpoint.size} are known`)
 })
 
 test('a removed log is not begun again', () => {
@@ -178,6 +181,7 @@ test('a torn line is cut off and reported, then the log goes on', () => {
 test('receipts that a crash left beyond the checkpoint are adopted, also with a torn line behind them', () => {
   const home = fresh(3)
   mustAppend(home.append, [draft(3), draft(4)], home.checkpoint)
+  writeFileSync(home.paths.head, `${headLine(home.checkpoint)}\n`)
   home.setLog(`${home.log()}{"torn`)
   const settled = home.append([], home.checkpoint)
   expect(settled).toMatchObject({ ok: true, adopted: 2, tornBytes: 6, receiptIds: [], checkpoint: { count: 5 } })
@@ -208,9 +212,13 @@ test('a log whose database is gone is adopted whole, but only if the head file c
 test('a crash during the very first append is recovered from', () => {
   for (const left of ['', '{"args', 'whole']) {
     const home = fresh()
-    mustAppend(home.append, [draft(0)], undefined)
-    const { logId } = required(receiptsOf(home)[0] && { logId: required(receiptsOf(home)[0]).log_id })
-    writeFileSync(home.paths.head, `${headLine(sealAnchor(home.key(), { logId, count: 0, head: genesis }))}\n`)
+    const dying = createReceiptLog({
+      paths: home.paths,
+      sync: () => {
+        throw new Error('killed')
+      },
+    })
+    expect(() => dying([draft(0)], undefined)).toThrow('killed')
     if (left !== 'whole') home.setLog(left)
     const checkpoint = mustAppend(home.append, [draft(1)], undefined)
     expect(checkpoint.count).toBe(left === 'whole' ? 2 : 1)
@@ -250,74 +258,4 @@ test('a checkpoint that fell behind is caught up by the next append', () => {
   mustAppend(home.append, [draft(3)], home.checkpoint)
   expect(home.append([draft(4)], home.checkpoint)).toMatchObject({ ok: true, adopted: 1, checkpoint: { count: 4 } })
   expect(receiptsOf(home).map(({ seq }) => seq)).toEqual([1, 2, 3, 4])
-})
-
-const isRoot = process.getuid?.() === 0
-const mayMount = isRoot && probeMount()
-if (!mayMount) console.log('not run: full and read-only disks (needs root and mount)')
-
-function mount(folder: string, options: string): boolean {
-  return Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', folder], { stderr: 'ignore' }).success
-}
-
-function probeMount(): boolean {
-  const folder = mkdtempSync(join(tmpdir(), 'braidclaw-mount-'))
-  const mounted = mount(folder, 'size=16k')
-  if (mounted) Bun.spawnSync(['umount', folder])
-  rmSync(folder, { recursive: true })
-  return mounted
-}
-
-function onSmallDisk(body: (home: Home) => void): void {
-  const folder = mkdtempSync(join(tmpdir(), 'braidclaw-small-'))
-  const disk = join(folder, 'disk')
-  mkdirSync(disk)
-  try {
-    expect(mount(disk, 'size=32k')).toBe(true)
-    body(createHome(disk))
-  } finally {
-    Bun.spawnSync(['umount', disk])
-    rmSync(folder, { recursive: true })
-  }
-}
-
-test.if(mayMount)('on a full disk the append fails, nothing is torn, and it goes on when there is room', () => {
-  onSmallDisk((home) => {
-    const ballast = join(home.folder, 'ballast')
-    writeFileSync(ballast, 'x'.repeat(8000))
-    let checkpoint = home.fill(3)
-    const appendUntilFull = (): string => {
-      for (let number = 0; number < 200; number += 1) {
-        const appended = home.append([draft(number)], checkpoint)
-        if (!appended.ok) return appended.failure.code
-        checkpoint = required(appended.checkpoint)
-      }
-      return 'never full'
-    }
-    expect(appendUntilFull()).toBe('full')
-    expect(statSync(home.paths.log).size).toBe(checkpoint.size)
-    expect(valid(home, checkpoint)).toBe(true)
-    rmSync(ballast)
-    checkpoint = mustAppend(home.append, [draft(500)], checkpoint)
-    expect(valid(home, checkpoint)).toBe(true)
-  })
-})
-
-test.if(mayMount)('on a read-only disk the append fails and says so', () => {
-  onSmallDisk((home) => {
-    const checkpoint = home.fill(2)
-    expect(Bun.spawnSync(['mount', '-o', 'remount,ro', home.folder]).success).toBe(true)
-    expect(failed(home.append([draft(9)], checkpoint))).toStartWith('read_only: ')
-    expect(valid(home, checkpoint)).toBe(true)
-  })
-})
-
-test.if(!isRoot)('in a folder that may not be written the append fails and says so', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'braidclaw-ro-'))
-  chmodSync(folder, 0o500)
-  try {
-    expect(failed(createReceiptLog({ paths: pathsIn(folder) })([draft(0)], undefined))).toStartWith('unreadable: ')
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
 })
