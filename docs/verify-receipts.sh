@@ -200,7 +200,8 @@ EOF
 
 if [ -n "$checkpoint" ]; then witness checkpoint "$checkpoint" || usage; fi
 head_fault=''
-if [ ! -e "$head" ]; then head_fault=missing
+# An empty one is none: a crash can come between making it and writing it.
+if [ ! -s "$head" ]; then head_fault=missing
 else witness 'head file' "$(tr '\000' '\001' <"$head" 2>/dev/null)" || head_fault=damaged
 fi
 if [ -n "$against" ]; then witness anchor "$against" || usage; fi

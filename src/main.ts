@@ -36,7 +36,7 @@ export type Animal = {
 /** @throws CliExit when memory, workspace, provider or conversation cannot be had; the message says what to do. */
 export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   const { config, paths, log, redactor, context } = setup
-  const [{ openRecords, createRecord }, { policyOf }, { createHands }, { createAgent: createRunner }, { conversationFor }] =
+  const [{ openRecords, createRecord, inWords }, { policyOf }, { createHands }, { createAgent: createRunner }, { conversationFor }] =
     await Promise.all([
       import('./cli/records.ts'),
       import('./cli/policy.ts'),
@@ -65,7 +65,13 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       channel: wish.channel,
       limits: runLimits(setup),
       approvalTtlMs: 600_000,
-      history: () => history(memory, conversationId, setup),
+      history: () => {
+        try {
+          return history(memory, conversationId, setup)
+        } catch (error) {
+          throw inWords(memory, error)
+        }
+      },
       request: {
         model: config.defaultModel,
         tools: hands.specs,
@@ -104,8 +110,9 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       },
     }
   } catch (error) {
+    const said = inWords(memory, error)
     memory.close()
-    throw error
+    throw said
   }
 }
 

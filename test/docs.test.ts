@@ -7,7 +7,7 @@ import { pages } from '../scripts/docs.ts'
 
 const root = join(import.meta.dir, '..')
 
-for (const [path, text] of Object.entries(pages())) {
+for (const [path, text] of Object.entries(await pages())) {
   test(`${path} is not stale (npm run docs)`, () => {
     expect(readFileSync(join(root, path), 'utf8')).toBe(text)
   })

@@ -1,7 +1,9 @@
 /** Questions to the person at the terminal: one line in, one line out; EOF is an answer too, and it is no. */
 
-import { read } from 'node:fs'
+import { closeSync, constants, openSync, read, readSync } from 'node:fs'
 import type { Judgement } from '../runtime/event.ts'
+import { printable } from './render.ts'
+import { createSink } from './wire.ts'
 
 /** @returns the line without its end, or undefined at EOF or when the question was taken back. */
 export type AskLine = (question: string, signal?: AbortSignal) => Promise<string | undefined>
@@ -13,11 +15,11 @@ export function approvalQuestion({ tool, judgement, args }: Asked): string {
   return [
     '',
     'Tool request:',
-    `  tool: ${tool}`,
+    `  tool: ${printable(tool)}`,
     `  risk: ${judgement.risk}`,
-    `  reason: ${judgement.reason}`,
-    `  args: ${args}`,
-    `  plan: ${judgement.summary} (${judgement.plan.slice(0, 12)})`,
+    `  reason: ${printable(judgement.reason)}`,
+    `  args: ${printable(args)}`,
+    `  plan: ${printable(judgement.summary)} (${judgement.plan.slice(0, 12)})`,
     'Approve? [y/N/a] ',
   ].join('\n')
 }
@@ -29,31 +31,46 @@ export function readAnswer(line: string | undefined): 'yes' | 'always' | 'no' {
   return word === 'a' || word === 'always' ? 'always' : 'no'
 }
 
-/** Reads lines from a terminal descriptor in its ordinary (cooked) mode, where the kernel does the editing. */
-export function createAskLine(fd: number, write: (text: string) => void): AskLine {
-  const reader = lines(fd)
+/**
+ * Asks and reads on a terminal descriptor, wherever stdout and stderr go, in its ordinary (cooked) mode: the kernel does the editing and
+ * hands over one line a read. Only what is typed after the question answers it.
+ */
+export function createAskLine(fd: number): AskLine {
+  const state: { reading?: Promise<string | undefined> } = {}
+  const { write } = createSink(fd)
   return async (question, signal) => {
+    if (signal?.aborted) return undefined
+    forgetTypedAhead(fd)
     write(question)
+    state.reading ??= readLine(fd).finally(() => {
+      state.reading = undefined
+    })
     const takenBack = new Promise<undefined>((resolve) => signal?.addEventListener('abort', () => resolve(undefined), { once: true }))
-    const line = await Promise.race([reader.next().then(({ value, done }) => (done ? undefined : value)), takenBack])
+    const line = await Promise.race([state.reading, takenBack])
     if (line === undefined) write('\n')
     return line
   }
 }
 
 /** The descriptor is read in the thread pool: it stays open, and an unanswered question does not keep the process alive. */
-async function* lines(fd: number): AsyncGenerator<string, undefined> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for (;;) {
-    const bytes = new Uint8Array(4096)
-    const count = await new Promise<number>((resolve) => read(fd, bytes, 0, bytes.length, null, (error, got) => resolve(error ? 0 : got)))
-    if (count === 0) return undefined
-    rest += decoder.decode(bytes.subarray(0, count), { stream: true })
-    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
-      const line = rest.slice(0, end)
-      rest = rest.slice(end + 1)
-      yield line
+function readLine(fd: number): Promise<string | undefined> {
+  const bytes = new Uint8Array(4096)
+  return new Promise((resolve) =>
+    read(fd, bytes, 0, bytes.length, null, (error, count) =>
+      resolve(error || count === 0 ? undefined : new TextDecoder().decode(bytes.subarray(0, count)).replace(/\r?\n$/, '')),
+    ),
+  )
+}
+
+function forgetTypedAhead(fd: number): void {
+  try {
+    const waiting = openSync(`/proc/self/fd/${fd}`, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+    try {
+      while (readSync(waiting, new Uint8Array(4096)) > 0);
+    } finally {
+      closeSync(waiting)
     }
+  } catch {
+    // EAGAIN: nothing was typed ahead.
   }
 }

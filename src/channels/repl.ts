@@ -2,7 +2,7 @@
 
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { createInterface } from 'node:readline'
+import { createInterface, type Interface } from 'node:readline'
 import type { AskLine } from './ask.ts'
 
 export type Repl = {
@@ -17,37 +17,73 @@ export type ReplOptions = {
   readonly historyPath: string
   readonly write: (text: string) => void
   readonly commands: readonly string[]
+  /** Applied to what goes into the history. */
+  readonly redact: (text: string) => string
 }
 
-const historyKept = 1000
+type Answer = (line: string | undefined) => void
 
-export function createRepl({ historyPath, write, commands }: ReplOptions): Repl {
-  const state = { busy: false, asked: 0 }
+const historyKept = 1000
+const prompt = '> '
+
+export function createRepl({ historyPath, write, commands, redact }: ReplOptions): Repl {
+  const typed: string[] = []
+  const state: { busy: boolean; closed: boolean; interrupts: number; waiting?: Answer; answer?: Answer } = {
+    busy: false,
+    closed: false,
+    interrupts: 0,
+  }
   const editor = createInterface({
     input: process.stdin,
     output: process.stdout,
-    prompt: '> ',
+    prompt,
     historySize: historyKept,
     history: readHistory(historyPath),
     completer: (line: string) => [line.startsWith('/') ? commands.filter((command) => command.startsWith(line)) : [], line],
   })
+
+  /** A line goes to the open question, else to whoever waits for the next message, else it waits itself. */
+  editor.on('line', (line) => {
+    const take = state.answer ?? state.waiting
+    if (take) take(line)
+    else typed.push(line)
+  })
+  editor.on('close', () => {
+    state.closed = true
+    state.answer?.(undefined)
+    state.waiting?.(undefined)
+  })
+  /** Answers are no messages: the arrow keys do not bring them back. */
+  editor.on('history', (history: string[]) => void (state.answer && history.shift()))
   editor.on('SIGINT', () => {
     if (state.busy) return void process.emit('SIGINT')
-    write(state.asked++ > 0 ? '\n' : '\n(Ctrl-D or /exit leaves)\n')
-    if (state.asked > 1) editor.close()
-    else editor.prompt()
+    const typing = editor.line !== ''
+    if (!typing && state.interrupts++ > 0) return editor.close()
+    discard(editor, write)
+    if (!typing) write('(Ctrl-D or /exit leaves)\n')
+    editor.prompt()
   })
-  const lines = editor[Symbol.asyncIterator]()
+
+  function nextLine(): Promise<string | undefined> {
+    const [line] = typed.splice(0, 1)
+    if (line !== undefined || state.closed) return Promise.resolve(line)
+    return new Promise((resolve) => {
+      state.waiting = (given) => {
+        state.waiting = undefined
+        resolve(given)
+      }
+    })
+  }
 
   async function run(take: (line: string) => Promise<'on' | 'exit'>): Promise<void> {
     for (;;) {
-      editor.prompt()
-      const { value, done } = await lines.next()
-      if (done) return write('\n')
-      const line = value.trim()
+      if (!state.closed) editor.prompt()
+      const raw = await nextLine()
+      if (raw === undefined) return write('\n')
+      const line = raw.trim()
       if (line === '') continue
-      state.asked = 0
-      if (!value.startsWith(' ')) keep(historyPath, line)
+      state.interrupts = 0
+      if (!raw.startsWith(' ')) keep(historyPath, redact(line))
       state.busy = true
       const next = await take(line)
       state.busy = false
@@ -55,13 +91,36 @@ export function createRepl({ historyPath, write, commands }: ReplOptions): Repl 
     }
   }
 
-  const ask: AskLine = async (question, signal) => {
+  /** Only what is typed after the question answers it: lines typed ahead stay messages. */
+  const ask: AskLine = (question, signal) => {
+    if (state.closed || signal?.aborted) return Promise.resolve(undefined)
     write(question)
-    const takenBack = new Promise<undefined>((resolve) => signal?.addEventListener('abort', () => resolve(undefined), { once: true }))
-    return Promise.race([lines.next().then(({ value, done }) => (done ? undefined : value)), takenBack])
+    return new Promise((resolve) => {
+      const settle: Answer = (line) => {
+        state.answer = undefined
+        signal?.removeEventListener('abort', takeBack)
+        resolve(line)
+      }
+      const takeBack = () => {
+        discard(editor, write)
+        settle(undefined)
+      }
+      state.answer = settle
+      signal?.addEventListener('abort', takeBack, { once: true })
+    })
   }
 
   return { run, ask, close: () => editor.close() }
+}
+
+/** What stands on the line is thrown away, as in a shell: it stays on the screen, and the cursor goes to an empty line. */
+function discard(editor: Interface, write: (text: string) => void): void {
+  write('\n')
+  if (editor.line === '') return
+  editor.setPrompt('')
+  editor.write(null, { ctrl: true, name: 'e' })
+  editor.write(null, { ctrl: true, name: 'u' })
+  editor.setPrompt(prompt)
 }
 
 function readHistory(path: string): string[] {
@@ -69,7 +128,10 @@ function readHistory(path: string): string[] {
   return readFileSync(path, 'utf8').split('\n').filter(Boolean).slice(-historyKept).reverse()
 }
 
+/** A convenience: a disk that refuses it must not end the conversation. */
 function keep(path: string, line: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  appendFileSync(path, `${line.replaceAll('\n', ' ')}\n`, { mode: 0o600 })
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    appendFileSync(path, `${line.replaceAll('\n', ' ')}\n`, { mode: 0o600 })
+  } catch {}
 }

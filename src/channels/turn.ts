@@ -45,8 +45,23 @@ async function decide(turn: Turn, gateId: string): Promise<void> {
     turn.agent.approve(gateId, { allow: false, by: 'nobody', note: nobody })
     return
   }
-  const { call, judgement } = proposal
-  const answer = readAnswer(await turn.ask(approvalQuestion({ tool: call.name, judgement, args: JSON.stringify(call.input) }), turn.signal))
-  if (answer === 'always') turn.tell(turn.always(proposal) ?? 'this call cannot be allowed for good; allowed once')
-  turn.agent.approve(gateId, { allow: answer !== 'no', by: 'terminal' })
+  const answer = readAnswer(await putToPerson(turn, gateId, proposal))
+  const rejected = turn.agent.approve(gateId, { allow: answer !== 'no', by: 'terminal' })
+  if (turn.signal.aborted) return
+  if (rejected !== undefined) turn.tell('too late: the question is no longer open, nothing was allowed')
+  else if (answer === 'always') turn.tell(turn.always(proposal) ?? 'this call cannot be allowed for good; allowed once')
+}
+
+/** The question is taken back when it is no longer open: it expired, or the run ended without an answer (estop, a limit). */
+async function putToPerson({ agent, ask, signal }: Turn, gateId: string, { call, judgement }: Proposal): Promise<string | undefined> {
+  const closed = new AbortController()
+  const look = setInterval(() => {
+    if (agent.ending() || !agent.gate(gateId)) closed.abort()
+  }, 200)
+  const question = approvalQuestion({ tool: call.name, judgement, args: JSON.stringify(call.input) })
+  try {
+    return await ask?.(question, AbortSignal.any([signal, closed.signal]))
+  } finally {
+    clearInterval(look)
+  }
 }

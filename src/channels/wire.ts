@@ -2,31 +2,35 @@
 
 import { writeSync } from 'node:fs'
 
-/** `closed` turns true when the reader went away (EPIPE): nothing is written after that, and nothing throws. */
-export type Sink = { write(text: string): void; readonly closed: () => boolean }
+/**
+ * `closed` turns true when nothing can be written any more, and nothing throws. `failure` is the errno name of that, unless the reader
+ * simply went away (EPIPE), which is no failure.
+ */
+export type Sink = { write(text: string): void; readonly closed: () => boolean; readonly failure: () => string | undefined }
 
 /**
  * A blocking writer. `process.stdout` would do the same for 8 ms of start-up; a descriptor does it for none.
  * A terminal or pipe set to non-blocking answers EAGAIN while it is full: wait and go on, so that nothing is lost.
  */
 export function createSink(fd: number): Sink {
-  const state = { closed: false }
+  const state: { closed: boolean; failure?: string } = { closed: false }
   return {
     closed: () => state.closed,
+    failure: () => state.failure,
     write(text) {
       const bytes = new TextEncoder().encode(text)
       for (let offset = 0; offset < bytes.length && !state.closed; ) {
         try {
           offset += writeSync(fd, bytes, offset)
         } catch (error) {
-          if (!isFull(error)) state.closed = true
-          else Bun.sleepSync(2)
+          const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+          if (code === 'EAGAIN') Bun.sleepSync(2)
+          else {
+            state.closed = true
+            if (code !== 'EPIPE') state.failure = code
+          }
         }
       }
     },
   }
-}
-
-function isFull(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EAGAIN'
 }

@@ -3,10 +3,11 @@
 import { buildApplication, buildRouteMap } from '@stricli/core'
 import { version } from '../../package.json'
 import type { CliContext } from './context.ts'
-import { CliExit, exitCodeHelp } from './exit.ts'
+import { exitCodeHelp } from './exit.ts'
 import { agent, doctor, estop, init, onboard, trust } from './routes/everyday.ts'
 import { completion, config, policy, provider, tool } from './routes/inspect.ts'
 import { memory, receipt } from './routes/records.ts'
+import { exitOf } from './trouble.ts'
 import { wording } from './wording.ts'
 
 const root = buildRouteMap<string, CliContext>({
@@ -35,8 +36,13 @@ export function createApp(words: readonly string[]) {
     name: 'braidclaw',
     versionInfo: { currentVersion: version },
     scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true, distanceOptions: closeEnough },
-    documentation: { caseStyle: 'convert-camel-to-kebab', useAliasInUsageLine: false, onlyRequiredInUsageLine: true, disableAnsiColor: true },
-    determineExitCode: (error) => (error instanceof CliExit ? error.code : 1),
+    documentation: {
+      caseStyle: 'convert-camel-to-kebab',
+      useAliasInUsageLine: false,
+      onlyRequiredInUsageLine: true,
+      disableAnsiColor: true,
+    },
+    determineExitCode: (error) => exitOf(error).code,
     localization: { text: wording(words) },
   })
 }

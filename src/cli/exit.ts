@@ -42,3 +42,6 @@ export class CliExit extends Error {
     super(message)
   }
 }
+
+/** The argument parser prints a line for every failure; this one our stderr drops. */
+export const silence = '\0'

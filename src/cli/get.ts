@@ -6,13 +6,13 @@ import type { Get } from '../tools/http.ts'
 
 export function createGet({ policy, limits }: { readonly policy: Policy; readonly limits: Config['limits'] }): Get {
   return async (url, options) => {
-    const [{ createGuardedFetch }, { judgeUrl }, { judgeConnection }] = await Promise.all([
+    const [{ createGuardedFetch }, { judgeHop }, { judgeConnection }] = await Promise.all([
       import('../workspace/net/guarded.ts'),
-      import('../security/url.ts'),
+      import('../security/hop.ts'),
       import('../security/address.ts'),
     ])
     const fetcher = createGuardedFetch({
-      judgeUrl: (asked) => judgeUrl({ ...asked, policy }),
+      judgeUrl: (to) => judgeHop({ from: { url, method: options.method ?? 'GET' }, to, policy }),
       judgeAddress: ({ host, ip }) => judgeConnection({ host, ip, allowedDomains: policy.allowedDomains }),
       maxBytes: limits.maxResponseBytes,
       timeoutMs: limits.httpTimeoutS * 1000,

@@ -2,6 +2,8 @@
 
 import { existsSync } from 'node:fs'
 import type { AskLine } from '../channels/ask.ts'
+import { printable } from '../channels/render.ts'
+import { didYouMean } from '../config/text/suggest.ts'
 import type { JsonObject } from '../kit/json.ts'
 import type { Memory } from '../memory/db.ts'
 import type { Proposal, ToolOutcome } from '../runtime/event.ts'
@@ -61,11 +63,12 @@ export function createHands({ setup, policy, memory, conversationId, ask }: Hand
     env,
     get: createGet({ policy, limits }),
     search: ({ query, limit }) => memory?.search({ query, limit }) ?? [],
-    ...(ask ? { ask: (question, signal) => ask(`${question}\n> `, signal) } : {}),
+    ...(ask ? { ask: (question, signal) => ask(`${printable(question)}\n> `, signal) } : {}),
     now: Date.now,
     maxOutputBytes: limits.maxOutputBytes,
   })
   const allowed = all.filter(({ name }) => policy.toolsAllow?.includes(name) ?? true)
+  for (const name of policy.toolsAllow ?? []) if (!all.some((tool) => tool.name === name)) log('warn', unknownTool(name, all))
   const execute = createExecutor({
     tools: allowed,
     log,
@@ -122,6 +125,11 @@ export function createHands({ setup, policy, memory, conversationId, ask }: Hand
     allowAlways,
     isStanding: ({ call }) => standing.has(call.name),
   }
+}
+
+function unknownTool(name: string, all: readonly Tool[]): string {
+  const known = all.map((tool) => tool.name)
+  return `channels.cli.tools_allow names "${name}", which is no tool${didYouMean(name, known) || `; there are: ${known.join(', ')}`}`
 }
 
 function specOf({ name, description, parameters }: Tool): ToolSpec {

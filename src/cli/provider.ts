@@ -6,13 +6,32 @@ import type { ProviderConfig as Wanted } from '../providers/settings.ts'
 import { type Provider, ProviderFailure } from '../runtime/port.ts'
 import { createProviderFetch } from '../workspace/net/provider.ts'
 import type { Environment } from './context.ts'
+import { CliExit, exitCodes } from './exit.ts'
 import type { Setup } from './setup.ts'
 
-/** @throws ProviderFailure when there is none of that name, or its fixture cannot be read */
+/** @throws CliExit 8 when there is none of that name, or its fixture cannot be read */
 export async function providerFor(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string): Promise<Provider> {
+  try {
+    return await connect(setup, name, new Map())
+  } catch (error) {
+    throw error instanceof ProviderFailure ? new CliExit(exitCodes.provider, `error: ${error.message}`) : error
+  }
+}
+
+/** One provider a name, however often the wrappers refer to it. */
+type Made = Map<string, Promise<Provider>>
+
+function once(made: Made, name: string, make: () => Promise<Provider>): Promise<Provider> {
+  const provider = made.get(name) ?? make()
+  made.set(name, provider)
+  return provider
+}
+
+async function connect(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string, made: Made): Promise<Provider> {
   const found = providerNamed(setup.config, name)
   if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
   const wanted = tableOf(found, setup.config, setup.context.env)
+  if (setup.config.limits.maxRunUsd !== undefined && isUnpriced(found)) setup.log('warn', unpriced(name))
   return createProvider(name, wanted, {
     fetch: 'baseUrl' in wanted && wanted.baseUrl ? createProviderFetch({ baseUrl: wanted.baseUrl }) : vendorFetch,
     log: setup.log,
@@ -20,8 +39,17 @@ export async function providerFor(setup: Pick<Setup, 'config' | 'log' | 'context
     random: Math.random,
     now: Date.now,
     baseDir: setup.context.cwd,
-    provider: (other) => providerFor(setup, other),
+    provider: (other) => once(made, other, () => connect(setup, other, made)),
   })
+}
+
+function isUnpriced(found: ProviderConfig): boolean {
+  return 'apiKeyEnv' in found && (found.prices.input === undefined || found.prices.output === undefined)
+}
+
+/** A limit that is never reached must not look like one that holds. */
+function unpriced(name: string): string {
+  return `limits.max_run_usd cannot hold: [providers.models.${name}] has no price_input and price_output`
 }
 
 /** Without a base_url the vendor's own address is asked; the origin is pinned to the first one. */

@@ -1,13 +1,13 @@
 /** Memory and receipts, opened for a command; trouble with either ends the command with a sentence and the right code. */
 
 import { type Memory, openMemory } from '../memory/db.ts'
-import type { StorageFailure } from '../memory/failure.ts'
 import { createRecorder, RecordFailure } from '../memory/recorder.ts'
 import type { ReceiptPaths } from '../receipts/log.ts'
 import { createReceiptLog } from '../receipts/log.ts'
 import type { Recorder } from '../runtime/port.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import type { Setup } from './setup.ts'
+import { storageExit } from './trouble.ts'
 
 /** @throws CliExit: 9 for a corrupt file, 1 for what the file system refuses. */
 export function openRecords({ config, log }: Pick<Setup, 'config' | 'log'>): Memory {
@@ -16,8 +16,10 @@ export function openRecords({ config, log }: Pick<Setup, 'config' | 'log'>): Mem
   throw storageExit(opened.failure)
 }
 
-export function storageExit({ code, message }: StorageFailure): CliExit {
-  return new CliExit(code === 'corrupt' ? exitCodes.integrity : exitCodes.error, `error: ${message}`)
+/** SQLite trouble as a CliExit with the file's name; anything else as it is. */
+export function inWords(memory: Memory, error: unknown): unknown {
+  const failure = memory.failureOf(error)
+  return failure ? storageExit(failure) : error
 }
 
 /** Runs `use` on the open memory and closes it; SQLite trouble becomes the same sentences. */
@@ -26,8 +28,7 @@ export async function withMemory<T>(setup: Pick<Setup, 'config' | 'log'>, use: (
   try {
     return await use(memory)
   } catch (error) {
-    const failure = memory.failureOf(error)
-    throw failure ? storageExit(failure) : error
+    throw inWords(memory, error)
   } finally {
     memory.close()
   }
@@ -44,9 +45,9 @@ export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log' | 're
   const receipt = config.receipts.enabled ? createReceiptLog({ paths: receiptPaths(setup) }) : undefined
   const recorder = createRecorder({ memory, log, now: Date.now, redact: redactor.text, ...(receipt ? { receipt } : {}) })
   try {
-    const { interrupted, adopted, tornBytes } = recorder.recover()
-    if (interrupted.length + adopted + tornBytes > 0)
-      log('warn', 'recovered after a crash', { interrupted: interrupted.length, adopted, tornBytes })
+    const { interrupted, closedRuns, adopted, tornBytes } = recorder.recover()
+    if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)
+      log('warn', 'recovered after a crash', { interrupted: interrupted.length, closedRuns: closedRuns.length, adopted, tornBytes })
     return recorder
   } catch (error) {
     if (!(error instanceof RecordFailure)) throw error

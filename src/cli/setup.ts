@@ -6,7 +6,7 @@ import { loadConfig } from '../config/load.ts'
 import { type HomePaths, homePaths } from '../config/paths.ts'
 import { createTrust } from '../config/trust.ts'
 import type { Log } from '../runtime/port.ts'
-import { createRedactor, type Redactor } from '../security/redact.ts'
+import type { Redactor } from '../security/redact.ts'
 import type { CliContext } from './context.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import { createLog } from './log.ts'
@@ -24,12 +24,11 @@ export type Setup = {
 
 /** @throws CliExit 1 naming every problem of the configuration at once. */
 export function setUp(context: CliContext, flags: Flags = {}): Setup {
-  const { home, env, cwd } = context
+  const { home, env, cwd, redactor } = context
   const paths = homePaths(home)
   const loaded = loadConfig({ home, env, cwd, flags, trusted: (folder) => createTrust(paths.trustedFolders).isTrusted(folder) })
   if (!loaded.ok) throw new CliExit(exitCodes.error, loaded.problems.map((problem) => `error: ${describeProblem(problem)}`).join('\n'))
   const { config, origins, notices, file } = loaded
-  const redactor = createRedactor()
   for (const [name, value] of secretsOf(config, env)) redactor.register(value, name)
   const log = createLog({
     wish: env.BRAIDCLAW_LOG,
@@ -42,11 +41,10 @@ export function setUp(context: CliContext, flags: Flags = {}): Setup {
   return { config, origins, paths, log, redactor, context, ...(file ? { file } : {}) }
 }
 
-/** Every variable that the configuration names as a key, and the usual ones even when it does not. */
+/** Every variable that the configuration names as a key; the usual ones the context knows already. */
 function secretsOf(config: Config, env: CliContext['env']): [string, string][] {
   const named = Object.values(config.providers.models).flatMap((model) => (isWire(model) && model.apiKeyEnv ? [model.apiKeyEnv] : []))
-  const usual = Object.keys(env).filter((name) => /(_API_KEY|_TOKEN|_SECRET|_PASSWORD)$/.test(name))
-  return [...new Set([...named, ...usual])].flatMap((name): [string, string][] => (env[name] ? [[name, env[name]]] : []))
+  return named.flatMap((name): [string, string][] => (env[name] ? [[name, env[name]]] : []))
 }
 
 function isWire(model: NonNullable<ReturnType<typeof providerNamed>>): model is WireProvider {

@@ -1,5 +1,6 @@
 /** What a line in the conversation means: a command for us, or a message for the agent. */
 
+import { didYouMean } from '../config/text/suggest.ts'
 import type { Animal } from '../main.ts'
 import type { Setup } from './setup.ts'
 
@@ -7,11 +8,11 @@ export type Slash = {
   readonly line: string
   readonly setup: Setup
   readonly animal: Animal
-  /** Another conversation, or another model, from here on; the old one is closed by whoever replaces it. */
-  readonly fresh: (change?: { readonly model?: string }) => Promise<Animal>
+  /** A new conversation, or with a model the same one over that, from here on. */
+  readonly fresh: (model?: string) => Promise<Animal>
 }
 
-export type Outcome = { readonly type: 'message' | 'done' | 'exit' } | { readonly type: 'animal'; readonly animal: Animal }
+export type Outcome = 'message' | 'done' | 'exit'
 
 export const slashCommands: readonly (readonly [string, string])[] = [
   ['/help', 'this list'],
@@ -23,15 +24,17 @@ export const slashCommands: readonly (readonly [string, string])[] = [
   ['/clear', 'begin a new conversation (the old one stays in memory)'],
 ]
 
+const names = slashCommands.map(([usage]) => usage.split(' ')[0] ?? usage)
+
 export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outcome> {
-  if (!line.startsWith('/')) return { type: 'message' }
+  if (!line.startsWith('/')) return 'message'
   const { write } = setup.context.process.stdout
   const [command = '', ...rest] = line.split(/\s+/)
   const argument = rest.join(' ')
   switch (command) {
     case '/exit':
     case '/quit':
-      return { type: 'exit' }
+      return 'exit'
     case '/help':
       write(slashCommands.map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
       break
@@ -45,16 +48,16 @@ export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outc
       write(policyLines(animal))
       break
     case '/model':
-      if (argument !== '') return { type: 'animal', animal: await fresh({ model: argument }) }
-      write(`${animal.model}\n`)
+      write(`${(argument === '' ? animal : await fresh(argument)).model}\n`)
       break
     case '/clear':
+      await fresh()
       write('a new conversation begins\n')
-      return { type: 'animal', animal: await fresh() }
+      break
     default:
-      write(`no command "${command}"; /help lists them\n`)
+      write(`no command "${command}"${didYouMean(command, names)} (/help lists them)\n`)
   }
-  return { type: 'done' }
+  return 'done'
 }
 
 function hits({ memory }: Animal, query: string): string {

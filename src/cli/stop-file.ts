@@ -15,9 +15,14 @@ export function readStop(path: string): string | undefined {
   }
 }
 
+/** On a full disk the reason may be lost, the stop not: an empty file is one too. @throws Error with an errno when there is no stop. */
 export function setStop(path: string, reason: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  writeFileSync(path, `${reason}\n`, { mode: 0o600 })
+  try {
+    writeFileSync(path, `${reason}\n`, { mode: 0o600 })
+  } catch (error) {
+    if (!existsSync(path)) throw error
+  }
 }
 
 /** @returns whether there was a stop to lift. */

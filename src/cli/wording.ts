@@ -1,12 +1,14 @@
 /** What a wrong command line is answered: what, the nearest right word, and where the help is. */
 
 import { type ApplicationText, ArgumentScannerError, text_en } from '@stricli/core'
-import { CliExit } from './exit.ts'
+import { silence } from './exit.ts'
+import { exitOf } from './trouble.ts'
 
 export function wording(words: readonly string[]): ApplicationText {
   return {
     ...text_en,
-    exceptionWhileRunningCommand: said,
+    exceptionWhileRunningCommand: (error) => exitOf(error).message || silence,
+    exceptionWhileLoadingCommandFunction: (error) => exitOf(error).message,
     exceptionWhileParsingArguments: (error) => `error: ${wrongArguments(error)}\nSee: braidclaw ${route(words)}--help${question(words)}`,
     noCommandRegisteredForInput: ({ input, corrections }) => unknownCommand(words, input, corrections),
   }
@@ -35,11 +37,6 @@ function route([command = '', sub = '']: readonly string[]): string {
 }
 
 function wrongArguments(error: unknown): string {
-  if (!(error instanceof ArgumentScannerError)) return said(error)
+  if (!(error instanceof ArgumentScannerError)) return exitOf(error).message
   return error.message.charAt(0).toLowerCase() + error.message.slice(1)
-}
-
-function said(error: unknown): string {
-  if (error instanceof CliExit) return error.message
-  return `error: ${error instanceof Error ? (error.stack ?? error.message) : error}`
 }

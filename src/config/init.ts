@@ -1,6 +1,6 @@
 /** `init`: brings the home folder into being, and never overwrites anything. */
 
-import { chmodSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { ConfigProblem } from './config.ts'
 import { type LoadInput, loadConfig } from './load.ts'
@@ -84,11 +84,23 @@ function sharedFolder(what: string, path: string): InitStep {
 function configFile(path: string, { env, cwd, workspace, proposals = proposeProviders(env) }: InitInput): InitStep {
   try {
     const text = defaultConfigToml({ proposals, workspace: workspace === undefined ? undefined : resolve(cwd, workspace) })
-    writeFileSync(path, text, { flag: 'wx', mode: 0o600 })
+    createWhole(path, text)
     return { what: 'config', path, state: 'created' }
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error
     return { what: 'config', path, state: 'kept' }
+  }
+}
+
+/** Half a config file, left by a crash or a full disk, would be kept for ever. @throws EEXIST when there is one */
+function createWhole(path: string, text: string): void {
+  const draft = `${path}.tmp`
+  rmSync(draft, { force: true })
+  try {
+    writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
+    linkSync(draft, path)
+  } finally {
+    rmSync(draft, { force: true })
   }
 }
 

@@ -77,22 +77,22 @@ export function createApprovals(store: Store, now: Clock): Approvals {
   const list: Approvals['list'] = ({ state, limit = 100 } = {}) =>
     store
       .sql<Approval, [string | null, number, number]>(
-        `SELECT ${columns} FROM approvals WHERE (?1 IS NULL OR state = ?1) AND NOT (?1 IS 'open' AND expires <= ?2)
+        `SELECT ${columns} FROM approvals WHERE (?1 IS NULL OR state = ?1) AND NOT (?1 IS 'open' AND (expires <= ?2 OR created > ?2))
          ORDER BY created DESC, id LIMIT ?3`,
       )
       .all(state ?? null, now(), limit)
 
   const decide: Approvals['decide'] = ({ id, allow, by, note }) => {
-    const update = store.sql<never, [string, string, number, string | null, string, number]>(
-      "UPDATE approvals SET state = ?, decided_by = ?, decided_at = ?, note = ? WHERE id = ? AND state = 'open' AND expires > ?",
+    const update = store.sql<never, [string, string, number, string | null, string]>(
+      `UPDATE approvals SET state = ?1, decided_by = ?2, decided_at = ?3, note = ?4 WHERE id = ?5 AND state = 'open' AND ${alive('?3')}`,
     )
-    const { changes } = store.write(() => update.run(allow ? 'allowed' : 'denied', by, now(), note ?? null, id, now()))
+    const { changes } = store.write(() => update.run(allow ? 'allowed' : 'denied', by, now(), note ?? null, id))
     return changes === 1 ? { ok: true } : { ok: false, reason: whyNotDecided(get(id), id) }
   }
 
   const consume: Approvals['consume'] = ({ id, plan }) => {
     const update = store.sql<never, [string, string, number]>(
-      "UPDATE approvals SET state = 'used' WHERE id = ? AND plan = ? AND state = 'allowed' AND expires > ?",
+      `UPDATE approvals SET state = 'used' WHERE id = ?1 AND plan = ?2 AND state = 'allowed' AND ${alive('?3')}`,
     )
     const { changes } = store.write(() => update.run(id, plan, now()))
     return changes === 1 ? { ok: true } : { ok: false, reason: whyNotUsable(get(id), { id, plan }) }
@@ -126,6 +126,11 @@ export function createApprovals(store: Store, now: Clock): Approvals {
     hasRule: (tool, scope) => findRule(store, tool, scope) !== undefined,
     revokeRule,
   }
+}
+
+/** A clock that was set back must not lengthen a life: before its beginning an approval is as good as expired. */
+function alive(now: string): string {
+  return `created <= ${now} AND expires > ${now}`
 }
 
 function findRule(store: Store, tool: string, scope: string): AlwaysRule | undefined {

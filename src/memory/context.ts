@@ -22,7 +22,7 @@ const unanswered = 'No result: the run ended before this call was carried out.'
 export function createContext(store: Store): (conversationId: string, tokenBudget: number) => Context {
   return (conversationId, tokenBudget) => {
     const runs = store.sql<{ runId: string }, [string]>(
-      'SELECT run_id AS runId FROM runs WHERE conversation_id = ? ORDER BY started DESC, rowid DESC',
+      'SELECT run_id AS runId FROM runs WHERE conversation_id = ? ORDER BY rowid DESC',
     )
     const taken: Message[][] = []
     const tally = { tokens: 0, omitted: 0 }

@@ -23,7 +23,7 @@ export type Cleared =
   | { readonly ok: false; readonly message: string }
 
 export type Conversations = {
-  /** Newest first. */
+  /** The one used last first: by sequence, for a clock may be set back. */
   list(page?: { readonly limit?: number; readonly offset?: number }): Conversation[]
   /** All rows, oldest first; empty when there is no such conversation. */
   show(conversationId: string): Turn[]
@@ -49,7 +49,7 @@ export function createConversations(store: Store): Conversations {
     return store
       .sql<Conversation, [number, number]>(
         `SELECT conversation_id AS conversationId, started, updated, turns, title FROM conversations
-         ORDER BY updated DESC, conversation_id LIMIT ? OFFSET ?`,
+         ORDER BY last_seq DESC LIMIT ? OFFSET ?`,
       )
       .all(limit, offset)
   }
@@ -88,11 +88,12 @@ export function addTurn(store: Store, turn: Turn, { seq, at }: { readonly seq: n
     )
   store.sql<never, [number, string]>('INSERT INTO turns_fts(rowid, content) VALUES (?, ?)').run(Number(lastInsertRowid), turn.content)
   store
-    .sql<never, [string, number, number, string]>(
-      `INSERT INTO conversations(conversation_id, started, updated, turns, title) VALUES (?1, ?2, ?2, ?3, ?4)
-       ON CONFLICT DO UPDATE SET updated = max(updated, ?2), turns = turns + ?3, title = CASE title WHEN '' THEN ?4 ELSE title END`,
+    .sql<never, [string, number, number, string, number]>(
+      `INSERT INTO conversations(conversation_id, started, updated, turns, title, last_seq) VALUES (?1, ?2, ?2, ?3, ?4, ?5)
+       ON CONFLICT DO UPDATE SET updated = max(updated, ?2), turns = turns + ?3, title = CASE title WHEN '' THEN ?4 ELSE title END,
+       last_seq = ?5`,
     )
-    .run(turn.conversation_id, at, turn.role === 'user' ? 1 : 0, turn.role === 'user' ? title(turn.content) : '')
+    .run(turn.conversation_id, at, turn.role === 'user' ? 1 : 0, turn.role === 'user' ? title(turn.content) : '', seq)
 }
 
 /** `secure_delete` overwrites what is deleted; the emptied WAL and VACUUM take away the other copies. */

@@ -86,7 +86,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   function runs({ limit, conversation }: { readonly limit: number; readonly conversation?: string }): RunRecord[] {
     return store
       .sql<RunRecord, [string | null, number]>(
-        `SELECT ${runColumns} FROM runs WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY started DESC, rowid DESC LIMIT ?2`,
+        `SELECT ${runColumns} FROM runs WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY rowid DESC LIMIT ?2`,
       )
       .all(conversation ?? null, limit)
   }
@@ -97,7 +97,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
 
   function unfinished() {
     const open = store.sql<RunRecord, []>(
-      `SELECT ${runColumns} FROM runs WHERE ended IS NULL OR run_id IN (SELECT run_id FROM intents) ORDER BY started, rowid`,
+      `SELECT ${runColumns} FROM runs WHERE ended IS NULL OR run_id IN (SELECT run_id FROM intents) ORDER BY rowid`,
     )
     const intents = store.sql<OpenIntent, [string]>(`SELECT ${intentColumns} FROM intents WHERE run_id = ? ORDER BY call_id`)
     return open.all().map((record) => ({ ...record, intents: intents.all(record.runId) }))

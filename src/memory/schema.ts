@@ -6,8 +6,7 @@ CREATE TABLE runs(
   run_id TEXT PRIMARY KEY, conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,
   channel TEXT NOT NULL, owner TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER, code TEXT, message TEXT, digest TEXT
 ) STRICT;
-CREATE INDEX runs_by_start ON runs(started);
-CREATE INDEX runs_by_conversation ON runs(conversation_id, started);
+CREATE INDEX runs_by_conversation ON runs(conversation_id);
 CREATE INDEX runs_open ON runs(owner) WHERE ended IS NULL;
 
 CREATE TABLE journal(
@@ -22,9 +21,10 @@ CREATE TABLE intents(
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE conversations(
-  conversation_id TEXT PRIMARY KEY, started INTEGER NOT NULL, updated INTEGER NOT NULL, turns INTEGER NOT NULL, title TEXT NOT NULL
+  conversation_id TEXT PRIMARY KEY, started INTEGER NOT NULL, updated INTEGER NOT NULL, turns INTEGER NOT NULL, title TEXT NOT NULL,
+  last_seq INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX conversations_by_update ON conversations(updated);
+CREATE INDEX conversations_by_last ON conversations(last_seq);
 
 CREATE TABLE turns(
   id INTEGER PRIMARY KEY, journal_seq INTEGER NOT NULL, run_id TEXT NOT NULL, conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL,

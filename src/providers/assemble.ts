@@ -2,19 +2,12 @@
 
 import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider'
 import type { JsonObject } from '../kit/json.ts'
-import type { Part } from '../runtime/event.ts'
 import type { ChatResponse, Log, ModelChunk } from '../runtime/port.ts'
-import { readArguments, soundObject } from './arguments.ts'
-import { tooLarge } from './body.ts'
+import { soundObject } from './arguments.ts'
 import { libraryFailure, truncated } from './failure.ts'
+import { type Block, collectParts, type PartsOptions } from './parts.ts'
 
-type Options = {
-  readonly provider: string
-  readonly model: string
-  readonly maxBytes: number
-  readonly newId: (wanted: string) => string
-  readonly log: Log
-}
+type Options = PartsOptions & { readonly model: string; readonly log: Log }
 
 export type Assembly = {
   /** Takes one stream part; returns what a reader should see of it. */
@@ -29,44 +22,22 @@ export type Assembly = {
 
 export type Assembled = Pick<ChatResponse, 'parts' | 'stop' | 'model'> & { readonly usage: LanguageModelV4Usage; readonly bytes: number }
 
-/** A text or thinking block under construction; `half` is a high surrogate whose other half is in the next delta. */
-type Block = { readonly type: 'text' | 'thinking'; readonly texts: string[]; half: string; meta: JsonObject }
-
-type Slot = Block | Extract<Part, { type: 'call' }>
-
 const stops = { stop: 'stop', length: 'length', 'content-filter': 'content_filter', 'tool-calls': 'tool_calls', other: 'other' } as const
 
 export function startAssembly(options: Options): Assembly {
   const { provider } = options
-  const slots: Slot[] = []
+  const collection = collectParts(options)
   const open = new Map<string, Block>()
   const streamed = new Map<string, number>()
-  let bytes = 0
   let model = options.model
   let end: { readonly reason: LanguageModelV4FinishReason; readonly usage: LanguageModelV4Usage } | undefined
-
-  function count(text: string): void {
-    bytes += Buffer.byteLength(text)
-    if (bytes > options.maxBytes) throw tooLarge(options)
-  }
 
   function block(type: Block['type'], id: string): Block {
     const known = open.get(`${type} ${id}`)
     if (known !== undefined) return known
-    const fresh: Block = { type, texts: [], half: '', meta: {} }
+    const fresh = collection.begin(type)
     open.set(`${type} ${id}`, fresh)
-    slots.push(fresh)
     return fresh
-  }
-
-  function add(to: Block, delta: string): ModelChunk | undefined {
-    count(delta)
-    const text = to.half + delta
-    to.half = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : ''
-    const sound = text.slice(0, text.length - to.half.length).toWellFormed()
-    if (sound === '') return undefined
-    to.texts.push(sound)
-    return { type: to.type, text: sound }
   }
 
   function call(part: Extract<LanguageModelV4StreamPart, { type: 'tool-call' }>): void {
@@ -74,10 +45,9 @@ export function startAssembly(options: Options): Assembly {
       ignored(part.type)
       return
     }
-    count(part.input.slice(streamed.get(part.toolCallId) ?? 0))
+    collection.count(part.input.slice(streamed.get(part.toolCallId) ?? 0))
     const meta = mergeMeta({}, part.providerMetadata)
-    const asked = { id: options.newId(part.toolCallId), name: part.toolName.toWellFormed(), ...readArguments(part.input) }
-    slots.push({ type: 'call', ...asked, ...(isEmpty(meta) ? {} : { meta }) })
+    collection.call({ id: part.toolCallId, name: part.toolName, raw: part.input, meta })
   }
 
   function ignored(type: string): void {
@@ -87,9 +57,9 @@ export function startAssembly(options: Options): Assembly {
   function takeWhole(part: LanguageModelV4Content): ModelChunk | undefined {
     if (part.type === 'tool-call') call(part)
     else if (part.type === 'text' || part.type === 'reasoning') {
-      const fresh = block(part.type === 'text' ? 'text' : 'thinking', `whole ${slots.length}`)
+      const fresh = collection.begin(part.type === 'text' ? 'text' : 'thinking')
       fresh.meta = mergeMeta(fresh.meta, part.providerMetadata)
-      return add(fresh, part.text)
+      return collection.add(fresh, part.text)
     } else ignored(part.type)
     return undefined
   }
@@ -106,10 +76,10 @@ export function startAssembly(options: Options): Assembly {
         if (part.providerMetadata !== undefined) into.meta = mergeMeta(into.meta, part.providerMetadata)
         // Ids may be used again by a later block of the same reply.
         if (part.type.endsWith('-end')) open.delete(`${into.type} ${part.id}`)
-        return 'delta' in part ? add(into, part.delta) : undefined
+        return 'delta' in part ? collection.add(into, part.delta) : undefined
       }
       case 'tool-input-delta':
-        count(part.delta)
+        collection.count(part.delta)
         streamed.set(part.id, (streamed.get(part.id) ?? 0) + part.delta.length)
         return undefined
       case 'tool-call':
@@ -153,16 +123,9 @@ export function startAssembly(options: Options): Assembly {
     result() {
       const stop = end?.reason.unified
       if (end === undefined || stop === undefined || stop === 'interrupted' || stop === 'error') throw truncated(provider)
-      return { parts: slots.flatMap(partOf), stop: stops[stop], model, usage: end.usage, bytes }
+      return { parts: collection.parts(), stop: stops[stop], model, usage: end.usage, bytes: collection.bytes() }
     },
   }
-}
-
-function partOf(slot: Slot): readonly Part[] {
-  if (slot.type === 'call') return [slot]
-  const text = slot.texts.join('') + slot.half.toWellFormed()
-  if (text === '' && isEmpty(slot.meta)) return []
-  return [{ type: slot.type, text, ...(isEmpty(slot.meta) ? {} : { meta: slot.meta }) }]
 }
 
 /** Start, deltas and end of a block each bring some of its metadata, under the same vendor's name. */
@@ -176,8 +139,4 @@ function mergeMeta(meta: JsonObject, more: { readonly [provider: string]: unknow
     merged[provider] = both ? { ...before, ...values } : values
   }
   return merged
-}
-
-function isEmpty(value: JsonObject): boolean {
-  return Object.keys(value).length === 0
 }

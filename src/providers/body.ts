@@ -16,8 +16,9 @@ export type Body = {
   peek(): Promise<string>
   /** The whole body as text, or its first `limit` bytes and a little more. */
   text(limit: number): Promise<{ readonly text: string; readonly whole: boolean }>
-  /** Each piece as `change` makes it. */
-  stream(change: (bytes: Uint8Array) => Uint8Array): ReadableStream<Uint8Array>
+  /** One piece as it arrives; undefined at the end. */
+  next(): Promise<Uint8Array | undefined>
+  close(reason: unknown): void
 }
 
 export const errorBodyBytes = 65_536
@@ -52,7 +53,11 @@ export function openBody(at: {
   const peeked: Uint8Array[] = []
   let total = 0
   let line = 0
-  signal.addEventListener('abort', () => void reader?.cancel().catch(() => {}), { once: true })
+  signal.addEventListener('abort', () => close(signal.reason), { once: true })
+
+  function close(reason: unknown): void {
+    reader?.cancel(reason).catch(() => {})
+  }
 
   async function pull(): Promise<Uint8Array | undefined> {
     if (reader === undefined) return undefined
@@ -75,8 +80,8 @@ export function openBody(at: {
     if (total > limits.maxBytes * 256 + errorBodyBytes || line > lineLimit(limits.maxBytes)) throw tooLarge(limits)
   }
 
-  async function next(): Promise<Uint8Array | undefined> {
-    return peeked.shift() ?? (await pull())
+  function next(): Promise<Uint8Array | undefined> {
+    return peeked.length > 0 ? Promise.resolve(peeked.shift()) : pull()
   }
 
   return {
@@ -101,18 +106,8 @@ export function openBody(at: {
       }
       return { text: decode(chunks), whole: false }
     },
-    stream: (change) =>
-      new ReadableStream<Uint8Array>(
-        {
-          async pull(controller) {
-            const bytes = await next()
-            if (bytes === undefined) controller.close()
-            else controller.enqueue(change(bytes))
-          },
-          cancel: (reason) => reader?.cancel(reason),
-        },
-        { highWaterMark: 0 },
-      ),
+    next,
+    close,
   }
 }
 

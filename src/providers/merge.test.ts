@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { dialects } from './dialects.test.ts'
+import { libraries } from './libraries.ts'
 import { mergeDeltas } from './merge.ts'
-import { vendors } from './vendors.ts'
 
 const encode = (text: string) => new TextEncoder().encode(text)
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
-const delta = vendors['openai-compatible'].delta
+const delta = { within: '"delta":{', key: '"content":"' }
 const event = (content: string, more = {}) =>
   `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content }, ...more }] })}\n\n`
 const merge = (text: string) => decode(mergeDeltas(encode(text), delta))
@@ -53,7 +53,11 @@ for (const dialect of dialects) {
       fc.property(words, fc.array(fc.nat(4_000)), (text, cuts) => {
         const all = encode(dialect.events({ text, thinking: { text, signature: 's' } }).join(''))
         const at = [0, ...cuts.filter((cut) => cut < all.length).toSorted((a, b) => a - b), all.length]
-        const pieces = at.slice(1).map((end, index) => mergeDeltas(all.subarray(at[index], end), vendors[dialect.kind].delta))
+        const pieces = at
+          .slice(1)
+          .map((end, index) =>
+            mergeDeltas(all.subarray(at[index], end), dialect.kind === 'openai-compatible' ? delta : libraries[dialect.kind].delta),
+          )
         expect(said(decode(Buffer.concat(pieces)))).toEqual(said(decode(all)))
       }),
     )

@@ -8,6 +8,7 @@ import { type Deadline, startDeadline } from './deadline.ts'
 import { parseFixture, type ScriptedReply } from './fixture.ts'
 import { offlineReply } from './offline.ts'
 import { defaults, type MockConfig, type ProviderDeps } from './settings.ts'
+import { priced } from './usage.ts'
 
 type Setup = { readonly name: string; readonly config: MockConfig; readonly deps: ProviderDeps }
 
@@ -70,7 +71,8 @@ function responseOf({ name, config }: Setup, reply: ScriptedReply, request: Chat
     ...calls.map((call) => ({ type: 'call' as const, ...call })),
   ]
   const stop = calls.length > 0 ? 'tool_calls' : 'stop'
-  return { parts, stop, usage: reply.usage ?? counted(request, parts), model: request.model || (config.model ?? 'mock'), provider: name }
+  const usage = priced(reply.usage ?? counted(request, parts), config.prices)
+  return { parts, stop, usage, model: request.model || (config.model ?? 'mock'), provider: name }
 }
 
 function scripted(name: string, code: ProviderFailure['code']): ProviderFailure {

@@ -20,8 +20,8 @@ export async function listModels(name: string, config: WireConfig, deps: Provide
   const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: false, keyHint: keyHint(config) })
   try {
     const headers = config.apiKey ? vendors[config.kind].headers(config.apiKey) : {}
-    const reply: unknown = await (await wire.fetch(`${baseUrlOf(config)}/models`, { headers })).json()
-    return { ok: true, models: idsOf(reply) }
+    const answer = await wire.ask(`${baseUrlOf(config)}/models`, { headers })
+    return { ok: true, models: idsOf(answer.type === 'document' ? answer.value : undefined) }
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
     return { ok: false, failure: { code: error.code, message: error.message } }

@@ -35,6 +35,7 @@ export type MockConfig = {
   /** A fixture file, relative to `deps.baseDir`; without one the offline helper answers. */
   readonly fixture?: string
   readonly totalTimeoutS?: number
+  readonly prices?: Prices
 }
 
 export type ReliableConfig = { readonly kind: 'reliable'; readonly providers: readonly string[] }

@@ -1,11 +1,16 @@
 /** Token counts and their price; where a server counts nothing, a cautious estimate, so that a budget still closes. */
 
-import type { LanguageModelV4Usage } from '@ai-sdk/provider'
 import type { Usage } from '../runtime/event.ts'
 import type { Prices } from './settings.ts'
 
+/** What a server counted; the vendor libraries' own shape fits. */
+export type Reported = {
+  readonly inputTokens: { readonly total: number | undefined; readonly cacheRead: number | undefined }
+  readonly outputTokens: { readonly total: number | undefined }
+}
+
 type Counted = {
-  readonly reported: LanguageModelV4Usage | undefined
+  readonly reported: Reported | undefined
   /** UTF-8 bytes sent and received, for the estimate. */
   readonly sentBytes: number
   readonly gotBytes: number
@@ -21,14 +26,14 @@ export function usageOf(counted: Counted): Usage & { readonly estimated: boolean
   const inputTokens = estimated ? Math.ceil(counted.sentBytes / 4) : inputs
   const outputTokens = estimated || outputs === undefined ? Math.ceil(counted.gotBytes / 4) : outputs
   const cached = Math.min(tokens(reported?.inputTokens.cacheRead) ?? 0, inputTokens)
+  return { ...priced({ inputTokens, outputTokens, ...(cached > 0 ? { cachedInputTokens: cached } : {}) }, prices), estimated }
+}
+
+/** The same counts with their cost, where the prices are known. */
+export function priced(usage: Usage, prices: Prices | undefined): Usage {
+  const { inputTokens, outputTokens, cachedInputTokens: cached = 0 } = usage
   const costMicros = cost({ inputTokens, outputTokens, cached, prices })
-  return {
-    inputTokens,
-    outputTokens,
-    ...(cached > 0 ? { cachedInputTokens: cached } : {}),
-    ...(costMicros === undefined ? {} : { costMicros }),
-    estimated,
-  }
+  return costMicros === undefined ? usage : { ...usage, costMicros }
 }
 
 /** Dollars per million tokens are millionths of a dollar per token. */

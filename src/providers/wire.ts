@@ -1,16 +1,18 @@
-/** The fetch that a vendor's library is given: it turns what no library should see (errors, pages, floods, silence) into a ProviderFailure. */
+/** One question over one connection: what no dialect should see (errors, pages, floods, silence) becomes a ProviderFailure here. */
 
 import { isObject } from '../kit/json.ts'
 import { ProviderFailure } from '../runtime/port.ts'
 import { type Body, type BodyLimits, errorBodyBytes, lineLimit, networkFailure, openBody, tooLarge } from './body.ts'
 import { codeOf, cut, errorText, failureOf, retryAfterMs } from './failure.ts'
-import { type Delta, mergeDeltas } from './merge.ts'
 import type { Fetch } from './settings.ts'
 
+/** A server may answer with one JSON document although a stream was asked for; never the other way round. */
+export type Answer =
+  | { readonly type: 'document'; readonly text: string; readonly value: unknown }
+  | { readonly type: 'stream'; readonly head: Pick<Response, 'status' | 'headers'>; readonly body: Body }
+
 export type Wire = {
-  readonly fetch: typeof globalThis.fetch
-  /** A plain JSON answer came where a stream was asked for; the next `fetch` answers with it and sends nothing. */
-  hasDocument(): boolean
+  ask(url: string, init: RequestInit): Promise<Answer>
   /** Ends the connection. */
   close(): void
 }
@@ -19,8 +21,6 @@ type Options = BodyLimits & {
   readonly fetch: Fetch
   readonly now: () => number
   readonly streaming: boolean
-  /** What a piece of plain text looks like on this wire. */
-  readonly delta?: Delta
   /** What to do about a refused key, in words. */
   readonly keyHint: string
 }
@@ -33,20 +33,8 @@ export function openWire(options: Options): Wire {
   gone.catch(() => {})
   if (deadline.signal.aborted) stop()
   else deadline.signal.addEventListener('abort', stop, { once: true })
-  let document: string | undefined
 
   async function send(url: string, init: RequestInit): Promise<Response> {
-    if (document !== undefined) return json(document)
-    const response = await ask(url, init)
-    const body = openBody({ limits: options, body: response.body, signal: own.signal, gone })
-    if (!response.ok) throw await refusal({ options, response, body, url })
-    const first = await body.peek()
-    if (first === '{' || first === '[') return whole(await jsonText(body, options))
-    if (first === '' || first === '<' || !options.streaming) throw await noAnswer({ options, response, body, first })
-    return new Response(body.stream(merging(options.delta)), { status: response.status, headers: response.headers })
-  }
-
-  async function ask(url: string, init: RequestInit): Promise<Response> {
     deadline.waiting()
     try {
       return await Promise.race([options.fetch(url, { ...init, signal: own.signal, redirect: 'manual' }), gone])
@@ -57,15 +45,16 @@ export function openWire(options: Options): Wire {
     }
   }
 
-  function whole(text: string): Response {
-    if (!options.streaming) return json(text)
-    document = text
-    throw bad(provider, 'answered with JSON instead of a stream')
-  }
-
   return {
-    fetch: Object.assign((input: string | URL | Request, init?: RequestInit) => send(String(input), init ?? {}), { preconnect() {} }),
-    hasDocument: () => document !== undefined,
+    async ask(url, init) {
+      const response = await send(url, init)
+      const body = openBody({ limits: options, body: response.body, signal: own.signal, gone })
+      if (!response.ok) throw await refusal({ options, response, body, url })
+      const first = await body.peek()
+      if (first === '{' || first === '[') return await readDocument(body, options)
+      if (first === '' || first === '<' || !options.streaming) throw await noAnswer({ options, response, body, first })
+      return { type: 'stream', head: response, body }
+    },
     close() {
       deadline.signal.removeEventListener('abort', stop)
       own.abort(new ProviderFailure('aborted', `the connection to provider "${provider}" is closed`, { provider }))
@@ -73,18 +62,14 @@ export function openWire(options: Options): Wire {
   }
 }
 
-function merging(delta: Delta | undefined): (bytes: Uint8Array) => Uint8Array {
-  return (bytes) => (delta === undefined ? bytes : mergeDeltas(bytes, delta))
-}
-
-async function jsonText(body: Body, options: Options): Promise<string> {
+async function readDocument(body: Body, options: Options): Promise<Answer> {
   const { text, whole } = await body.text(lineLimit(options.maxBytes))
   if (!whole) throw tooLarge(options)
   const value = parse(text)
   if (value === undefined) throw bad(options.provider, `answered with broken JSON: ${cut(text)}`)
   const error = isObject(value) ? value.error : undefined
   if (error !== undefined && error !== null) throw failureOf(error, options.provider)
-  return text
+  return { type: 'document', text, value }
 }
 
 async function refusal(at: { options: Options; response: Response; body: Body; url: string }): Promise<ProviderFailure> {
@@ -109,10 +94,6 @@ async function noAnswer(at: { options: Options; response: Response; body: Body; 
 
 function bad(provider: string, what: string): ProviderFailure {
   return new ProviderFailure('bad_response', `provider "${provider}" ${what}`, { provider })
-}
-
-function json(text: string): Response {
-  return new Response(text, { headers: { 'content-type': 'application/json' } })
 }
 
 function parse(text: string): unknown {

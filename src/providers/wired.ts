@@ -1,17 +1,15 @@
 /** A provider over the network: one vendor's wire with our clocks, retries, limits, prices and failure codes around it. */
 
-import type { LanguageModelV4, LanguageModelV4GenerateResult, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
-import { idMaker } from './arguments.ts'
-import { type Assembly, startAssembly } from './assemble.ts'
+import { converse } from './chat/converse.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
-import { cut, libraryFailure, ownFailure } from './failure.ts'
-import { callOptions } from './prompt.ts'
+import { libraryFailure, ownFailure } from './failure.ts'
 import { withRetry } from './retry.ts'
 import { defaults, type ProviderDeps, type WireConfig } from './settings.ts'
+import type { Exchange, Reply, Talk } from './talk.ts'
 import { usageOf } from './usage.ts'
 import { baseUrlOf, keyHint, vendors } from './vendors.ts'
-import { openWire, type Wire } from './wire.ts'
+import { openWire } from './wire.ts'
 
 type Setup = { readonly name: string; readonly config: WireConfig; readonly deps: ProviderDeps }
 
@@ -47,98 +45,57 @@ export function createWired(setup: Setup): Provider {
   }
 }
 
-async function* attemptOnce(attempt: Attempt): AsyncGenerator<ModelChunk> {
-  const { name, config, deps, request, deadline } = attempt
+/** By hand what a generator would do: each layer of those costs a microsecond a chunk before it is warm. */
+function attemptOnce(attempt: Attempt): AsyncIterable<ModelChunk> {
+  const { name, config, deps, deadline } = attempt
   const maxBytes = config.maxResponseBytes ?? defaults.maxResponseBytes
-  const streaming = config.stream !== false
-  const common = { provider: name, deadline, maxBytes }
-  const wire = openWire({
-    ...common,
-    fetch: deps.fetch,
-    now: deps.now,
-    streaming,
-    delta: vendors[config.kind].delta,
-    keyHint: keyHint(config),
-  })
-  const newId = idMaker(request.messages)
-  const assembly = startAssembly({ provider: name, model: request.model || config.model, maxBytes, newId, log: deps.log })
-  try {
-    const rawProviderPayload = yield* converse({ attempt, wire, assembly })
-    yield { type: 'done', response: { ...respond(attempt, assembly), rawProviderPayload } }
-  } catch (error) {
-    throw failureFor(error, attempt)
-  } finally {
-    wire.close()
-  }
-}
+  const limits = { provider: name, deadline, maxBytes }
+  const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: config.stream !== false, keyHint: keyHint(config) })
+  let exchange: Exchange | undefined
+  let over = false
 
-type Conversation = { readonly attempt: Attempt; readonly wire: Wire; readonly assembly: Assembly }
-
-/** Returns the raw payload when the answer came whole. */
-async function* converse(talk: Conversation): AsyncGenerator<ModelChunk, unknown> {
-  const { attempt, wire } = talk
-  const { config, request, deadline } = attempt
-  const model = await load(attempt, wire)
-  const options = callOptions({ request, config, marks: vendors[config.kind].marks, signal: deadline.signal })
-  if (config.stream === false) return yield* takeWhole(talk, await model.doGenerate(options))
-  const started = await orUndefined(model.doStream(options), wire.hasDocument)
-  if (started === undefined) return yield* takeWhole(talk, await model.doGenerate(options))
-  yield* takeStream(talk, started.stream)
-  return undefined
-}
-
-/** The libraries read the vendor's environment variables while they load, and choke on an empty base URL there. */
-async function load(attempt: Attempt, wire: Wire): Promise<LanguageModelV4> {
-  const { name, config, request } = attempt
-  const baseURL = usableBaseUrl(attempt)
-  try {
-    const model = request.model || config.model
-    return await vendors[config.kind].model({ baseURL, apiKey: config.apiKey, model, fetch: wire.fetch })
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    const hint = 'is OPENAI_BASE_URL or ANTHROPIC_BASE_URL set but empty?'
-    throw new ProviderFailure('unknown', `provider "${name}" could not be loaded: ${cut(why)}; ${hint}`, { provider: name })
-  }
-}
-
-/** Swallows a rejection that only says "this is a whole answer, not a stream". */
-async function orUndefined<T>(promise: PromiseLike<T>, expected: () => boolean): Promise<T | undefined> {
-  try {
-    return await promise
-  } catch (error) {
-    if (expected()) return undefined
-    throw error
-  }
-}
-
-async function* takeStream({ assembly }: Conversation, stream: ReadableStream<LanguageModelV4StreamPart>): AsyncGenerator<ModelChunk> {
-  const reader = stream.getReader()
-  try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      const chunk = assembly.take(next.value)
-      if (chunk !== undefined) yield chunk
+  async function next(): Promise<IteratorResult<ModelChunk, undefined>> {
+    if (over) return close()
+    try {
+      exchange ??= await begin({ ...attempt, wire, maxBytes, baseUrl: usableBaseUrl(attempt) })
+      const chunk = await exchange.next()
+      if (chunk !== undefined) return { done: false, value: chunk }
+      over = true
+      return { done: false, value: { type: 'done', response: respond(attempt, exchange.reply()) } }
+    } catch (error) {
+      wire.close()
+      throw failureFor(error, attempt)
     }
-  } finally {
-    reader.cancel().catch(() => {})
   }
+
+  async function close(): Promise<IteratorReturnResult<undefined>> {
+    wire.close()
+    return { done: true, value: undefined }
+  }
+
+  return { [Symbol.asyncIterator]: () => ({ next, return: close }) }
 }
 
-function* takeWhole({ assembly }: Conversation, result: LanguageModelV4GenerateResult): Generator<ModelChunk, unknown> {
-  for (const part of result.content) {
-    const chunk = assembly.takeWhole(part)
-    if (chunk !== undefined) yield chunk
-  }
-  assembly.answeredBy(result.response?.modelId)
-  assembly.finish(result.finishReason, result.usage)
-  return result.response?.body
+/** The common wire is ours and at hand; the vendors' libraries are heavy and wait until they are wanted. */
+async function begin(talk: Talk): Promise<Exchange> {
+  const { kind } = talk.config
+  if (kind === 'openai-compatible') return converse(talk)
+  const { converseThrough } = await import('./library.ts')
+  return converseThrough(kind, talk)
 }
 
-function respond({ name, config, deps, request }: Attempt, assembly: Assembly): Omit<ChatResponse, 'rawProviderPayload'> {
-  const { bytes, usage: reported, ...reply } = assembly.result()
-  const sentBytes = Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages]))
-  const { estimated, ...usage } = usageOf({ reported, sentBytes, gotBytes: bytes, prices: config.prices })
+function respond({ name, config, deps, request }: Attempt, reply: Reply): ChatResponse {
+  const { parts, stop, model, rawProviderPayload } = reply
+  const { estimated, ...usage } = usageOf({
+    reported: reply.usage,
+    get sentBytes() {
+      return Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages]))
+    },
+    gotBytes: reply.bytes,
+    prices: config.prices,
+  })
   if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })
-  return { ...reply, usage, provider: name }
+  return { parts, stop, usage, model, provider: name, rawProviderPayload }
 }
 
 function usableBaseUrl({ name, config }: Attempt): string {

@@ -19,10 +19,12 @@ export function writeHead(path: string, anchor: Anchor): void {
   }
 }
 
-/** @throws errno errors other than a missing file */
+/** An empty file is none: a crash or a full disk can come between making it and writing it. @throws errno errors other than a missing file */
 export function readHead(path: string): { readonly state: 'missing' | 'damaged' } | { readonly state: 'read'; readonly anchor: Anchor } {
   try {
-    const text = steadyText(path).replace(/\n+$/, '')
+    const whole = steadyText(path)
+    if (whole === '') return { state: 'missing' }
+    const text = whole.replace(/\n+$/, '')
     const anchor = text === text.trim() ? parseAnchor(text) : undefined
     return anchor ? { state: 'read', anchor } : { state: 'damaged' }
   } catch (error) {

@@ -226,6 +226,14 @@ test('a crash during the very first append is recovered from', () => {
   }
 })
 
+test('a crash between making the first head file and writing it is recovered from', () => {
+  const home = fresh()
+  home.setLog('')
+  writeFileSync(home.paths.head, '')
+  const checkpoint = mustAppend(home.append, [draft(0)], undefined)
+  expect(valid(home, checkpoint)).toBe(true)
+})
+
 test('a receipt longer than what is first read back is still found', () => {
   const home = fresh()
   let checkpoint = mustAppend(home.append, [draft(0), draft(1, { conversationId: 'c'.repeat(50_000) })], undefined)

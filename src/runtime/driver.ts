@@ -167,7 +167,7 @@ export function createRun({ identity, threads, ports, request, history, approval
     const message = error instanceof Error ? error.message : String(error)
     const altered = error instanceof Error && 'integrity' in error && error.integrity === true
     abortAll()
-    log('error', 'run failed', { error: message })
+    log('info', 'run failed', { error: message })
     void queue.push({ type: 'error', code: altered ? 'integrity' : 'internal', message, recoverable: false })
     void queue.push({ type: 'done', stopReason: 'error' })
     close({ stop: 'error', code: altered ? 'integrity' : 'error', message })
@@ -185,7 +185,9 @@ export function createRun({ identity, threads, ports, request, history, approval
   }
 
   async function* events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent> {
-    if (maxMs > 0) appointments.push(ports.after(maxMs + 5, () => send({ type: 'clock', at: ports.now() })))
+    // The clock may be set back meanwhile; that the appointment came due is proof enough that the time is over.
+    const over = start.at + maxMs + 5
+    if (maxMs > 0) appointments.push(ports.after(maxMs + 5, () => send({ type: 'clock', at: Math.max(ports.now(), over) })))
     send(ports.redact(start))
     try {
       yield* queue.items()
@@ -209,5 +211,5 @@ function narrate(event: RunEvent, log: Log): void {
     const { status, error } = event.outcome
     if (status === 'allowed') log('info', 'tool completed', { call: event.id })
     else log('info', status === 'denied' ? 'tool denied' : 'tool failed', { call: event.id, error })
-  } else if (event.type === 'model.fail') log('error', 'provider failed', { code: event.code, message: event.message })
+  } else if (event.type === 'model.fail' && event.code !== 'aborted') log('info', 'provider failed', { code: event.code, message: event.message })
 }

@@ -91,11 +91,13 @@ export function nest(): Nest {
         rows: 40,
         data(pty, bytes) {
           screen.text += new TextDecoder().decode(bytes)
-          const [next] = waiting
-          if (!next || !screen.text.slice(screen.from).includes(next[0])) return
-          waiting.shift()
-          screen.from = screen.text.length
-          pty.write(next[1])
+          for (let [next] = waiting; next; [next] = waiting) {
+            const at = screen.text.indexOf(next[0], screen.from)
+            if (at < 0) return
+            waiting.shift()
+            screen.from = at + next[0].length
+            pty.write(next[1])
+          }
         },
       },
     })

@@ -2,15 +2,22 @@
 
 import { homePaths } from '../../config/paths.ts'
 import type { CliContext } from '../context.ts'
+import { createLog } from '../log.ts'
 import type { EstopFlags } from '../routes/types.ts'
 import { clearStop, readStop, setStop } from '../stop-file.ts'
+
+/** Without the configuration: a stop works also when that is broken. */
+function logOf({ env, process }: CliContext) {
+  return createLog({ wish: env.BRAIDCLAW_LOG, level: 'warn', write: process.stderr.write, redact: (text) => text, now: Date.now })
+}
 
 export function estop(this: CliContext, { clear = false, reason, json = false }: EstopFlags): void {
   const { estop: path } = homePaths(this.home)
   const was = readStop(path)
   if (clear) clearStop(path)
-  else setStop(path, reason ?? `emergency stop set at ${new Date().toISOString()}`)
+  else setStop(path, reason === undefined ? `emergency stop set at ${new Date().toISOString()}` : this.redactor.text(reason))
   const now = readStop(path)
+  if (!clear) logOf(this)('info', 'estop triggered', { reason: now })
   const words = clear
     ? was === undefined
       ? 'not stopped; nothing to clear'

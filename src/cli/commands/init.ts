@@ -17,13 +17,16 @@ type Wish = { readonly workspace?: string; readonly json: boolean; readonly prop
 /** Shared with `onboard`. @throws CliExit 1 with every problem. */
 export async function initialise(context: CliContext, { workspace, json, proposals }: Wish): Promise<void> {
   const { home, env, cwd } = context
-  const result = await initHome({ home, env, cwd, workspace, proposals, createDatabase })
+  const folder = workspace?.replace(/^~(?=\/|$)/, env.HOME ?? '~')
+  const result = await initHome({ home, env, cwd, workspace: folder, proposals, createDatabase })
   if (json) context.process.stdout.write(`${JSON.stringify(result)}\n`)
   else for (const step of result.steps) context.process.stdout.write(`${describeStep(step)}\n`)
   if (!result.ok)
     throw new CliExit(exitCodes.error, json ? '' : result.problems.map((problem) => `error: ${describeProblem(problem)}`).join('\n'))
   if (json) return
   for (const notice of result.notices) context.process.stderr.write(`note: ${notice}\n`)
+  const isNew = result.steps.some(({ what, state }) => what === 'config' && state === 'created')
+  if (!isNew) return
   const [first] = proposals
   context.process.stderr.write(
     first

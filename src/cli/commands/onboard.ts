@@ -1,6 +1,8 @@
 /** `onboard`: init with questions. Without a terminal it says so instead of guessing. */
 
+import { existsSync } from 'node:fs'
 import { isTerminal } from '../../channels/tty.ts'
+import { homePaths } from '../../config/paths.ts'
 import { type Proposal, proposeProviders } from '../../config/template.ts'
 import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
@@ -10,9 +12,12 @@ export async function onboard(this: CliContext): Promise<void> {
   if (!isTerminal(0) || !isTerminal(1)) {
     throw new CliExit(exitCodes.usage, 'error: onboard asks questions and needs a terminal; use "braidclaw init" in scripts')
   }
+  const { config } = homePaths(this.home)
+  if (existsSync(config))
+    throw new CliExit(exitCodes.error, `error: ${config} exists and is never overwritten; edit it, or move it away and run onboard again`)
   const { intro, outro, select, text, isCancel, cancel } = await import('@clack/prompts')
   intro('BraidClaw')
-  const workspace = await text({ message: 'Which folder may the agent work in?', initialValue: '~/braidclaw-workspace' })
+  const workspace = await text({ message: 'Which folder may the agent work in?', initialValue: '~/braidclaw-workspace', validate: isGiven })
   const found = proposeProviders(this.env)
   const provider = isCancel(workspace)
     ? workspace
@@ -27,6 +32,10 @@ export async function onboard(this: CliContext): Promise<void> {
   const proposals = [...found].sort((a, b) => Number(b.name === provider) - Number(a.name === provider))
   await initialise(this, { workspace, json: false, proposals: provider === 'local' ? [] : proposals })
   outro('Ready. Say hello: braidclaw agent')
+}
+
+function isGiven(folder: string | undefined): string | undefined {
+  return folder?.trim() ? undefined : 'A folder is needed, such as ~/braidclaw-workspace'
 }
 
 function option({ name, model, because }: Proposal): { value: string; label: string; hint: string } {

@@ -10,17 +10,22 @@ import type { PolicyFlags } from '../routes/types.ts'
 import { type Setup, setUp } from '../setup.ts'
 import { readStop } from '../stop-file.ts'
 
-export async function explain(this: CliContext, { tool, json, autonomy, workspace }: PolicyFlags, ...words: string[]): Promise<void> {
+export async function explain(
+  this: CliContext,
+  { tool, json, output, autonomy, workspace }: PolicyFlags,
+  ...words: string[]
+): Promise<void> {
   const setup = setUp(this, { autonomy, workspace })
   const { explainCall, explainCommand } = await import('../../security/explain.ts')
   const options = gateOptions(setup)
+  const show = (said: Explanation) => (output === 'json' ? this.process.stdout.write(`${JSON.stringify(said)}\n`) : print(this, said))
   if (tool !== undefined) {
-    const said = await explainCall(options, { name: tool, input: parseObject(json ?? '{}') })
-    return print(this, said)
+    if (words.length > 0) throw new CliExit(exitCodes.usage, 'error: --tool and a command are two questions; ask one')
+    return show(await explainCall(options, { name: tool, input: parseObject(json ?? '{}') }))
   }
   if (words.length === 0)
     throw new CliExit(exitCodes.usage, `error: nothing to explain: braidclaw policy explain -- COMMAND, or --tool NAME --json ARGS`)
-  print(this, await explainCommand(options, commandLine(words)))
+  show(await explainCommand(options, commandLine(words)))
 }
 
 /** One word is a script as typed; several are an argv, quoted back into one. */

@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import type { Memory } from '../../memory/db.ts'
-import { anchorLine, parseAnchor } from '../../receipts/anchor.ts'
+import { type Anchor, anchorLine, parseAnchor } from '../../receipts/anchor.ts'
 import { deepVerify } from '../../receipts/deep.ts'
 import { readKey } from '../../receipts/key.ts'
 import { listReceipts, showReceipt } from '../../receipts/read.ts'
@@ -39,14 +39,31 @@ export async function verify(this: CliContext, { deep = false, against, json = f
   const setup = setUp(this)
   const anchor = against === undefined ? undefined : anchorOf(against)
   await withMemory(setup, (memory) => {
-    const { log, head, key } = receiptPaths(setup)
-    const found = verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint: memory.checkpoint.get(), against: anchor })
-    const joined = deep && found.ok ? deepVerify(log, memory.attempts()).problems : []
+    const { found, joined } = sure(memory, () => looked({ setup, memory, anchor, deep }))
     const ok = found.ok && joined.length === 0
     if (json) this.process.stdout.write(`${JSON.stringify({ ...found, ok, deep: joined })}\n`)
     else report(this, found, joined)
     if (!ok) throw new CliExit(exitCodes.integrity)
   })
+}
+
+type Looked = { readonly found: Verification; readonly joined: readonly { readonly message: string }[] }
+type Look = { readonly setup: Setup; readonly memory: Memory; readonly anchor?: Anchor; readonly deep: boolean }
+
+function looked({ setup, memory, anchor, deep }: Look): Looked {
+  const { log, head, key } = receiptPaths(setup)
+  const found = verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint: memory.checkpoint.get(), against: anchor })
+  return { found, joined: deep && found.ok ? deepVerify(log, memory.attempts()).problems : [] }
+}
+
+/**
+ * Log, head file and database are read one after the other, and another process may write in between. Only what is still wrong while
+ * nobody can write is wrong; a log without a blemish is not worth making others wait.
+ */
+function sure(memory: Memory, look: () => Looked): Looked {
+  const first = look()
+  const spotless = first.found.ok && first.found.warnings.length === 0 && first.joined.length === 0
+  return spotless ? first : memory.transaction(look)
 }
 
 function report({ process: { stdout, stderr } }: CliContext, found: Verification, joined: readonly { readonly message: string }[]): void {
@@ -78,10 +95,9 @@ export async function anchor(this: CliContext, { json = false }: Json): Promise<
 
 /** Only a chain that is valid now is worth anchoring. */
 function sound(setup: Setup, memory: Memory) {
-  const { log, head, key } = receiptPaths(setup)
   const checkpoint = memory.checkpoint.get()
   if (!checkpoint) throw new CliExit(exitCodes.error, 'error: there are no receipts to anchor yet')
-  const { ok, problems } = verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint })
+  const { ok, problems } = sure(memory, () => looked({ setup, memory, deep: false })).found
   if (!ok)
     throw new CliExit(exitCodes.integrity, `error: not anchored: invalid chain at receipt ${problems[0]?.record}: ${problems[0]?.message}`)
   return checkpoint

@@ -38,9 +38,11 @@ export function list(this: CliContext, { workspace, json = false }: Workspace & 
 
 export async function run(this: CliContext, { json, workspace, autonomy, approveAllMedium }: ToolRunFlags, name: string): Promise<void> {
   const setup = setUp(this, { workspace, autonomy, approveAllMedium })
-  const input = parseObject(json === '-' ? await readStdin({ patient: true }) : json)
+  const input = parseObject(
+    json === '-' ? await readStdin({ patient: true, tell: (line) => this.process.stderr.write(`${line}\n`) }) : json,
+  )
   const terminal = openTerminal()
-  const ask = terminal === undefined ? undefined : createAskLine(terminal, this.process.stderr.write)
+  const ask = terminal === undefined ? undefined : createAskLine(terminal)
   const animal = await wake(setup, { channel: 'cli', ask, conversation: { kind: 'new' }, provider: directCall(name, input) })
   const interrupt = onInterrupt(() => animal.agent.cancel('Ctrl-C'))
   const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}

@@ -63,19 +63,31 @@ export const agent = buildCommand<AgentFlags, [], CliContext>({
 export const init = buildCommand<InitFlags, [], CliContext>({
   loader: async () => (await import('../commands/init.ts')).init,
   parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
-  docs: { brief: 'Create ~/.braidclaw: config, memory, receipts, workspace. Keeps what is there' },
+  docs: {
+    brief: 'Create ~/.braidclaw: config, memory, receipts, workspace. Keeps what is there',
+    customUsage: [
+      { input: '', brief: 'in your home' },
+      { input: '--workspace ~/project', brief: 'with this folder as the workspace' },
+    ],
+  },
 })
 
 export const onboard = buildCommand<NonNullable<unknown>, [], CliContext>({
   loader: async () => (await import('../commands/onboard.ts')).onboard,
   parameters: {},
-  docs: { brief: 'The same as init, asking questions in the terminal' },
+  docs: { brief: 'The same as init, asking questions in the terminal', customUsage: [{ input: '', brief: 'in a terminal' }] },
 })
 
 export const doctor = buildCommand<DoctorFlags, [], CliContext>({
   loader: async () => (await import('../commands/doctor.ts')).doctor,
   parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
-  docs: { brief: 'Check home, config, memory, receipts, tools and terminal; say what to do about each finding' },
+  docs: {
+    brief: 'Check home, config, memory, receipts, tools and terminal; say what to do about each finding',
+    customUsage: [
+      { input: '', brief: 'read, then do what it says' },
+      { input: '--json', brief: 'for scripts' },
+    ],
+  },
 })
 
 export const trust = buildCommand<TrustFlags, [string?], CliContext>({
@@ -88,7 +100,14 @@ export const trust = buildCommand<TrustFlags, [string?], CliContext>({
     },
     positional: { kind: 'tuple', parameters: [{ parse: String, optional: true, brief: 'Folder (default: this one)', placeholder: 'dir' }] },
   },
-  docs: { brief: "Let a folder's own .braidclaw/config.toml count" },
+  docs: {
+    brief: "Let a folder's own .braidclaw/config.toml count",
+    customUsage: [
+      { input: '', brief: 'trust this folder' },
+      { input: '--remove ~/project', brief: 'no longer' },
+      { input: '--list', brief: 'whom you trust' },
+    ],
+  },
 })
 
 export const estop = buildCommand<EstopFlags, [], CliContext>({
@@ -100,5 +119,11 @@ export const estop = buildCommand<EstopFlags, [], CliContext>({
       ...jsonFlag,
     },
   },
-  docs: { brief: 'Emergency stop: no tool runs, in no process of this home, until it is cleared' },
+  docs: {
+    brief: 'Emergency stop: no tool runs, in no process of this home, until it is cleared',
+    customUsage: [
+      { input: '--reason "wrong branch"', brief: 'stop every tool of every process now' },
+      { input: '--clear', brief: 'let tools run again' },
+    ],
+  },
 })

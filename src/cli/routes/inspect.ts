@@ -2,6 +2,7 @@
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
+import { proposeProviders, proposeShells, proposeTools } from '../proposals.ts'
 import { type Json, jsonFlag, type Workspace, workspaceFlag } from './flags.ts'
 import type { ConfigShowFlags, PolicyFlags, ToolRunFlags } from './types.ts'
 
@@ -24,17 +25,26 @@ export const config = buildRouteMap<string, CliContext>({
         },
         aliases: { C: 'workspace' },
       },
-      docs: { brief: 'Print the resolved configuration; secrets never' },
+      docs: {
+        brief: 'Print the resolved configuration; secrets never',
+        customUsage: [
+          { input: '--origin', brief: 'and which file, variable or flag said so' },
+          { input: '--json', brief: 'for scripts' },
+        ],
+      },
     }),
     validate: buildCommand<Workspace & Json, [], CliContext>({
       loader: async () => (await import('../commands/config.ts')).validate,
       parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
-      docs: { brief: 'Report every error at once, with line, column and what is allowed' },
+      docs: {
+        brief: 'Report every error at once, with line, column and what is allowed',
+        customUsage: [{ input: '', brief: 'exit 0 when there is none' }],
+      },
     }),
     schema: buildCommand<NonNullable<unknown>, [], CliContext>({
       loader: async () => (await import('../commands/config.ts')).schema,
       parameters: {},
-      docs: { brief: 'Print the JSON Schema of config.toml' },
+      docs: { brief: 'Print the JSON Schema of config.toml', customUsage: [{ input: '> config.schema.json', brief: 'for an editor' }] },
     }),
   },
   docs: { brief: 'Show, validate or describe the configuration' },
@@ -45,15 +55,23 @@ export const provider = buildRouteMap<string, CliContext>({
     list: buildCommand<Json, [], CliContext>({
       loader: async () => (await import('../commands/provider.ts')).list,
       parameters: { flags: jsonFlag },
-      docs: { brief: 'List the configured providers' },
+      docs: { brief: 'List the configured providers', customUsage: [{ input: '', brief: '* marks the default' }] },
     }),
     test: buildCommand<Json, [string], CliContext>({
       loader: async () => (await import('../commands/provider.ts')).test,
       parameters: {
         flags: jsonFlag,
-        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'Name under [providers.models]', placeholder: 'name' }] },
+        positional: {
+          kind: 'tuple',
+          parameters: [
+            { parse: String, brief: 'Name under [providers.models]', placeholder: 'name', proposeCompletions: proposeProviders },
+          ],
+        },
       },
-      docs: { brief: 'Ask a provider one short question and say what came back' },
+      docs: {
+        brief: 'Ask a provider one short question and say what came back',
+        customUsage: [{ input: 'local', brief: 'exit 8 when it does not answer' }],
+      },
     }),
   },
   docs: { brief: 'List or test model providers' },
@@ -64,7 +82,10 @@ export const tool = buildRouteMap<string, CliContext>({
     list: buildCommand<Workspace & Json, [], CliContext>({
       loader: async () => (await import('../commands/tool.ts')).list,
       parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
-      docs: { brief: 'List the tools, their risk and whether they are active' },
+      docs: {
+        brief: 'List the tools, their risk and whether they are active',
+        customUsage: [{ input: '', brief: '- marks what tools_allow leaves out' }],
+      },
     }),
     run: buildCommand<ToolRunFlags, [string], CliContext>({
       loader: async () => (await import('../commands/tool.ts')).run,
@@ -76,7 +97,10 @@ export const tool = buildRouteMap<string, CliContext>({
           ...workspaceFlag,
         },
         aliases: { C: 'workspace' },
-        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'Name of the tool', placeholder: 'name' }] },
+        positional: {
+          kind: 'tuple',
+          parameters: [{ parse: String, brief: 'Name of the tool', placeholder: 'name', proposeCompletions: proposeTools }],
+        },
       },
       docs: {
         brief: 'Run one tool through the same gate as the model, with a receipt',
@@ -101,6 +125,7 @@ export const policy = buildRouteMap<string, CliContext>({
             placeholder: 'name',
           },
           json: { kind: 'parsed', parse: String, optional: true, brief: 'Its arguments, a JSON object (with --tool)', placeholder: 'args' },
+          output: { kind: 'enum', values: ['text', 'json'], optional: true, brief: 'How the answer is printed' },
           autonomy,
           ...workspaceFlag,
         },
@@ -111,6 +136,7 @@ export const policy = buildRouteMap<string, CliContext>({
         brief: 'What the gate says of a command or a call: verdict, risk, rule. Runs nothing',
         customUsage: [
           { input: '-- git push --force', brief: 'a command' },
+          { input: '--output json -- rm -rf /', brief: 'for scripts' },
           { input: `--tool file_read --json '{"path":"/etc/passwd"}'`, brief: 'a tool call' },
         ],
       },
@@ -121,7 +147,12 @@ export const policy = buildRouteMap<string, CliContext>({
 
 export const completion = buildCommand<NonNullable<unknown>, [string], CliContext>({
   loader: async () => (await import('../commands/completion.ts')).completion,
-  parameters: { positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'bash, zsh or fish', placeholder: 'shell' }] } },
+  parameters: {
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: String, brief: 'bash, zsh or fish', placeholder: 'shell', proposeCompletions: proposeShells }],
+    },
+  },
   docs: {
     brief: 'Print a completion script',
     customUsage: [{ input: 'bash > ~/.local/share/bash-completion/completions/braidclaw', brief: 'for bash' }],

@@ -23,7 +23,12 @@ export type ToolRunFlags = Workspace & {
   readonly approveAllMedium?: boolean
   readonly autonomy?: AgentFlags['autonomy']
 }
-export type PolicyFlags = Workspace & { readonly tool?: string; readonly json?: string; readonly autonomy?: AgentFlags['autonomy'] }
+export type PolicyFlags = Workspace & {
+  readonly tool?: string
+  readonly json?: string
+  readonly output?: 'text' | 'json'
+  readonly autonomy?: AgentFlags['autonomy']
+}
 export type ListFlags = Json & { readonly limit: number }
 export type ClearFlags = Json & { readonly yes?: boolean }
 export type VerifyFlags = Json & { readonly deep?: boolean; readonly against?: string }

@@ -8,18 +8,21 @@ type Step = (state: unknown, event: RunEvent) => unknown
 
 /**
  * The same thread, asked less often. Equal states become one object, so that whatever was made from them recurs by reference.
- * It hides a thread that is not pure; replays of the bare threads (walks.ts) uncover that.
+ * `onBlock` hears of each state in which it blocks something. It hides a thread that is not pure; replays of the bare threads (walks.ts) uncover that.
  */
-export function recallThread(thread: AnyThread<RunEvent>): AnyThread<RunEvent> {
+export function recallThread(thread: AnyThread<RunEvent>, onBlock: (name: string) => void = () => {}): AnyThread<RunEvent> {
   const bids = new Map<unknown, Bid<RunEvent>>()
   return {
     name: thread.name,
     priority: thread.priority,
     init: thread.init,
     bid(state) {
-      const known = bids.get(state) ?? thread.bid(state)
-      bids.set(state, known)
-      return known
+      const known = bids.get(state)
+      if (known !== undefined) return known
+      const bid = thread.bid(state)
+      bids.set(state, bid)
+      if (bid.block !== undefined && bid.block.length > 0) onBlock(thread.name)
+      return bid
     },
     next: recallStep((state, event) => thread.next(state, event)),
   }

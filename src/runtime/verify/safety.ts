@@ -5,9 +5,6 @@ import type { RunEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
 import { LATE } from './world.ts'
 
-/** A property with the letter and number by which the design calls it. */
-export type Named = { readonly id: string; readonly property: Property<RunEvent> }
-
 /** Nothing else, so that one monitor state says: it happened. */
 const broken = { broken: true } as const
 
@@ -51,13 +48,14 @@ function plansOf({ proposals }: Extract<RunEvent, { type: 'model.done' }>): Aske
 }
 
 const begins = (event: RunEvent) => ['think', 'act', 'check', 'gate.open'].includes(event.type)
+const stops = (event: RunEvent) => ['cancel', 'estop', 'halt', 'stalled'].includes(event.type)
 
 export const nothingBeginsAfterAStop = never<{ readonly stopped: boolean }>(
-  'After a cancel, an emergency stop or a halt no thought, call, check or question begins.',
+  'After a cancel, an emergency stop, a halt or a stall no thought, call, check or question begins.',
   { stopped: false },
   ({ stopped }, event) => {
     if (stopped && begins(event)) return broken
-    return { stopped: stopped || event.type === 'cancel' || event.type === 'estop' || event.type === 'halt' }
+    return { stopped: stopped || stops(event) }
   },
 )
 
@@ -78,13 +76,26 @@ export function withinLimits({ maxToolRounds, maxTokens, maxMs }: RunLimits): Pr
       const { thinks, tokens, late } = monitor
       if (late && (event.type === 'think' || event.type === 'act')) return broken
       if (event.type === 'act') return thinks > maxToolRounds ? broken : monitor
-      if (event.type === 'clock') return { ...monitor, late: late || (maxMs !== undefined && event.at >= LATE) }
+      if (event.type === 'clock') return { ...monitor, late: late || (thinks > 0 && maxMs !== undefined && event.at >= LATE) }
       if (event.type === 'model.done') return { ...monitor, tokens: maxTokens === undefined ? 0 : tokens + event.usage.inputTokens }
       if (event.type !== 'think') return monitor
       return thinks > maxToolRounds || (maxTokens !== undefined && tokens > maxTokens) ? broken : { ...monitor, thinks: thinks + 1 }
     },
   )
 }
+
+type Asking = { readonly started: boolean; readonly thinking: boolean }
+
+export const onlyAnswersToQuestions = never<Asking>(
+  'A run starts once, and a reply is taken only while one is awaited.',
+  { started: false, thinking: false },
+  (monitor, event) => {
+    if (event.type === 'run.start') return monitor.started ? broken : { ...monitor, started: true }
+    if (event.type === 'think') return { ...monitor, thinking: true }
+    if (event.type !== 'model.done' && event.type !== 'model.fail') return monitor
+    return monitor.thinking ? { ...monitor, thinking: false } : broken
+  },
+)
 
 type Flight = { readonly acts: readonly { readonly id: string; readonly writes: readonly string[] }[] }
 

@@ -1,22 +1,17 @@
 /** The scenes that are explored: limits of a run, and the replies that a hostile model may give within them. */
 
 import type { AnyThread } from '../../kernel/thread.ts'
+import { canonical } from '../../kit/json.ts'
 import type { RunEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
-import type { Sample } from './world.ts'
+import type { Sample, WorldOptions } from './world.ts'
 
 /** `toolRounds`: how many rounds of calls are explored. `maxStates`: where the search of one scene is cut; it then proves nothing. */
 export type Bounds = { readonly toolRounds: number; readonly maxStates: number }
 
 export const defaultBounds: Bounds = { toolRounds: 2, maxStates: 200_000 }
 
-export type Scene = {
-  readonly name: string
-  readonly limits: RunLimits
-  readonly replies: readonly (readonly Sample[])[]
-  /** What each reply costs. */
-  readonly tokens: number
-}
+export type Scene = WorldOptions & { readonly name: string; readonly limits: RunLimits }
 
 /** A rule may bring calls that it looks at, so that the hostile model asks for them. */
 export type Sampled = AnyThread<RunEvent> & { readonly samples?: readonly Sample[] }
@@ -29,24 +24,45 @@ const kinds: readonly Sample[] = [read, risky, forbidden, write]
 
 /** Each scene is small where another is wide, so that together they stay far below a second or two. */
 export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds): Scene[] {
-  const asked = rules.flatMap(({ samples = [] }) => (samples.length > 0 ? [samples] : []))
+  const once = { maxToolRounds: 1, maxParallel: 2 }
   const deep = { maxToolRounds: toolRounds, maxParallel: 2 }
   const poor = { maxToolRounds: toolRounds + 1, maxParallel: 1, maxTokens: 20, maxMs: 1000 }
+  const asked = rules.flatMap(({ samples = [] }) => (samples.length > 0 ? [samples] : []))
+  const own = distinct(asked.flat())
   return [
-    { name: 'two calls at once', limits: { maxToolRounds: 1, maxParallel: 2 }, replies: upToTwo(kinds), tokens: 0 },
-    { name: 'rounds', limits: deep, replies: [[], ...kinds.map((one) => [one])], tokens: 0 },
-    { name: 'budget', limits: poor, replies: [[], [read], [risky], [read, read], [risky, read]], tokens: 10 },
-    ...(asked.length > 0 ? [{ name: 'rules', limits: deep, replies: mixed(asked), tokens: 0 }] : []),
+    { name: 'rounds', limits: deep, replies: alone(kinds), tokens: 0, outcomes: ['allowed', 'denied', 'failed'] },
+    { name: 'budget', limits: poor, replies: [[], [read], [risky], [read, read], [risky, read]], tokens: 10, outcomes: ['allowed'] },
+    { name: 'two calls at once', limits: once, replies: [...alone(kinds), ...pairs(kinds)], tokens: 0, outcomes: ['allowed', 'denied'] },
+    ...(own.length === 0 ? [] : [rulesInRounds(own, deep), rulesAtOnce(asked, once)]),
   ]
 }
 
-/** No call, one, and every ordered pair. */
-function upToTwo(samples: readonly Sample[]): Sample[][] {
-  return [[], ...samples.map((one) => [one]), ...samples.flatMap((one) => samples.map((other) => [one, other]))]
+/** The calls that rules look at, one a round: what is asked for first may forbid what comes later. */
+function rulesInRounds(own: readonly Sample[], limits: RunLimits): Scene {
+  return { name: 'rules in rounds', limits, replies: alone(own), tokens: 0, outcomes: ['allowed', 'failed'] }
 }
 
-/** Every call alone, each beside one that needs a yes, and the pairs that one rule speaks of. */
-function mixed(asked: readonly (readonly Sample[])[]): Sample[][] {
-  const alone = [[], [read], ...asked.flatMap((samples) => samples.flatMap((one) => [[one], [risky, one]]))]
-  return [...alone, ...asked.flatMap((samples) => upToTwo(samples).filter((reply) => reply.length === 2))]
+/** The calls that one rule looks at, two in one reply, and those that need a yes besides. */
+function rulesAtOnce(asked: readonly (readonly Sample[])[], limits: RunLimits): Scene {
+  const gated = distinct(asked.flat()).map((sample): Sample => ({ ...sample, verdict: 'ask' }))
+  return {
+    name: 'rules at once',
+    limits,
+    replies: [...alone(gated), ...asked.flatMap((samples) => pairs(distinct(samples)))],
+    tokens: 0,
+    outcomes: ['allowed'],
+  }
+}
+
+/** No call, or one. */
+function alone(samples: readonly Sample[]): Sample[][] {
+  return [[], ...samples.map((one) => [one])]
+}
+
+function pairs(samples: readonly Sample[]): Sample[][] {
+  return samples.flatMap((one) => samples.map((other) => [one, other]))
+}
+
+function distinct(samples: readonly Sample[]): Sample[] {
+  return [...new Map(samples.map((sample) => [canonical(sample), sample])).values()]
 }

@@ -5,25 +5,34 @@ import { advance, bidsOf, EXTERNAL, explainBids, type Selection } from '../../ke
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 
-/** `blocked`: requests that could not happen when this one did, each with who held it back. */
-export type Told = { readonly step: number; readonly event: string; readonly by: string; readonly blocked: readonly string[] }
+/** `heldBack`: requests that could not happen when this one did, each with who held it back. */
+export type Told = { readonly step: number; readonly event: string; readonly by: string; readonly heldBack: readonly string[] }
 
-export function tellTrace(threads: readonly AnyThread<RunEvent>[], trace: readonly Selection<RunEvent>[]): Told[] {
+export type Story = {
+  readonly steps: readonly Told[]
+  /** What cannot happen now that it is over: a run that hangs, hangs on these. */
+  readonly heldBack: readonly string[]
+}
+
+export function tellTrace(threads: readonly AnyThread<RunEvent>[], trace: readonly Selection<RunEvent>[]): Story {
   const arranged = arrange(threads)
-  const told: Told[] = []
-  trace.reduce<readonly ReturnType<typeof initialStates>[number][]>((states, { event, source }, at) => {
-    const bids = bidsOf(arranged, states)
-    const blocked = explainBids(arranged, bids).map(({ event: stuck, by }) => `${briefly(stuck)} by ${by.join(', ')}`)
-    told.push({ step: at + 1, event: describe(event), by: source, blocked: [...new Set(blocked)] })
-    return advance({ threads: arranged, states, bids, event }).states
+  const steps: Told[] = []
+  const last = trace.reduce<ReturnType<typeof advance>['states']>((states, { event, source }, at) => {
+    steps.push({ step: at + 1, event: describe(event), by: source, heldBack: heldBack(arranged, states) })
+    return advance({ threads: arranged, states, bids: bidsOf(arranged, states), event }).states
   }, initialStates(arranged))
-  return told
+  return { steps, heldBack: heldBack(arranged, last) }
+}
+
+function heldBack(threads: readonly AnyThread<RunEvent>[], states: readonly unknown[]): string[] {
+  const blocked = explainBids(threads, bidsOf(threads, states)).map(({ event, by }) => `${briefly(event)} by ${by.join(', ')}`)
+  return [...new Set(blocked)]
 }
 
 /** One line: `4. act a1 shell, asked by calls; held back: think by cancel`. */
-export function sentence({ step, event, by, blocked }: Told): string {
+export function sentence({ step, event, by, heldBack }: Told): string {
   const who = by === EXTERNAL ? 'from outside' : `asked by ${by}`
-  return `${step}. ${event}, ${who}${blocked.length > 0 ? `; held back: ${blocked.join('; ')}` : ''}`
+  return `${step}. ${event}, ${who}${heldBack.length > 0 ? `; held back: ${heldBack.join('; ')}` : ''}`
 }
 
 const briefly = (event: RunEvent) => ('id' in event ? `${event.type} ${event.id}` : event.type)

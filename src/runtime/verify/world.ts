@@ -53,7 +53,7 @@ function turn(seen: Seen, id: string, phase: Phase): Seen {
 /** When the clock of this world is past every deadline, in milliseconds after the start. */
 export const LATE = 1_000_000
 
-const outcomes: readonly ToolOutcome[] = [
+const endings: readonly ToolOutcome[] = [
   { status: 'allowed', output: 'done' },
   { status: 'denied', output: '', error: 'refused at execution time' },
   { status: 'failed', output: '', error: 'it broke' },
@@ -77,8 +77,18 @@ const anyTime: readonly ExternalEvent[] = [
   fail,
 ]
 
-/** `replies`: which calls one reply may make. Replies are made once a round and kept, so that states recur by reference. */
-export function createWorld({ replies, tokens }: { readonly replies: readonly (readonly Sample[])[]; readonly tokens: number }) {
+export type WorldOptions = {
+  /** Which calls one reply may make. */
+  readonly replies: readonly (readonly Sample[])[]
+  /** What each reply costs. */
+  readonly tokens: number
+  /** How a call may end. */
+  readonly outcomes: readonly ToolOutcome['status'][]
+}
+
+/** Replies are made once a round and kept, so that states recur by reference. */
+export function createWorld({ replies, tokens, outcomes }: WorldOptions) {
+  const results = endings.filter(({ status }) => outcomes.includes(status))
   const rounds = new Map<number, readonly ExternalEvent[]>()
 
   function repliesOf(round: number): readonly ExternalEvent[] {
@@ -90,12 +100,12 @@ export function createWorld({ replies, tokens }: { readonly replies: readonly (r
   /** Everything that may arrive now; the program has to reject what it must not take. */
   return ({ thinking, round, calls }: Seen): readonly ExternalEvent[] => {
     const thoughts = repliesOf(round)
-    return [...(thinking ? thoughts : thoughts.slice(0, 1)), ...anyTime, ...calls.flatMap(about), ...stale(round)]
+    return [...(thinking ? thoughts : thoughts.slice(-1)), ...anyTime, ...calls.flatMap((call) => about(call, results)), ...stale(round)]
   }
 }
 
 /** Results and decisions for one call: true ones when they are owed, forged, second and stale ones otherwise. */
-function about({ id, plan, phase }: Seen['calls'][number]): ExternalEvent[] {
+function about({ id, plan, phase }: Seen['calls'][number], outcomes: readonly ToolOutcome[]): ExternalEvent[] {
   const results = phase === 'acting' ? outcomes : [forged]
   return [
     ...results.map((outcome) => ({ type: 'tool.done', id, outcome }) as const),

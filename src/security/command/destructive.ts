@@ -8,10 +8,12 @@ export function destructive(name: string, args: readonly Arg[]): string | undefi
   if (/^mkfs(\.|$)|^(mke2fs|mkswap|wipefs)$/.test(name)) return `${name} erases a disk`
   if (/^(shutdown|reboot|halt|poweroff|telinit)$/.test(name)) return `${name} stops the machine`
   if (name === 'init' && /^[06]$/.test(words[0] ?? '')) return 'init changes the run level of the machine'
-  if (name === 'systemctl' && words.some((word) => /^(reboot|poweroff|halt|kexec|rescue|emergency|suspend|hibernate)$/.test(word))) return 'systemctl stops the machine'
+  if (name === 'systemctl' && words.some((word) => /^(reboot|poweroff|halt|kexec|rescue|emergency|suspend|hibernate)$/.test(word)))
+    return 'systemctl stops the machine'
   if (name === 'dd' && words.some((word) => /^(if=|of=\/dev\/)/.test(word))) return 'dd copies raw data over whatever is there'
   if (name === 'rm') return removes(words)
-  if (name === 'chmod' && isRecursive(words) && words.some((word) => /^(0?777|a\+?=?rwx|\+rwx|ugo[+=]rwx|\/)$/.test(word))) return 'chmod -R 777 opens everything to everyone'
+  if (name === 'chmod' && isRecursive(words) && words.some((word) => /^(0?777|a\+?=?rwx|\+rwx|ugo[+=]rwx|\/)$/.test(word)))
+    return 'chmod -R 777 opens everything to everyone'
   if (name === 'chown' && isRecursive(words)) return 'chown -R gives everything away'
   return undefined
 }
@@ -22,7 +24,9 @@ function isRecursive(words: readonly string[]): boolean {
 
 /** Recursively, and everything there is: the root, the home, the folder itself, or a bare pattern. */
 function removes(words: readonly string[]): string | undefined {
-  const everything = words.find((word) => /^(\/|\/\*|~|~\/\*?|\.\/?|\.\.\/?|(\.{0,2}\/)*\*|\.\*|\/[a-z]+\/?\*?|--no-preserve-root)$/.test(word))
+  const everything = words.find((word) =>
+    /^(\/|\/\*|~|~\/\*?|\.\/?|\.\.\/?|(\.{0,2}\/)*\*|\.\*|\/[a-z]+\/?\*?|--no-preserve-root)$/.test(word),
+  )
   return isRecursive(words) && everything !== undefined ? `rm -r ${everything} removes everything` : undefined
 }
 

@@ -65,8 +65,12 @@ function createLook(policy: CommandPolicy): Look {
   const look: Look = {
     policy,
     found,
-    block: (rule, reason) => void (found.blocked ??= { rule, reason }),
-    raise: (rule, reason) => void (found.high ??= { rule, reason }),
+    block: (rule, reason) => {
+      found.blocked ??= { rule, reason }
+    },
+    raise: (rule, reason) => {
+      found.high ??= { rule, reason }
+    },
     invoke: (args, place) => invoke(look, args, place),
     script: (script, place) => walkScript(look, script, place),
     text: (text, place, inner) => judgeText(look, text, { place, inner }),
@@ -111,7 +115,14 @@ function tooMuch(look: Look, text: string, why: string): undefined {
 function placeOf(look: Look, seen: Survey, { level, outer, inner }: Around): Place {
   const own = { unset: seen.unset, moves: seen.moves, functions: seen.functions }
   const positional = seen.shifts ? undefined : inner.positional
-  const start = { level, inFunction: outer?.inFunction, forks: outer?.forks ?? false, feed: outer?.feed ?? noFeed, cwds: outer ? outer.cwds : [look.policy.cwd] }
+  const start = {
+    level,
+    inFunction: outer?.inFunction,
+    external: false,
+    forks: outer?.forks ?? false,
+    feed: outer?.feed ?? noFeed,
+    cwds: outer ? outer.cwds : [look.policy.cwd],
+  }
   if (!outer || !inner.shared) {
     const scope: Scope = { ...own, variables: seen.variables, opaque: seen.opaque, positional, inherits: outer !== undefined }
     return { ...start, scope, assigned: new Set() }
@@ -124,8 +135,13 @@ function placeOf(look: Look, seen: Survey, { level, outer, inner }: Around): Pla
 /** A function that answers for a command would be trusted as that command. */
 function checkFunctions(look: Look, { functions }: Survey): void {
   for (const name of functions) {
-    const taken = look.policy.allow.includes(name) || freeBuiltins.has(name) || riskyBuiltins.has(name) || /^(eval|exec|source|trap|command|env|sh|bash)$/.test(name)
-    if (taken || name === 'command_not_found_handle' || isRefusedName(name)) look.raise('command.shadows', `a function named ${name} stands in for a command; give it another name`)
+    const taken =
+      look.policy.allow.includes(name) ||
+      freeBuiltins.has(name) ||
+      riskyBuiltins.has(name) ||
+      /^(eval|exec|source|trap|command|env|sh|bash)$/.test(name)
+    if (taken || name === 'command_not_found_handle' || isRefusedName(name))
+      look.raise('command.shadows', `a function named ${name} stands in for a command; give it another name`)
   }
 }
 

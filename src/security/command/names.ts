@@ -4,7 +4,7 @@
 export const defaultAllow: readonly string[] = (
   'ls cat tac rev nl head tail wc grep egrep fgrep rg fd find sort uniq comm join paste cut tr fold fmt expand unexpand column shuf ' +
   'sed awk gawk mawk diff cmp file stat du df pwd echo printf date cal git tree jq basename dirname realpath readlink which ' +
-  'test [ true false mkdir touch cp mv tee seq sleep nproc uname whoami id arch uptime md5sum sha1sum sha224sum sha256sum sha384sum ' +
+  'expr test [ true false mkdir touch cp mv tee seq sleep nproc uname whoami id arch uptime md5sum sha1sum sha224sum sha256sum sha384sum ' +
   'sha512sum b2sum cksum sum base64 base32 xxd od hexdump strings zcat tar npm bun make'
 ).split(' ')
 
@@ -20,7 +20,7 @@ export const otherShells = new Set('zsh fish csh tcsh rbash rksh yash oksh pwsh 
 export const interpreters = new Set(
   (
     'python pypy perl raku ruby irb node nodejs deno php lua luajit tclsh wish expect Rscript R julia ghci runghc scala groovy jshell ' +
-    'osascript guile racket sbcl erl elixir iex java ts-node tsx ed ex vi vim nvim emacs m4 dc gdb sqlite3 psql mysql bc octave'
+    'osascript guile racket sbcl erl elixir iex java ts-node tsx ed ex vi vim nvim emacs m4 dc gdb sqlite3 psql mysql octave'
   ).split(' '),
 )
 
@@ -38,22 +38,27 @@ export const opaqueWrappers = new Set(
     'strace ltrace valgrind perf unbuffer proxychains proxychains4 torsocks torify firejail bwrap chroot nsenter unshare fakeroot ' +
     'systemd-run runuser pkexec dbus-run-session xvfb-run rlwrap catchsegv numactl prlimit setpriv capsh setarch linux32 linux64 ' +
     'ssh docker podman nerdctl kubectl tmux screen at batch crontab parallel entr npx bunx pnpx uvx pipx direnv mise asdf nix nix-shell ' +
-    'hyperfine just task rake tox nox gdb lldb rr daemonize start-stop-daemon sg newgrp machinectl lxc vagrant ansible make-exec fc ' +
+    'hyperfine just task rake tox nox gdb lldb rr daemonize start-stop-daemon sg newgrp machinectl lxc vagrant ansible ' +
     'su script gnome-terminal xterm konsole watchexec nodemon pnpm yarn cargo go bundle poetry uv pdm hatch rustup'
   ).split(' '),
+)
+
+/** Of these, the first word is one of their own: `docker rm`. */
+export const hasSubcommands = new Set(
+  'docker podman nerdctl kubectl lxc yarn pnpm cargo go bundle poetry uv pdm hatch nix mise asdf tmux just rustup'.split(' '),
 )
 
 /** Part of the shell's own grammar: no list needs to name them. */
 export const freeBuiltins = new Set(
   (
     ': true false test [ cd pushd popd dirs export declare typeset local readonly unset set shift return exit break continue read wait let ' +
-    'getopts type times jobs mapfile readarray'
+    'getopts type times mapfile readarray'
   ).split(' '),
 )
 
 /** Builtins that run text, change how the rest is read, or touch other processes. */
 export const riskyBuiltins = new Set(
-  'alias unalias bind builtin caller compgen complete compopt disown bg fg enable fc hash help history kill logout shopt suspend ulimit umask popd'.split(
+  'alias unalias bind builtin caller compgen complete compopt disown bg fg enable fc hash help history jobs kill logout shopt suspend ulimit umask popd'.split(
     ' ',
   ),
 )

@@ -1,8 +1,8 @@
 /** From a judged tree to what would be executed. */
 
 import type { ParsedScript } from 'unbash'
-import { argsOf } from './flow/value.ts'
 import { type Look, type Place, resolvePath } from './flow/model.ts'
+import { argsOf } from './flow/value.ts'
 import { freeBuiltins, riskyBuiltins } from './names.ts'
 import { printScript } from './syntax/print.ts'
 import type { CommandPlan } from './verdict.ts'

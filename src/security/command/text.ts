@@ -3,7 +3,7 @@
 export const maxBytes = 256 * 1024
 
 /** Controls other than tab and newline, text direction, zero width, fillers, odd spaces and line ends, halves of characters. */
-const hidden = /[^\P{Cc}\t\n]|[\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\uffa0]|(?! )\p{Zs}/u
+const hidden = /[^\P{Cc}\t\n]|[\p{Cf}\p{Zl}\p{Zp}\p{Cs}]|(?! )\p{Zs}|\u034f|[\u115f\u1160\u3164\uffa0\u2800]|\u17b4|\u17b5|[\u180b-\u180d]/u
 
 /** The first character that a reader would not see, as `U+202E`. */
 export function hiddenCharacter(text: string): string | undefined {

@@ -23,7 +23,7 @@ function whole(node: Node): Node {
   return { type: 'all', items: [{ type: 'at', place: 'start' }, node, { type: 'at', place: 'end' }] }
 }
 
-/** `**/` is any folders or none, a last `**` is anything, any other star stays in its folder. */
+/** Two stars and a slash are any folders or none, two stars alone are anything, one star stays in its folder. */
 function pathStar(reader: Reader): Node {
   if (!reader.eat('*')) return repeat(notSlash, 0, Number.POSITIVE_INFINITY)
   const anything = repeat(any, 0, Number.POSITIVE_INFINITY)

@@ -50,6 +50,7 @@ function emitOptions(options: readonly Node[], steps: Step[]): void {
 }
 
 function emitRepeat({ item, least, most }: Extract<Node, { type: 'repeat' }>, steps: Step[]): void {
+  if (isEmpty(item)) return
   for (let time = 0; time < least; time++) emit(item, steps)
   if (most === Number.POSITIVE_INFINITY) {
     const fork = add(steps, { do: 'fork', to: [] })
@@ -64,6 +65,12 @@ function emitRepeat({ item, least, most }: Extract<Node, { type: 'repeat' }>, st
     emit(item, steps)
   }
   for (const fork of forks) steps[fork] = { do: 'fork', to: [fork + 1, steps.length] }
+}
+
+/** Emits nothing however often it is repeated, which nested counts would take for ever to find out. */
+function isEmpty(node: Node): boolean {
+  if (node.type === 'all') return node.items.every(isEmpty)
+  return node.type === 'repeat' && (node.most === 0 || isEmpty(node.item))
 }
 
 function run(steps: readonly Step[], text: string): boolean {

@@ -113,11 +113,11 @@ function escaped(reader: Reader): Node {
   const letter = reader.take()
   if (letter === 'b') return { type: 'at', place: 'edge' }
   if (letter === 'B') return { type: 'at', place: 'inside' }
-  const { ranges, negated } = escape(letter, reader)
+  const { ranges, negated } = readEscape(letter, reader)
   return { type: 'set', ranges, negated }
 }
 
-function escape(letter: string, reader: Reader): { readonly ranges: readonly Range[]; readonly negated: boolean } {
+function readEscape(letter: string, reader: Reader): { readonly ranges: readonly Range[]; readonly negated: boolean } {
   const named = classes[letter.toLowerCase()]
   if (named) return { ranges: named, negated: letter !== letter.toLowerCase() }
   const control = controls[letter]
@@ -161,7 +161,7 @@ function edge(reader: Reader): readonly Range[] {
   if (char !== '\\') return [only(char)]
   const letter = reader.take()
   if (letter === 'b') return [only('\b')]
-  const { ranges, negated } = escape(letter, reader)
+  const { ranges, negated } = readEscape(letter, reader)
   return negated ? others(ranges) : ranges
 }
 

@@ -14,10 +14,12 @@ export function walkArithmetic(look: Look, expression: ArithmeticExpression | un
   for (const name of names) checkNumeric(look, name, place)
   for (const script of [...scripts, ...commands.flatMap((part) => part.script ?? [])]) {
     const { output } = look.script(script, { ...place, level: place.level + 1, feed: noFeed, forks: true })
-    if (output.kind !== 'number') look.raise('command.unclear', "a command's output is evaluated as arithmetic, which may run more commands")
+    if (output.kind !== 'number')
+      look.raise('command.unclear', "a command's output is evaluated as arithmetic, which may run more commands")
   }
 }
 
-export function checkNumeric(look: Look, name: string, place: Place): void {
-  if (!isNumeric(name, { look, place })) look.raise('command.unclear', `$${name} is evaluated as arithmetic but may hold any text; give it a number`)
+export function checkNumeric(look: Look, name: string, place: Place): undefined {
+  if (!isNumeric(name, { look, place }))
+    look.raise('command.unclear', `$${name} is evaluated as arithmetic but may hold any text; give it a number`)
 }

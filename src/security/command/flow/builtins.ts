@@ -1,8 +1,8 @@
 /** The shell's own commands: harmless, except where they run text, move, or take names that are evaluated. */
 
 import { declarers, riskyBuiltins } from '../names.ts'
-import { type Arg, type Look, type Outcome, type Place, sure } from './model.ts'
 import { checkNumeric } from './arithmetic.ts'
+import { type Arg, type Look, type Outcome, type Place, sure } from './model.ts'
 import { checkPath, shown } from './paths.ts'
 import { walkTestCommand } from './test.ts'
 
@@ -15,9 +15,13 @@ export function judgeBuiltin(look: Look, { name, args, place }: Called): Outcome
   if (name === 'test' || name === '[') walkTestCommand(look, args, place)
   if (declarers.has(name) || name === 'read' || name === 'unset') checkNames(look, name, args)
   if (name === 'set') checkSet(look, args)
+  if ((name === 'set' && args.length === 0) || (declarers.has(name) && args.every((arg) => sure(arg)?.startsWith('-')))) {
+    look.raise('command.not_allowed', `${name} alone prints every variable; name the one with echo`)
+  }
   if (name === 'let') for (const arg of args) checkLet(look, arg, place)
   if (name === 'mapfile' || name === 'readarray') checkMapfile(look, args)
-  if (name === 'getopts' && !/^[A-Za-z_]\w*$/.test(sure(args[1]) ?? '')) look.raise('command.unclear', 'getopts needs a plain variable name')
+  if (name === 'getopts' && !/^[A-Za-z_]\w*$/.test(sure(args[1]) ?? ''))
+    look.raise('command.unclear', 'getopts needs a plain variable name')
   if (name === 'wait' && args.some((arg) => /^-\w*p/.test(sure(arg) ?? ''))) checkNames(look, name, args)
   return {}
 }
@@ -26,18 +30,27 @@ function changeDirectory(look: Look, args: readonly Arg[], place: Place): Outcom
   const operands = args.filter((arg) => !/^(-[LPe@n]+|--)$/.test(sure(arg) ?? ''))
   const [folder] = operands
   const text = folder ? sure(folder) : look.policy.home
-  if (folder && (text === '-' || /^[+-]\d+$/.test(text ?? ''))) return { cwds: { to: undefined } }
+  if (folder && (text === '-' || /^[+-]\d+$/.test(text ?? ''))) {
+    look.raise('command.unclear', 'which directory is changed to is known only when it runs; name it')
+    return { cwds: { to: undefined } }
+  }
   if (text === undefined || operands.length > 1 || text === '') {
     if (folder) checkPath(look, folder, 'read', place)
     if (folder?.kind !== 'literal') look.raise('command.unclear', 'which directory is changed to is known only when it runs; name it')
     return { cwds: { to: undefined } }
   }
-  checkPath(look, folder ?? { texts: [text], kind: 'literal', fixed: true, vanishes: false, downloads: false, word: undefined, globs: [] }, 'read', place)
+  checkPath(
+    look,
+    folder ?? { texts: [text], kind: 'literal', fixed: true, vanishes: false, downloads: false, word: undefined, globs: [] },
+    'read',
+    place,
+  )
   return { cwds: { to: text.startsWith('/') ? [text] : place.cwds?.map((cwd) => `${cwd}/${text}`) } }
 }
 
 function risky(look: Look, { name, args, place }: Called): Outcome {
   look.raise('command.code', `${name} changes what later words mean, or acts on other processes`)
+  if (name === 'jobs') look.invoke(args.slice(1), place)
   if (name !== 'alias') return {}
   for (const arg of args) {
     const value = /=(.*)$/s.exec(sure(arg) ?? '')?.[1]
@@ -53,27 +66,31 @@ function checkNames(look: Look, name: string, args: readonly Arg[]): void {
     const text = sure(arg)
     if (skip) skip = false
     else if (text !== undefined && name === 'read' && /^-\w*[pdntNui]$/.test(text)) skip = true
-    else if (text !== undefined && declarers.has(name) && /^[-+]\w*[nif]/.test(text)) look.raise('command.unclear', `${name} ${text} gives variables another meaning`)
-    else if (text !== undefined && text.startsWith('-') && !/[[$`]/.test(text)) continue
-    else if (!arg.texts.every((one) => /^[A-Za-z_]\w*(=|$)/.test(one))) look.raise('command.unclear', `${name} ${shown(arg)} is no plain variable name`)
+    else if (text !== undefined && declarers.has(name) && /^[-+]\w*[nif]/.test(text))
+      look.raise('command.unclear', `${name} ${text} gives variables another meaning`)
+    else if (text?.startsWith('-') && !/[[$`]/.test(text)) continue
+    else if (!arg.texts.every((one) => /^[A-Za-z_]\w*(=|$)/.test(one)))
+      look.raise('command.unclear', `${name} ${shown(arg)} is no plain variable name`)
   }
 }
 
-const setOptions = /^([-+][euxfCmbhBEHTavnpt]*o?|errexit|nounset|xtrace|pipefail|noglob|noclobber|--|-|errtrace|allexport|verbose)$/
+const setOptions = /^([-+][euxfCmbhBETavnpt]*o?|errexit|nounset|xtrace|pipefail|noglob|noclobber|--|-|errtrace|allexport|verbose)$/
 
 /** `set -- words` only fills `$1` …. */
 function checkSet(look: Look, args: readonly Arg[]): void {
   const end = args.findIndex((arg) => /^--?$/.test(sure(arg) ?? ''))
   const options = end < 0 ? args : args.slice(0, end)
-  if (!options.every((arg) => setOptions.test(sure(arg) ?? ' '))) look.raise('command.code', 'set with these options changes how the rest is read')
+  if (!options.every((arg) => setOptions.test(sure(arg) ?? ' ')))
+    look.raise('command.code', 'set with these options changes how the rest is read')
 }
 
-function checkLet(look: Look, arg: Arg, place: Place): void {
+function checkLet(look: Look, arg: Arg, place: Place): undefined {
   const [, target, rest = ''] = /^([A-Za-z_]\w*)(\+\+|--|[-+*/%]?=[\w+*/%() -]+)$/.exec(sure(arg) ?? '') ?? []
   if (target === undefined) return look.raise('command.unclear', `let ${shown(arg)} is evaluated; use $(( )) with plain variables`)
   for (const name of rest.match(/[A-Za-z_]\w*/g) ?? []) checkNumeric(look, name, place)
 }
 
 function checkMapfile(look: Look, args: readonly Arg[]): void {
-  if (args.some((arg) => !/^(-t|-[dnOsu]|\d+|[A-Za-z_]\w*|)$/.test(sure(arg) ?? '?'))) look.raise('command.unclear', 'mapfile with a callback or odd name is not followed')
+  if (args.some((arg) => !/^(-t|-[dnOsu]|\d+|[A-Za-z_]\w*|)$/.test(sure(arg) ?? '?')))
+    look.raise('command.unclear', 'mapfile with a callback or odd name is not followed')
 }

@@ -2,7 +2,7 @@
 
 import type { Assignment, Command } from 'unbash'
 import { declarers } from '../names.ts'
-import { type Arg, anyFeed, type Flow, literalArg, type Look, noFeed, type Place, sure, widest } from './model.ts'
+import { type Arg, anyFeed, type Flow, type Look, literalArg, noFeed, type Place, sure, widest } from './model.ts'
 import { walkRedirections } from './redirect.ts'
 import { argsOf } from './value.ts'
 import { walkWord } from './word.ts'
@@ -16,7 +16,9 @@ export function walkCommand(look: Look, node: Command, place: Place): Flow {
   }
   const feed = walkRedirections(look, node.redirects, place)
   if (!node.name) return { ...still(place), assigned: withNames(place, node.prefix) }
-  const args = [node.name, ...node.args].flatMap((item) => (item.type === 'Word' ? argsOf(item, { look, place }) : [assigned(look, item, place)]))
+  const args = [node.name, ...node.args].flatMap((item) =>
+    item.type === 'Word' ? argsOf(item, { look, place }) : [assigned(look, item, place)],
+  )
   const outcome = look.invoke(args, { ...place, feed })
   const declares = declarers.has(sure(args[0]) ?? '')
   return {
@@ -50,6 +52,7 @@ function walkAssignment(look: Look, { index, value, name }: Assignment, place: P
   if (index) walkWord(look, index, place)
   for (const word of value.type === 'Word' ? [value] : value.elements) {
     walkWord(look, word, place)
-    if (value.type === 'ArrayValue' && word.text.startsWith('[')) look.raise('command.unclear', 'array elements with subscripts are not followed')
+    if (value.type === 'ArrayValue' && word.text.startsWith('['))
+      look.raise('command.unclear', 'array elements with subscripts are not followed')
   }
 }

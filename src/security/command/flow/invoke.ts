@@ -1,10 +1,10 @@
 /** One command given as its arguments: what it really runs, and whether that may be run. */
 
 import { destructive, isForbidden } from '../destructive.ts'
-import { downloaders, freeBuiltins, opaqueWrappers, riskyBuiltins } from '../names.ts'
+import { downloaders, freeBuiltins, hasSubcommands, opaqueWrappers, riskyBuiltins } from '../names.ts'
 import { judgeTool } from '../tools/tool.ts'
 import { judgeBuiltin } from './builtins.ts'
-import { type Arg, basename, type Look, type Outcome, type Place, sure } from './model.ts'
+import { type Arg, basename, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { outputOf } from './output.ts'
 import { checkLoose, checkPath, shown } from './paths.ts'
 import { isInterpreter, isShell, judgeEval, judgeInterpreter, judgeShell, judgeSource, judgeTrap } from './shells.ts'
@@ -15,13 +15,22 @@ const systemFolders = /^\/(usr\/(local\/)?)?s?bin\/[^/]+$/
 export function invoke(look: Look, words: readonly Arg[], place: Place): Outcome {
   const [command, ...args] = words
   if (!command) return {}
-  for (const text of command.texts) refuse(look, basename(text), args)
+  for (const text of command.texts) refuseText(look, text, args)
   const text = sure(command)
-  if (text === undefined || !command.fixed) dynamic(look, command, args)
+  const braces = command.word?.parts?.some((part) => part.type === 'BraceExpansion')
+  if (text === undefined || !command.fixed || braces) dynamic(look, command, args)
   if (text === undefined) return tooFar(look, args, place)
   const name = basename(text)
   if (text.includes('/') && !isSystemFile(look, text)) return ownFile(look, { text, args, place })
   return named(look, { command, name, args, place })
+}
+
+/** Also as it reads when what is unknown in it turns out empty, or when it falls apart at spaces. */
+function refuseText(look: Look, text: string, args: readonly Arg[]): void {
+  const [first = '', ...more] = text.split(/\s+/)
+  refuse(look, basename(text), args)
+  if (text.includes(HOLE)) refuse(look, basename(text.replaceAll(HOLE, '')), args)
+  if (more.length > 0) refuse(look, basename(first), [...more.map((word) => literalArg(word)), ...args])
 }
 
 function refuse(look: Look, name: string, args: readonly Arg[]): void {
@@ -38,7 +47,8 @@ function dynamic(look: Look, command: Arg, args: readonly Arg[]): void {
 }
 
 function tooFar(look: Look, args: readonly Arg[], place: Place): Outcome {
-  if (args.some((arg) => arg.downloads)) look.block('command.download_to_shell', 'something downloaded would be given to an unknown command')
+  if (args.some((arg) => arg.downloads))
+    look.block('command.download_to_shell', 'something downloaded would be given to an unknown command')
   for (const arg of args) checkLoose(look, arg, 'write', place)
   return {}
 }
@@ -52,8 +62,16 @@ type Called = { readonly command: Arg; readonly name: string; readonly args: rea
 /** A program of the workspace, or of somewhere else. */
 function ownFile(look: Look, { text, args, place }: { text: string; args: readonly Arg[]; place: Place }): Outcome {
   look.found.executables.add(text)
-  look.raise('command.not_allowed', `${JSON.stringify(text.slice(0, 60))} is a program outside the system's folders, so no list can allow it`)
-  checkPath(look, { ...args[0], texts: [text], kind: 'literal', fixed: true, vanishes: false, downloads: false, word: undefined, globs: [] }, 'read', place)
+  look.raise(
+    'command.not_allowed',
+    `${JSON.stringify(text.slice(0, 60))} is a program outside the system's folders, so no list can allow it`,
+  )
+  checkPath(
+    look,
+    { ...args[0], texts: [text], kind: 'literal', fixed: true, vanishes: false, downloads: false, word: undefined, globs: [] },
+    'read',
+    place,
+  )
   for (const arg of args) checkLoose(look, arg, 'write', place)
   return {}
 }
@@ -62,13 +80,14 @@ function named(look: Look, called: Called): Outcome {
   const { command, name, args, place } = called
   const { found, policy } = look
   if (downloaders.has(name)) found.downloads++
-  if (place.scope.functions.has(name)) return callFunction(look, called)
+  if (!place.external && place.scope.functions.has(name)) return callFunction(look, called)
   if (isWrapper(name)) return unwrap(look, name, args, place)
   if (name === 'eval') return judgeEval(look, args, place)
   if (name === 'trap') return judgeTrap(look, args, place)
   if (name === '.' || name === 'source') return judgeSource(look, args, place)
   if (isShell(name)) return judgeShell(look, { name, command, args, place })
-  if (freeBuiltins.has(name) || riskyBuiltins.has(name)) return { output: outputOf(name, args, place), ...judgeBuiltin(look, { name, args, place }) }
+  if (freeBuiltins.has(name) || riskyBuiltins.has(name))
+    return { output: outputOf(name, args, place), ...judgeBuiltin(look, { name, args, place }) }
   found.executables.add(name)
   if (isInterpreter(name)) return judgeInterpreter(look, { name, command, args, place })
   if (opaqueWrappers.has(name)) search(look, called)
@@ -92,10 +111,11 @@ function notAllowed(look: Look, { name, args, place }: Called): Outcome {
 /** For commands that run other commands in ways too many to follow: whatever is blocked must not stand in their words. */
 function search(look: Look, { name, args, place }: Called): void {
   if (!look.policy.allow.includes(name)) look.raise('command.not_allowed', `${name} runs other commands and is not on the allow list`)
+  if (place.feed.kind === 'literal') look.text(place.feed.text, place, { shared: false })
   for (const [index, arg] of args.entries()) {
     const text = sure(arg)
     if (text === undefined) continue
-    refuse(look, basename(text), args.slice(index + 1))
+    if (index > 0 || !hasSubcommands.has(name)) refuse(look, basename(text), args.slice(index + 1))
     if (/[\s;|&$`]/.test(text)) look.text(text, place, { shared: false })
   }
 }

@@ -58,6 +58,8 @@ export type Place = {
   /** Variables that certainly have one of their values here. */
   readonly assigned: ReadonlySet<string>
   readonly inFunction: string | undefined
+  /** Started by a program, which knows nothing of the shell's functions. */
+  readonly external: boolean
   /** Runs beside its caller: in a pipe or in the background. */
   readonly forks: boolean
 }
@@ -85,8 +87,9 @@ export type Look = {
     readonly outputs: Map<object, Feed>
     readonly calls: { readonly from: string | undefined; readonly to: string; readonly forks: boolean }[]
   }
-  block(rule: string, reason: string): void
-  raise(rule: CommandRule, reason: string): void
+  /** Both return nothing, so that a check can end with them. */
+  block(rule: string, reason: string): undefined
+  raise(rule: CommandRule, reason: string): undefined
   /** Judges a command given as its arguments. */
   invoke(args: readonly Arg[], place: Place): Outcome
   /** Judges a script that is part of the tree. */
@@ -108,6 +111,11 @@ export function literalArg(text: string, word?: Word): Arg {
 /** The one text of an argument that is certain. */
 export function sure(arg: Arg | undefined): string | undefined {
   return arg?.kind === 'literal' && arg.texts.length === 1 ? arg.texts[0] : undefined
+}
+
+/** The one text of an argument as it is spelled, patterns included. */
+export function spelled(arg: Arg | undefined): string | undefined {
+  return arg && arg.texts.length === 1 && (arg.kind === 'literal' || arg.kind === 'glob') ? arg.texts[0] : undefined
 }
 
 /** The same argument without its first characters (`--file=x` → `x`). */

@@ -1,38 +1,98 @@
-/** What the output of a command may be when another command gets it as arguments. */
+/** What the output of a command may be when another command gets it as arguments. Only plain uses of a few commands are known. */
 
-import { type Arg, anyFeed, type Feed, literalArg, type Place, sure } from './model.ts'
+import { type Arg, anyFeed, type Feed, literalArg, type Place, spelled, sure } from './model.ts'
 
-const counts = new Set('wc nproc seq uptime'.split(' '))
-const filters = new Set('sort uniq head tail tac cat grep egrep fgrep rg'.split(' '))
-const lists = new Set('find basename which'.split(' '))
-
-/** `args` starts with the basename. */
+/** `args` without the command word. */
 export function outputOf(name: string, args: readonly Arg[], place: Place): Feed {
-  const texts = args.slice(1).map(sure)
-  if (name === 'echo' || name === 'printf') return spoken(name, texts)
+  const texts = args.map(spelled).filter((text) => text !== undefined)
+  if (name === 'echo' || name === 'printf') return spoken(name, args.map(sure))
+  if (texts.length < args.length) return anyFeed
   if (name === 'pwd') return place.cwds?.length === 1 && place.cwds[0] && !place.scope.moves ? literal(place.cwds[0]) : anyFeed
-  if (counts.has(name)) return known(texts.includes(undefined) || (name === 'wc' && operandsOf(texts).length > 0) ? 'name' : 'number')
-  if (name === 'date') return known(texts.some((text) => text === undefined || text.includes('/')) ? 'unknown' : dateKind(texts))
-  if (name === 'git') return gitOutput(texts)
-  if (name === 'ls') return known(texts.some((text) => text === undefined || /^-\w*[afRl]|^--a|^-.*Q/.test(text)) ? 'unknown' : 'name')
-  if (name === 'find') return known(texts.some((text) => text === undefined || /^-f?printf$|^-ls$/.test(text)) ? 'unknown' : 'name')
-  if (lists.has(name)) return known('name')
-  if (/^(rg|f?e?grep)$/.test(name) && texts.some((text) => /^-[a-zA-Z]*c[a-zA-Z]*$|^--count$/.test(text ?? '')) && operandsOf(texts).length <= 1) return known('number')
-  if (/^(rg|f?e?grep)$/.test(name) && texts.some((text) => /^-[a-zA-Z]*l|^--files/.test(text ?? '')) && !texts.includes(undefined)) return known('name')
-  if (filters.has(name)) return filtered(name, texts, place)
-  return anyFeed
+  if (name === 'cat' && texts.length === 0) return place.feed.kind === 'none' ? anyFeed : place.feed
+  const kind = kindOf(name, texts, place.feed)
+  return kind === 'unknown' ? anyFeed : { kind, text: '', downloads: false }
+}
+
+type Known = 'number' | 'name' | 'unknown'
+
+function kindOf(name: string, texts: readonly string[], feed: Feed): Known {
+  const has = (pattern: RegExp) => texts.some((text) => pattern.test(text))
+  const all = (pattern: RegExp) => texts.every((text) => pattern.test(text))
+  switch (name) {
+    case 'nproc':
+      return texts.length === 0 ? 'number' : 'unknown'
+    case 'seq':
+      return all(/^-?\d+$/) ? 'number' : 'unknown'
+    case 'wc':
+      return all(/^-[lwcm]$/) ? 'number' : 'unknown'
+    case 'date':
+      if (texts.length === 1 && all(/^\+(%[sYmdHMSj])+$/)) return 'number'
+      return all(/^(\+[%\w: -]*|-u)$/) ? 'name' : 'unknown'
+    case 'basename':
+      return has(/\.\.|^-/) ? 'unknown' : 'name'
+    case 'ls':
+      return all(/^-[1rtSUvX]+$|^[^-]/) ? 'name' : 'unknown'
+    case 'find':
+      return has(/^-(f?printf|f?ls|exec|ok|fprint)/) ? 'unknown' : 'name'
+    case 'git':
+      return gitOutput(texts)
+    case 'grep':
+    case 'egrep':
+    case 'fgrep':
+    case 'rg':
+      return searchOutput(name, texts, feed)
+    case 'sort':
+      return passed(feed, all(/^-[unrVfz]+$/))
+    case 'head':
+    case 'tail':
+      return passed(feed, all(/^-n$|^-?n?\+?\d+$|^-n\+?\d+$/))
+    case 'uniq':
+    case 'tac':
+      return passed(feed, texts.length === 0)
+    default:
+      return 'unknown'
+  }
 }
 
 function literal(text: string): Feed {
   return { kind: 'literal', text, downloads: false }
 }
 
-function known(kind: 'number' | 'name' | 'unknown'): Feed {
-  return { kind, text: '', downloads: false }
+/** Lines of the input, no others. */
+function passed({ kind }: Feed, plain: boolean): Known {
+  return plain && (kind === 'name' || kind === 'number') ? kind : 'unknown'
 }
 
-function operandsOf(texts: readonly (string | undefined)[]): readonly (string | undefined)[] {
-  return texts.filter((text) => !text?.startsWith('-'))
+function gitOutput([sub, ...rest]: readonly string[]): Known {
+  const all = (pattern: RegExp) => rest.every((text) => pattern.test(text))
+  if (sub === 'rev-list') return rest.includes('--count') && all(/^(--count|HEAD|[A-Za-z]\w*)$/) ? 'number' : 'unknown'
+  if (sub === 'ls-files') return all(/^(-[zmocdu]|--(cached|modified|others|exclude-standard|deleted)|[^-].*)$/s) ? 'name' : 'unknown'
+  if (sub === 'ls-tree') return all(/^(-r|-z|--name-only|HEAD|[A-Za-z][\w/]*)$/) && rest.includes('--name-only') ? 'name' : 'unknown'
+  if (sub === 'rev-parse') return all(/^(--short(=\d+)?|--verify|--abbrev-ref|-q|--quiet|HEAD|[A-Za-z]\w*)$/) ? 'name' : 'unknown'
+  if (sub === 'branch') return rest.length === 1 && rest[0] === '--show-current' ? 'name' : 'unknown'
+  if (sub === 'diff')
+    return rest.includes('--name-only') && all(/^(--name-only|--cached|--staged|-z|--diff-filter=\w+|[A-Za-z][\w/.~^-]*)$/)
+      ? 'name'
+      : 'unknown'
+  if (sub === 'describe') return all(/^(--(tags|always|long|all|exact-match|abbrev=\d+)|HEAD)$/) ? 'name' : 'unknown'
+  return 'unknown'
+}
+
+/** A list of files, a count of what came in, or lines of what came in. */
+function searchOutput(name: string, texts: readonly string[], feed: Feed): Known {
+  const options = texts.filter((text) => /^-./.test(text))
+  const operands = texts.length - options.length
+  const plain = options.every((text) => /^-[rRlcvEFiwxs]+$|^--(include|exclude|exclude-dir|files|glob|type|hidden)\b/.test(text))
+  if (!plain) return 'unknown'
+  if (options.some((text) => /^-[a-zA-Z]*l/.test(text) || text === '--files')) return 'name'
+  const recursive = name === 'rg' || options.some((text) => /[rR]/.test(text))
+  if (operands !== 1 || (recursive && name !== 'rg') || feed.kind === 'none') return 'unknown'
+  return options.some((text) => /^-[a-zA-Z]*c/.test(text))
+    ? 'number'
+    : passed(
+        feed,
+        options.every((text) => /^-[vEFiwx]+$/.test(text)),
+      )
 }
 
 function spoken(name: string, texts: readonly (string | undefined)[]): Feed {
@@ -40,37 +100,22 @@ function spoken(name: string, texts: readonly (string | undefined)[]): Feed {
   if (all.length !== texts.length) return anyFeed
   if (name === 'echo') return all.some((text) => /\\|^-/.test(text)) ? anyFeed : literal(`${all.join(' ')}\n`)
   const [format = '', ...rest] = all
-  const spelled = format.replaceAll('\\n', '\n')
-  if (!/[%\\]|^-/.test(spelled)) return literal(spelled)
-  const once = /^%s(\n?| ?)$/.exec(spelled)
-  return once ? literal(rest.map((text) => `${text}${once[1]}`).join('')) : anyFeed
+  const text = format.replace(/\\(x[\da-fA-F]{1,2}|[0-7]{1,3}|n|t)/g, (_, code: string) => unescaped(code))
+  if (!/[%\\]|^-/.test(text)) return literal(text)
+  const once = /^%s(\n?| ?)$/.exec(text)
+  return once ? literal(rest.map((part) => `${part}${once[1]}`).join('')) : anyFeed
 }
 
-function dateKind(texts: readonly (string | undefined)[]): 'number' | 'name' {
-  return texts.length === 1 && /^\+(%[sYmdHMSj])+$/.test(texts[0] ?? '') ? 'number' : 'name'
-}
-
-function gitOutput(texts: readonly (string | undefined)[]): Feed {
-  const [sub, ...rest] = texts
-  if (rest.includes(undefined)) return anyFeed
-  if (sub === 'rev-list' && rest.includes('--count')) return known('number')
-  if (sub === 'ls-files' || sub === 'ls-tree') return known('name')
-  if (sub === 'rev-parse' && rest.some((text) => /^--(short|verify|abbrev-ref)|^HEAD/.test(text ?? '')) && !rest.some((text) => /^--(show|git|abs)/.test(text ?? ''))) return known('name')
-  if (sub === 'branch' && rest.includes('--show-current')) return known('name')
-  if (sub === 'diff' && rest.includes('--name-only')) return known('name')
-  if (sub === 'describe') return known('name')
-  return anyFeed
-}
-
-/** Lines of the input, no others. */
-function filtered(name: string, texts: readonly (string | undefined)[], { feed }: Place): Feed {
-  const operands = operandsOf(texts)
-  const own = /grep$|^rg$/.test(name) ? operands.length - 1 : operands.filter((text) => !/^\d+$/.test(text ?? '')).length
-  if (own > 0 || feed.kind === 'none' || (name === 'uniq' && texts.length > 0)) return anyFeed
-  return feed.kind === 'literal' ? { ...feed, kind: 'unknown' } : feed
+function unescaped(code: string): string {
+  if (code === 'n' || code === 't') return code === 'n' ? '\n' : '\t'
+  return String.fromCharCode(code.startsWith('x') ? Number.parseInt(code.slice(1), 16) : Number.parseInt(code, 8))
 }
 
 /** The words xargs would make of it. */
 export function wordsOf(feed: Feed): readonly Arg[] | undefined {
-  return feed.kind === 'literal' && !/['"\\\0]/.test(feed.text) ? feed.text.split(/\s+/).filter(Boolean).map((word) => literalArg(word)) : undefined
+  if (feed.kind !== 'literal' || /['"\\\0]/.test(feed.text)) return
+  return feed.text
+    .split(/\s+/)
+    .filter(Boolean)
+    .map((word) => literalArg(word))
 }

@@ -39,8 +39,8 @@ function fed(arg: Arg, end: string): Feed {
   return { kind: arg.kind === 'literal' && arg.texts.length === 1 ? 'literal' : 'unknown', text: text + end, downloads: arg.downloads }
 }
 
-function checkTarget(look: Look, { operator }: Redirect, arg: Arg, place: Place): void {
-  if (arg.kind === 'glob') return look.raise('command.unclear', 'a redirection needs a file name, not a pattern')
+function checkTarget(look: Look, { operator }: Redirect, arg: Arg, place: Place): undefined {
+  if (arg.word && arg.globs.includes(arg.word)) return look.raise('command.unclear', 'a redirection needs a file name, not a pattern')
   if (operator.endsWith('&') && arg.texts.every((text) => /^(\d+-?|-)$/.test(text))) return
   if (operator === '<&') return look.raise('command.unclear', 'which descriptor is read is known only when it runs')
   checkPath(look, arg, operator === '<' ? 'read' : 'write', place, 'redirection')

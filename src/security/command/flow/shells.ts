@@ -2,7 +2,7 @@
 
 import { interpreters, otherShells, posixShells, withoutVersion } from '../names.ts'
 import { quoteText } from '../syntax/quote.ts'
-import { type Arg, type Look, type Outcome, type Place, sure } from './model.ts'
+import { type Arg, HOLE, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
 import { checkLoose, checkPath, shown } from './paths.ts'
 
 export function isShell(name: string): boolean {
@@ -19,16 +19,33 @@ type Started = { readonly name: string; readonly command: Arg | undefined; reado
 export function judgeShell(look: Look, started: Started): Outcome {
   const { name, args, place } = started
   if (args.some((arg) => arg.downloads)) return downloaded(look, name)
+  for (const arg of args) searchOutputs(look, arg, place)
   const at = args.findIndex((arg) => !/^[-+]/.test(sure(arg) ?? '-'))
   const flags = at < 0 ? args : args.slice(0, at)
   const reads = flags.find((arg) => /^-[A-Za-z]*c/.test(sure(arg) ?? '') && !sure(arg)?.startsWith('--'))
-  if (reads) return judgeText(look, started, { flags, text: args[at < 0 ? args.length : at], rest: args.slice((at < 0 ? args.length : at) + 1) })
-  return at < 0 || flags.some((arg) => /^-[A-Za-z]*s/.test(sure(arg) ?? '')) ? judgeInput(look, name, place) : judgeFile(look, started, args[at])
+  if (reads)
+    return judgeText(look, started, { flags, text: args[at < 0 ? args.length : at], rest: args.slice((at < 0 ? args.length : at) + 1) })
+  return at < 0 || flags.some((arg) => /^-[A-Za-z]*s/.test(sure(arg) ?? ''))
+    ? judgeInput(look, name, place)
+    : judgeFile(look, started, args[at])
 }
 
 function downloaded(look: Look, name: string): Outcome {
   look.block('command.download_to_shell', `${name} would execute what was just downloaded; save it, read it, then decide`)
   return {}
+}
+
+/** `<(echo text)`: what is certain to be written there. */
+function searchOutputs(look: Look, arg: Arg, place: Place): void {
+  for (const part of arg.word?.parts ?? []) {
+    const output = look.found.outputs.get(part)
+    if (part.type === 'ProcessSubstitution' && output?.kind === 'literal') look.text(output.text, place, { shared: false })
+  }
+}
+
+/** Text that may be run, though not only that: searched for what is blocked. */
+function search(look: Look, texts: readonly string[], place: Place): void {
+  for (const text of texts) if (!text.includes(HOLE)) look.text(text, place, { shared: false })
 }
 
 type Given = { readonly flags: readonly Arg[]; readonly text: Arg | undefined; readonly rest: readonly Arg[] }
@@ -38,6 +55,7 @@ function judgeText(look: Look, { name, command, args, place }: Started, { flags,
   const known = text?.kind === 'literal' ? text.texts : []
   const read = known.map((one) => look.text(one, place, { shared: false, positional: rest }))
   const print = read.length === 1 && text?.fixed ? read[0]?.print : undefined
+  if (known.length === 0) search(look, text?.texts ?? [], place)
   if (known.length === 0) look.raise('command.code', `${name} -c ${text ? shown(text) : ''} runs text that is known only when it runs`)
   const plainFlags = flags.every((arg) => /^(-[ceuxlnf]+|--norc|--noprofile)$/.test(sure(arg) ?? ''))
   const rewritten = print !== undefined && plainFlags && posixShells.has(name) && command?.word && text?.word
@@ -66,7 +84,8 @@ function judgeFile(look: Look, { name, place, args }: Started, file: Arg | undef
 }
 
 /** Options after which an interpreter takes code, or something that leads to code, from the command line. */
-const takesCode = /^(-[a-zA-Z]*[ceEpPrRlIMmSsX]|--(eval|print|execute|command|run|require|import|loader|experimental-loader|env-file|module)\b)/
+const takesCode =
+  /^(-[a-zA-Z]*[ceEpPrRlIMmSsX]|--(eval|print|execute|command|run|require|import|loader|experimental-loader|env-file|module)\b)/
 
 /** Python, Perl, Node and the like: code is never read, a file only runs when the interpreter is allow-listed. */
 export function judgeInterpreter(look: Look, { name, args, place }: Started): Outcome {
@@ -74,7 +93,8 @@ export function judgeInterpreter(look: Look, { name, args, place }: Started): Ou
   const code = args.find((arg) => takesCode.test(sure(arg) ?? ''))
   if (args.some((arg) => arg.downloads) || (place.feed.downloads && (!file || code))) return downloaded(look, name)
   if (code) look.raise('command.code', `${name} ${shown(code)} runs code given on the command line; put it into a file`)
-  else if (!file && !args.some((arg) => /^(--version|-V|--help)$/.test(sure(arg) ?? ''))) look.raise('command.code', `${name} runs whatever it reads from its input`)
+  else if (!file && !args.some((arg) => /^(--version|-V|--help)$/.test(sure(arg) ?? '')))
+    look.raise('command.code', `${name} runs whatever it reads from its input`)
   if (!look.policy.allow.includes(name)) look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
   for (const arg of args) if (arg !== code) checkLoose(look, arg, 'write', place)
   if (file && !code) checkPath(look, file, 'read', place)
@@ -82,11 +102,17 @@ export function judgeInterpreter(look: Look, { name, args, place }: Started): Ou
 }
 
 /** `eval words`: joined by spaces and read again. */
-export function judgeEval(look: Look, args: readonly Arg[], place: Place): Outcome {
+export function judgeEval(look: Look, all: readonly Arg[], place: Place): Outcome {
+  const args = withoutDashes(all)
   if (args.some((arg) => arg.downloads)) return downloaded(look, 'eval')
-  const texts = args.map(sure)
+  const texts = args.map(spelled)
   if (texts.includes(undefined)) {
     look.raise('command.code', 'eval runs text that is known only when it runs')
+    search(
+      look,
+      (args[0]?.texts ?? []).map((text) => [text, ...args.slice(1).map((arg) => arg.texts[0])].join(' ')),
+      place,
+    )
     return { cwds: { to: undefined } }
   }
   const { print, flow } = look.text(texts.join(' '), place, { shared: true })
@@ -95,12 +121,17 @@ export function judgeEval(look: Look, args: readonly Arg[], place: Place): Outco
   return { cwds: { to: flow.ok }, output: flow.output }
 }
 
+function withoutDashes(args: readonly Arg[]): readonly Arg[] {
+  return sure(args[0]) === '--' ? args.slice(1) : args
+}
+
 function rewrite(look: Look, args: readonly Arg[], print: string): void {
   for (const [index, arg] of args.entries()) if (arg.word) look.found.edits.set(arg.word, index === 0 ? quoteText(print) : '')
 }
 
 /** `trap text signals`: runs at some time, so it must not move anywhere. */
-export function judgeTrap(look: Look, args: readonly Arg[], place: Place): Outcome {
+export function judgeTrap(look: Look, all: readonly Arg[], place: Place): Outcome {
+  const args = withoutDashes(all)
   const [first, ...signals] = args
   const text = first && sure(first)
   if (!first || signals.length === 0 || text === '-' || text === '' || /^-[lp]/.test(text ?? '')) return {}
@@ -117,6 +148,8 @@ export function judgeSource(look: Look, args: readonly Arg[], place: Place): Out
   const [file] = args
   if (file?.downloads || (place.feed.downloads && /^(-|\/dev\/stdin)$/.test((file && sure(file)) ?? ''))) return downloaded(look, 'source')
   look.raise('command.code', 'source runs a script that is not looked through')
+  if (file) searchOutputs(look, file, place)
+  if (file && sure(file) === '/dev/stdin' && place.feed.kind === 'literal') search(look, [place.feed.text], place)
   if (file && sure(file) !== '/dev/stdin') checkPath(look, file, 'read', place)
   return { cwds: { to: undefined } }
 }

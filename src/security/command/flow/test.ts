@@ -12,7 +12,7 @@ const fileTests = new Set('-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N
 const fileComparisons = new Set('-nt -ot -ef'.split(' '))
 const numberComparisons = new Set('-eq -ne -lt -le -gt -ge'.split(' '))
 
-export function walkTest(look: Look, node: TestExpression, place: Place): void {
+export function walkTest(look: Look, node: TestExpression, place: Place): undefined {
   switch (node.type) {
     case 'TestLogical':
       for (const operand of node.operands) walkTest(look, operand, place)
@@ -38,21 +38,22 @@ function checkRegex(look: Look, word: Word, place: Place): void {
   walkWord(look, word, place)
 }
 
-function unary(look: Look, operator: string, args: readonly Arg[], place: Place): void {
+function unary(look: Look, operator: string, args: readonly Arg[], place: Place): undefined {
   for (const arg of args) {
-    if (/^-[vR]$/.test(operator) && !/^[A-Za-z_]\w*$/.test(sure(arg) ?? '')) look.raise('command.unclear', `${operator} needs a plain variable name`)
+    if (/^-[vR]$/.test(operator) && !/^[A-Za-z_]\w*$/.test(sure(arg) ?? ''))
+      look.raise('command.unclear', `${operator} needs a plain variable name`)
     if (fileTests.has(operator) && arg.kind !== 'unknown') checkPath(look, arg, 'read', place)
   }
 }
 
-function binary(look: Look, { operator, left, right }: Extract<TestExpression, { type: 'TestBinary' }>, place: Place): void {
+function binary(look: Look, { operator, left, right }: Extract<TestExpression, { type: 'TestBinary' }>, place: Place): undefined {
   const sides = [left, right].flatMap((word) => argsOf(word, { look, place }))
   if (fileComparisons.has(operator)) for (const side of sides) if (side.kind !== 'unknown') checkPath(look, side, 'read', place)
   if (numberComparisons.has(operator)) for (const side of sides) checkSide(look, side, place)
 }
 
 /** A bare name is a variable here. */
-function checkSide(look: Look, side: Arg, place: Place): void {
+function checkSide(look: Look, side: Arg, place: Place): undefined {
   const name = sure(side)
   if (isInteger(side)) return
   if (name !== undefined && /^[A-Za-z_]\w*$/.test(name)) return checkNumeric(look, name, place)
@@ -68,6 +69,7 @@ export function walkTestCommand(look: Look, args: readonly Arg[], place: Place):
     const isOperand = /^(=|==|!=|-[a-z]{2})$/.test(before)
     if (next && !isOperand && (fileTests.has(operator) || /^-[vR]$/.test(operator))) unary(look, operator, [next], place)
     const previous = args[index - 1]
-    if (fileComparisons.has(operator)) for (const side of [previous, next]) if (side && side.kind !== 'unknown') checkPath(look, side, 'read', place)
+    if (fileComparisons.has(operator))
+      for (const side of [previous, next]) if (side && side.kind !== 'unknown') checkPath(look, side, 'read', place)
   }
 }

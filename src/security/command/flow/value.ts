@@ -71,18 +71,22 @@ function expansionValue(part: Expansion, at: At): Value {
 /** All values a variable is ever given; also none, unless one has certainly been given by now. */
 export function variable(name: string, at: At): Value {
   const { scope, cwds, assigned, inFunction } = at.place
-  if (/^[?#$!]$/.test(name) || (/^(RANDOM|SECONDS|LINENO|UID|EUID|PPID|SRANDOM|EPOCHSECONDS|BASHPID)$/.test(name) && !scope.variables.has(name))) {
+  if (
+    /^[?#$!]$/.test(name) ||
+    (/^(RANDOM|SECONDS|LINENO|UID|EUID|PPID|SRANDOM|EPOCHSECONDS|BASHPID)$/.test(name) && !scope.variables.has(name))
+  ) {
     return value('number')
   }
   if (/^\d+$|^[@*]$/.test(name)) return positional(name, at)
   const bound = scope.variables.get(name)
   if (!bound && !scope.opaque && name === 'HOME') return value('literal', [at.look.policy.home])
   if (!bound && !scope.opaque && name === 'PWD' && !scope.moves && cwds?.length === 1 && !inFunction) return value('literal', cwds)
-  if (!bound || scope.opaque || at.inside?.has(name)) return value('unknown')
+  if (!bound && name === 'IFS') return value('literal', [' '])
+  if (!bound || at.inside?.has(name)) return value('unknown')
   const inner: At = { ...at, inside: new Set([...(at.inside ?? []), name]) }
   const values = bound.flatMap((one) => boundValue(one, inner))
   const certain = assigned.has(name) && !scope.unset.has(name)
-  return merge(certain ? values : [...values, value('literal', [''])])
+  return merge([...values, ...(certain ? [] : [value('literal', [''])]), ...(scope.opaque ? [value('unknown')] : [])])
 }
 
 function boundValue(bound: Bound, at: At): readonly Value[] {
@@ -106,15 +110,28 @@ function positional(name: string, { place: { scope, inFunction } }: At): Value {
 
 function parameter(part: ParameterExpansionPart, at: At): Value {
   if (part.prefix === '#') return value('number')
-  if (part.prefix === '!' || part.index || !isPlainParameter(part.text)) return value('unknown')
+  if (part.prefix === '!') return value('unknown')
   const base = variable(part.parameter, at)
+  if (part.index || !isPlainParameter(part.text)) return merge([base, value('unknown')])
   const { operation } = part
   if (!operation) return base
   if (operation.type === 'Default' && /-|=/.test(operation.operator)) return merge([base, value('literal', [operation.operand.value])])
-  if (operation.type === 'Default') return operation.operator.includes('?') ? base : merge([value('literal', ['', operation.operand.value])])
+  if (operation.type === 'Default')
+    return operation.operator.includes('?') ? base : merge([value('literal', ['', operation.operand.value])])
+  if (operation.type === 'Remove' && base.kind === 'literal' && !/[*?[\\]/.test(operation.operand.value)) {
+    return value(
+      'literal',
+      base.texts.map((text) => removed(text, operation.operator, operation.operand.value)),
+    )
+  }
   const replaced = operation.type === 'Replace' ? operation.replacement.value : ''
   if (replaced.includes('/') || replaced.includes('..')) return value('unknown')
   return isTame(base) ? value(base.kind === 'number' ? 'number' : 'name', [HOLE], { globs: base.globs }) : value('unknown')
+}
+
+function removed(text: string, operator: string, part: string): string {
+  if (operator.startsWith('%')) return text.endsWith(part) ? text.slice(0, text.length - part.length) : text
+  return text.startsWith(part) ? text.slice(part.length) : text
 }
 
 /** Parts of it still lead nowhere outside. */

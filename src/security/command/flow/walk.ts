@@ -13,7 +13,7 @@ import {
 } from 'unbash'
 import { walkArithmetic } from './arithmetic.ts'
 import { walkCommand } from './command.ts'
-import { type Cwds, anyFeed, type Flow, type Look, noFeed, type Place, unionOf } from './model.ts'
+import { anyFeed, type Cwds, type Flow, type Look, noFeed, type Place, unionOf } from './model.ts'
 import { walkRedirections } from './redirect.ts'
 import { walkTest } from './test.ts'
 import { walkWord } from './word.ts'
@@ -205,4 +205,3 @@ function walkFunction(look: Look, node: Extract<Compound, { type: 'Function' }>,
   // Called from anywhere below, it would move its caller.
   return stay(place.scope.moves && moves(node.body) ? { ...place, cwds: undefined } : place)
 }
-

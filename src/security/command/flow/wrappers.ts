@@ -2,7 +2,7 @@
 
 import { isHarmlessSetting, isRefusedName } from '../names.ts'
 import { type OptionTable, parseOptions } from '../tools/options.ts'
-import { type Arg, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
+import { type Arg, HOLE, type Look, literalArg, type Outcome, type Place, spelled, sure } from './model.ts'
 import { wordsOf } from './output.ts'
 import { checkPath, shown } from './paths.ts'
 
@@ -26,7 +26,11 @@ const wrappers: { readonly [name: string]: Wrapper } = {
   time: { data: '-f --format', write: '-o --output' },
   busybox: { refuse: '--install --list-full' },
   toybox: {},
-  sudo: { data: '-u --user -g --group -h --host -p --prompt -C --close-from -T --command-timeout -U --other-user -r --role -t --type', read: '-D --chdir -R --chroot', high: 'sudo' },
+  sudo: {
+    data: '-u --user -g --group -h --host -p --prompt -C --close-from -T --command-timeout -U --other-user -r --role -t --type',
+    read: '-D --chdir -R --chroot',
+    high: 'sudo',
+  },
   doas: { data: '-u', read: '-C', high: 'doas' },
 }
 
@@ -34,7 +38,8 @@ export function isWrapper(name: string): boolean {
   return Object.hasOwn(wrappers, name) || /^(env|command|xargs|gxargs|flock|watch)$/.test(name)
 }
 
-export function unwrap(look: Look, name: string, args: readonly Arg[], place: Place): Outcome {
+export function unwrap(look: Look, name: string, args: readonly Arg[], around: Place): Outcome {
+  const place = { ...around, external: true }
   if (name === 'env') return unwrapEnv(look, args, place)
   if (name === 'command' && args.some((arg) => /^-[pvV]*[vV]$/.test(sure(arg) ?? '')) && sure(args[0])?.startsWith('-')) return {}
   if (name === 'command') return unwrapPlain(look, name, { args, wrapper: {}, place })
@@ -61,19 +66,29 @@ function withoutSettings(args: readonly Arg[]): readonly Arg[] {
 
 function afterOptions(look: Look, name: string, { args, wrapper, place }: Wrapped): readonly Arg[] {
   const { options, operands, unclear } = parseOptions(args, wrapper, { inOrder: true })
-  if (unclear) look.raise('command.option', `${name} ${shown(unclear)} is an abbreviation; write the option out`)
+  if (unclear) abbreviated(look, name, unclear)
   for (const { meaning, value, name: option } of options) {
     if (meaning === 'refuse') look.raise('command.option', `${name} ${option} does more than run a command`)
     if ((meaning === 'read' || meaning === 'write') && value) checkPath(look, value, meaning, place)
   }
   const skipped = operands.slice(0, wrapper.skips ?? 0)
-  if (skipped.some((arg) => arg.kind !== 'literal' && arg.kind !== 'number')) look.raise('command.dynamic', `which command ${name} runs is known only when it runs`)
+  if (skipped.some((arg) => arg.kind !== 'literal' && arg.kind !== 'number'))
+    look.raise('command.dynamic', `which command ${name} runs is known only when it runs`)
   return operands.slice(wrapper.skips ?? 0)
+}
+
+function abbreviated(look: Look, name: string, option: Arg): void {
+  look.raise('command.option', `${name} ${shown(option)} is an abbreviation; write the option out`)
 }
 
 /** `-S` splits its text into a command; `-C` moves; assignments come first. */
 function unwrapEnv(look: Look, args: readonly Arg[], place: Place): Outcome {
-  const { options, operands } = parseOptions(args, { data: '-u --unset -S --split-string -a --argv0', read: '-C --chdir' }, { inOrder: true })
+  const { options, operands, unclear } = parseOptions(
+    args,
+    { data: '-u --unset -S --split-string -a --argv0', read: '-C --chdir' },
+    { inOrder: true },
+  )
+  if (unclear) abbreviated(look, 'env', unclear)
   const split = options.find((option) => /^(-S|--split-string)$/.test(option.name))
   const folder = options.find((option) => /^(-C|--chdir)$/.test(option.name))?.value
   if (folder) checkPath(look, folder, 'read', place)
@@ -94,7 +109,8 @@ function moved(place: Place, folder: Arg): Place['cwds'] {
 
 function checkSetting(look: Look, setting: string): void {
   const [name = '', value = ''] = setting.split(/=(.*)/s)
-  if (isRefusedName(name) && !isHarmlessSetting(name, value)) look.raise('command.environment', `${name} decides which programs run or how; leave it out`)
+  if (isRefusedName(name) && !isHarmlessSetting(name, value))
+    look.raise('command.environment', `${name} decides which programs run or how; leave it out`)
 }
 
 function splitString(look: Look, value: Arg | undefined, { rest, place }: { rest: readonly Arg[]; place: Place }): Outcome {
@@ -104,38 +120,60 @@ function splitString(look: Look, value: Arg | undefined, { rest, place }: { rest
     if (text !== undefined) look.text(text, place, { shared: false })
     return {}
   }
-  const words = text.split(/ +/).filter(Boolean).map((word) => literalArg(word))
+  const words = text
+    .split(/ +/)
+    .filter(Boolean)
+    .map((word) => literalArg(word))
   return unwrapEnv(look, [...words, ...rest], place)
 }
 
-const xargsTable: OptionTable = { data: '-I -n -P -L -s -d -E --max-args --max-procs --max-lines --max-chars --delimiter --process-slot-var', read: '-a --arg-file', attached: '-i -e -l' }
+const xargsTable: OptionTable = {
+  data: '-I -n -P -L -s -d -E --max-args --max-procs --max-chars --delimiter --process-slot-var',
+  read: '-a --arg-file',
+  attached: '-i -e -l',
+}
 
 function unwrapXargs(look: Look, args: readonly Arg[], place: Place): Outcome {
-  const { options, operands } = parseOptions(args, xargsTable, { inOrder: true })
+  const { options, operands, unclear } = parseOptions(args, xargsTable, { inOrder: true })
+  if (unclear) abbreviated(look, 'xargs', unclear)
   const file = options.find((option) => /^(-a|--arg-file)$/.test(option.name))?.value
   if (file) checkPath(look, file, 'read', place)
-  if (options.some((option) => option.name === '-p' || option.name === '--interactive')) look.raise('command.option', 'xargs -p asks at a terminal')
+  if (options.some((option) => option.name === '-p' || option.name === '--interactive'))
+    look.raise('command.option', 'xargs -p asks at a terminal')
   const mark = options.find((option) => /^(-I|-i|--replace)$/.test(option.name))
   const replaced = mark ? (mark.value ? (sure(mark.value) ?? '{}') : '{}') : undefined
-  const fed = file ? [unknownWord()] : (wordsOf(place.feed) ?? [{ ...unknownWord(), kind: place.feed.kind === 'none' ? ('unknown' as const) : place.feed.kind, downloads: place.feed.downloads }])
+  const fed = file
+    ? [unknownWord()]
+    : (wordsOf(place.feed) ?? [
+        { ...unknownWord(), kind: place.feed.kind === 'none' ? ('unknown' as const) : place.feed.kind, downloads: place.feed.downloads },
+      ])
   const inner = operands.length > 0 ? operands : [literalArg('echo')]
   const inside = { ...place, feed: { ...place.feed, kind: 'none' as const } }
-  return look.invoke(replaced === undefined ? [...inner, ...fed] : inner.map((arg) => filled(arg, replaced, fed)), inside)
+  const lines = !file && place.feed.kind === 'literal' ? linesOf(place.feed.text) : fed
+  return look.invoke(replaced === undefined ? [...inner, ...fed] : inner.map((arg) => filled(arg, replaced, lines)), inside)
 }
 
 function unknownWord(): Arg {
   return { ...literalArg(HOLE), kind: 'unknown', fixed: false, vanishes: true }
 }
 
+/** With `-I`, one line is one argument. */
+function linesOf(text: string): readonly Arg[] {
+  const lines = text.split('\n').map((line) => line.trim())
+  return [{ ...literalArg(''), texts: lines.filter(Boolean).slice(0, 16), fixed: false }]
+}
+
 function filled(arg: Arg, mark: string, fed: readonly Arg[]): Arg {
   if (!arg.texts.some((text) => text.includes(mark))) return arg
   const [only, ...more] = fed
-  if (only && more.length === 0 && only.kind !== 'unknown') return { ...only, texts: arg.texts.flatMap((text) => only.texts.map((part) => text.replaceAll(mark, part))), fixed: false }
+  if (only && more.length === 0 && only.kind !== 'unknown')
+    return { ...only, texts: arg.texts.flatMap((text) => only.texts.map((part) => text.replaceAll(mark, part))), fixed: false }
   return { ...arg, texts: arg.texts.map((text) => text.replaceAll(mark, HOLE)), kind: 'unknown', fixed: false }
 }
 
 function unwrapFlock(look: Look, args: readonly Arg[], place: Place): Outcome {
-  const { operands } = parseOptions(args, { data: '-w --timeout --wait -E --conflict-exit-code' }, { inOrder: true })
+  const { operands, unclear } = parseOptions(args, { data: '-w --timeout --wait -E --conflict-exit-code' }, { inOrder: true })
+  if (unclear) abbreviated(look, 'flock', unclear)
   const [lock, flag, text] = operands
   if (lock && !/^\d+$/.test(sure(lock) ?? '')) checkPath(look, lock, 'write', place)
   if (!/^(-c|--command)$/.test(sure(flag) ?? '')) return operands.length > 1 ? look.invoke(operands.slice(1), place) : {}
@@ -144,11 +182,17 @@ function unwrapFlock(look: Look, args: readonly Arg[], place: Place): Outcome {
 
 /** Without `-x` the words are joined and given to a shell; only plain ones are the same then. */
 function unwrapWatch(look: Look, args: readonly Arg[], place: Place): Outcome {
-  const { options, operands } = parseOptions(args, { data: '-n --interval -q --equexit', refuse: '--shotsdir -s' }, { inOrder: true })
-  const plain = options.some((option) => /^(-x|--exec)$/.test(option.name)) || operands.every((arg) => /^[\w./@%+=:,-]+$/.test(sure(arg) ?? ''))
+  const { options, operands, unclear } = parseOptions(
+    args,
+    { data: '-n --interval -q --equexit', refuse: '--shotsdir -s' },
+    { inOrder: true },
+  )
+  if (unclear) abbreviated(look, 'watch', unclear)
+  const plain =
+    options.some((option) => /^(-x|--exec)$/.test(option.name)) || operands.every((arg) => /^[\w./@%+=:,-]+$/.test(sure(arg) ?? ''))
   if (plain) return look.invoke(operands, place)
   look.raise('command.code', 'watch gives its words to a shell; use watch -x')
-  const texts = operands.map(sure)
+  const texts = operands.map(spelled)
   if (!texts.includes(undefined)) look.text(texts.join(' '), place, { shared: false })
   return {}
 }

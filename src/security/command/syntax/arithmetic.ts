@@ -36,7 +36,7 @@ export function arithmeticText(expression: ArithmeticExpression | undefined, pri
 
 function wrapped(expression: ArithmeticExpression, print: Printer): string | undefined {
   const text = arithmeticText(expression, print)
-  return /^Arithmetic(Binary|Ternary)$/.test(expression.type) ? join(['( ', text, ' )']) : text
+  return /^Arithmetic(Binary|Ternary)$/.test(expression.type) ? join(['(', text, ')']) : text
 }
 
 function join(parts: readonly (string | undefined)[]): string | undefined {

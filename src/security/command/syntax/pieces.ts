@@ -42,11 +42,14 @@ export function formsOf(word: Word, home: string): readonly Form[] {
 
 /** Neighbouring literals as one. */
 function merged(form: Form): Form {
-  return form.reduce<Piece[]>((done, piece) => {
+  const done: Piece[] = []
+  for (const piece of form) {
     const last = done.at(-1)
     const joins = last?.type === 'literal' && piece.type === 'literal' && last.print === undefined && piece.print === undefined
-    return joins ? [...done.slice(0, -1), literal(last.text + piece.text)] : [...done, piece]
-  }, [])
+    if (joins) done.splice(-1, 1, literal(last.text + piece.text))
+    else done.push(piece)
+  }
+  return done
 }
 
 function plainWord(word: Word, home: string): Form {
@@ -75,7 +78,7 @@ function ofPart(part: WordPart, start: Start | undefined): readonly Form[] {
     case 'LocaleString':
       return [inQuotes(part.parts)]
     case 'Glob':
-      return [[/^(\*|\?|\[[\]\w!^.:,@%+-]*\])$/.test(part.text) ? { type: 'glob', text: part.text } : { type: 'opaque', text: part.text }]]
+      return [[/^(\*+|\?|\[[\]\w!^.:,@%+-]*\])$/.test(part.text) ? { type: 'glob', text: part.text } : { type: 'opaque', text: part.text }]]
     case 'BraceExpansion':
       return expandBrace(part.text)?.map(bare) ?? [[{ type: 'opaque', text: part.text }]]
     case 'ExtendedGlob':
@@ -111,9 +114,11 @@ export function bodyOf(doc: HereDoc): Form {
   const stripped = operator === '<<-'
   if (!delimiter || !closing) return [{ type: 'opaque', text: '' }]
   if (delimiter.quoted) return [literal(stripped ? withoutTabs(body.text) : body.text)]
-  if (stripped && body.text.includes('\\\n')) return [{ type: 'opaque', text: '' }]
+  // Tabs are stripped from each line as it stands in the file, so a joined line cannot be spelled anew.
+  const joins: Form = stripped && body.text.includes('\\\n') ? [{ type: 'opaque', text: '' }] : []
+  if (!body.parts && joins.length > 0) return joins
   if (!body.parts) return [literal(unescaped(stripped ? withoutTabs(body.text) : body.text))]
-  return body.parts.map((part, index) => bodyPart(part, { stripped, first: index === 0 }))
+  return [...joins, ...body.parts.map((part, index) => bodyPart(part, { stripped, first: index === 0 }))]
 }
 
 function bodyPart(part: WordPart, { stripped, first }: { stripped: boolean; first: boolean }): Piece {

@@ -45,9 +45,9 @@ export function printForm(form: Form, to: Printing, quote = quoteText): string {
   return form.map((piece) => printPiece(piece, to)).join('')
 }
 
-/** Always quoted: next to an expansion a bare letter could become part of its name. */
+/** Expansions stand in braces, so a bare letter next to one stays what it is. */
 function printPiece(piece: Piece, to: Printing): string {
-  if (piece.type === 'literal') return piece.print ?? `'${piece.text.replaceAll("'", `'\\''`)}'`
+  if (piece.type === 'literal') return piece.print ?? quoteText(piece.text)
   if (piece.type !== 'dynamic') return piece.text
   const text = printExpansion(piece.part, to)
   return piece.quoted ? `"${text}"` : text
@@ -65,7 +65,7 @@ function printExpansion(part: Expansion, to: Printing): string {
       return part.script ? `${part.operator}(${to.script(part.script)})` : part.text
     case 'ArithmeticExpansion': {
       const text = arithmeticText(part.expression, to.script)
-      return text === undefined ? part.text : `$((${text}))`
+      return text === undefined ? part.text : `$(( ${text} ))`
     }
   }
 }

@@ -18,13 +18,29 @@ export type Survey = {
   readonly variables: Map<string, Bound[]>
   readonly functions: Set<string>
   readonly unset: Set<string>
+  /** Assignments that last for one harmless command: `IFS= read`. */
+  readonly excused: Set<object>
   moves: boolean
   opaque: boolean
   /** `$1` … change. */
   shifts: boolean
 }
 
-const nesting = new Set(['Script', 'If', 'For', 'ArithmeticFor', 'While', 'Case', 'Select', 'Subshell', 'BraceGroup', 'Function', 'Coproc', 'TestGroup', 'ArithmeticGroup'])
+const nesting = new Set([
+  'Script',
+  'If',
+  'For',
+  'ArithmeticFor',
+  'While',
+  'Case',
+  'Select',
+  'Subshell',
+  'BraceGroup',
+  'Function',
+  'Coproc',
+  'TestGroup',
+  'ArithmeticGroup',
+])
 
 export function survey(script: ParsedScript, { level, home }: { readonly level: number; readonly home: string }): Survey {
   const seen: Survey = {
@@ -35,6 +51,7 @@ export function survey(script: ParsedScript, { level, home }: { readonly level: 
     variables: new Map(),
     functions: new Set(),
     unset: new Set(),
+    excused: new Set(),
     moves: false,
     opaque: false,
     shifts: false,
@@ -66,8 +83,10 @@ function note(node: SyntaxNode, { seen, home }: Visit): void {
     if (!node.wordlist) bind(seen, node.name.text, 'unknown')
   } else if (node.type === 'Coproc') bind(seen, node.name?.text ?? 'COPROC', 'unknown')
   else if (node.type === 'FileDescriptorVariable') bind(seen, node.name, 'number')
-  else if (node.type === 'ParameterExpansion' && /^:?=$/.test(node.operation?.operator ?? '')) bind(seen, node.parameter, 'unknown')
-  else if (node.type === 'ArithmeticBinary' && node.left.type === 'ArithmeticWord' && /^[^=!<>]*=$|^(<<|>>)=$/.test(node.operator)) {
+  else if (node.type === 'ParameterExpansion' && node.operation?.type === 'Default' && /=/.test(node.operation.operator)) {
+    bind(seen, node.parameter, { word: node.operation.operand })
+    bind(seen, node.parameter, 'unknown')
+  } else if (node.type === 'ArithmeticBinary' && node.left.type === 'ArithmeticWord' && /^[^=!<>]*=$|^(<<|>>)=$/.test(node.operator)) {
     bind(seen, /^\w*/.exec(node.left.value)?.[0] ?? '', 'number')
   } else if (node.type === 'ArithmeticUnary' && /^(\+\+|--)$/.test(node.operator) && node.operand.type === 'ArithmeticWord') {
     bind(seen, /^\w*/.exec(node.operand.value)?.[0] ?? '', 'number')
@@ -80,18 +99,26 @@ function bind(seen: Survey, name: string, value: Bound): void {
 }
 
 function assign(node: Assignment, { seen, home }: Pick<Visit, 'seen' | 'home'>): void {
+  if (seen.excused.has(node)) return
   const { name, value, append, index } = node
   const plain = value.type === 'Word' && !append && !index
   if (plain && isHarmlessSetting(name, literalOf(value, home) ?? '?')) return
-  bind(seen, name, plain ? (value.text === '' ? 'empty' : { word: value }) : 'unknown')
+  bind(seen, name, value.type === 'ArrayValue' || value.text === '' ? 'empty' : { word: value })
+  if (value.type === 'ArrayValue') for (const word of value.elements) bind(seen, name, { word })
+  if (!plain) bind(seen, name, 'unknown')
 }
 
 /** Builtins that change variables by name. Names are looked for in every argument, since a wrapper may stand before them. */
-function command({ name, suffix }: Extract<SyntaxNode, { type: 'Command' }>, { seen, home }: Pick<Visit, 'seen' | 'home'>): void {
+function command({ name, prefix, suffix }: Extract<SyntaxNode, { type: 'Command' }>, { seen, home }: Pick<Visit, 'seen' | 'home'>): void {
+  if (name?.text === 'read') for (const item of prefix) if (item.type === 'Assignment' && item.name === 'IFS') seen.excused.add(item)
   const words = [...(name ? [name] : []), ...suffix.filter((item) => item.type === 'Word')]
   const texts = words.map((word) => literalOf(word, home))
   const has = (...names: readonly string[]) => texts.some((text) => text !== undefined && names.includes(text))
-  if (has('eval', 'source', 'trap', 'mapfile', 'readarray', 'getopts', 'wait') || texts[0] === '.' || (has('command', 'builtin') && has('.'))) {
+  if (
+    has('eval', 'source', 'trap', 'mapfile', 'readarray', 'getopts', 'wait') ||
+    texts[0] === '.' ||
+    (has('command', 'builtin') && has('.'))
+  ) {
     seen.opaque = true
   }
   if (has('cd', 'pushd', 'popd', 'eval', 'source', 'trap') || texts[0] === '.') seen.moves = true

@@ -1,6 +1,6 @@
 /** awk: its program searched for whatever runs programs, opens files or loads code. */
 
-import { type Arg, HOLE, sure } from '../flow/model.ts'
+import { type Arg, HOLE, literalArg, sure } from '../flow/model.ts'
 import { checkPath, shown } from '../flow/paths.ts'
 import { type OptionTable, parseOptions } from './options.ts'
 import { checkOptions, type Use } from './rule.ts'
@@ -12,7 +12,7 @@ const table: OptionTable = {
   flag: '--posix --traditional --sandbox --csv --re-interval --non-decimal-data --optimize --lint --version --help --characters-as-bytes --bignum',
 }
 
-export function judgeAwk(use: Use, args: readonly Arg[]): void {
+export function judgeAwk(use: Use, args: readonly Arg[]): undefined {
   const { look, place } = use
   const parsed = parseOptions(args, table, { inOrder: true })
   checkOptions(use, parsed)
@@ -27,15 +27,21 @@ export function judgeAwk(use: Use, args: readonly Arg[]): void {
   }
 }
 
-function judgeProgram({ look }: Use, program: Arg): void {
+function judgeProgram({ look, place }: Use, program: Arg): undefined {
   if (program.kind === 'unknown' || program.kind === 'name' || program.vanishes) {
     return look.raise('command.unclear', `the awk program ${shown(program)} is known only when it runs; use -v for values`)
   }
   for (const text of program.texts) {
     const refused = refusedAwk(text.replaceAll(HOLE, '1'))
-    if (refused !== undefined) look.raise('command.option', `awk: ${refused}`)
+    if (refused === undefined) continue
+    look.raise('command.option', `awk: ${refused}`)
+    for (const [, said = ''] of text.matchAll(/"((?:[^"\\]|\\.)*)"/g)) look.text(said.replace(/\\(.)/g, '$1'), place, { shared: false })
+    for (const [, file = ''] of text.matchAll(/>\s*"([^"\\]+)"/g)) checkPath(look, literalArg(file), 'write', place)
   }
 }
+
+/** Stands for the name of a standard stream, where a redirection writes no file. */
+const stream = ' "&" '
 
 const keywordsBeforeRegex = new Set('print printf return else do in case'.split(' '))
 
@@ -43,7 +49,7 @@ const keywordsBeforeRegex = new Set('print printf return else do in case'.split(
 export function refusedAwk(program: string): string | undefined {
   if (/\bsystem\s*\(|\bgetline\b|@\s*\w|\bextension\s*\(|\\\n/.test(program)) return 'system, getline, @ and line joins are not followed'
   if (/\b(ARGV|ARGC|PROCINFO|FUNCTAB|SYMTAB)\b/.test(program)) return 'ARGV and the like change what is read'
-  const code = strip(program)
+  const code = strip(program)?.replace(/>>?\s*"&"/g, ' ')
   if (code === undefined) return 'the program cannot be told apart from its strings'
   if (code.replaceAll('||', '').includes('|')) return 'a pipe runs a command'
   if (redirects(code)) return 'print > writes a file; redirect the output of awk instead'
@@ -59,7 +65,8 @@ function strip(program: string): string | undefined {
     if (slash === 'either' && /[|>"#]/.test(program.slice(at))) return
     const end = char === '"' || slash === 'pattern' ? closing(program, at) : char === '#' ? lineEnd(program, at) : at + 1
     if (end === undefined) return
-    out += end === at + 1 ? char : char === '#' ? ' ' : ' "" '
+    const blank = /^"\/dev\/std(out|err)"$/.test(program.slice(at, end)) ? stream : ' "" '
+    out += end === at + 1 ? char : char === '#' ? ' ' : blank
     at = end
   }
   return out

@@ -5,13 +5,15 @@ import { checkPath, shown } from '../flow/paths.ts'
 import type { Use } from './rule.ts'
 
 const takesData = new Set(
-  '-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -perm -size -user -group -uid -gid -mtime -atime -ctime -mmin -amin -cmin -maxdepth -mindepth -regextype -fstype -inum -links -used -printf -context'.split(' '),
+  '-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype -perm -size -user -group -uid -gid -mtime -atime -ctime -mmin -amin -cmin -maxdepth -mindepth -regextype -fstype -inum -links -used -printf -context'.split(
+    ' ',
+  ),
 )
 const takesFile = /^-(newer(?!..$)|newer[aBcm][aBcm]|anewer|cnewer|samefile)$/
 const writesFile = new Set('-fprint -fprint0 -fls -fprintf'.split(' '))
 const runs = new Set('-exec -execdir -ok -okdir'.split(' '))
 
-export function judgeFind(use: Use, args: readonly Arg[]): void {
+export function judgeFind(use: Use, args: readonly Arg[]): undefined {
   const first = args.findIndex((arg, index) => !isLeadingOption(arg, args[index - 1]) && startsExpression(arg))
   const starts = args.slice(0, first < 0 ? args.length : first).filter((arg, index, all) => !isLeadingOption(arg, all[index - 1]))
   for (const start of starts) {
@@ -31,7 +33,8 @@ function startsExpression(arg: Arg): boolean {
 }
 
 function guardStart({ look }: Use, start: Arg): void {
-  if (/^\u{F8FF}/u.test(start.texts[0] ?? '')) look.raise('command.option', `find could take ${shown(start)} for a test or an action; put ./ before it`)
+  if (/^\u{F8FF}/u.test(start.texts[0] ?? ''))
+    look.raise('command.option', `find could take ${shown(start)} for a test or an action; put ./ before it`)
 }
 
 function judgeExpression(use: Use, args: readonly Arg[]): void {
@@ -45,7 +48,8 @@ function judgeExpression(use: Use, args: readonly Arg[]): void {
     else if (runs.has(word)) at = judgeExec(use, args, at)
     else if (word === '-delete') deletes(use)
     else if (word === '-files0-from') use.look.raise('command.option', 'find -files0-from takes its folders from a file')
-    else if (!/^(-[a-zA-Z]\w*|[(),!]|--)$/.test(word)) use.look.raise('command.option', `find does not know ${JSON.stringify(word.slice(0, 40))}`)
+    else if (!/^(-[a-zA-Z]\w*|[(),!]|--)$/.test(word))
+      use.look.raise('command.option', `find does not know ${JSON.stringify(word.slice(0, 40))}`)
   }
 }
 
@@ -62,7 +66,7 @@ function writes({ look, place }: Use, args: readonly Arg[], at: number): number 
 
 /** The same as rm on everything it finds. */
 function deletes({ look, place }: Use): void {
-  look.invoke([literalArg('rm'), found()], place)
+  look.invoke([literalArg('rm'), found()], { ...place, external: true })
   look.raise('command.option', 'find -delete removes what it finds; list the files first')
 }
 
@@ -75,10 +79,14 @@ function judgeExec({ look, place }: Use, args: readonly Arg[], at: number): numb
   const end = length < 0 ? args.length : at + length
   const inner = args.slice(at + 1, end).map((arg) => (arg.texts.some((text) => text.includes('{}')) ? withFound(arg) : arg))
   if (length < 0) look.raise('command.unclear', `find ${sure(args[at])} has no end`)
-  look.invoke(inner, { ...place, feed: { ...place.feed, kind: 'none' } })
+  look.invoke(inner, { ...place, feed: { ...place.feed, kind: 'none' }, external: true })
   return end
 }
 
 function withFound(arg: Arg): Arg {
-  return { ...found(arg.texts.map((text) => text.replaceAll('{}', HOLE))[0]), texts: arg.texts.map((text) => text.replaceAll('{}', HOLE)), kind: arg.kind === 'unknown' ? 'unknown' : 'name' }
+  return {
+    ...found(arg.texts.map((text) => text.replaceAll('{}', HOLE))[0]),
+    texts: arg.texts.map((text) => text.replaceAll('{}', HOLE)),
+    kind: arg.kind === 'unknown' ? 'unknown' : 'name',
+  }
 }

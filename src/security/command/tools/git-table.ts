@@ -19,8 +19,8 @@ export type GitRule = OptionTable & {
   readonly check?: (use: GitUse) => string | undefined
 }
 
-const looks: GitRule = { data: '-S -G -L -n -U', read: '-O', flag: '--name-status' }
-const none: GitRule = {}
+const looks: GitRule = { data: '-S -G -L -n', attached: '-U', read: '-O', flag: '--name-status' }
+const none: GitRule = { operands: 'read' }
 
 export const gitRules: { readonly [sub: string]: GitRule } = {
   status: none,
@@ -62,17 +62,32 @@ export const gitRules: { readonly [sub: string]: GitRule } = {
   reflog: { check: only(['show', 'exists'], 'can drop what would bring work back') },
   worktree: { check: only(['list'], 'makes and removes folders') },
   remote: { check: only(['get-url'], 'changes or asks other machines', ['-v', '--verbose']) },
-  stash: { check: only(['list', 'show', 'push', 'save', 'pop', 'apply', 'create'], 'throws stashed work away') },
-  config: { read: '-f --file', data: '--type --default --get-color', check: configReads, refuse: '-e --edit --unset --unset-all --add --replace-all --rename-section --remove-section' },
+  stash: {
+    data: '-m --message',
+    check: only(['list', 'show', 'push', 'save', 'pop', 'apply', 'create'], 'throws stashed work away'),
+  },
+  config: {
+    read: '-f --file',
+    data: '--type --default --get-color',
+    check: configReads,
+    flag: '--get',
+    refuse: '-e --edit --unset --unset-all --add --replace-all --rename-section --remove-section',
+  },
   branch: { data: '-u --set-upstream-to --contains --no-contains', refuse: '-D -f --force -M -C' },
-  tag: { read: '-F --file', data: '-u --local-user --contains', refuse: '-d --delete -f --force' },
+  tag: { read: '-F --file', data: '-m --message -u --local-user --contains', refuse: '-d --delete -f --force' },
   add: { operands: 'write', refuse: '-e --edit', flag: '--all' },
-  commit: { read: '-F --file -t --template', data: '-C -c --fixup --squash --cleanup', flag: '--fixup' },
+  commit: { read: '-F --file -t --template', data: '-m --message -C -c --fixup --squash --cleanup', flag: '--fixup' },
   checkout: { data: '-b --orphan', refuse: '-f --force -B --ours --theirs -p --patch', check: checkoutSwitches },
   switch: { data: '-c --create --orphan', refuse: '-f --force -C --force-create --discard-changes' },
-  restore: { check: ({ options }) => (options.some((name) => /^(-S|--staged)$/.test(name)) && !options.some((name) => /^(-W|--worktree)$/.test(name)) ? undefined : 'throws changes away'), data: '-s --source' },
+  restore: {
+    check: ({ options }) =>
+      options.some((name) => /^(-S|--staged)$/.test(name)) && !options.some((name) => /^(-W|--worktree)$/.test(name))
+        ? undefined
+        : 'throws changes away',
+    data: '-s --source',
+  },
   reset: { refuse: '--hard --merge --keep' },
-  merge: { read: '-F --file', data: '-X --strategy-option', refuse: '-s --strategy', flag: '--ff --ff-only --no-ff --squash' },
+  merge: { read: '-F --file', data: '-m --message -X --strategy-option', refuse: '-s --strategy', flag: '--ff --ff-only --no-ff --squash' },
   'cherry-pick': { refuse: '--strategy', data: '-X --strategy-option -m' },
   revert: { refuse: '--strategy', data: '-X --strategy-option -m' },
   apply: { operands: 'read', refuse: '--unsafe-paths', write: '--directory', data: '-p -C' },
@@ -92,20 +107,23 @@ function only(allowed: readonly string[], reason: string, flags: readonly string
 }
 
 function configReads({ words, options }: GitUse): string | undefined {
-  const reads = options.some((name) => /^(--get(-all|-regexp|-urlmatch)?|--list|-l)$/.test(name)) || words[0] === 'get' || words[0] === 'list'
+  const reads =
+    options.some((name) => /^(--get(-all|-regexp|-urlmatch)?|--list|-l)$/.test(name)) || words[0] === 'get' || words[0] === 'list'
   if (reads || (words.length === 1 && words[0] !== undefined && words[0].includes('.'))) return
   return 'changes settings, which can name programs to run'
 }
 
 /** A branch is switched to; files are not written over. */
 function checkoutSwitches({ words, options, args }: GitUse): string | undefined {
-  const creates = options.includes('-b') || options.includes('--orphan')
-  const [name] = words
-  if (args.includes('--') || words.length > (creates ? 1 : 1) || name === '.' || (name !== undefined && /^[:]|[*?]|\/$/.test(name))) return 'writes over changed files'
+  const [name = ''] = words
+  const looksLikeFile = name === '.' || /^:|[*?]|\/$|^(?!v?\d).*\.[a-z]\w{0,4}$/i.test(name)
+  if (args.includes('--') || words.length > 1 || (looksLikeFile && !options.includes('-b'))) return 'writes over changed files'
   return words.includes(undefined) ? 'may write over changed files' : undefined
 }
 
 /** `ext::command` is a remote too. */
 function plainRemote({ words }: GitUse): string | undefined {
-  return words.every((word) => word !== undefined && /^[A-Za-z][\w./-]*$/.test(word)) ? undefined : 'from an address given here is not followed; name a remote'
+  return words.every((word) => word !== undefined && /^[A-Za-z][\w./-]*$/.test(word) && !word.includes('..'))
+    ? undefined
+    : 'from an address given here is not followed; name a remote'
 }

@@ -6,9 +6,16 @@ import { gitRules } from './git-table.ts'
 import { type Parsed, parseOptions } from './options.ts'
 import { checkOptions, type Use } from './rule.ts'
 
-const globals = { data: '--namespace --attr-source --list-cmds', read: '-C --git-dir --work-tree', exec: '--exec-path', refuse: '--bare --config-env --super-prefix', flag: '--no-pager' } as const
+const globals = {
+  data: '--namespace --attr-source --list-cmds',
+  read: '-C --git-dir --work-tree',
+  exec: '--exec-path --upload-pack --receive-pack',
+  refuse: '--bare --config-env --super-prefix',
+  flag: '--no-pager --version --help --paginate --html-path --man-path --info-path --no-replace-objects --no-optional-locks --no-advice --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs',
+} as const
 
-const harmlessSettings = /^(color\.[\w.]+=\w+|core\.quote[pP]ath=\w+|core\.pager=(cat)?|advice\.\w+=\w+|log\.\w+=\w+|user\.(name|email)=[^\n]*|init\.defaultBranch=[\w-]+)$/
+const harmlessSettings =
+  /^(color\.[\w.]+=\w+|core\.quote[pP]ath=\w+|core\.pager=(cat)?|advice\.\w+=\w+|log\.\w+=\w+|user\.(name|email)=[^\n]*|init\.defaultBranch=[\w-]+)$/
 
 /** The sub-command, for the record. */
 export function judgeGit(use: Use, args: readonly Arg[]): string {
@@ -18,7 +25,8 @@ export function judgeGit(use: Use, args: readonly Arg[]): string {
   for (const { name, value } of parsed.options) {
     if (name === '-c' && !harmlessSettings.test((value && sure(value)) ?? '')) refuseSetting(use, value)
   }
-  if (parsed.options.some((option) => /^--(git-dir|work-tree|exec-path)$/.test(option.name))) look.raise('command.option', 'git with another repository folder obeys its settings, which may run programs')
+  if (parsed.options.some((option) => /^--(git-dir|work-tree|exec-path)$/.test(option.name)))
+    look.raise('command.option', 'git with another repository folder obeys its settings, which may run programs')
   const [word, ...rest] = parsed.operands
   const sub = word && sure(word)
   if (!word) return ''
@@ -33,7 +41,10 @@ export function judgeGit(use: Use, args: readonly Arg[]): string {
 /** `!command` in a setting is shell. */
 function refuseSetting({ look, place }: Use, setting: Arg | undefined): void {
   const text = setting && sure(setting)
-  look.raise('command.option', `git -c ${text === undefined ? '' : JSON.stringify(text.slice(0, 60))} may make git run programs; leave it out`)
+  look.raise(
+    'command.option',
+    `git -c ${text === undefined ? '' : JSON.stringify(text.slice(0, 60))} may make git run programs; leave it out`,
+  )
   const command = text === undefined ? undefined : /=!?(.*)$/s.exec(text)?.[1]
   if (command) look.text(command, place, { shared: false })
 }
@@ -42,35 +53,52 @@ function refuseSetting({ look, place }: Use, setting: Arg | undefined): void {
 function inFolders(use: Use, { options }: Parsed): Use {
   const folders = options.filter((option) => option.name === '-C').map((option) => sure(option.value))
   if (folders.length === 0) return use
-  const cwds = folders.includes(undefined) ? undefined : use.place.cwds?.map((cwd) => folders.reduce<string>((at, folder) => (folder?.startsWith('/') ? folder : `${at}/${folder}`), cwd))
+  const cwds = folders.includes(undefined)
+    ? undefined
+    : use.place.cwds?.map((cwd) => folders.reduce<string>((at, folder) => (folder?.startsWith('/') ? folder : `${at}/${folder}`), cwd))
   return { ...use, place: { ...use.place, cwds } }
 }
 
-function judgeSub(use: Use, sub: string, args: readonly Arg[]): void {
+function judgeSub(use: Use, sub: string, args: readonly Arg[]): undefined {
   const { look, place } = use
   const rule = Object.hasOwn(gitRules, sub) ? gitRules[sub] : undefined
   if (!rule) {
     look.raise('command.option', `git ${sub} is not one of the git commands that only look or record`)
+    searchOptions(use, args)
     return searchInner(use, sub, args)
   }
-  const parsed = parseOptions(args, { ...rule, data: `${commonData} ${rule.data ?? ''}`, exec: commonExec + (rule.exec ?? ''), refuse: `${commonRefuse} ${rule.refuse ?? ''}`, read: `${rule.read ?? ''} --pathspec-from-file`, write: `${rule.write ?? ''} --output`, flag: `${commonFlags} ${rule.flag ?? ''}` })
+  const parsed = parseOptions(args, {
+    ...rule,
+    data: `${commonData} ${rule.data ?? ''}`,
+    exec: commonExec + (rule.exec ?? ''),
+    refuse: `${commonRefuse} ${rule.refuse ?? ''}`,
+    read: `${rule.read ?? ''} --pathspec-from-file`,
+    write: `${rule.write ?? ''} --output`,
+    flag: `${commonFlags} ${rule.flag ?? ''}`,
+  })
   checkOptions(use, parsed)
   const words = parsed.operands.map(sure)
-  const refused = rule.check?.({ words, options: parsed.options.map((option) => option.name), args: args.map(sure), known: !words.includes(undefined) })
+  const refused = rule.check?.({
+    words,
+    options: parsed.options.map((option) => option.name),
+    args: args.map(sure),
+    known: !words.includes(undefined),
+  })
   if (refused !== undefined) look.raise('command.option', `git ${sub} ${refused}`)
   for (const [index, operand] of parsed.operands.entries()) {
     if (rule.pattern && index === 0 && !parsed.options.some((option) => /^-[ef]$/.test(option.name))) continue
     checkOperand(use, operand, rule.operands ?? 'read')
   }
-  if (parsed.options.some((option) => option.name === '--no-index')) for (const operand of parsed.operands) checkPath(look, operand, 'read', place)
+  if (parsed.options.some((option) => option.name === '--no-index'))
+    for (const operand of parsed.operands) checkPath(look, operand, 'read', place)
 }
 
 const commonData =
-  '-m --message --author --date --grep --since --until --after --before --max-count --skip --committer --trailer --abbrev-commit-length --diff-filter --inter-hunk-context --max-depth --sort --points-at --ignore-matching-lines'
+  '--author --date --grep --since --until --after --before --max-count --skip --committer --trailer --diff-filter --inter-hunk-context --max-depth --sort --points-at --ignore-matching-lines'
 const commonExec = '--upload-pack --receive-pack --exec --extcmd '
-const commonRefuse = '--ext-diff --edit-description --open-files-in-pager --textconv-program'
+const commonRefuse = '--ext-diff --edit-description --open-files-in-pager'
 const commonFlags =
-  '--exclude --exclude-standard --format --pretty --others --output-indicator-new --output-indicator-old --output-indicator-context --ours --edit --no-edit --no-index --no-pager --no-ext-diff --ext --ref --all --amend --allow-empty --staged --cached --stat --name-only --oneline --graph --decorate --color --word-diff --patch --follow --path --text --textconv --recursive --reference --remote --remotes --relative --files --file --template --force --hard --delete --include --ignore-revs-file'
+  '--exclude --exclude-standard --format --pretty --others --output-indicator-new --output-indicator-old --output-indicator-context --ours --edit --no-edit --no-index --no-pager --no-ext-diff --all --amend --allow-empty --staged --cached --stat --name-only --oneline --graph --decorate --color --word-diff --patch --follow --text --textconv --recursive --reference --remote --remotes --relative --files --file --template --force --hard --delete --include --ignore-revs-file'
 
 function checkOperand({ look, place }: Use, operand: Arg, access: 'read' | 'write'): void {
   if (operand.kind === 'unknown') look.raise('command.unclear', 'what git is told is known only when it runs; write it out')
@@ -83,9 +111,13 @@ function checkOperand({ look, place }: Use, operand: Arg, access: 'read' | 'writ
 }
 
 /** `git bisect run rm`, `git rebase -x 'rm -rf /'`, `git submodule foreach …`: blocked for what is inside. */
-function searchInner({ look, place }: Use, sub: string, args: readonly Arg[]): void {
+function searchInner({ look, place }: Use, sub: string, args: readonly Arg[]): undefined {
   const run = args.findIndex((arg) => /^(run|foreach|--)$/.test(sure(arg) ?? ''))
-  if (/^(bisect|submodule)$/.test(sub) && run >= 0) look.invoke(args.slice(run + 1).filter((arg) => !sure(arg)?.startsWith('--')), place)
+  if (/^(bisect|submodule)$/.test(sub) && run >= 0)
+    look.invoke(
+      args.slice(run + 1).filter((arg) => !sure(arg)?.startsWith('--')),
+      place,
+    )
   if (!/^(rebase|filter-branch|submodule|difftool|mergetool|bisect|filter-repo|for-each-repo)$/.test(sub)) {
     for (const arg of args) checkLoose(look, arg, 'write', place)
     return
@@ -94,7 +126,14 @@ function searchInner({ look, place }: Use, sub: string, args: readonly Arg[]): v
     const text = sure(arg)
     if (text !== undefined && /[\s;|&]/.test(text)) look.text(text.replace(/^--?[\w-]+=/, ''), place, { shared: false })
   }
-  const exec = args.findIndex((arg) => /^(-x|--exec|--extcmd|--tool-help)$/.test(sure(arg) ?? ''))
-  const inner = exec >= 0 ? sure(args[exec + 1]) : undefined
-  if (inner !== undefined) look.text(inner, place, { shared: false })
+}
+
+/** Options whose value is a command, or a setting that may hold one, in every git command. */
+function searchOptions({ look, place }: Use, args: readonly Arg[]): void {
+  for (const [index, arg] of args.entries()) {
+    const [, attached] = /^--(?:upload-pack|receive-pack|exec|extcmd|config)=(.*)$/s.exec(sure(arg) ?? '') ?? []
+    const inner =
+      attached ?? (/^(-[xuc]|--(upload-pack|receive-pack|exec|extcmd|config))$/.test(sure(arg) ?? '') ? sure(args[index + 1]) : undefined)
+    if (inner !== undefined) look.text(inner.replace(/^[\w.-]+=!?/, ''), place, { shared: false })
+  }
 }

@@ -52,7 +52,8 @@ export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder
     const found = text.startsWith('--') ? long(arg, args[at + 1], words) : cluster(arg, args[at + 1], words)
     options.push(...found.options)
     unclear ??= found.unclear ? arg : undefined
-    if (found.tookNext) at++
+    // What looks like an option is read as one too, in case the one before it takes no value after all.
+    if (found.tookNext && !/^--?[A-Za-z]/.test(args[at + 1]?.texts[0] ?? '')) at++
   }
   return { options, operands, ended: false, unclear }
 }
@@ -84,7 +85,10 @@ function long(arg: Arg, next: Arg | undefined, words: Words): Found {
   const attached = text.includes('=') ? tail(arg, text.indexOf('=') + 1) : undefined
   const meaning = meanings.find((one) => words[one].includes(name)) ?? 'flag'
   const shortened =
-    meaning === 'flag' && name.length > 3 && !words.flag.includes(name) && meanings.some((one) => one !== 'data' && words[one].some((word) => word.startsWith(name)))
+    meaning === 'flag' &&
+    name.length > 3 &&
+    !words.flag.includes(name) &&
+    meanings.some((one) => words[one].some((word) => word.startsWith(name)))
   const takesNext = meaning !== 'flag' && meaning !== 'refuse' && !attached && next !== undefined
   const value = attached ?? (takesNext ? next : undefined)
   return { options: [{ name, meaning, value, arg }], tookNext: takesNext, unclear: shortened }
@@ -98,7 +102,8 @@ function cluster(arg: Arg, next: Arg | undefined, words: Words): Found {
     const name = `-${text[at]}`
     const rest = at + 1 < text.length ? tail(arg, at + 1) : undefined
     const meaning = meanings.find((one) => words[one].includes(name)) ?? 'flag'
-    if (words.attached.includes(name)) return { options: [...options, { name, meaning, value: rest, arg }], tookNext: false, unclear: false }
+    if (words.attached.includes(name))
+      return { options: [...options, { name, meaning, value: rest, arg }], tookNext: false, unclear: false }
     if (meaning === 'flag' && rest && /^[/~.=]/.test(rest.texts[0] ?? '')) {
       return { options: [...options, { name, meaning, value: rest, arg }], tookNext: false, unclear: false }
     }

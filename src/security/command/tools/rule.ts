@@ -1,6 +1,6 @@
 /** One row of the tool table applied to the arguments of a command. */
 
-import { type Arg, type Look, type Place, sure } from '../flow/model.ts'
+import { type Arg, type Look, type Place, spelled, sure } from '../flow/model.ts'
 import { checkLoose, checkPath, shown } from '../flow/paths.ts'
 import { type Option, type Parsed, parseOptions } from './options.ts'
 import type { ToolRule } from './table.ts'
@@ -9,12 +9,18 @@ export type Use = { readonly look: Look; readonly place: Place; readonly name: s
 
 /** `args` without the command word. */
 export function applyRule(use: Use, rule: ToolRule, args: readonly Arg[]): Parsed {
-  const parsed = parseOptions(withoutPairs(use, rule, args), rule)
+  const found = parseOptions(withoutPairs(use, rule, args), rule, { inOrder: rule.inOrder ?? false })
+  // Where no operand is a path, neither is what is attached to an unknown option.
+  const parsed = rule.operands === 'data' ? { ...found, options: found.options.map(withoutLooseValue) } : found
   checkOptions(use, parsed)
   if (rule.guard) guard(use, parsed)
   const operands = withoutPattern(use, rule, parsed)
   checkOperands(use, rule, { operands, parsed })
   return parsed
+}
+
+function withoutLooseValue(option: Option): Option {
+  return option.meaning === 'flag' ? { ...option, value: undefined } : option
 }
 
 /** `--slurpfile name file` of jq. */
@@ -45,10 +51,11 @@ function checkOption({ look, place, name }: Use, { name: option, meaning, value,
   if (meaning === 'refuse') look.raise('command.option', `${name} ${option} does more than ${name} should; leave it out`)
   if (meaning === 'exec') {
     look.raise('command.option', `${name} ${option} runs a program; run it yourself instead`)
-    const text = value && sure(value)
+    const text = spelled(value)?.replace(/^exec=/, '')
     if (text !== undefined) look.text(text, place, { shared: false })
   }
-  if (meaning === 'flag' && arg.kind !== 'number' && /[*?[\u{F8FF}]/u.test(option)) look.raise('command.unclear', `${shown(arg)} may be any option; write it out`)
+  if (meaning === 'flag' && arg.kind !== 'number' && /[*?[\u{F8FF}]/u.test(option))
+    look.raise('command.unclear', `${shown(arg)} may be any option; write it out`)
   if (!value) return
   if (meaning === 'read' || meaning === 'write') checkPath(look, value, meaning, place)
   else if (meaning === 'flag') checkAttached({ look, place, name }, value)
@@ -57,7 +64,8 @@ function checkOption({ look, place, name }: Use, { name: option, meaning, value,
 /** A value of an option that is in no list. */
 function checkAttached({ look, place }: Use, value: Arg): void {
   checkLoose(look, value, 'write', place)
-  if (value.texts.some((text) => text.includes('/'))) checkPath(look, { ...value, kind: value.kind === 'unknown' ? 'name' : value.kind }, 'write', place)
+  if (value.texts.some((text) => text.includes('/')))
+    checkPath(look, { ...value, kind: value.kind === 'unknown' ? 'name' : value.kind }, 'write', place)
 }
 
 /** Operands that could turn out to be options: a pattern is printed with `./` before it, anything else has to be written differently. */

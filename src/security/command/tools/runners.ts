@@ -2,7 +2,7 @@
 
 import { type Arg, sure } from '../flow/model.ts'
 import { checkLoose, checkPath } from '../flow/paths.ts'
-import { type OptionTable, parseOptions } from './options.ts'
+import { type OptionTable, type Parsed, parseOptions } from './options.ts'
 import { checkOptions, type Use } from './rule.ts'
 
 const npmTable: OptionTable = {
@@ -14,8 +14,10 @@ const npmTable: OptionTable = {
 }
 
 /** Without further words; those in `named` take some. */
-const npmAlone = new Set('ci install i clean-install outdated audit doctor version prefix root bin help ping'.split(' '))
-const npmNamed = new Set('test t tst run run-script start stop restart ls list ll la view info show v why explain fund search query'.split(' '))
+const npmAlone = new Set('ci install i clean-install outdated audit doctor version prefix root bin pack ping'.split(' '))
+const npmNamed = new Set(
+  'test t tst run run-script start stop restart ls list ll la view info show v why explain fund search query help'.split(' '),
+)
 
 export function judgeNpm(use: Use, args: readonly Arg[]): string {
   const { look, place } = use
@@ -24,7 +26,7 @@ export function judgeNpm(use: Use, args: readonly Arg[]): string {
   const [word, ...rest] = parsed.operands
   const sub = sure(word) ?? ''
   const configReads = /^(config|c)$/.test(sub) && /^(get|list|ls)$/.test(sure(rest[0]) ?? 'list')
-  const fine = (word === undefined && parsed.options.length > 0) || (npmAlone.has(sub) && rest.length === 0) || npmNamed.has(sub) || configReads
+  const fine = onlyAsks(parsed) || (npmAlone.has(sub) && rest.length === 0) || npmNamed.has(sub) || configReads
   if (!fine) look.raise('command.option', `npm ${sub} fetches, runs or changes more than the project declares`)
   if (!fine) look.invoke(sub === 'exec' || sub === 'x' ? [...rest, ...afterDashes(args)] : [], place)
   if (args.some((arg) => arg.kind === 'unknown')) look.raise('command.unclear', 'what npm is told is known only when it runs')
@@ -42,10 +44,11 @@ function afterDashes(args: readonly Arg[]): readonly Arg[] {
 }
 
 const bunTable: OptionTable = {
-  data: '-t --test-name-pattern --timeout --bail --rerun-each --filter -F',
+  data: '-t --test-name-pattern --timeout --rerun-each --filter -F',
   read: '--cwd',
   exec: '-e --eval -p --print',
-  refuse: '-r --preload --require --import -c --config --env-file -g --global --registry --cache-dir --shell --inspect --inspect-brk --define',
+  refuse:
+    '-r --preload --require --import -c --config --env-file -g --global --registry --cache-dir --shell --inspect --inspect-brk --define',
   flag: '--bun --smol --watch --hot --silent --coverage --frozen-lockfile --production --version --help --revision --only --todo --concurrent',
 }
 
@@ -56,10 +59,10 @@ export function judgeBun(use: Use, args: readonly Arg[]): string {
   const [word, ...rest] = parsed.operands
   const sub = sure(word) ?? ''
   const script = sure(rest[0])
-  const runsScript = sub === 'run' && script !== undefined && /^[\w:-]+$/.test(script)
+  const runsScript = sub === 'run' && script !== undefined && /^\w[\w:-]*$/.test(script)
   const alone = /^(install|i|ci|outdated|audit)$/.test(sub) && rest.length === 0
   const lists = sub === 'pm' && /^(ls|bin|hash|version|whoami)$/.test(script ?? '')
-  const fine = (word === undefined && parsed.options.length > 0) || sub === 'test' || runsScript || alone || lists
+  const fine = onlyAsks(parsed) || sub === 'test' || runsScript || alone || lists
   if (!fine) look.raise('command.option', `bun ${sub.slice(0, 40)} runs or fetches more than the project's own scripts and tests`)
   if (!fine && sub === 'x') look.invoke(rest, place)
   if (args.some((arg) => arg.kind === 'unknown')) look.raise('command.unclear', 'what bun is told is known only when it runs')
@@ -75,22 +78,28 @@ const makeTable: OptionTable = {
   flag: '--jobs --keep-going --dry-run --silent --always-make --print-directory --no-print-directory --version --help --ignore-errors',
 }
 
-export function judgeMake(use: Use, args: readonly Arg[]): string {
+export function judgeMake(use: Use, args: readonly Arg[]): undefined {
   const { look, place } = use
   const parsed = parseOptions(args, makeTable)
   checkOptions(use, parsed)
   const makefiles = parsed.options.filter((option) => /^(-f|--file|--makefile)$/.test(option.name))
-  if (makefiles.some((option) => !option.value || option.value.kind !== 'literal' || sure(option.value) === '-')) look.raise('command.code', 'make runs what it reads from its input')
-  if (parsed.options.some((option) => option.name === '-e')) look.raise('command.option', 'make -e lets the environment decide which programs run')
+  if (makefiles.some((option) => (sure(option.value) ?? '-') === '-')) look.raise('command.code', 'make runs what it reads from its input')
+  if (parsed.options.some((option) => option.name === '-e'))
+    look.raise('command.option', 'make -e lets the environment decide which programs run')
   for (const word of parsed.operands) judgeMakeWord(use, word)
   for (const arg of args) if (arg.kind === 'glob') checkPath(look, arg, 'read', place)
-  return ''
 }
 
-function judgeMakeWord({ look, place }: Use, word: Arg): void {
+/** `npm --version`. */
+function onlyAsks({ options, operands }: Parsed): boolean {
+  return operands.length === 0 && options.length > 0 && options.every(({ name }) => /^(--version|--help|--revision|-v|-h|-l)$/.test(name))
+}
+
+function judgeMakeWord({ look, place }: Use, word: Arg): undefined {
   const text = sure(word)
   if (text === undefined) return look.raise('command.unclear', 'what make is told is known only when it runs')
   const [, value] = /=(.*)$/s.exec(text) ?? []
+  if (text.includes('$')) look.raise('command.option', 'make expands $( ), which runs programs; leave it out')
   if (value !== undefined && !/^[A-Z_]+=(\d+|yes|no|y|n|true|false|on|off|debug|release|Debug|Release)$/.test(text)) {
     look.raise('command.option', `make ${JSON.stringify(text.slice(0, 40))}: variables can name programs to run; leave it out`)
     look.text(value.replace(/^=/, ''), place, { shared: false })

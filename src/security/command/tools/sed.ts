@@ -1,6 +1,6 @@
 /** sed: its script read command by command, since `e`, `w` and `s///e` run programs and write files. */
 
-import { type Arg, HOLE, sure } from '../flow/model.ts'
+import { type Arg, HOLE, literalArg, sure } from '../flow/model.ts'
 import { checkPath, shown } from '../flow/paths.ts'
 import { type OptionTable, parseOptions } from './options.ts'
 import { checkOptions, guard, type Use } from './rule.ts'
@@ -12,64 +12,84 @@ const table: OptionTable = {
   flag: '--in-place --quiet --silent --regexp-extended --separate --unbuffered --null-data --zero-terminated --debug --posix --sandbox --follow-symlinks --binary --help --version',
 }
 
-export function judgeSed(use: Use, args: readonly Arg[]): void {
+export function judgeSed(use: Use, args: readonly Arg[]): undefined {
   const { look, place } = use
   const parsed = parseOptions(args, table)
   checkOptions(use, parsed)
   const given = parsed.options.filter((option) => /^(-e|--expression|-f|--file)$/.test(option.name))
-  if (given.some((option) => /f/.test(option.name[1] === '-' ? option.name[2] ?? '' : option.name))) look.raise('command.code', 'sed runs a script from a file; write the script out')
+  if (given.some((option) => /f/.test(option.name[1] === '-' ? (option.name[2] ?? '') : option.name)))
+    look.raise('command.code', 'sed runs a script from a file; write the script out')
   const [program, ...rest] = parsed.operands
   const scripts = given.length > 0 ? given.map((option) => option.value) : [program]
   for (const script of scripts) if (script) judgeScript(use, script)
   const files = given.length > 0 ? parsed.operands : rest
   guard(use, { ...parsed, operands: files })
   const inPlace = parsed.options.filter((option) => option.name === '-i' || option.name === '--in-place')
-  if (inPlace.some((option) => option.value?.texts.some((text) => /[/*]/.test(text)))) look.raise('command.option', 'sed -i writes its backup elsewhere; give a plain suffix')
+  if (inPlace.some((option) => option.value?.texts.some((text) => /[/*]/.test(text))))
+    look.raise('command.option', 'sed -i writes its backup elsewhere; give a plain suffix')
   for (const file of files) if (sure(file) !== '-') checkPath(look, file, inPlace.length > 0 ? 'write' : 'read', place)
 }
 
-function judgeScript({ look }: Use, script: Arg): void {
+function judgeScript({ look, place }: Use, script: Arg): undefined {
   if (script.kind === 'unknown' || script.kind === 'name' || script.vanishes) {
     return look.raise('command.unclear', `the sed script ${shown(script)} is known only when it runs; write it out`)
   }
   for (const text of script.texts) {
     const refused = refusedSed(text.replaceAll(HOLE, '1'))
-    if (refused !== undefined) look.raise('command.option', `sed: ${refused}`)
+    if (!refused) continue
+    look.raise('command.option', `sed: ${refused.text}`)
+    if (refused.runs !== undefined) look.text(refused.runs, place, { shared: false })
+    if (refused.file !== undefined) checkPath(look, literalArg(refused.file), refused.access ?? 'write', place)
   }
 }
 
-/** What a script does beyond editing text, or that it cannot be read. */
-export function refusedSed(script: string): string | undefined {
-  const text = script.replace(/\r/g, '')
+/** What a script does beyond editing text, or that it cannot be read. Not all seds let a bracket hide a delimiter, so both ways count. */
+export function refusedSed(script: string): Stop | undefined {
+  const strict = read(script, { brackets: true })
+  if (strict) return strict
+  const loose = read(script, { brackets: false })
+  return loose && !loose.invalid ? loose : undefined
+}
+
+type Way = { readonly brackets: boolean }
+/** `invalid`: sed itself would refuse the whole script. `runs`, `file`: what it would run, read or write. */
+type Stop = {
+  readonly text: string
+  readonly invalid?: true
+  readonly runs?: string
+  readonly file?: string
+  readonly access?: 'read' | 'write'
+}
+type Step = number | Stop
+
+function read(script: string, way: Way): Stop | undefined {
   let at = 0
-  while (at < text.length) {
-    const next = command(text, at)
-    if (typeof next === 'string') return next
+  while (at < script.length) {
+    const next = command(script, at, way)
+    if (typeof next !== 'number') return next
     at = next
   }
 }
 
-type Step = number | string
-
-function command(text: string, from: number): Step {
-  let at = from
-  while (/[\s;{}]/.test(text[at] ?? '')) at++
-  if (at >= text.length) return at
-  const afterAddress = addresses(text, at)
-  if (typeof afterAddress === 'string') return afterAddress
-  at = afterAddress
-  while (/[\s!]/.test(text[at] ?? '')) at++
+function command(text: string, from: number, way: Way): Step {
+  const start = from + (/^[\s;{}]*/.exec(text.slice(from))?.[0].length ?? 0)
+  if (start >= text.length) return start
+  const afterAddress = addresses(text, start, way)
+  if (typeof afterAddress !== 'number') return afterAddress
+  const at = afterAddress + (/^[\s!]*/.exec(text.slice(afterAddress))?.[0].length ?? 0)
   const letter = text[at] ?? ''
   if (/[={}dDgGhHnNpPxFz]/.test(letter)) return at + 1
   if (letter === '#') return lineEnd(text, at)
   if (/[aic]/.test(letter)) return textEnd(text, at)
-  if (/[btT:]/.test(letter)) return label(text, at + 1)
-  if (/[qQlL]/.test(letter)) return /^\s*\d*/.exec(text.slice(at + 1))?.[0].length ? at + 1 + (/^\s*\d*/.exec(text.slice(at + 1))?.[0].length ?? 0) : at + 1
-  if (letter === 'y') return delimited(text, at + 1, 2)
-  if (letter === 's') return substitute(text, at + 1)
-  if (/[rRwW]/.test(letter)) return `${letter} reads or writes a file named in the script; use redirections`
-  if (letter === 'e') return 'e runs a command; run it yourself'
-  return `cannot follow the script at ${JSON.stringify(text.slice(at, at + 20))}`
+  if (/[btT:]/.test(letter)) return at + 1 + (/^[ \t]*[^;\s}]*/.exec(text.slice(at + 1))?.[0].length ?? 0)
+  if (/[qQlL]/.test(letter)) return at + 1 + (/^[ \t]*\d*/.exec(text.slice(at + 1))?.[0].length ?? 0)
+  if (letter === 'y') return delimited(text, at + 1, { count: 2, patterns: 0 }, way)
+  if (letter === 's') return substitute(text, at + 1, way)
+  const rest = text.slice(at + 1, lineEnd(text, at)).trim()
+  const access = /[rR]/.test(letter) ? 'read' : 'write'
+  if (/[rRwW]/.test(letter)) return { text: `${letter} reads or writes a file named in the script; use redirections`, file: rest, access }
+  if (letter === 'e') return { text: 'e runs a command; run it yourself', runs: rest }
+  return { text: `cannot follow the script at ${JSON.stringify(text.slice(at, at + 20))}` }
 }
 
 function lineEnd(text: string, at: number): number {
@@ -84,44 +104,58 @@ function textEnd(text: string, at: number): number {
   return end
 }
 
-function label(text: string, at: number): number {
-  return at + (/^[ \t]*[^;\s}]*/.exec(text.slice(at))?.[0].length ?? 0)
-}
-
-function addresses(text: string, from: number): Step {
-  const first = address(text, from)
-  if (typeof first === 'string' || first === from) return first
+function addresses(text: string, from: number, way: Way): Step {
+  const first = address(text, from, way)
+  if (typeof first !== 'number' || first === from) return first
   const comma = /^\s*,\s*/.exec(text.slice(first))
   if (!comma) return first
-  const second = address(text, first + comma[0].length)
-  if (typeof second === 'string') return second
-  return second === first + comma[0].length ? 'an address is missing after a comma' : second
+  const second = address(text, first + comma[0].length, way)
+  return second === first + comma[0].length ? { text: 'an address is missing after a comma' } : second
 }
 
-function address(text: string, at: number): Step {
+function address(text: string, at: number, way: Way): Step {
   const plain = /^(\d+(~\d+)?|\$|[+~]\d+)/.exec(text.slice(at))
   if (plain) return at + plain[0].length
   if (text[at] !== '/' && text[at] !== '\\') return at
-  const end = delimited(text, text[at] === '\\' ? at + 1 : at, 1)
-  return typeof end === 'string' ? end : end + (/^[IM]*/.exec(text.slice(end))?.[0].length ?? 0)
+  const end = delimited(text, text[at] === '\\' ? at + 1 : at, { count: 1, patterns: 1 }, way)
+  return typeof end === 'number' ? end + (/^[IM]*/.exec(text.slice(end))?.[0].length ?? 0) : end
 }
 
-/** After `count` parts behind the delimiter at `at`. A bracket does not hide a delimiter from sed, so none is made an exception of. */
-function delimited(text: string, at: number, count: number): Step {
+type Parts = { readonly count: number; readonly patterns: number }
+
+/** The place after `count` parts behind the delimiter at `at`, the first `patterns` of them regular expressions. */
+function delimited(text: string, at: number, { count, patterns }: Parts, { brackets }: Way): Step {
   const delimiter = text[at]
-  if (delimiter === undefined || /[\\\n\sA-Za-z0-9]/.test(delimiter)) return 'a delimiter is missing or odd'
-  let left = count
+  if (delimiter === undefined || /[\\\n\sA-Za-z0-9[]/.test(delimiter)) return { text: 'a delimiter is missing or odd' }
+  let done = 0
   for (let index = at + 1; index < text.length; index++) {
     if (text[index] === '\\') index++
-    else if (text[index] === delimiter && --left === 0) return index + 1
+    else if (brackets && done < patterns && text[index] === '[') index = bracketEnd(text, index)
+    else if (text[index] === delimiter && ++done === count) return index + 1
   }
-  return 'a part of the script is not closed'
+  return { text: 'a part of the script is not closed', invalid: true }
 }
 
-function substitute(text: string, at: number): Step {
-  const end = delimited(text, at, 2)
-  if (typeof end === 'string') return end
+/** `[]a]`, `[^]a]`, `[[:alpha:]]`: the closing bracket, or the opening one when there is none. */
+function bracketEnd(text: string, at: number): number {
+  const set = /^\[\^?\]?(\[[:.=][^\]]*[:.=]\]|[^\]\n])*\]/.exec(text.slice(at))
+  return set ? at + set[0].length - 1 : at
+}
+
+function substitute(text: string, at: number, way: Way): Step {
+  const end = delimited(text, at, { count: 2, patterns: 1 }, way)
+  if (typeof end !== 'number') return end
   const flags = /^[^\s;}#]*/.exec(text.slice(end))?.[0] ?? ''
   if (/^[gpiIM\d]*$/.test(flags)) return end + flags.length
-  return /e/.test(flags) ? 's///e runs what it makes; leave e out' : 's///w writes a file named in the script; use redirections'
+  const [before = '', file] = text.slice(end, lineEnd(text, end)).split(/w(.*)/s)
+  if (/e/.test(before))
+    return {
+      text: 's///e runs what it makes; leave e out',
+      runs: text
+        .slice(at + 1, end - 1)
+        .split(text[at] ?? '/')
+        .at(-1),
+    }
+  if (/[ew]/.test(flags)) return { text: 's///w writes a file named in the script; use redirections', file: file?.trim() }
+  return { text: `the flags ${JSON.stringify(flags.slice(0, 20))} are unknown`, invalid: true }
 }

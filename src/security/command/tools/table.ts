@@ -14,6 +14,8 @@ export type ToolRule = OptionTable & {
   readonly pattern?: string
   /** A file name that begins with `-` could be an option that runs something or writes elsewhere. */
   readonly guard?: true
+  /** The first operand ends the options. */
+  readonly inOrder?: true
   /** Each takes a name and then a value of this meaning. */
   readonly pairs?: { readonly [option: string]: 'data' | 'read' }
 }
@@ -24,11 +26,15 @@ const grep = {
   pattern: '-e --regexp -f --file',
   data: '-e --regexp -m --max-count -A -B -C --after-context --before-context --context --include --exclude --exclude-dir --label --binary-files -D -d --devices --directories --group-separator',
   read: '-f --file --exclude-from',
-  flag: '--files-with-matches --files-without-match --fixed-strings',
+  flag: '--files-with-matches --files-without-match --fixed-strings --binary --color --colour',
 } as const
 
 export const toolRules: { readonly [name: string]: ToolRule } = {
-  ls: { operands: 'read', data: '-I --ignore --hide -w --width -T --tabsize --block-size --quoting-style --time-style --sort --format --indicator-style' },
+  ls: {
+    operands: 'read',
+    data: '-I --ignore --hide -w --width -T --tabsize --block-size --quoting-style --time-style --sort --format --indicator-style',
+    flag: '--time',
+  },
   cat: { operands: 'read' },
   tac: { operands: 'read', data: '-s --separator' },
   rev: { operands: 'read' },
@@ -42,7 +48,7 @@ export const toolRules: { readonly [name: string]: ToolRule } = {
   rg: {
     operands: 'read',
     pattern: '-e --regexp -f --file --files --type-list',
-    data: '-e --regexp -g --glob --iglob -t --type -T --type-not -A -B -C --after-context --before-context --context -m --max-count -j --threads -M --max-columns -r --replace -d --max-depth --maxdepth --sort --sortr --color --colors -E --encoding --engine --type-add --type-clear --max-filesize --field-match-separator --field-context-separator --path-separator --pre-glob --context-separator --dfa-size-limit --regex-size-limit --mmap-size',
+    data: '-e --regexp -g --glob --iglob -t --type -T --type-not -A -B -C --after-context --before-context --context -m --max-count -j --threads -M --max-columns -r --replace -d --max-depth --maxdepth --sort --sortr --color --colors -E --encoding --engine --type-add --type-clear --max-filesize --field-match-separator --field-context-separator --path-separator --pre-glob --context-separator --dfa-size-limit --regex-size-limit',
     read: '-f --file --ignore-file',
     exec: '--pre --hostname-bin',
     flag: '--files --files-with-matches --files-without-match --pre-glob --ignore-file-case-insensitive --pretty --ignore --ignore-case --fixed-strings',
@@ -76,25 +82,49 @@ export const toolRules: { readonly [name: string]: ToolRule } = {
   fmt: { operands: 'read', data: '-w --width -g --goal -p --prefix' },
   expand: { operands: 'read', data: '-t --tabs' },
   unexpand: { operands: 'read', data: '-t --tabs' },
-  column: { operands: 'read', data: '-s --separator -o --output-separator -c --output-width -N --table-columns -R --table-right -H --table-hide -l --table-columns-limit' },
+  column: {
+    operands: 'read',
+    data: '-s --separator -o --output-separator -c --output-width -N --table-columns -R --table-right -H --table-hide -l --table-columns-limit',
+  },
   shuf: { operands: 'read', data: '-n --head-count -i --input-range', read: '--random-source', write: '-o --output', guard: true },
   diff: {
     operands: 'read',
-    data: '-U -C -I -x -F -L -W -S --label --exclude --ignore-matching-lines --show-function-line --width --starting-file --color --palette --tabsize --line-format',
+    data: '-U -C -I -x -F -L -W -S --label --exclude --ignore-matching-lines --show-function-line --width --starting-file --palette --tabsize --line-format',
     read: '-X --exclude-from --from-file --to-file',
     flag: '--exclude',
   },
   cmp: { operands: 'read', data: '-n --bytes -i --ignore-initial' },
-  file: { operands: 'read', data: '-F --separator -P --parameter -e --exclude', read: '-f --files-from -m --magic-file', refuse: '-C --compile', flag: '--mime --mime-type --mime-encoding' },
+  file: {
+    operands: 'read',
+    data: '-F --separator -P --parameter -e --exclude',
+    read: '-f --files-from -m --magic-file',
+    refuse: '-C --compile',
+    flag: '--mime --mime-type --mime-encoding',
+  },
   stat: { operands: 'read', data: '-c --format --printf' },
-  du: { operands: 'read', data: '-d --max-depth -t --threshold -B --block-size --exclude --time-style', read: '-X --exclude-from', refuse: '--files0-from', flag: '--exclude' },
+  du: {
+    operands: 'read',
+    data: '-d --max-depth -t --threshold -B --block-size --exclude --time-style',
+    read: '-X --exclude-from',
+    refuse: '--files0-from',
+    flag: '--exclude',
+  },
   df: { operands: 'read', data: '-B --block-size -t --type -x --exclude-type' },
+  expr: { operands: 'data' },
   pwd: { operands: 'data' },
-  echo: { operands: 'data' },
-  printf: { operands: 'data' },
+  echo: { operands: 'data', inOrder: true },
+  printf: { operands: 'data', inOrder: true },
   date: { operands: 'data', data: '-d --date', read: '-f --file -r --reference', refuse: '-s --set', attached: '-I' },
   cal: { operands: 'data' },
-  tree: { operands: 'read', data: '-I -P -L --filelimit --charset --timefmt --sort', read: '--gitfile --infofile', write: '-o', refuse: '-R --fromfile --fromtabfile', flag: '--fromfile', guard: true },
+  tree: {
+    operands: 'read',
+    data: '-I -P -L --filelimit --charset --timefmt',
+    read: '--gitfile --infofile',
+    write: '-o',
+    refuse: '-R --fromfile --fromtabfile',
+    flag: '--fromfile',
+    guard: true,
+  },
   jq: {
     operands: 'read',
     pattern: '-f --from-file',
@@ -134,8 +164,8 @@ export const toolRules: { readonly [name: string]: ToolRule } = {
   sum: digest,
   base64: { operands: 'read', data: '-w --wrap' },
   base32: { operands: 'read', data: '-w --wrap' },
-  xxd: { operands: 'out', data: '-c -g -l -s -o -n -cols -len -seek' },
-  od: { operands: 'read', data: '-A -j -N -S -t -w --address-radix --skip-bytes --read-bytes --format' },
+  xxd: { operands: 'out' },
+  od: { operands: 'read', data: '-A -j -N -t --address-radix --skip-bytes --read-bytes --format', attached: '-w -S' },
   hexdump: { operands: 'read', data: '-e -n -s --length --skip', read: '-f --format-file' },
   strings: { operands: 'read', data: '-n -t -e -T --bytes --radix --encoding' },
   zcat: { operands: 'read' },
@@ -147,6 +177,12 @@ export const toolRules: { readonly [name: string]: ToolRule } = {
   gzip: { operands: 'write', data: '-S --suffix' },
   gunzip: { operands: 'write', data: '-S --suffix' },
   less: { operands: 'read' },
-  patch: { operands: 'write', data: '-p --strip -F --fuzz', read: '-i --input', write: '-o --output -r --reject-file -d --directory', refuse: '-e --ed' },
+  patch: {
+    operands: 'write',
+    data: '-p --strip -F --fuzz',
+    read: '-i --input',
+    write: '-o --output -r --reject-file -d --directory',
+    refuse: '-e --ed',
+  },
   tsc: { operands: 'loose', write: '--outDir --outFile', read: '-p --project' },
 }

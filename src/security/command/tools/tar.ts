@@ -6,17 +6,17 @@ import { type Option, type OptionTable, parseOptions } from './options.ts'
 import { checkOptions, guard, type Use } from './rule.ts'
 
 const table: OptionTable = {
-  data: '-b --blocking-factor -K --starting-file -N --newer --after-date -V --label -L --tape-length -H --format --exclude --strip-components --transform --xform --owner --group --mode --mtime --sort --level --quoting-style --record-size --suffix --checkpoint --one-top-level --warning',
+  data: '-b --blocking-factor -K --starting-file -N --newer --after-date -V --label -L --tape-length -H --format --exclude --strip-components --owner --group --mode --mtime --sort --level --quoting-style --record-size --suffix --warning',
   read: '-T --files-from -X --exclude-from --exclude-ignore',
   write: '-g --listed-incremental --index-file --volno-file',
   exec: '-I --use-compress-program --to-command --checkpoint-action -F --info-script --new-volume-script --rsh-command --rmt-command',
-  refuse: '-P --absolute-names --remove-files --recursive-unlink --unlink-first -U',
+  refuse: '-P --absolute-names --remove-files --recursive-unlink --unlink-first -U --transform --xform',
   flag: '--exclude --checkpoint --exclude-vcs --exclude-caches --exclude-backups --extract --get --create --list --append --update --diff --compare --concatenate --catenate --delete --totals --touch --newer --format --to-stdout --file --directory',
 }
 
 const located: OptionTable = { ...table, data: `${table.data} -f --file -C --directory` }
 
-export function judgeTar(use: Use, args: readonly Arg[]): void {
+export function judgeTar(use: Use, args: readonly Arg[]): undefined {
   const { look, place } = use
   const parsed = parseOptions(unbundled(args), located)
   checkOptions(use, parsed)
@@ -54,6 +54,7 @@ function modeOf(options: readonly Option[]): 'pack' | 'unpack' | 'list' | undefi
 /** A colon makes the archive a remote one, fetched through another program. */
 function checkArchive({ look, place }: Use, { value }: Option, packs: boolean): void {
   if (!value || sure(value) === '-') return
-  if (value.texts.some((text) => text.includes(':'))) look.raise('command.option', 'tar: an archive name with a colon is on another machine')
+  if (value.texts.some((text) => text.includes(':')))
+    look.raise('command.option', 'tar: an archive name with a colon is on another machine')
   checkPath(look, value, packs ? 'write' : 'read', place)
 }

@@ -12,41 +12,35 @@ import { judgeSed } from './sed.ts'
 import { toolRules } from './table.ts'
 import { judgeTar } from './tar.ts'
 
+/** Those with a grammar of their own; what they return is the sub-command. */
+const judges: { readonly [name: string]: (use: Use, args: readonly Arg[]) => string | undefined } = {
+  find: judgeFind,
+  sed: judgeSed,
+  awk: judgeAwk,
+  gawk: judgeAwk,
+  mawk: judgeAwk,
+  nawk: judgeAwk,
+  tar: judgeTar,
+  git: judgeGit,
+  npm: judgeNpm,
+  bun: judgeBun,
+  make: judgeMake,
+  gmake: judgeMake,
+}
+
 export function judgeTool(use: Use, args: readonly Arg[]): void {
-  switch (use.name) {
-    case 'find':
-      return judgeFind(use, args)
-    case 'sed':
-      return judgeSed(use, args)
-    case 'awk':
-    case 'gawk':
-    case 'mawk':
-    case 'nawk':
-      return judgeAwk(use, args)
-    case 'tar':
-      return judgeTar(use, args)
-    case 'git':
-      return record(use, judgeGit(use, args))
-    case 'npm':
-      return record(use, judgeNpm(use, args))
-    case 'bun':
-      return record(use, judgeBun(use, args))
-    case 'make':
-    case 'gmake':
-      return record(use, judgeMake(use, args))
-    default:
-      return judgeByTable(use, args)
-  }
+  const judge = Object.hasOwn(judges, use.name) ? judges[use.name] : judgeByTable
+  record(use, judge?.(use, args))
 }
 
 /** The sub-command belongs to what an "always" covers. */
-function record({ look, name }: Use, sub: string): void {
-  if (sub === '') return
+function record({ look, name }: Use, sub: string | undefined): void {
+  if (!sub) return
   look.found.executables.delete(name)
   look.found.executables.add(`${name} ${sub}`)
 }
 
-function judgeByTable(use: Use, args: readonly Arg[]): void {
+function judgeByTable(use: Use, args: readonly Arg[]): undefined {
   const { name } = use
   const rule = Object.hasOwn(toolRules, name) ? toolRules[name] : undefined
   if (!rule) {

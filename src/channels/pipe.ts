@@ -1,0 +1,47 @@
+/** Who may still write into the pipe on stdin: a neighbour in the same pipeline is worth waiting for, whoever started us is not. */
+
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+/**
+ * Linux, own processes only. True when a process that is neither we nor an ancestor of ours has the pipe of stdin open: `slow | braidclaw`.
+ * False for a pipe that a supervisor holds and forgot.
+ */
+export function hasNeighbour(): boolean {
+  const pipe = target('/proc/self/fd/0')
+  if (pipe === undefined || !pipe.startsWith('pipe:')) return false
+  const family = ancestors(process.pid)
+  return readdirSync('/proc').some((pid) => /^\d+$/.test(pid) && !family.has(Number(pid)) && holds(pid, pipe))
+}
+
+function holds(pid: string, pipe: string): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).some((fd) => target(`/proc/${pid}/fd/${fd}`) === pipe)
+  } catch {
+    return false
+  }
+}
+
+function target(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** Ourselves included. */
+function ancestors(pid: number): ReadonlySet<number> {
+  const found = new Set<number>()
+  for (let at = pid; at > 0 && !found.has(at); at = parentOf(at)) found.add(at)
+  return found
+}
+
+/** After the command's name, which may hold anything, come the state and the parent. */
+function parentOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+  } catch {
+    return 0
+  }
+}

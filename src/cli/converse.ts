@@ -1,0 +1,65 @@
+/** `agent` without a message: the conversation, its slash commands and its turns, until the person leaves. */
+
+import { version } from '../../package.json'
+import { createRepl } from '../channels/repl.ts'
+import { type Animal, type Wish, wake } from '../main.ts'
+import { CliExit, exitCodes } from './exit.ts'
+import type { AgentFlags } from './routes/types.ts'
+import { type Setup, setUp } from './setup.ts'
+import { slash, slashCommands } from './slash.ts'
+import { exitOf } from './trouble.ts'
+import { conversationOf, turn } from './turn.ts'
+
+/** @throws CliExit 2 for flags that mean nothing here. */
+export async function converse(setup: Setup, flags: AgentFlags): Promise<void> {
+  if (flags.json || (flags.outputFormat ?? 'text') !== 'text')
+    throw new CliExit(exitCodes.usage, 'error: a conversation is text; for JSON pass a message with -m')
+  const { context, paths, redactor } = setup
+  const repl = createRepl({
+    historyPath: `${paths.home}/history`,
+    write: context.process.stdout.write,
+    commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
+    redact: redactor.text,
+  })
+  const awake = (from: Setup, conversation: Wish['conversation']) => wake(from, { channel: 'cli', ask: repl.ask, conversation })
+  try {
+    const state = { setup, animal: await awake(setup, conversationOf(flags)) }
+    context.process.stderr.write(`BraidClaw ${version} · ${state.animal.model} · ${state.animal.policy.workspace} · /help\n`)
+
+    /** The old one is closed only when the new one is there: a wrong model name must not end the conversation. */
+    const replace = async (model?: string) => {
+      const { workspace, autonomy, maxTurns, approveAllMedium } = flags
+      const next = model === undefined ? state.setup : setUp(context, { workspace, model, autonomy, maxTurns, approveAllMedium })
+      const animal = await awake(next, model === undefined ? { kind: 'new' } : same(state.animal))
+      state.animal.close()
+      Object.assign(state, { setup: next, animal })
+      return animal
+    }
+
+    const take = async (line: string): Promise<'on' | 'exit'> => {
+      const outcome = await slash({ line, setup: state.setup, animal: state.animal, fresh: replace })
+      if (outcome === 'message') await turn({ animal: state.animal, setup: state.setup, format: 'text', prompt: line, ask: repl.ask })
+      return outcome === 'exit' ? 'exit' : 'on'
+    }
+
+    try {
+      await repl.run((line) => take(line).catch((error) => complain(setup, error)))
+    } finally {
+      state.animal.close()
+    }
+  } finally {
+    repl.close()
+  }
+}
+
+/** One line gone wrong is no reason to leave. */
+function complain({ context }: Setup, error: unknown): 'on' {
+  context.process.stderr.write(`${exitOf(error).message}\n`)
+  return 'on'
+}
+
+/** Before the first turn there is nothing to go on with. */
+function same({ agent, memory }: Animal): Wish['conversation'] {
+  const id = agent.conversationId
+  return memory.conversations.show(id).length > 0 ? { kind: 'resume', id } : { kind: 'new' }
+}

@@ -1,0 +1,37 @@
+/** What the shell offers for an argument: names that are known here. In doubt nothing; a completion never complains. */
+
+import type { CliContext } from './context.ts'
+
+export const shells = ['bash', 'zsh', 'fish']
+
+export function proposeShells(this: CliContext, partial: string): readonly string[] {
+  return shells.filter((name) => name.startsWith(partial))
+}
+
+export async function proposeProviders(this: CliContext, partial: string): Promise<readonly string[]> {
+  return quietly(async () => {
+    const { setUp } = await import('./setup.ts')
+    return Object.keys(setUp(this).config.providers.models).filter((name) => name.startsWith(partial))
+  })
+}
+
+export async function proposeTools(this: CliContext, partial: string): Promise<readonly string[]> {
+  return quietly(async () => {
+    const [{ setUp }, { createHands }, { policyOf }] = await Promise.all([
+      import('./setup.ts'),
+      import('./hands.ts'),
+      import('./policy.ts'),
+    ])
+    const setup = setUp(this)
+    const hands = createHands({ setup, policy: policyOf(setup.config, setup.paths, this.env), conversationId: 'completion' })
+    return hands.tools.map(({ name }) => name).filter((name) => name.startsWith(partial))
+  })
+}
+
+async function quietly(find: () => Promise<readonly string[]>): Promise<readonly string[]> {
+  try {
+    return await find()
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,30 @@
+/** The last net: whatever a command throws becomes a sentence and an exit code. A stack trace is for bugs alone. */
+
+import { errorCode, explainErrno } from '../config/text/read.ts'
+import { storageFailure } from '../memory/failure.ts'
+import { CliExit, exitCodes } from './exit.ts'
+
+export function exitOf(error: unknown): CliExit {
+  if (error instanceof CliExit) return error
+  const storage = isSqlite(error) ? storageFailure('memory.path', error) : undefined
+  if (storage) return storageExit(storage)
+  const path = pathOf(error)
+  if (path !== undefined) return new CliExit(exitCodes.error, `error: ${path}: ${explainErrno(errorCode(error))}`)
+  const trace = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  return new CliExit(exitCodes.error, `error: this is a bug in BraidClaw, please report it: ${trace}`)
+}
+
+/** Altered content is an integrity matter (9); a disk that is full or closed to us is not (1). */
+export function storageExit({ code, message }: { readonly code: string; readonly message: string }): CliExit {
+  return new CliExit(code === 'corrupt' ? exitCodes.integrity : exitCodes.error, `error: ${message}`)
+}
+
+function isSqlite(error: unknown): boolean {
+  return error instanceof Error && error.name === 'SQLiteError'
+}
+
+/** The file that the system refused; undefined when it refused nothing. */
+function pathOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('errno' in error) || !('syscall' in error)) return undefined
+  return 'path' in error && typeof error.path === 'string' ? error.path : String(error.syscall)
+}

@@ -1,0 +1,63 @@
+/** One turn at the command line: what is shown where, who is asked, what Ctrl-C does, and the exit code. */
+
+import type { AskLine } from '../channels/ask.ts'
+import { createRender, type OutputFormat, type Screen } from '../channels/render.ts'
+import { isTerminal } from '../channels/tty.ts'
+import { takeTurn } from '../channels/turn.ts'
+import type { Animal, Wish } from '../main.ts'
+import type { Ending } from '../runtime/event.ts'
+import type { CliContext } from './context.ts'
+import { CliExit, exitCodes } from './exit.ts'
+import { onInterrupt } from './interrupt.ts'
+import type { AgentFlags } from './routes/types.ts'
+import type { Setup } from './setup.ts'
+
+export type TurnOptions = {
+  readonly animal: Animal
+  readonly setup: Setup
+  readonly format: OutputFormat
+  readonly prompt: string
+  readonly ask?: AskLine
+}
+
+/** @returns the exit code. */
+export async function turn({ animal, setup: { context }, format, prompt, ask }: TurnOptions): Promise<number> {
+  const render = createRender(format, screenOf(context))
+  const interrupt = onInterrupt(() => animal.agent.cancel('Ctrl-C'))
+  const ending = await takeTurn({
+    agent: animal.agent,
+    prompt,
+    render,
+    ask,
+    always: animal.allowAlways,
+    isStanding: animal.isStanding,
+    tell: (line) => context.process.stderr.write(`${line}\n`),
+    gone: context.outputClosed,
+    signal: interrupt.signal,
+  })
+  interrupt.stop()
+  const exitCode = exitCodes[ending.code]
+  render.end({ ending, exitCode, runId: animal.agent.runId() ?? '', conversationId: animal.agent.conversationId })
+  if (format === 'text') explain(context, ending)
+  return exitCode
+}
+
+/** One line on stderr when the answer alone would look better than it went. */
+function explain({ process: { stderr }, outputClosed }: CliContext, { code, message }: Ending): void {
+  if (code === 'denied') stderr.write(`denied: ${message}\n`)
+  else if (code === 'approval_needed') stderr.write(`approval needed: ${message}\n`)
+  else if (code === 'estop') stderr.write('stopped: "braidclaw estop --clear" lets tools run again\n')
+  else if (code === 'cancelled') stderr.write(outputClosed() ? 'cancelled: nobody reads stdout any more\n' : 'cancelled\n')
+}
+
+/** @throws CliExit 2 when two conversations are named. */
+export function conversationOf({ continue: latest = false, resume }: AgentFlags): Wish['conversation'] {
+  if (latest && resume !== undefined) throw new CliExit(exitCodes.usage, 'error: --continue and --resume name two conversations; pass one')
+  if (resume !== undefined) return { kind: 'resume', id: resume }
+  return latest ? { kind: 'latest' } : { kind: 'new' }
+}
+
+function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {
+  const terminal = isTerminal(1)
+  return { out: stdout.write, err: stderr.write, terminal, color: isTerminal(2) && !env.NO_COLOR && env.TERM !== 'dumb' }
+}

@@ -1,0 +1,122 @@
+/** Puts a chat.completions reply together, from the events of a stream or from one whole answer. */
+
+import { isObject } from '../../kit/json.ts'
+import type { ChatResponse, ModelChunk } from '../../runtime/port.ts'
+import { failureOf, truncated } from '../failure.ts'
+import { type Block, collectParts, type PartsOptions } from '../parts.ts'
+import type { Reply } from '../talk.ts'
+import { collectCalls } from './calls.ts'
+import { type Fields, listIn, reportedIn, stringIn, unreadable } from './shape.ts'
+
+export type ReplyReader = {
+  /** Takes one parsed event of a stream. @throws when it is none, or an error */
+  take(event: unknown): void
+  /** Takes an answer that came in one piece, and is therefore at its end. */
+  takeWhole(answer: unknown): void
+  /** What an event adds that is known to add just this. */
+  say(type: Block['type'], text: string): void
+  /** What was said since the last time and not shown yet: neighbouring deltas of one kind are one chunk. */
+  shown(): ModelChunk | undefined
+  /** @throws ProviderFailure when the reply never came to its end */
+  result(): Reply
+}
+
+const stops: ReadonlyMap<string, ChatResponse['stop']> = new Map([
+  ['stop', 'stop'],
+  ['length', 'length'],
+  ['content_filter', 'content_filter'],
+  ['tool_calls', 'tool_calls'],
+  ['function_call', 'tool_calls'],
+])
+
+export function startReply(options: PartsOptions & { readonly model: string }): ReplyReader {
+  const { provider } = options
+  const collection = collectParts(options)
+  const calls = collectCalls()
+  let block: Block | undefined
+  let pending = ''
+  const chunks: ModelChunk[] = []
+  let model = ''
+  let finish = ''
+  let refused = false
+  let usage = reportedIn({})
+
+  function say(type: Block['type'], text: string): void {
+    if (text === '') return
+    if (block?.type !== type) {
+      flush()
+      block = collection.begin(type)
+    }
+    pending += text
+  }
+
+  function flush(): void {
+    if (block === undefined || pending === '') return
+    const chunk = collection.add(block, pending)
+    pending = ''
+    if (chunk !== undefined) chunks.push(chunk)
+  }
+
+  /** The first choice, if there is one: we ask for no more. */
+  function choiceOf(event: unknown): Fields | undefined {
+    if (!isObject(event)) throw unreadable('an event is no object', event)
+    const error = event.object === 'error' ? event : event.error
+    if (error !== undefined && error !== null) throw failureOf(error, provider)
+    if (typeof event.model === 'string') model ||= event.model
+    if (isObject(event.usage)) usage = reportedIn(event.usage)
+    else if (!Array.isArray(event.choices)) throw unreadable('"choices" is no list', event)
+    const [choice] = listIn(event, 'choices')
+    if (choice === undefined) return undefined
+    if (!isObject(choice)) throw unreadable('a choice is no object', event)
+    if (choice.error !== undefined && choice.error !== null) throw failureOf(choice.error, provider)
+    return choice
+  }
+
+  function hear(said: Fields): void {
+    say('thinking', stringIn(said, 'reasoning_content') || stringIn(said, 'reasoning'))
+    if (typeof said.content === 'string') say('text', said.content)
+    else for (const part of listIn(said, 'content')) hearPart(part)
+    if (typeof said.refusal !== 'string' || said.refusal === '') return
+    refused = true
+    say('text', said.refusal)
+  }
+
+  function hearPart(part: unknown): void {
+    if (!isObject(part)) throw unreadable('a part of "content" is no object', part)
+    if (part.type === 'text') say('text', stringIn(part, 'text'))
+    if (part.type !== 'thinking') return
+    for (const thought of listIn(part, 'thinking')) if (isObject(thought)) say('thinking', stringIn(thought, 'text'))
+  }
+
+  return {
+    take(event) {
+      const choice = choiceOf(event)
+      if (choice === undefined) return
+      finish = stringIn(choice, 'finish_reason') || finish
+      if (finish === 'error') throw failureOf('the server ended the reply with an error and did not say which', provider)
+      const { delta } = choice
+      if (delta === undefined || delta === null) return
+      if (!isObject(delta)) throw unreadable('"delta" is no object', choice)
+      hear(delta)
+      for (const piece of listIn(delta, 'tool_calls')) collection.count(calls.take(piece))
+    },
+    takeWhole(answer) {
+      const choice = choiceOf(answer)
+      if (choice === undefined || !isObject(choice.message)) throw unreadable('no message in it', answer)
+      finish = stringIn(choice, 'finish_reason') || 'other'
+      hear(choice.message)
+      for (const [place, call] of listIn(choice.message, 'tool_calls').entries()) collection.count(calls.take(call, place))
+    },
+    say,
+    shown() {
+      flush()
+      return chunks.shift()
+    },
+    result() {
+      if (finish === '') throw truncated(provider)
+      for (const call of calls.all()) collection.call(call)
+      const stop = refused && finish === 'stop' ? 'content_filter' : (stops.get(finish) ?? 'other')
+      return { parts: collection.parts(), stop, model: model || options.model, usage, bytes: collection.bytes() }
+    },
+  }
+}

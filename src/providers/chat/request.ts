@@ -1,0 +1,70 @@
+/** Our question as a chat.completions body, with a prefix (options, system, messages) that stays the same bytes within a run. */
+
+import { isObject, type JsonObject } from '../../kit/json.ts'
+import type { Part } from '../../runtime/event.ts'
+import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
+import type { WireConfig } from '../settings.ts'
+
+type Called = Extract<Part, { type: 'call' }>
+
+/** Members that are undefined are left out; the order of the others never changes. */
+export function chatBody(request: ChatRequest, config: WireConfig): string {
+  return JSON.stringify({
+    model: request.model || config.model,
+    max_tokens: config.maxOutputTokens,
+    temperature: request.temperature ?? config.temperature,
+    reasoning_effort: config.reasoning,
+    messages: [...systemMessage(request.systemPrompt), ...request.messages.flatMap(messageOf)],
+    tools: toolsOf(request.tools),
+    ...(config.stream === false ? {} : { stream: true, stream_options: { include_usage: true } }),
+  })
+}
+
+function systemMessage(content: string): object[] {
+  return content === '' ? [] : [{ role: 'system', content }]
+}
+
+function messageOf(message: Message): object[] {
+  if (message.role === 'user') return [{ role: 'user', content: message.content }]
+  if (message.role === 'tool') return [{ role: 'tool', tool_call_id: message.callId, content: message.content }]
+  return message.parts.length === 0 ? [] : [assistantMessage(message.parts)]
+}
+
+/** The wire has one text, one thought and one list of calls a message, whatever order they came in. */
+function assistantMessage(parts: readonly Part[]): object {
+  const content = said(parts, 'text')
+  const calls = parts.filter((part) => part.type === 'call')
+  return {
+    role: 'assistant',
+    content: calls.length > 0 ? content || null : content,
+    reasoning_content: said(parts, 'thinking') || undefined,
+    tool_calls: calls.length > 0 ? calls.map(callOf) : undefined,
+  }
+}
+
+function said(parts: readonly Part[], type: 'text' | 'thinking'): string {
+  return parts.map((part) => (part.type === type ? part.text : '')).join('')
+}
+
+/** Arguments that were no JSON go back as none: many servers refuse the whole conversation over them. */
+function callOf({ id, name, input, meta }: Called): object {
+  const signature = signatureOf(meta)
+  return {
+    id,
+    type: 'function',
+    function: { name, arguments: JSON.stringify(input) },
+    extra_content: signature && { google: { thought_signature: signature } },
+  }
+}
+
+function signatureOf(meta: JsonObject = {}): string | undefined {
+  const found = [meta.compatible, meta.google].flatMap((each) => (isObject(each) && each.thoughtSignature ? [each.thoughtSignature] : []))
+  return found[0] === undefined ? undefined : String(found[0])
+}
+
+/** Sorted by name, whatever order the caller's registry has today. */
+function toolsOf(tools: readonly ToolSpec[]): object[] | undefined {
+  if (tools.length === 0) return undefined
+  const sorted = tools.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  return sorted.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
+}

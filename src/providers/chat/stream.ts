@@ -1,0 +1,80 @@
+/** A reply as it streams: the events of each piece of the body are taken together, so that a burst of deltas is one chunk. */
+
+import type { Body } from '../body.ts'
+import type { ProviderDeps } from '../settings.ts'
+import type { Exchange } from '../talk.ts'
+import { readEvents } from './events.ts'
+import { knowRepeats } from './repeat.ts'
+import type { ReplyReader } from './reply.ts'
+import { parsed, unreadable } from './shape.ts'
+
+type Stream = { readonly body: Body; readonly reply: ReplyReader; readonly sleep: ProviderDeps['sleep'] }
+
+const lastEvent = '[DONE]'
+
+/** How long the end of the body may be late after the last event, in ms: a connection that is closed properly can be used again. */
+const lateEndMs = 100
+
+export function hearStream({ body, reply, sleep }: Stream): Exchange['next'] {
+  const events = readEvents()
+  const repeats = knowRepeats()
+  let fault: { readonly error: unknown } | undefined
+  let last = false
+  let over = false
+
+  function hear(bytes: Uint8Array | undefined): void {
+    over = bytes === undefined
+    try {
+      if (bytes === undefined) takeRest(events.rest())
+      else for (const event of events.take(bytes)) take(event)
+    } catch (error) {
+      fault = { error }
+    }
+  }
+
+  function take(event: string): void {
+    if (last) return
+    if (event === lastEvent) {
+      last = true
+      return
+    }
+    const words = repeats.wordsOf(event)
+    if (words !== undefined) {
+      reply.say(words.type, words.text)
+      return
+    }
+    const value = parsed(event)
+    if (value === undefined) throw unreadable('an event is no JSON', event)
+    reply.take(value)
+    repeats.learn(event, value)
+  }
+
+  /** An event that the body ended in the middle of: whole after all, or part of a reply that is cut off. */
+  function takeRest(event: string | undefined): void {
+    const value = event === undefined || last ? undefined : parsed(event)
+    if (value !== undefined) reply.take(value)
+  }
+
+  return async () => {
+    for (;;) {
+      // What came before a fault is shown before the fault is thrown.
+      const chunk = reply.shown()
+      if (chunk !== undefined) return chunk
+      if (fault !== undefined) throw fault.error
+      if (over) return undefined
+      if (last) await endOf(body, sleep)
+      if (last) over = true
+      else hear(await body.next())
+    }
+  }
+}
+
+async function endOf(body: Body, sleep: ProviderDeps['sleep']): Promise<void> {
+  const late = new AbortController()
+  await Promise.race([drain(body), sleep(lateEndMs, late.signal)]).catch(() => {})
+  late.abort()
+}
+
+async function drain(body: Body): Promise<void> {
+  for (let bytes = await body.next(); bytes !== undefined; ) bytes = await body.next()
+}

@@ -1,0 +1,150 @@
+/** What a rule says of one field: a value, a list of them, a glob, a path, a regex, a JSON Schema, or the opposite of one. */
+
+import { join, normalize } from 'node:path'
+import { isObject, type Json } from '../../kit/json.ts'
+import { quote } from '../../security/text.ts'
+import { knownKeys, type Report } from './problem.ts'
+import { parseSchema } from './schema.ts'
+import { parseGlob, parsePathGlob } from './text/glob.ts'
+import { compile } from './text/machine.ts'
+import { type Node, PatternError } from './text/node.ts'
+import { parseRegex } from './text/regex.ts'
+import { witness } from './text/witness.ts'
+
+/** Absolute folders that paths in rules and in calls are meant from. */
+export type Places = { readonly workspace: string; readonly home: string }
+
+/** `sample` is a value for which it probably holds; a caller has to try it. Undefined stands for a field that the call lacks. */
+export type Condition = {
+  readonly holds: (value: Json | undefined) => boolean
+  readonly sample?: Json
+  /** It speaks of a list as a whole; all others hold for a list when they hold for one of its members. */
+  readonly whole?: true
+}
+
+/** A text that is longer is not searched: the condition counts as fulfilled, negated or not, so that length hides nothing. */
+export const MAX_TEXT = 100_000
+
+const kinds = ['glob', 'path', 'regex', 'schema', 'not'] as const
+
+export function parseCondition(given: unknown, report: Report, places: Places): Condition | undefined {
+  const found = parseAny(given, report, places, 0)
+  return found && { ...found, holds: (value) => tooLong(value) || found.holds(value) }
+}
+
+function parseAny(given: unknown, report: Report, places: Places, depth: number): Condition | undefined {
+  if (Array.isArray(given)) return anyOf(given, report, places, depth)
+  if (!isObject(given))
+    return isScalar(given) ? equal(given) : report.say(`must be a value, a list or one of ${kinds.join(', ')}; got ${quote(given)}`)
+  if (!knownKeys(given, kinds, report)) return undefined
+  const [[kind, value] = [], ...others] = Object.entries(given)
+  if (kind === undefined || others.length > 0)
+    return report.say(`needs exactly one of ${kinds.join(', ')}; to ask for several things at once write several rules or fields`)
+  return parseKind({ kind, value, report: report.at(kind), places, depth })
+}
+
+type Given = { readonly kind: string; readonly value: unknown; readonly report: Report; readonly places: Places; readonly depth: number }
+
+function parseKind({ kind, value, report, places, depth }: Given): Condition | undefined {
+  if (kind === 'not') return depth > 5 ? report.say('"not" is nested too deep') : opposite(parseAny(value, report, places, depth + 1))
+  if (kind === 'schema') return schema(value, report)
+  if (typeof value !== 'string') return report.say(`must be a text; got ${quote(value)}`)
+  try {
+    if (kind === 'path') return path(value, places)
+    return overText(kind === 'glob' ? parseGlob(value) : parseRegex(value))
+  } catch (error) {
+    if (error instanceof PatternError) return report.say(error.message)
+    throw error
+  }
+}
+
+function anyOf(given: readonly unknown[], report: Report, places: Places, depth: number): Condition | undefined {
+  if (given.length === 0) return report.say('an empty list is never fulfilled; name the values')
+  if (depth > 5) return report.say('lists are nested too deep')
+  const options = given.map((one, at) => parseAny(one, report.at(at), places, depth + 1))
+  const known = options.filter((one) => one !== undefined)
+  if (known.length < options.length) return undefined
+  return { holds: (value) => known.some(({ holds }) => holds(value)), sample: known[0]?.sample }
+}
+
+function equal(wanted: null | boolean | number | string): Condition {
+  return { holds: some((value) => value === wanted), sample: wanted }
+}
+
+/** A field that is not there fulfils it, so that its rule blocks. Of a list one member is enough for which the condition fails. */
+function opposite(inner: Condition | undefined): Condition | undefined {
+  if (inner === undefined) return undefined
+  const holds: Condition['holds'] = inner.whole
+    ? (value) => !inner.holds(value)
+    : (value) => value === undefined || someOf(value, (one) => !inner.holds(one))
+  const sample = ['other', 'a/b', '', 0, true, null].find(holds)
+  return { holds, ...(sample === undefined ? {} : { sample }), ...(inner.whole ? { whole: true } : {}) }
+}
+
+function schema(given: unknown, report: Report): Condition | undefined {
+  const fits = parseSchema(given, report)
+  if (fits === undefined) return undefined
+  const tried: readonly Json[] = [...named(given), 'text', 0, true, null, [], {}]
+  const sample = tried.find(fits)
+  return { holds: (value) => value !== undefined && fits(value), whole: true, ...(sample === undefined ? {} : { sample }) }
+}
+
+/** Values that a schema itself speaks of, as far as they are easily seen. */
+function named(given: unknown): Json[] {
+  if (!isObject(given)) return []
+  const own = [given.const, ...(Array.isArray(given.enum) ? given.enum : []), given.minimum, given.maximum].filter(isScalar)
+  const texts = typeof given.pattern === 'string' ? [witness(parseRegex(given.pattern))] : []
+  const lengths = typeof given.minLength === 'number' ? ['x'.repeat(Math.min(given.minLength, MAX_TEXT))] : []
+  if (!isObject(given.properties)) return [...own, ...texts, ...lengths]
+  const members = Object.entries(given.properties).map(([name, schema]): [string, Json] => [name, named(schema)[0] ?? 'text'])
+  return [...own, Object.fromEntries(members)]
+}
+
+function overText(pattern: Node): Condition {
+  const matches = compile(pattern)
+  return { holds: some((value) => matches(textOf(value))), sample: witness(pattern) }
+}
+
+/** Both sides are made absolute and lose their `.`, `..` and double slashes. Links are not followed: that is the gate's work. */
+function path(glob: string, places: Places): Condition {
+  if (glob.split('/').includes('..')) throw new PatternError(`".." is not allowed in a path glob; name the folder, or start with "**/"`)
+  if (glob.startsWith('{')) throw new PatternError('a path glob cannot begin with braces; write a list of paths')
+  if (glob.endsWith('/')) throw new PatternError(`a path has no "/" at its end; write "${glob}**" for everything in the folder`)
+  const pattern = anchoredPath(glob.replace(/^(\.\/+)+/, ''), places)
+  const matches = compile(pattern)
+  return { holds: some((value) => matches(absolute(textOf(value), places))), sample: witness(pattern) }
+}
+
+function anchoredPath(glob: string, { workspace, home }: Places): Node {
+  if (glob.startsWith('/') || glob.startsWith('**')) return parsePathGlob(glob)
+  if (glob.startsWith('~/')) return parsePathGlob(glob.slice(2), withSlash(home))
+  return parsePathGlob(glob, withSlash(workspace))
+}
+
+function absolute(text: string, { workspace, home }: Places): string {
+  const rooted = text === '~' || text.startsWith('~/') ? join(home, text.slice(1)) : text.startsWith('/') ? text : join(workspace, text)
+  return normalize(rooted).replace(/(?<=.)\/+$/, '')
+}
+
+const withSlash = (folder: string) => `${folder.replace(/\/+$/, '')}/`
+
+/** A list holds when one of its members does. */
+function some(test: (value: Json) => boolean): Condition['holds'] {
+  return (value) => value !== undefined && someOf(value, test)
+}
+
+function someOf(value: Json, test: (value: Json) => boolean): boolean {
+  return Array.isArray(value) ? value.some(test) : test(value)
+}
+
+function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+function tooLong(value: Json | undefined): boolean {
+  return value !== undefined && (typeof value === 'string' ? value : JSON.stringify(value)).length > MAX_TEXT
+}
+
+function isScalar(value: unknown): value is null | boolean | number | string {
+  return value === null || ['boolean', 'number', 'string'].includes(typeof value)
+}

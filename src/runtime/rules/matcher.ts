@@ -1,0 +1,107 @@
+/** Which calls are meant: a tool by name, and what their fields must be. */
+
+import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
+import { didYouMean, quote } from '../../security/text.ts'
+import type { Proposal } from '../event.ts'
+import { choices, fieldOf, fields, isField } from './call.ts'
+import { type Condition, type Places, parseCondition } from './condition.ts'
+import type { Report } from './problem.ts'
+
+/** A call that a rule looks at, for the model checker. */
+export type SampleCall = { readonly name: string; readonly input: JsonObject } & Partial<
+  Pick<Proposal['judgement'], 'verdict' | 'risk' | 'rule' | 'summary' | 'writes'>
+>
+
+/** `sample` is absent when no call could be made up that matches. */
+export type Matcher = { readonly matches: (proposal: Proposal) => boolean; readonly sample?: SampleCall }
+
+type Part = { readonly field: string; readonly condition: Condition }
+
+/** `tool` is a name, a glob or a list; absent means any. All fields of `when` must hold. @returns undefined after the report said why. */
+export function parseMatcher(
+  given: { readonly tool?: unknown; readonly when?: unknown },
+  report: Report,
+  places: Places,
+): Matcher | undefined {
+  const tool = given.tool === undefined ? [] : toolPart(given.tool, report.at('tool'), places)
+  const when = given.when === undefined ? [] : whenParts(given.when, report.at('when'), places)
+  if (tool === undefined || when === undefined) return undefined
+  const parts = [...tool, ...when]
+  const matches = (proposal: Proposal) => parts.every(({ field, condition }) => condition.holds(fieldOf(proposal, field)))
+  const sample = sampleOf(parts)
+  return matches(proposalOf(sample)) ? { matches, sample } : { matches }
+}
+
+function toolPart(given: unknown, report: Report, places: Places): Part[] | undefined {
+  const names = Array.isArray(given) ? given : [given]
+  if (!names.every((name) => typeof name === 'string' && name !== ''))
+    return report.say(`must be the name of a tool, a glob or a list of them; got ${quote(given)}`)
+  const condition = parseCondition(
+    names.map((name) => ({ glob: name })),
+    report,
+    places,
+  )
+  return condition && [{ field: 'tool', condition }]
+}
+
+function whenParts(given: unknown, report: Report, places: Places): Part[] | undefined {
+  if (!isObject(given) || Object.keys(given).length === 0)
+    return report.say('must name at least one field of the call, such as {"input.path": {"path": "**/.env"}}')
+  const parts = Object.entries(given).map(([field, said]) => partOf(field, said, report.at(field), places))
+  const known = parts.filter((part) => part !== undefined)
+  return known.length === parts.length ? known : undefined
+}
+
+function partOf(field: string, said: unknown, report: Report, places: Places): Part | undefined {
+  if (!isField(field)) {
+    const meant = isField(`input.${field}`) ? `; an argument of the call is written "input.${field}"` : ''
+    return report.say(`no such field; allowed: ${fields.join(', ')}, input.NAME${didYouMean(field, fields) || meant}`)
+  }
+  const condition = parseCondition(said, report, places)
+  const allowed = choices[field]
+  if (!condition || allowed === undefined || allowed.some((one) => condition.holds(one))) return condition && { field, condition }
+  return report.say(`never holds: ${field} is one of ${allowed.join(', ')}${typeof said === 'string' ? didYouMean(said, allowed) : ''}`)
+}
+
+function sampleOf(parts: readonly Part[]): SampleCall {
+  const values = parts.map(({ field, condition }) => ({ path: field.split('.'), value: valueFor(field, condition) }))
+  const whole = values.reduce<JsonObject>((object, { path, value }) => put(object, path, value), { tool: 'any_tool', input: {} })
+  const { tool, input, verdict, risk, rule, summary, writes } = whole
+  const text = (value: Json | undefined) => (typeof value === 'string' ? value : undefined)
+  return {
+    name: text(tool) ?? '',
+    input: isJsonObject(input) ? input : {},
+    verdict: oneOf(verdict, ['ask', 'deny']) ?? 'allow',
+    risk: oneOf(risk, ['medium', 'high']) ?? 'low',
+    rule: text(rule) ?? 'sample',
+    summary: text(summary) ?? 'sample',
+    writes: Array.isArray(writes)
+      ? writes.filter((path) => typeof path === 'string')
+      : text(writes) === undefined
+        ? []
+        : [text(writes) ?? ''],
+  }
+}
+
+function valueFor(field: string, { holds, sample }: Condition): Json {
+  return choices[field]?.find((one) => holds(one)) ?? sample ?? 'sample'
+}
+
+function put(object: JsonObject, [head = '', ...path]: readonly string[], value: Json): JsonObject {
+  if (path.length === 0) return { ...object, [head]: value }
+  const inner = object[head]
+  return { ...object, [head]: put(isJsonObject(inner) ? inner : {}, path, value) }
+}
+
+function oneOf<T extends string>(value: Json | undefined, allowed: readonly T[]): T | undefined {
+  return allowed.find((one) => one === value)
+}
+
+function isJsonObject(value: Json | undefined): value is JsonObject {
+  return isObject(value)
+}
+
+function proposalOf({ name, input, ...said }: SampleCall): Proposal {
+  const judgement = { verdict: 'allow', risk: 'low', rule: '', reason: '', plan: '', summary: '', writes: [], ...said } as const
+  return { call: { id: 'sample', name, input }, judgement }
+}

@@ -1,0 +1,61 @@
+/** The properties by the names that the design gives them. */
+
+import { LIVELOCK } from '../../kernel/explore.ts'
+import type { Property } from '../../kernel/property.ts'
+import type { RunEvent } from '../event.ts'
+import type { RunLimits } from '../program.ts'
+import { resolvedOnce, somebodyOwesAnAnswer } from './progress.ts'
+import {
+  nothingAfterTheEnd,
+  nothingBeginsAfterAStop,
+  onlyAfterAYes,
+  onlyAnswersToQuestions,
+  onlyWhatTheGateLets,
+  takingTurns,
+  withinLimits,
+} from './safety.ts'
+
+/** `holds` is null where nothing was decided: `note` says why. */
+export type Finding = { readonly id: string; readonly says: string; readonly holds: boolean | null; readonly note?: string }
+
+export const P9 = 'A replay of the external events selects the same events, in the same order.'
+
+/** Until checks exist there is nothing to explore. */
+const P6: Finding = {
+  id: 'P6',
+  says: 'Wiggum mode ends well only after every check passed since the last edit.',
+  holds: null,
+  note: 'not applicable until checks exist; wiggum mode is refused',
+}
+
+export function propertiesOf(limits: RunLimits): { readonly id: string; readonly property: Property<RunEvent> }[] {
+  return [
+    { id: 'P1', property: onlyWhatTheGateLets },
+    { id: 'P2', property: onlyAfterAYes },
+    { id: 'P3', property: nothingBeginsAfterAStop },
+    { id: 'P4', property: nothingAfterTheEnd },
+    { id: 'P5', property: withinLimits(limits) },
+    { id: 'P7', property: resolvedOnce },
+    { id: 'P8', property: somebodyOwesAnAnswer },
+    { id: 'P10', property: takingTurns(limits) },
+    { id: 'P11', property: onlyAnswersToQuestions },
+  ]
+}
+
+/** All of them, in order. `broken` is the name of the one that broke; after it, and in a search that was `cut`, nothing else is decided. */
+export function findings({ broken, cut }: { readonly broken?: string; readonly cut: readonly string[] }): Finding[] {
+  const explored = propertiesOf({ maxToolRounds: 0, maxParallel: 0 }).map(({ id, property: { name } }) => ({ id, says: name, name }))
+  const asked = [
+    ...explored,
+    { id: 'P9', says: P9, name: P9 },
+    { id: 'P0', says: 'Every chain of consequences comes to rest.', name: LIVELOCK },
+  ]
+  const note = broken === undefined ? `cut off after too many states: ${cut.join(', ')}` : 'not decided'
+  const open = broken !== undefined || cut.length > 0
+  const decided = asked.map(({ id, says, name }): Finding => {
+    if (name === broken) return { id, says, holds: false }
+    return open ? { id, says, holds: null, note } : { id, says, holds: true }
+  })
+  const order = (id: string) => Number(id.slice(1))
+  return [...decided, P6].sort((a, b) => order(a.id) - order(b.id))
+}

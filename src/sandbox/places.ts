@@ -1,0 +1,35 @@
+/** Which folder can be a workspace at all, and the paths of a sandbox with every symbolic link followed. */
+
+import { existsSync, realpathSync, statSync } from 'node:fs'
+import { isAbsolute, sep } from 'node:path'
+
+export type Places = { readonly workspace: string; readonly home: string; readonly stateHome: string }
+
+/** A command may write anywhere in its workspace: what the system or the user lives in can be none. */
+const systemFolders = '/ /bin /home /lib /lib32 /lib64 /media /mnt /opt /root /run /sbin /srv /tmp /usr /var /var/tmp /var/lib'.split(' ')
+const systemTrees = '/boot /dev /etc /proc /sys'.split(' ')
+
+export function resolvePlaces(
+  asked: Places,
+): { readonly ok: true; readonly places: Places } | { readonly ok: false; readonly missing: string } {
+  const no = (why: string) => ({ ok: false as const, missing: `workspace ${JSON.stringify(asked.workspace)}: ${why}` })
+  if (!isAbsolute(asked.workspace)) return no('the path is not absolute; give the whole path')
+  if (!statSync(asked.workspace, { throwIfNoEntry: false })?.isDirectory()) return no('there is no such folder; create it first')
+  const places = { workspace: realpathSync(asked.workspace), home: real(asked.home), stateHome: real(asked.stateHome) }
+  const { workspace } = places
+  if (isWithin(places.home, workspace))
+    return no('it is, or contains, your home folder, and every command could write there; choose a folder of its own inside')
+  if (systemFolders.includes(workspace) || systemTrees.some((tree) => isWithin(workspace, tree)))
+    return no('it belongs to the system, and every command could write there; choose a folder of its own')
+  if (workspace === places.stateHome) return no('it is where the receipts and keys are kept; choose another folder')
+  return { ok: true, places }
+}
+
+/** True for the folder itself too. */
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
+}
+
+function real(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
+}

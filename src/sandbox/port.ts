@@ -1,0 +1,96 @@
+/** What the rest of the program knows of a sandbox, and what a sandbox needs to know of the machine. */
+
+export type Environment = { readonly [name: string]: string }
+
+/** `argv[0]` is the executable, absolute or on the PATH of `env`; `env` is all the child gets. */
+export type SpawnPlan = {
+  readonly argv: readonly string[]
+  readonly cwd: string
+  readonly env: Environment
+  /** On abort everything that the command started is killed. */
+  readonly signal: AbortSignal
+  onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
+}
+
+/** `code` is 128 + n when a signal n ended a confined command. `ok: false`: it never ran. */
+export type Ended =
+  | { readonly ok: true; readonly code: number | null; readonly signal?: string; readonly leftBehind: boolean }
+  | { readonly ok: false; readonly message: string }
+
+/** Resolves when the child and all that it started are gone; never rejects. */
+export type Spawn = (plan: SpawnPlan) => Promise<Ended>
+
+export type Log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: { readonly [name: string]: unknown }) => void
+
+export type SandboxName = 'bubblewrap' | 'landlock' | 'none'
+
+export type Sandbox = {
+  readonly name: SandboxName
+  /** Which layers stand between a command and the machine, one line each. */
+  describe(): string[]
+  readonly spawn: Spawn
+  /** Takes back what the sandbox keeps outside (control group, filter file, proxy socket). No spawn may follow. */
+  close?(): void
+}
+
+export type Limits = {
+  /** Data of one process; where a control group can be had, memory of all processes together. */
+  readonly memoryBytes: number
+  readonly processes: number
+  /** Longest file a command may write. */
+  readonly fileBytes: number
+  /** Processor time of one process. */
+  readonly cpuSeconds: number
+}
+
+/** Layers that a test may leave out, to see the probe notice. */
+export const layers = [
+  'mount namespace',
+  'protected paths',
+  'hidden files',
+  'network namespace',
+  'pid namespace',
+  'ipc namespace',
+  'seccomp',
+  'limits',
+  'environment',
+] as const
+
+export type Layer = (typeof layers)[number]
+
+/** One direction each; `pipeTo` between two of them keeps the back-pressure. */
+export type Connection = { readonly readable: ReadableStream<Uint8Array>; readonly writable: WritableStream<Uint8Array> }
+
+/** The way out for listed hosts. `dial` judges the host once more, resolves it and connects to the very address that it checked. */
+export type Network = {
+  listen(path: string, accept: (connection: Connection) => void): { stop(): void }
+  dial(target: {
+    readonly host: string
+    readonly port: number
+  }): Promise<{ readonly ok: true; readonly connection: Connection } | { readonly ok: false; readonly message: string }>
+}
+
+export type SandboxSettings = {
+  readonly kind: 'auto' | SandboxName
+  /** Absolute folder; the one place that a command may write to and find again. */
+  readonly workspace: string
+  /** The user's home folder. */
+  readonly home: string
+  /** Our own state, such as ~/.braidclaw. */
+  readonly stateHome: string
+  /** Read-only inside the workspace, besides the built-in names; absolute or relative to the workspace. */
+  readonly protectedPaths: readonly string[]
+  /** Absolute; unreadable wherever they would be seen. */
+  readonly secretPaths?: readonly string[]
+  /** `example.org`, or `*.example.org` for what lies below it. Empty: no network at all. */
+  readonly allowedDomains: readonly string[]
+  /** Needed as soon as a domain is allowed. */
+  readonly network?: Network
+  readonly limits: Limits
+  readonly spawnPlain: Spawn
+  readonly log: Log
+  /** For tests of the probe only. */
+  readonly without?: readonly Layer[]
+}
+
+export type Created = { readonly ok: true; readonly sandbox: Sandbox } | { readonly ok: false; readonly missing: string }

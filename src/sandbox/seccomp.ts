@@ -1,0 +1,119 @@
+/** The system-call filter, as the bytes of a classic BPF program that the kernel takes. */
+
+import { type SyscallName, syscallNumbers } from './syscalls.ts'
+
+/** `inet`: whether the network namespace is closed anyway, so that sockets in it do no harm. `unix`: named local sockets too. */
+export type FilterQuestion = { readonly arch: 'x64' | 'arm64'; readonly inet: boolean; readonly unix: boolean }
+
+type Instruction = { readonly code: number; readonly yes?: number; readonly no?: number; readonly k: number }
+
+const ALLOW = 0x7fff0000
+const KILL = 0x80000000
+const EPERM = 0x00050001
+const ENOSYS = 0x00050026
+
+const archs = { x64: 0xc000003e, arm64: 0xc00000b7 } as const
+
+/** Mount, cgroup, UTS, IPC, user, PID and network namespaces. (Time namespaces have no bit in `clone`.) */
+const NEW_NAMESPACES = 0x7e020000
+/** Push characters into a terminal's input, paste its selection, change its line discipline. */
+const TERMINAL_REQUESTS = [0x5412, 0x541c, 0x5423]
+const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16]
+
+/** Refused whatever the arguments. */
+const refused: readonly SyscallName[] = [
+  'ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp',
+  'mount umount2 pivot_root chroot open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr open_tree_attr unshare setns',
+  'add_key request_key keyctl bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register fanotify_init open_by_handle_at',
+  'kexec_load kexec_file_load init_module finit_module delete_module reboot swapon swapoff acct quotactl quotactl_fd syslog vhangup',
+  'settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname iopl ioperm modify_ldt uselib lookup_dcookie',
+].flatMap((line) => line.split(' ').filter((name): name is SyscallName => name in syscallNumbers))
+
+/**
+ * Everything is allowed but what is listed here: the namespaces and mounts are the walls, this closes the doors in them that the
+ * kernel leaves to anyone. A call of another architecture (32-bit) ends the process: its numbers would mean other calls.
+ */
+export function filterProgram(question: FilterQuestion): Uint8Array {
+  const column = question.arch === 'x64' ? 0 : 1
+  const rules = rulesFor(question)
+    .map(({ name, then }) => ({ number: syscallNumbers[name][column], then }))
+    .filter(({ number }) => number >= 0)
+    .toSorted((a, b) => a.number - b.number)
+  return bytes([
+    load(4),
+    ...when(archs[question.arch], [], [give(KILL)]),
+    load(0),
+    ...(question.arch === 'x64' ? [{ code: 0x35, yes: 0, no: 1, k: 0x40000000 }, give(EPERM)] : []),
+    ...search(rules),
+  ])
+}
+
+type Rule<Call> = Call & { readonly then: readonly Instruction[] }
+
+/** Every rule ends in a verdict: the call number is gone from the accumulator after it. */
+function rulesFor(question: FilterQuestion): Rule<{ readonly name: SyscallName }>[] {
+  return [
+    ...refused.map((name) => ({ name, then: [give(EPERM)] })),
+    // Its flags lie in memory, out of the filter's sight: programs fall back to clone.
+    { name: 'clone3', then: [give(ENOSYS)] },
+    { name: 'clone', then: [argument(0), { code: 0x45, yes: 0, no: 1, k: NEW_NAMESPACES }, give(EPERM), give(ALLOW)] },
+    { name: 'ioctl', then: [argument(1), ...TERMINAL_REQUESTS.flatMap((k) => when(k, [give(EPERM)])), give(ALLOW)] },
+    { name: 'socket', then: socketRule(question) },
+    { name: 'socketpair', then: pairRule() },
+    { name: 'mknod', then: deviceRule(1) },
+    { name: 'mknodat', then: deviceRule(2) },
+  ]
+}
+
+/** By halves: the kernel runs a new filter once for every call it knows, so each command would pay for a long list. */
+function search(rules: readonly Rule<{ readonly number: number }>[]): Instruction[] {
+  if (rules.length <= 3) return [...rules.flatMap(({ number, then }) => when(number, then)), give(ALLOW)]
+  const middle = rules.length >> 1
+  const [low, high] = [search(rules.slice(0, middle)), search(rules.slice(middle))]
+  return [{ code: 0x35, yes: low.length, no: 0, k: rules[middle]?.number ?? 0 }, ...low, ...high]
+}
+
+/** Families are listed, not forbidden: AF_VSOCK reaches the hypervisor and AF_ALG old kernel code. Of netlink only routing (0). */
+function socketRule({ inet, unix }: FilterQuestion): Instruction[] {
+  const families = [...(unix ? [AF_UNIX] : []), ...(inet ? [AF_INET, AF_INET6] : [])]
+  return [
+    argument(0),
+    ...families.flatMap((family) => when(family, [give(ALLOW)])),
+    ...when(AF_NETLINK, [argument(2), ...when(0, [give(ALLOW)])]),
+    give(EPERM),
+  ]
+}
+
+/** A pair of datagram sockets could still send to any named socket; stream and seqpacket pairs reach only each other. */
+function pairRule(): Instruction[] {
+  return [argument(1), and(0xf), ...[1, 5].flatMap((type) => when(type, [give(ALLOW)])), give(EPERM)]
+}
+
+/** Character and block devices. FIFOs and files stay. */
+function deviceRule(mode: number): Instruction[] {
+  return [argument(mode), and(0xf000), ...[0x2000, 0x6000].flatMap((type) => when(type, [give(EPERM)])), give(ALLOW)]
+}
+
+function when(k: number, then: readonly Instruction[], otherwise: readonly Instruction[] = []): Instruction[] {
+  if (then.length === 0) return [{ code: 0x15, yes: otherwise.length, no: 0, k }, ...otherwise]
+  return [{ code: 0x15, yes: 0, no: then.length, k }, ...then, ...otherwise]
+}
+
+const load = (offset: number): Instruction => ({ code: 0x20, k: offset })
+/** The low half: every argument judged here is an int to the kernel. */
+const argument = (index: number): Instruction => load(16 + 8 * index)
+const and = (k: number): Instruction => ({ code: 0x54, k })
+const give = (k: number): Instruction => ({ code: 0x06, k })
+
+/** Jumps are one byte wide: a longer one would silently land elsewhere. */
+function bytes(program: readonly Instruction[]): Uint8Array {
+  if (program.some(({ yes = 0, no = 0 }) => yes > 255 || no > 255)) throw new Error('the system-call filter has a jump that is too long')
+  const view = new DataView(new ArrayBuffer(program.length * 8))
+  program.forEach(({ code, yes = 0, no = 0, k }, at) => {
+    view.setUint16(at * 8, code, true)
+    view.setUint8(at * 8 + 2, yes)
+    view.setUint8(at * 8 + 3, no)
+    view.setUint32(at * 8 + 4, k, true)
+  })
+  return new Uint8Array(view.buffer)
+}

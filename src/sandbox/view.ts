@@ -1,0 +1,104 @@
+/** What a command sees of the file system: bubblewrap's arguments, built once for a sandbox and once more for each command. */
+
+import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { basename } from 'node:path'
+import { isWithin, type Places } from './places.ts'
+import type { Layer } from './port.ts'
+import { privateBelow } from './private.ts'
+import type { Guard } from './protect.ts'
+
+export type View = {
+  readonly places: Places
+  readonly secretPaths: readonly string[]
+  /** An empty file that nobody may read, to lay over secret ones. */
+  readonly blank: string
+  /** For /tmp, which is memory. */
+  readonly scratchBytes: number
+  readonly without: ReadonlySet<Layer>
+}
+
+const programs = ['/usr', '/opt', '/nix/store', '/gnu/store', '/etc']
+const links = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
+const devices = ['null', 'zero', 'urandom']
+
+/** Everything that is the same for every command. The order matters: later mounts lie on earlier ones. */
+export function viewArguments(view: View): string[] {
+  const { places, without } = view
+  if (without.has('mount namespace')) return ['--bind', '/', '/', ...processes(view), '--dev-bind', '/dev', '/dev']
+  return [
+    ...programs.filter((path) => existsSync(path)).flatMap((path) => ['--ro-bind', path, path]),
+    ...links.flatMap(linkOrFolder),
+    ...processes(view),
+    ...devices.flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`]),
+    ...deviceLinks(),
+    ...['--size', String(view.scratchBytes), '--perms', '1777', '--tmpfs', '/tmp', '--symlink', '/tmp', '/var/tmp'],
+    ...(without.has('hidden files') ? [] : hiddenOutside(view)),
+    ...['--bind', places.workspace, places.workspace],
+    ...(without.has('hidden files') ? [] : hiddenInside(view)),
+  ]
+}
+
+/**
+ * Read-only as a whole: the kernel lets the real root, whatever its capabilities, write to /proc/sys and /proc/sysrq-trigger.
+ * Without its own PID namespace a fresh /proc cannot be had; then it is the machine's.
+ */
+function processes({ without }: View): string[] {
+  return without.has('pid namespace') ? ['--ro-bind', '/proc', '/proc'] : ['--proc', '/proc', '--remount-ro', '/proc']
+}
+
+function linkOrFolder(path: string): string[] {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  if (stat?.isSymbolicLink()) return ['--symlink', readlinkSync(path), path]
+  return stat?.isDirectory() ? ['--ro-bind', path, path] : []
+}
+
+/** No terminal, no shared memory of others: programs that ask for /dev/shm get a folder in /tmp. */
+function deviceLinks(): string[] {
+  const targets = [
+    ['urandom', 'random'],
+    ['/proc/self/fd', 'fd'],
+    ['/proc/self/fd/0', 'stdin'],
+    ['/proc/self/fd/1', 'stdout'],
+    ['/proc/self/fd/2', 'stderr'],
+    ['/tmp', 'shm'],
+  ] as const
+  return targets.flatMap(([target, name]) => ['--symlink', target, `/dev/${name}`])
+}
+
+/** The system's files that only this user and root may read, and whatever of the user's lies among the programs. */
+function hiddenOutside(view: View): string[] {
+  const system = [privateBelow('/etc'), privateBelow('/opt', 2)]
+  const seen = named(view).filter(
+    (path) => !isWithin(path, view.places.workspace) && [...programs, ...links].some((root) => isWithin(path, root)),
+  )
+  return cover(view, [...system.flatMap(({ folders, files }) => [...folders, ...files]), ...seen])
+}
+
+/** After the workspace itself: what lies in it would come back with it. */
+function hiddenInside(view: View): string[] {
+  const { workspace } = view.places
+  return cover(
+    view,
+    named(view).filter((path) => path !== workspace && isWithin(path, workspace)),
+  )
+}
+
+function named({ places, secretPaths }: View): string[] {
+  return [places.home, places.stateHome, ...secretPaths].filter((path) => existsSync(path)).map((path) => realpathSync(path))
+}
+
+function cover({ blank }: View, paths: readonly string[]): string[] {
+  return paths.flatMap((path) => (statSync(path).isDirectory() ? emptyFolder(path) : ['--ro-bind', blank, path]))
+}
+
+/** Held by a tmpfs of its own: one mount without a second look at the mount table, where a read-only bind needs two and a look. */
+function emptyFolder(path: string): string[] {
+  return ['--perms', '0555', '--size', '4096', '--tmpfs', path]
+}
+
+export function guardArguments(guards: readonly Guard[]): string[] {
+  return guards.flatMap(({ type, path }) => {
+    if (type === 'pin') return ['--bind', path, path]
+    return type === 'keep' || basename(path) === 'commondir' ? ['--ro-bind', path, path] : emptyFolder(path)
+  })
+}

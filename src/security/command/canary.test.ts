@@ -1,0 +1,122 @@
+/** What may run is run, with a canary in the place of a forbidden program. */
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as fc from 'fast-check'
+import { positions, texts, wrappers } from './corpus.fixture.ts'
+import { type CommandPlan, judgeCommand } from './judge.ts'
+import { placed, policyFor } from './policy.fixture.ts'
+
+const at = { root: '' }
+const tools = 'ls cat echo printf grep find xargs sed awk env nice timeout sort head wc tr true basename bash sh git tee'.split(' ')
+
+beforeAll(() => {
+  at.root = mkdtempSync(join(tmpdir(), 'braidclaw-canary-'))
+  for (const folder of ['bin', 'ws']) mkdirSync(join(at.root, folder))
+  for (const tool of tools) {
+    const file = Bun.which(tool)
+    if (file) symlinkSync(file, join(at.root, 'bin', tool))
+  }
+  writeFileSync(join(at.root, 'bin', 'zap'), `#!${Bun.which('bash')}\necho fired > '${join(at.root, 'fired')}'\n`)
+  chmodSync(join(at.root, 'bin', 'zap'), 0o755)
+})
+afterAll(() => rmSync(at.root, { recursive: true }))
+
+function run(plan: CommandPlan): void {
+  const argv =
+    plan.kind === 'argv'
+      ? [plan.executable, ...plan.argv.slice(1)]
+      : [Bun.which('bash') ?? 'bash', '--noprofile', '--norc', '-c', plan.script]
+  Bun.spawnSync(argv, {
+    cwd: join(at.root, 'ws'),
+    env: { PATH: join(at.root, 'bin'), HOME: '/nonexistent' },
+    stdin: 'ignore',
+    stdout: 'ignore',
+    stderr: 'ignore',
+    timeout: 2_000,
+    killSignal: 'SIGKILL',
+  })
+}
+
+const fired = () => existsSync(join(at.root, 'fired'))
+
+test('the canary fires when a plan reaches it', () => {
+  run({ kind: 'script', script: 'zap' })
+  expect(fired()).toBe(true)
+  rmSync(join(at.root, 'fired'))
+})
+
+/** Commands with something broken in: quotes that no longer match, words that moved, operators in odd places. */
+const source = fc.constantFrom(
+  ...[...positions, ...wrappers, ...texts].filter(
+    (text) => !/watch|flock|sleep|while @|until|systemd|chroot|unshare|select|time|setsid|nohup|coproc|&$/.test(text),
+  ),
+)
+const piece = fc.constantFrom(
+  ' ',
+  '\n',
+  ';',
+  '|',
+  '(',
+  ')',
+  '{',
+  '}',
+  '$',
+  '`',
+  '"',
+  "'",
+  '\\',
+  '<',
+  '>',
+  '#',
+  '*',
+  '!',
+  '=',
+  ' zap ',
+  'x=zap;',
+  '$x',
+  '<<E\nzap\nE\n',
+  'eval ',
+  '-c ',
+  '--',
+  'xargs ',
+  "'zap'",
+  "$'",
+  'f(){ zap;};',
+  '$((',
+  '))',
+  '[[',
+  '# ',
+)
+const edit = fc.tuple(fc.nat(1_000), fc.nat(2), piece)
+const broken = fc.tuple(source, fc.array(edit, { maxLength: 4 })).map(([template, edits]) =>
+  edits.reduce(
+    (text, [where, cut, add]) => {
+      const point = where % (text.length + 1)
+      return text.slice(0, point) + add + text.slice(point + cut)
+    },
+    placed(template, 'zap x'),
+  ),
+)
+
+test('no plan at medium risk ever reaches a forbidden program', () => {
+  const policy = policyFor({
+    cwd: join(at.root, 'ws'),
+    forbidden: ['zap'],
+    resolve: (name) => Bun.which(name, { PATH: join(at.root, 'bin') }) ?? undefined,
+  })
+  const ran = { count: 0 }
+  fc.assert(
+    fc.property(broken, (command) => {
+      const { verdict, risk, plan } = judgeCommand(command, policy)
+      if (verdict !== 'run' || risk !== 'medium' || !plan) return
+      ran.count++
+      run(plan)
+      expect(fired()).toBe(false)
+    }),
+    { numRuns: 3_000 },
+  )
+  expect(ran.count).toBeGreaterThan(10)
+})

@@ -1,0 +1,102 @@
+/** kill -9 during what is no turn: forgetting, anchoring, the first init. */
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Binary, compiledBinary, createHome, type Home, randomFrom } from './home.ts'
+import { receipts, withMemory } from './oracle.ts'
+
+const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])
+const random = randomFrom(seed)
+const kills = 20
+
+const state: { binary?: Binary } = {}
+beforeAll(async () => {
+  state.binary = await compiledBinary()
+  console.log(`CRASH_SEED=${seed}`)
+})
+afterAll(() => state.binary?.[Symbol.dispose]())
+
+const fresh = (configured = true) => createHome({ binary: state.binary?.path ?? '', configured })
+
+/** Starts the command and kills it at a random instant of its usual life, which it learns from those that lived. */
+function killer(args: readonly string[]) {
+  const known = { usualMs: 40 }
+  return async (home: Home): Promise<{ readonly died: boolean; readonly stdout: string }> => {
+    const begin = performance.now()
+    const running = home.start(args)
+    await Bun.sleep(random() * known.usualMs)
+    running.kill()
+    const { code, stdout } = await running.result
+    known.usualMs = code === null ? known.usualMs * 1.05 : (performance.now() - begin) * 0.9
+    return { died: code === null, stdout }
+  }
+}
+
+const times = [{ tool_calls: ['a', 'b', 'c'].map((id) => ({ id, name: 'time', arguments: {} })) }, { text: 'It is late.' }]
+const aTurn = (home: Home) => home.run(['agent', '-m', 'What time is it?'], times)
+const counted = (home: Home) => withMemory(home, ({ conversations }) => conversations.list().length)
+
+test('memory clear: all is there or all is gone, never a part; receipts stay', async () => {
+  using home = fresh()
+  const seen = { died: 0, kept: 0, gone: 0 }
+  await aTurn(home)
+  const strike = killer(['memory', 'clear', '--yes'])
+  for (let round = 0; round < 5 * kills && seen.died < kills; round += 1) {
+    for (let turn = counted(home); turn < 3; turn += 1) await aTurn(home)
+    const before = receipts(home).size
+    const { died } = await strike(home)
+    if (died) seen.died += 1
+    const left = withMemory(home, ({ conversations, journal, attempts, search }) => ({
+      conversations: conversations.list().length,
+      runs: journal.runs({ limit: 100 }).length,
+      attempts: [...attempts()].length,
+      found: search({ query: 'late' }).length,
+    }))
+    expect([{ conversations: 3, runs: 3, attempts: 9, found: 3 }, { conversations: 0, runs: 0, attempts: 0, found: 0 }]).toContainEqual(left)
+    seen[left.runs === 0 ? 'gone' : 'kept'] += 1
+    expect(receipts(home).size).toBe(before)
+    expect(await home.run(['receipt', 'verify', '--deep'])).toMatchObject({ code: 0, stderr: '' })
+  }
+  expect(seen.died).toBe(kills)
+  expect(seen.kept).toBeGreaterThan(0)
+  expect((await aTurn(home)).stderr).not.toContain('crash')
+}, 60_000)
+
+test('receipt anchor: a line that came out proves extension ever after, and nothing is harmed', async () => {
+  using home = fresh()
+  const lines: string[] = []
+  await aTurn(home)
+  const strike = killer(['receipt', 'anchor'])
+  let died = 0
+  for (let round = 0; round < 5 * kills && died < kills; round += 1) {
+    const { stdout, died: dead } = await strike(home)
+    if (dead) died += 1
+    if (stdout.endsWith('\n')) lines.push(stdout.trim())
+    if (round % 10 === 0) await aTurn(home)
+  }
+  expect(died).toBe(kills)
+  for (const line of new Set([...lines, (await home.run(['receipt', 'anchor'])).stdout.trim()]))
+    expect(await home.run(['receipt', 'verify', '--deep', '--against', line])).toMatchObject({ code: 0, stderr: '' })
+}, 60_000)
+
+test('init: the next one completes it; a config file is whole or absent', async () => {
+  const seen = { died: 0, config: 0 }
+  const strike = killer(['init'])
+  using model = fresh(false)
+  await model.run(['init'])
+  for (let round = 0; round < 5 * kills && seen.died < kills; round += 1) {
+    using home = fresh(false)
+    const { died } = await strike(home)
+    if (died) seen.died += 1
+    const config = join(home.state, 'config.toml')
+    if (existsSync(config)) {
+      seen.config += 1
+      expect(readFileSync(config, 'utf8')).toBe(readFileSync(join(model.state, 'config.toml'), 'utf8'))
+    }
+    expect(await home.run(['init'])).toMatchObject({ code: 0 })
+    expect(await home.run(['agent', '-m', 'What can you do?'])).toMatchObject({ code: 0, stderr: '' })
+    expect(readdirSync(home.state).sort()).toEqual(readdirSync(model.state).sort())
+  }
+  expect(seen.died).toBe(kills)
+}, 60_000)

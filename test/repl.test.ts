@@ -1,0 +1,392 @@
+/** The conversation in a terminal: what a person sees, types and keeps, on a pseudo-terminal and once on a whole screen. */
+
+import { afterAll, describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { executable, minimumConfig, type Nest, nest } from './support/cli.ts'
+
+const everyTool = minimumConfig.replace(/tools_allow = .*\n/, '')
+const history = (at: Nest) => join(at.home, '.braidclaw/history')
+const write = (path: string) => ({ tool_calls: [{ name: 'file_write', arguments: { path, content: 'written' } }] })
+const ctrlC = '\u0003'
+const ctrlD = '\u0004'
+const up = '\u001b[A'
+
+function home(): Nest {
+  const fresh = nest()
+  fresh.config(everyTool)
+  return fresh
+}
+
+type Answers = Parameters<Nest['terminal']>[1]
+
+/** Types what is to be typed whenever its cue appears; the last answer should leave. */
+const talk = (at: Nest, responses: readonly object[], answers: Answers, args: readonly string[] = [], env = {}) =>
+  at.terminal(['agent', ...args], answers, { env: { BRAIDCLAW_MOCK_FIXTURE: at.fixture(responses), ...env } })
+
+/** Without the codes that move the cursor. */
+const plain = (screen: string) => Bun.stripANSI(screen).replaceAll('\r', '')
+
+test('a greeting, a streamed answer, and Ctrl-D leaves', async () => {
+  using at = home()
+  const { code, stdout } = await talk(
+    at,
+    [{ text: 'Hello in eleven little pieces.', chunks: 11 }],
+    [
+      ['> ', 'hi\r'],
+      ['pieces.', ''],
+      ['> ', ctrlD],
+    ],
+  )
+  expect(code).toBe(0)
+  expect(stdout).toContain(`local/mock · ${at.workspace} · /help`)
+  expect(plain(stdout)).toContain('> hi\nHello in eleven little pieces.\n> ')
+})
+
+test('/exit leaves too, and every slash command answers', async () => {
+  using at = home()
+  const { code, stdout } = await talk(
+    at,
+    [{ text: 'A talking aardvark.' }],
+    [
+      ['> ', 'who are you?\r'],
+      ['aardvark.\r\n', ''],
+      ['> ', '/help\r'],
+      ['(the old one', '/tools\r'],
+      ['ask_user', '/policy\r'],
+      ['commands:', '/memory aardvark\r'],
+      ['assistant: ', '/model\r'],
+      ['local/mock', '/polcy\r'],
+      ['did you mean "/policy"?', '/memory\r'],
+      ['usage: /memory QUERY', '/exit\r'],
+    ],
+  )
+  expect(code).toBe(0)
+  for (const word of ['/clear', 'file_read', 'autonomy:   supervised', `workspace:  ${at.workspace}`, 'A talking aardvark.'])
+    expect(stdout).toContain(word)
+})
+
+test('the conversation goes on from turn to turn, /clear begins another, --continue finds the latest', async () => {
+  using at = home()
+  await talk(
+    at,
+    [{ text: 'one' }, { text: 'two' }],
+    [
+      ['> ', 'first\r'],
+      ['one\r\n', 'second\r'],
+      ['two\r\n', '/clear\r'],
+      ['a new conversation begins', 'third\r'],
+      ['one\r\n', ctrlD],
+    ],
+  )
+  const list = JSON.parse((await at.run(['memory', 'list', '--json'])).stdout)
+  expect(list.map(({ title, turns }: { title: string; turns: number }) => [title, turns])).toEqual([
+    ['third', 1],
+    ['first', 2],
+  ])
+  await talk(
+    at,
+    [{ text: 'three' }],
+    [
+      ['> ', 'fourth\r'],
+      ['three\r\n', ctrlD],
+    ],
+    ['--continue'],
+  )
+  const shown = (await at.run(['memory', 'show', 'last'])).stdout
+  expect(shown).toContain('third')
+  expect(shown).toContain('fourth')
+})
+
+test('/model goes on with another model in the same conversation; a wrong one changes nothing', async () => {
+  using at = nest()
+  const fixture = at.fixture([{ text: 'said' }])
+  const mock = (name: string, file: string) => `[providers.models.${name}]\nkind = "mock"\nmodel = "mock"\nfixture = "${file}"\n`
+  at.config(
+    `workspace_dir = "~/braidclaw-workspace"\n${mock('local', fixture)}${mock('second', fixture)}${mock('broken', '/nowhere.json')}`,
+  )
+  const { code, stdout } = await at.terminal(
+    ['agent'],
+    [
+      ['> ', 'first\r'],
+      ['said\r\n', '/model second/other\r'],
+      ['second/other\r\n', 'again\r'],
+      ['said\r\n', '/model broken/x\r'],
+      ['/nowhere.json" cannot be read', '/model\r'],
+      ['second/other\r\n', ctrlD],
+    ],
+  )
+  expect(code).toBe(0)
+  const turns = JSON.parse((await at.run(['memory', 'show', 'last', '--json'])).stdout)
+  expect(turns.map(({ role, provider }: { role: string; provider: string }) => `${role} ${provider}`)).toEqual([
+    'user local',
+    'assistant local',
+    'user second',
+    'assistant second',
+  ])
+  expect(stdout).not.toContain('    at ')
+})
+
+describe('an approval', () => {
+  const responses = [write('a.txt'), { text: 'first over' }, write('b.txt'), { text: 'second over' }]
+  const asked = (answer: string): Answers => [
+    ['> ', 'go\r'],
+    ['[y/N/a]', answer],
+    ['first over\r\n', 'go on\r'],
+  ]
+
+  test.each([
+    ['an empty line', '\r'],
+    ['"n"', 'n\r'],
+    ['anything that is no yes', 'yess please\r'],
+  ])('is refused by %s, and the conversation goes on', async (_, answer) => {
+    using at = home()
+    const { code, stdout } = await talk(at, responses, [...asked(answer), ['[y/N/a]', 'y\r'], ['second over\r\n', ctrlD]])
+    expect([code, existsSync(join(at.workspace, 'a.txt')), existsSync(join(at.workspace, 'b.txt'))]).toEqual([0, false, true])
+    for (const word of ['tool: file_write', 'risk: medium', 'reason: writes to workspace', 'args: {"path":"a.txt"', 'denied: '])
+      expect(stdout).toContain(word)
+  })
+
+  test('"a" is remembered for this conversation, and no longer', async () => {
+    using at = home()
+    const first = await talk(at, responses, [...asked('a\r'), ['second over\r\n', ctrlD]])
+    expect(first.stdout.split('[y/N/a]')).toHaveLength(2)
+    expect(existsSync(join(at.workspace, 'b.txt'))).toBe(true)
+    const second = await talk(
+      at,
+      [write('c.txt'), { text: 'third over' }],
+      [
+        ['> ', 'go\r'],
+        ['[y/N/a]', '\r'],
+        ['third over\r\n', ctrlD],
+      ],
+    )
+    expect([second.code, existsSync(join(at.workspace, 'c.txt'))]).toEqual([0, false])
+  })
+
+  test('Ctrl-D at the question is a no', async () => {
+    using at = home()
+    await talk(at, responses, [
+      ['> ', 'go\r'],
+      ['[y/N/a]', ctrlD],
+    ])
+    expect(existsSync(join(at.workspace, 'a.txt'))).toBe(false)
+  })
+
+  test('what was typed before the question does not answer it, but is asked next', async () => {
+    using at = home()
+    const { stdout } = await talk(
+      at,
+      [{ ...write('a.txt'), delay_ms: 300 }, { text: 'first over' }, { text: 'You said {{last_user_message}}' }],
+      [
+        ['> ', 'go\ry\r'],
+        ['[y/N/a]', 'n\r'],
+        ['You said y', ctrlD],
+      ],
+    )
+    expect(existsSync(join(at.workspace, 'a.txt'))).toBe(false)
+    expect(stdout).toContain('You said y')
+  })
+
+  test('in one turn neither: what is typed early is thrown away', async () => {
+    using at = home()
+    const early = { tool_calls: [{ name: 'time', arguments: {} }] }
+    const { code } = await at.terminal(
+      ['agent', '-m', 'go'],
+      [
+        ['· time', 'y\ry\r'],
+        ['[y/N/a]', 'n\r'],
+      ],
+      { env: { BRAIDCLAW_MOCK_FIXTURE: at.fixture([early, { ...write('a.txt'), delay_ms: 300 }, { text: 'over' }]) } },
+    )
+    expect([code, existsSync(join(at.workspace, 'a.txt'))]).toEqual([3, false])
+  })
+
+  test('is taken back by an emergency stop', async () => {
+    using at = home()
+    const env = { BRAIDCLAW_MOCK_FIXTURE: at.fixture(responses) }
+    const seen = at.terminal(['agent', '-m', 'go'], [['[y/N/a]', '']], { env })
+    await until(() => existsSync(join(at.home, '.braidclaw/tool_receipts.log')) || existsSync(join(at.home, '.braidclaw/memory.sqlite')))
+    await Bun.sleep(300)
+    await at.run(['estop'])
+    expect((await seen).code).toBe(10)
+    expect(existsSync(join(at.workspace, 'a.txt'))).toBe(false)
+  })
+})
+
+test('Ctrl-C cancels what runs, and the conversation goes on', async () => {
+  using at = home()
+  const { code, stdout } = await talk(
+    at,
+    [{ tool_calls: [{ name: 'time', arguments: {} }] }, { text: 'never', delay_ms: 60_000 }, { text: 'afterwards' }],
+    [
+      ['> ', 'slow\r'],
+      ['· time', ctrlC],
+      ['cancelled', 'and now?\r'],
+      ['afterwards', ctrlD],
+    ],
+  )
+  expect(code).toBe(0)
+  expect(stdout).not.toContain('never')
+})
+
+test('Ctrl-C ends a running command', async () => {
+  using at = home()
+  const { code } = await talk(
+    at,
+    [{ tool_calls: [{ name: 'shell', arguments: { command: 'echo begun > begun; sleep 60' } }] }, { text: 'afterwards' }],
+    [
+      ['> ', 'slow\r'],
+      ['[y/N/a]', 'y\r'],
+      ['\n', ctrlC],
+      ['cancelled', ctrlD],
+    ],
+  )
+  expect(code).toBe(0)
+  expect(readFileSync(join(at.home, '.braidclaw/tool_receipts.log'), 'utf8')).toMatch(/"status":"(failed|denied)"/)
+})
+
+test('Ctrl-C on a line throws the line away, on an empty one it says how to leave, twice it leaves', async () => {
+  using at = home()
+  const { code, stdout } = await talk(
+    at,
+    [{ text: 'You said {{last_user_message}}' }],
+    [
+      ['> ', `rubbish${ctrlC}`],
+      ['> ', 'sense\r'],
+      ['You said ', ''],
+      ['> ', ctrlC],
+      ['Ctrl-D or /exit leaves', ctrlC],
+    ],
+  )
+  expect(code).toBe(0)
+  expect(stdout).toContain('You said sense')
+})
+
+test('the history is kept, private, without secrets, without answers, without lines that begin with a space', async () => {
+  using at = home()
+  const env = { OPENAI_API_KEY: 'sk-planted-secret-000111222' }
+  await talk(
+    at,
+    [write('a.txt'), { text: 'over' }],
+    [
+      ['> ', 'first words\r'],
+      ['[y/N/a]', 'y\r'],
+      ['over\r\n', ' not for the record\r'],
+      ['over\r\n', 'the key is sk-planted-secret-000111222\r'],
+      ['over\r\n', ctrlD],
+    ],
+    [],
+    env,
+  )
+  const kept = readFileSync(history(at), 'utf8')
+  expect(kept).toStartWith('first words\nthe key is ')
+  for (const word of ['planted', 'record', '\ny\n']) expect(kept).not.toContain(word)
+  expect(statSync(history(at)).mode & 0o777).toBe(0o600)
+
+  const again = await talk(
+    at,
+    [{ text: 'You said {{last_user_message}}' }],
+    [
+      ['> ', `${up}${up}\r`],
+      ['You said', ctrlD],
+    ],
+  )
+  expect(again.stdout).toContain('You said first words')
+})
+
+test('what a model says cannot drive the terminal', async () => {
+  using at = home()
+  const { stdout } = await talk(
+    at,
+    [{ text: 'before\u001b[2J\u001b]0;title\u0007after' }],
+    [
+      ['> ', 'hi\r'],
+      ['after', ctrlD],
+    ],
+  )
+  expect(stdout).not.toContain('\u001b[2J')
+  expect(stdout).not.toContain('\u001b]0;')
+  expect(stdout).toContain('before\\u001b[2J')
+})
+
+test.each([
+  ['with NO_COLOR no colour is used', { NO_COLOR: '1' }, false],
+  ['without it tool lines are dim', {}, true],
+])('%s', async (_, env, dim) => {
+  using at = home()
+  const { stdout } = await talk(
+    at,
+    [{ tool_calls: [{ name: 'time', arguments: {} }] }, { text: 'over' }],
+    [
+      ['> ', 'hi\r'],
+      ['over', ctrlD],
+    ],
+    [],
+    env,
+  )
+  expect(stdout.includes('\u001b[2m')).toBe(dim)
+  expect(stdout).toContain('· time {}')
+})
+
+test('JSON is refused in a conversation, with the way out', async () => {
+  using at = home()
+  const { code, stdout } = await at.terminal(['agent', '--json'], [])
+  expect(code).toBe(2)
+  expect(stdout).toContain('pass a message with -m')
+})
+
+describe('on a whole screen', () => {
+  const tmux = Bun.which('tmux')
+  const socket = `braidclaw-${process.pid}`
+  if (!tmux) console.log('not tried here: the look of a whole screen (needs tmux)')
+  const ask = (...words: string[]) => Bun.spawnSync([tmux ?? 'tmux', '-L', socket, ...words]).stdout.toString()
+  const screen = () =>
+    ask('capture-pane', '-p')
+      .split('\n')
+      .map((line) => line.trimEnd())
+      .join('\n')
+      .trimEnd()
+  const shows = (text: string) => until(() => screen().endsWith(text))
+  afterAll(() => void (tmux && ask('kill-server')))
+
+  test.if(tmux !== null)('every line stands once and where it belongs', async () => {
+    using at = home()
+    const fixture = at.fixture([{ text: 'An answer in pieces.', chunks: 7 }, write('a.txt'), { text: 'It is {{last_tool_result}}' }])
+    const variables = Object.entries({ ...at.env, BRAIDCLAW_MOCK_FIXTURE: fixture }).map(([name, value]) => `${name}=${value}`)
+    ask('-f', '/dev/null', 'new-session', '-d', '-x', '140', '-y', '50', '-c', at.workspace, 'env', '-i', ...variables, executable, 'agent')
+    await shows('\n>')
+    ask('send-keys', 'hello there', 'Enter')
+    await shows('pieces.\n>')
+    ask('send-keys', 'write', 'Enter')
+    await shows('[y/N/a]')
+    ask('send-keys', 'y', 'Enter')
+    await shows('bytes)\n>')
+    ask('send-keys', 'half a thou', 'C-c')
+    await shows('half a thou\n>')
+    expect(screen().replace(/\([0-9a-f]{12}\)/, '(plan)')).toBe(
+      [
+        `BraidClaw 0.1.0 · local/mock · ${at.workspace} · /help`,
+        '> hello there',
+        'An answer in pieces.',
+        '> write',
+        '· file_write {"path":"a.txt","content":"written"}',
+        '',
+        'Tool request:',
+        '  tool: file_write',
+        '  risk: medium',
+        '  reason: writes to workspace',
+        '  args: {"path":"a.txt","content":"written"}',
+        `  plan: file_write: write ${at.workspace}/a.txt (plan)`,
+        'Approve? [y/N/a] y',
+        'It is created a.txt (7 bytes)',
+        '> half a thou',
+        '>',
+      ].join('\n'),
+    )
+  })
+})
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 250 && !holds(); tries++) await Bun.sleep(20)
+}
