@@ -5,6 +5,7 @@ import { createApp } from '../src/cli/app.ts'
 import { createContext } from '../src/cli/context.ts'
 import { exitCodeHelp } from '../src/cli/exit.ts'
 import { configDocs } from '../src/config/docs.ts'
+import { wake } from '../src/main.ts'
 import { rules } from '../src/security/rules.ts'
 
 /** By path from the root of the repository. */
@@ -37,7 +38,7 @@ function routesOf(target: App['root']): readonly (readonly string[])[] {
 /** What `--help` prints. */
 async function help(app: App, route: readonly string[]): Promise<string> {
   const printed: string[] = []
-  const context = createContext({ HOME: '/home/you' })
+  const context = createContext({ HOME: '/home/you' }, wake)
   const stdout = { write: (text: string) => void printed.push(text) }
   await run(app, [...route, '--help'], { ...context, process: { ...context.process, stdout } })
   return printed.join('').trim()

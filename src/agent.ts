@@ -2,7 +2,8 @@
 
 import { createContext } from './cli/context.ts'
 import { setUp } from './cli/setup.ts'
-import { type Wish, wake } from './main.ts'
+import type { Wish } from './cli/world.ts'
+import { wake } from './main.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
 import type { AgentEvent, Ending, Mode, Proposal } from './runtime/event.ts'
 import type { Provider } from './runtime/port.ts'
@@ -92,7 +93,7 @@ async function wakeUp({
   conversation = 'new',
   log,
 }: AgentOptions) {
-  const base = createContext({ ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) })
+  const base = createContext({ ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, wake)
   const silent = { write: (line: string) => log?.(line) }
   const context = { ...base, cwd, process: { ...base.process, stdout: silent, stderr: silent } }
   const setup = setUp(context, { workspace: cwd, model, autonomy: permissionMode, maxTurns })

@@ -1,37 +1,7 @@
 /** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. */
 
-import type { AskLine } from './channels/ask.ts'
-import type { Setup } from './cli/setup.ts'
+import type { Animal, Setup, Wish } from './cli/world.ts'
 import type { Memory } from './memory/db.ts'
-import type { Agent } from './runtime/agent.ts'
-import type { Proposal } from './runtime/event.ts'
-import type { Provider, Tool } from './runtime/port.ts'
-import type { Policy } from './security/policy.ts'
-
-export type Wish = {
-  readonly channel: string
-  /** Absent when nobody is there to answer. */
-  readonly ask?: AskLine
-  readonly conversation: { readonly kind: 'new' } | { readonly kind: 'latest' } | { readonly kind: 'resume'; readonly id: string }
-  /** Instead of the configured one. */
-  readonly provider?: Provider
-}
-
-/** An agent with its organs, for as long as its owner keeps it. */
-export type Animal = {
-  readonly agent: Agent
-  /** `provider/model`. */
-  readonly model: string
-  readonly memory: Memory
-  readonly policy: Policy
-  /** The tools this channel may use. */
-  readonly tools: readonly Tool[]
-  /** Remembers a yes for good. @returns what is allowed from now on, in words; undefined when no rule can be made of the call. */
-  allowAlways(proposal: Proposal): string | undefined
-  /** Whether an earlier "always" of this conversation covers the call. */
-  isStanding(proposal: Proposal): boolean
-  close(): void
-}
 
 /** @throws CliExit when memory, workspace, provider or conversation cannot be had; the message says what to do. */
 export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
@@ -143,4 +113,4 @@ function after(ms: number, then: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
-if (import.meta.main) await (await import('./cli/start.ts')).start(process.argv.slice(2))
+if (import.meta.main) await (await import('./cli/start.ts')).start(process.argv.slice(2), wake)

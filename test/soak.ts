@@ -8,6 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAgent, type ModelCall } from '../src/agent.ts'
+import type { ModelPiece } from '../src/providers/model-call.ts'
 
 export type Sample = { readonly turn: number; readonly rss: number; readonly ms: number }
 
@@ -41,9 +42,12 @@ function sampled(turn: number): Sample {
 }
 
 /** Reads, writes, looks back, runs a command now and then, and answers. */
-const model: ModelCall = async function* (messages) {
+async function* model(messages: Parameters<ModelCall>[0]): AsyncGenerator<ModelPiece> {
   const last = messages.at(-1)
-  if (last?.role === 'tool') return yield { type: 'text', content: `noted: ${last.content.slice(0, 200)}` }
+  if (last?.role === 'tool') {
+    yield { type: 'text', content: `noted: ${last.content.slice(0, 200)}` }
+    return
+  }
   const turn = Number(/\d+/.exec(last?.role === 'user' ? last.content : '')?.[0])
   yield { type: 'tool_use', name: 'file_read', input: { path: 'notes.txt' } }
   yield { type: 'tool_use', name: 'file_write', input: { path: `out-${turn % 7}.txt`, content: `turn ${turn}` } }

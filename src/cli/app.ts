@@ -1,14 +1,13 @@
 /** Every command, its flags and its help, in one table; the code behind each is loaded when it runs. */
 
-import { buildApplication, buildRouteMap } from '@stricli/core'
-import { version } from '../../package.json'
-import type { CliContext } from './context.ts'
+import { buildRouteMap } from '@stricli/core'
+import { applicationOf } from './application.ts'
 import { exitCodeHelp } from './exit.ts'
-import { agent, doctor, estop, init, onboard, trust } from './routes/everyday.ts'
+import { agent } from './routes/agent.ts'
+import { doctor, estop, init, onboard, trust } from './routes/everyday.ts'
 import { completion, config, policy, provider, tool } from './routes/inspect.ts'
 import { memory, receipt } from './routes/records.ts'
-import { exitOf } from './trouble.ts'
-import { wording } from './wording.ts'
+import type { CliContext } from './world.ts'
 
 const root = buildRouteMap<string, CliContext>({
   routes: { agent, init, onboard, config, provider, tool, memory, receipt, policy, estop, doctor, trust, completion },
@@ -30,22 +29,7 @@ const root = buildRouteMap<string, CliContext>({
   },
 })
 
-/** `words` are those of the command line, which decide how a wrong one is answered. */
+/** `words` are those of the command line. */
 export function createApp(words: readonly string[]) {
-  return buildApplication<CliContext>(root, {
-    name: 'braidclaw',
-    versionInfo: { currentVersion: version },
-    scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true, distanceOptions: closeEnough },
-    documentation: {
-      caseStyle: 'convert-camel-to-kebab',
-      useAliasInUsageLine: false,
-      onlyRequiredInUsageLine: true,
-      disableAnsiColor: true,
-    },
-    determineExitCode: (error) => exitOf(error).code,
-    localization: { text: wording(words) },
-  })
+  return applicationOf(root, words)
 }
-
-/** A suggestion must be one slip away, or it misleads. */
-const closeEnough = { threshold: 3, weights: { insertion: 1, deletion: 3, substitution: 2, transposition: 0 } } as const

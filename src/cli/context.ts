@@ -3,29 +3,9 @@
 import { createSink } from '../channels/wire.ts'
 import { createRedactor, type Redactor } from '../security/redact.ts'
 import { silence } from './exit.ts'
+import type { CliContext, Environment, Wake } from './world.ts'
 
-export type Environment = Readonly<Partial<Record<string, string>>>
-
-export type CliContext = {
-  readonly process: {
-    readonly stdout: { write(text: string): void }
-    readonly stderr: { write(text: string): void }
-    readonly env: Environment
-    exitCode?: number | string | null
-  }
-  readonly env: Environment
-  readonly cwd: string
-  /** BRAIDCLAW_HOME, or ~/.braidclaw: everything we keep. */
-  readonly home: string
-  /** Knows the keys in the environment from the start; everything on stderr passes it, and whatever is stored. */
-  readonly redactor: Redactor
-  /** The reader of stdout went away: stop writing, stop working. */
-  readonly outputClosed: () => boolean
-  /** Why stdout could not be written, when it was not that its reader went away. */
-  readonly outputFailure: () => string | undefined
-}
-
-export function createContext(given: Environment): CliContext {
+export function createContext(given: Environment, wake: Wake): CliContext {
   const stdout = createSink(1)
   const userHome = userHomeOf(given)
   const env: Environment = { ...given, HOME: userHome }
@@ -40,6 +20,7 @@ export function createContext(given: Environment): CliContext {
     home,
     outputClosed: stdout.closed,
     outputFailure: stdout.failure,
+    wake,
   }
 }
 

@@ -1,9 +1,9 @@
 /** Which conversation a turn belongs to. */
 
 import { createId } from '../kit/id.ts'
-import type { Wish } from '../main.ts'
 import type { Memory } from '../memory/db.ts'
 import { CliExit, exitCodes } from './exit.ts'
+import type { Wish } from './world.ts'
 
 /** @throws CliExit 1 when there is none to go on with. */
 export function conversationFor(memory: Memory, wish: Wish['conversation']): string {

@@ -2,13 +2,13 @@
 
 import { version } from '../../package.json'
 import { createRepl } from '../channels/repl.ts'
-import { type Animal, type Wish, wake } from '../main.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import type { AgentFlags } from './routes/types.ts'
-import { type Setup, setUp } from './setup.ts'
+import { setUp } from './setup.ts'
 import { slash, slashCommands } from './slash.ts'
 import { exitOf } from './trouble.ts'
 import { conversationOf, turn } from './turn.ts'
+import type { Animal, Setup, Wish } from './world.ts'
 
 /** @throws CliExit 2 for flags that mean nothing here. */
 export async function converse(setup: Setup, flags: AgentFlags): Promise<void> {
@@ -21,7 +21,7 @@ export async function converse(setup: Setup, flags: AgentFlags): Promise<void> {
     commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
     redact: redactor.text,
   })
-  const awake = (from: Setup, conversation: Wish['conversation']) => wake(from, { channel: 'cli', ask: repl.ask, conversation })
+  const awake = (from: Setup, conversation: Wish['conversation']) => context.wake(from, { channel: 'cli', ask: repl.ask, conversation })
   try {
     const state = { setup, animal: await awake(setup, conversationOf(flags)) }
     context.process.stderr.write(`BraidClaw ${version} · ${state.animal.model} · ${state.animal.policy.workspace} · /help\n`)

@@ -19,8 +19,8 @@ import { openWorkspace } from '../workspace/workspace.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import { createGet } from './get.ts'
 import { resolveExecutable } from './policy.ts'
-import type { Setup } from './setup.ts'
 import { readStop } from './stop-file.ts'
+import type { Setup } from './world.ts'
 
 export type HandsOptions = {
   readonly setup: Setup

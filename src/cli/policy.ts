@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
 import { defaultAllow } from '../security/command/names.ts'
 import { definePolicy, type Policy } from '../security/policy.ts'
-import type { Environment } from './context.ts'
+import type { Environment } from './world.ts'
 
 /** Where executables are looked for, whatever PATH says. */
 export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'

@@ -1,6 +1,6 @@
 /** What the shell offers for an argument: names that are known here. In doubt nothing; a completion never complains. */
 
-import type { CliContext } from './context.ts'
+import type { CliContext } from './world.ts'
 
 export const shells = ['bash', 'zsh', 'fish']
 

@@ -5,9 +5,8 @@ import { createProvider } from '../providers/create.ts'
 import type { ProviderConfig as Wanted } from '../providers/settings.ts'
 import { type Provider, ProviderFailure } from '../runtime/port.ts'
 import { createProviderFetch } from '../workspace/net/provider.ts'
-import type { Environment } from './context.ts'
 import { CliExit, exitCodes } from './exit.ts'
-import type { Setup } from './setup.ts'
+import type { Environment, Setup } from './world.ts'
 
 /** @throws CliExit 8 when there is none of that name, or its fixture cannot be read */
 export async function providerFor(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string): Promise<Provider> {

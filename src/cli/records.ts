@@ -6,8 +6,8 @@ import type { ReceiptPaths } from '../receipts/log.ts'
 import { createReceiptLog } from '../receipts/log.ts'
 import type { Recorder } from '../runtime/port.ts'
 import { CliExit, exitCodes } from './exit.ts'
-import type { Setup } from './setup.ts'
 import { storageExit } from './trouble.ts'
+import type { Setup } from './world.ts'
 
 /** @throws CliExit: 9 for a corrupt file, 1 for what the file system refuses. */
 export function openRecords({ config, log }: Pick<Setup, 'config' | 'log'>): Memory {

@@ -1,26 +1,13 @@
 /** What a command needs before it can do anything: the configuration, the redactor, the log. Bad configuration ends the command here. */
 
-import { type Config, describeProblem, type Origins, type providerNamed, type WireProvider } from '../config/config.ts'
+import { type Config, describeProblem, type providerNamed, type WireProvider } from '../config/config.ts'
 import type { Flags } from '../config/layers/flags.ts'
 import { loadConfig } from '../config/load.ts'
-import { type HomePaths, homePaths } from '../config/paths.ts'
+import { homePaths } from '../config/paths.ts'
 import { createTrust } from '../config/trust.ts'
-import type { Log } from '../runtime/port.ts'
-import type { Redactor } from '../security/redact.ts'
-import type { CliContext } from './context.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import { createLog } from './log.ts'
-
-export type Setup = {
-  readonly config: Config
-  readonly origins: Origins
-  readonly paths: HomePaths
-  readonly log: Log
-  readonly redactor: Redactor
-  readonly context: CliContext
-  /** The user's config file, absent when there is none yet. */
-  readonly file?: string
-}
+import type { CliContext, Setup } from './world.ts'
 
 /** @throws CliExit 1 naming every problem of the configuration at once. */
 export function setUp(context: CliContext, flags: Flags = {}): Setup {

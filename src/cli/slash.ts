@@ -1,8 +1,7 @@
 /** What a line in the conversation means: a command for us, or a message for the agent. */
 
 import { didYouMean } from '../config/text/suggest.ts'
-import type { Animal } from '../main.ts'
-import type { Setup } from './setup.ts'
+import type { Animal, Setup } from './world.ts'
 
 export type Slash = {
   readonly line: string

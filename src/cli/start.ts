@@ -1,25 +1,26 @@
 /** From the command line to an exit code. */
 
 import { version } from '../../package.json'
-import type { CliContext } from './context.ts'
+import type { CliContext, Wake } from './world.ts'
 
 /** Ends the process. `--version` alone answers before anything else is loaded. */
-export async function start(words: readonly string[]): Promise<never> {
+export async function start(words: readonly string[], wake: Wake): Promise<never> {
   if (words.length === 1 && (words[0] === '--version' || words[0] === '-v')) {
     console.log(version)
     process.exit(0)
   }
-  const [{ run }, { createApp }, { createContext }] = await Promise.all([
+  const [{ run }, { agentApp }, { createContext }] = await Promise.all([
     import('@stricli/core'),
-    import('./app.ts'),
+    import('./application.ts'),
     import('./context.ts'),
   ])
-  const context = createContext(process.env)
+  const context = createContext(process.env, wake)
   if (words[0] === '__complete') {
-    await (await import('./commands/completion.ts')).complete(context, words[1] ?? 'bash', words.slice(2))
+    await (await import('./complete.ts')).complete(context, words[1] ?? 'bash', words.slice(2))
     process.exit(0)
   }
-  await run(createApp(words), asked(words), context)
+  const app = words[0] === 'agent' ? agentApp(words) : (await import('./app.ts')).createApp(words)
+  await run(app, asked(words), context)
   process.exit(unwritten(context) ?? exitCode(Number(context.process.exitCode ?? 0), words.length))
 }
 

@@ -4,13 +4,11 @@ import type { AskLine } from '../channels/ask.ts'
 import { createRender, type OutputFormat, type Screen } from '../channels/render.ts'
 import { isTerminal } from '../channels/tty.ts'
 import { takeTurn } from '../channels/turn.ts'
-import type { Animal, Wish } from '../main.ts'
 import type { Ending } from '../runtime/event.ts'
-import type { CliContext } from './context.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import { onInterrupt } from './interrupt.ts'
 import type { AgentFlags } from './routes/types.ts'
-import type { Setup } from './setup.ts'
+import type { Animal, CliContext, Setup, Wish } from './world.ts'
 
 export type TurnOptions = {
   readonly animal: Animal

@@ -21,22 +21,35 @@ const unanswered = 'No result: the run ended before this call was carried out.'
  */
 export function createContext(store: Store): (conversationId: string, tokenBudget: number) => Context {
   return (conversationId, tokenBudget) => {
-    const runs = store.sql<{ runId: string }, [string]>(
-      'SELECT run_id AS runId FROM runs WHERE conversation_id = ? ORDER BY rowid DESC',
-    )
     const taken: Message[][] = []
-    const tally = { tokens: 0, omitted: 0 }
-    for (const { runId } of runs.all(conversationId)) {
-      const messages = tally.omitted === 0 ? messagesOfRun(rowsOf(store, runId)) : []
-      const tokens = estimateTokens(messages)
-      if (tally.omitted > 0 || tally.tokens + tokens > tokenBudget) tally.omitted += hasTurn(store, runId) ? 1 : 0
-      else {
-        tally.tokens += tokens
-        taken.unshift(messages)
-      }
+    let tokens = 0
+    for (const runId of runsOf(store, conversationId)) {
+      const messages = messagesOfRun(rowsOf(store, runId))
+      const more = estimateTokens(messages)
+      if (tokens + more > tokenBudget) break
+      tokens += more
+      taken.unshift(messages)
     }
-    return { messages: taken.flat(), omittedTurns: tally.omitted, estimatedTokens: tally.tokens }
+    const omittedTurns = countTurns(store, conversationId) - taken.filter((messages) => messages.length > 0).length
+    return { messages: taken.flat(), omittedTurns: Math.max(0, omittedTurns), estimatedTokens: tokens }
   }
+}
+
+/** Newest first, by sequence: a clock may be set back. A page at a time, or each turn of a long conversation would cost more than the last. */
+function* runsOf(store: Store, conversationId: string): Generator<string> {
+  const page = store.sql<{ at: number; runId: string }, [string, number]>(
+    'SELECT rowid AS at, run_id AS runId FROM runs WHERE conversation_id = ? AND rowid < ? ORDER BY rowid DESC LIMIT 32',
+  )
+  for (let runs = page.all(conversationId, Number.MAX_SAFE_INTEGER); runs.length > 0; ) {
+    for (const { runId } of runs) yield runId
+    runs = page.all(conversationId, runs.at(-1)?.at ?? 0)
+  }
+}
+
+/** Questions asked; a run that never came to one is no turn. */
+function countTurns(store: Store, conversationId: string): number {
+  const row = store.sql<{ turns: number }, [string]>('SELECT turns FROM conversations WHERE conversation_id = ?').get(conversationId)
+  return row?.turns ?? 0
 }
 
 export function estimateTokens(messages: readonly Message[]): number {
@@ -46,10 +59,6 @@ export function estimateTokens(messages: readonly Message[]): number {
 /** With meta and inputs: they travel too. */
 function spelled(message: Message): string {
   return message.role === 'assistant' ? JSON.stringify(message.parts) : message.content
-}
-
-function hasTurn(store: Store, runId: string): boolean {
-  return store.sql<{ id: number }, [string]>('SELECT id FROM turns WHERE run_id = ? LIMIT 1').get(runId) !== null
 }
 
 function rowsOf(store: Store, runId: string): Row[] {

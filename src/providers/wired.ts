@@ -45,35 +45,20 @@ export function createWired(setup: Setup): Provider {
   }
 }
 
-/** By hand what a generator would do: each layer of those costs a microsecond a chunk before it is warm. */
-function attemptOnce(attempt: Attempt): AsyncIterable<ModelChunk> {
+async function* attemptOnce(attempt: Attempt): AsyncGenerator<ModelChunk> {
   const { name, config, deps, deadline } = attempt
   const maxBytes = config.maxResponseBytes ?? defaults.maxResponseBytes
   const limits = { provider: name, deadline, maxBytes }
   const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: config.stream !== false, keyHint: keyHint(config) })
-  let exchange: Exchange | undefined
-  let over = false
-
-  async function next(): Promise<IteratorResult<ModelChunk, undefined>> {
-    if (over) return close()
-    try {
-      exchange ??= await begin({ ...attempt, wire, maxBytes, baseUrl: usableBaseUrl(attempt) })
-      const chunk = await exchange.next()
-      if (chunk !== undefined) return { done: false, value: chunk }
-      over = true
-      return { done: false, value: { type: 'done', response: respond(attempt, exchange.reply()) } }
-    } catch (error) {
-      wire.close()
-      throw failureFor(error, attempt)
-    }
-  }
-
-  async function close(): Promise<IteratorReturnResult<undefined>> {
+  try {
+    const { next, reply } = await begin({ ...attempt, wire, maxBytes, baseUrl: usableBaseUrl(attempt) })
+    for (let chunk = await next(); chunk !== undefined; chunk = await next()) yield chunk
+    yield { type: 'done', response: respond(attempt, reply()) }
+  } catch (error) {
+    throw failureFor(error, attempt)
+  } finally {
     wire.close()
-    return { done: true, value: undefined }
   }
-
-  return { [Symbol.asyncIterator]: () => ({ next, return: close }) }
 }
 
 /** The common wire is ours and at hand; the vendors' libraries are heavy and wait until they are wanted. */

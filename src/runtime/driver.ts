@@ -211,5 +211,6 @@ function narrate(event: RunEvent, log: Log): void {
     const { status, error } = event.outcome
     if (status === 'allowed') log('info', 'tool completed', { call: event.id })
     else log('info', status === 'denied' ? 'tool denied' : 'tool failed', { call: event.id, error })
-  } else if (event.type === 'model.fail' && event.code !== 'aborted') log('info', 'provider failed', { code: event.code, message: event.message })
+  } else if (event.type === 'model.fail' && event.code !== 'aborted')
+    log('info', 'provider failed', { code: event.code, message: event.message })
 }

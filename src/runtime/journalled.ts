@@ -3,12 +3,14 @@
 import { isObject } from '../kit/json.ts'
 import type { ExternalEvent } from './event.ts'
 import type { RunLimits } from './program.ts'
+import { type JournalledRules, threadsOf } from './rules/journal.ts'
+import type { RuleThread } from './rules/thread.ts'
 
 /** As the journal gives it. `body` is the event, and for notes what was written beside it. */
 export type Entry = { readonly seq: number; readonly kind: 'external' | 'intent' | 'note'; readonly type: string; readonly body: unknown }
 
-/** With the limits that the run had; absent in journals of before they were written. */
-export type RunStart = Extract<ExternalEvent, { type: 'run.start' }> & { readonly limits?: RunLimits }
+/** With the limits and the rules that the run had; absent in journals of before they were written. */
+export type RunStart = Extract<ExternalEvent, { type: 'run.start' }> & { readonly limits?: RunLimits; readonly rules?: JournalledRules }
 
 type Check = (value: unknown) => boolean
 
@@ -71,9 +73,19 @@ function isExternalBody(body: unknown): body is ExternalEvent {
 
 /** The limits under which a run was journalled, if its start says so. */
 export function limitsOf(entries: readonly Entry[]): RunLimits | undefined {
-  const start = entries.find(({ type }) => type === 'run.start')?.body
-  const limits = isObject(start) ? start.limits : undefined
+  const limits = startOf(entries)?.limits
   return isLimits(limits) ? limits : undefined
+}
+
+/** The rules that a run had: none when its start names none, undefined when they cannot be read back. */
+export function rulesOf(entries: readonly Entry[]): RuleThread[] | undefined {
+  const rules = startOf(entries)?.rules
+  return rules === undefined ? [] : threadsOf(rules)
+}
+
+function startOf(entries: readonly Entry[]): { readonly [key: string]: unknown } | undefined {
+  const body = entries.find(({ type }) => type === 'run.start')?.body
+  return isObject(body) ? body : undefined
 }
 
 function isLimits(value: unknown): value is RunLimits {

@@ -1,128 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import type { AnyThread } from '../kernel/thread.ts'
-import { type Agent, type AgentConfig, createAgent } from './agent.ts'
-import type { AgentEvent, Judgement, Part, RunEvent } from './event.ts'
+import type { AgentEvent, RunEvent } from './event.ts'
 import { type Entry, limitsOf } from './journalled.ts'
-import { ProviderFailure, type Recorder } from './port.ts'
-import { rejudge } from './rejudge.ts'
+import { eventful, limits, live, type Script, yes } from './recorded.fixture.ts'
 import { replayRun } from './replay.ts'
 import { parseRules } from './rules/rule.ts'
 import { ruleThread } from './rules/thread.ts'
 
-const limits = { maxToolRounds: 5, maxParallel: 4 }
-
-type Script = {
-  replies: {
-    text?: string
-    thinking?: string
-    calls?: { id: string; input?: { [name: string]: string } }[]
-    fail?: boolean
-    pieces?: number
-  }[]
-  verdicts?: { [id: string]: Partial<Judgement> }
-  limits?: Partial<typeof limits>
-  rules?: AnyThread<RunEvent>[]
-}
-
-/** A run by the real agent, and what its recorder was given, as it comes back from disk. */
-async function live(script: Script, on?: (event: AgentEvent, agent: Agent) => void) {
-  const written: Omit<Entry, 'seq'>[] = []
-  const agent = createAgent({
-    conversationId: 'c',
-    channel: 'test',
-    history: () => [],
-    approvalTtlMs: 60_000,
-    limits: { ...limits, ...script.limits },
-    request: { systemPrompt: 's', tools: [], model: 'scripted' },
-    rules: script.rules,
-    ports: { ...ports(script), recorder: recorder((entry) => void written.push(entry)) },
-  })
-  const events: AgentEvent[] = []
-  for await (const event of agent.run('go')) {
-    events.push(event)
-    on?.(event, agent)
-  }
-  const entries: Entry[] = written.map((entry, at) => ({ ...entry, seq: 100 + at, body: JSON.parse(JSON.stringify(entry.body)) }))
-  return { entries, runId: agent.runId() ?? '', shown: events.filter((event) => event.type !== 'text' || !event.isPartial) }
-}
-
-function recorder(write: (entry: Omit<Entry, 'seq'>) => void): Recorder {
-  return {
-    together: (step) => step(),
-    external(_run, event) {
-      write({
-        kind: 'external',
-        type: event.type,
-        body: event.type === 'tool.done' ? { ...event, outcome: { ...event.outcome, receipt: 'rcp' } } : event,
-      })
-      return event
-    },
-    intent: (_run, act) => write({ kind: 'intent', type: 'act', body: act }),
-    denied(_run, deny) {
-      write({ kind: 'note', type: 'deny', body: { ...deny, receipt: 'rcp' } })
-      return 'rcp'
-    },
-    finished: (_run, finish, digest) => write({ kind: 'note', type: 'finish', body: { ...finish, digest } }),
-  }
-}
-
-function ports({ replies, verdicts = {} }: Script): Omit<AgentConfig['ports'], 'recorder'> {
-  const asked = replies.values()
-  return {
-    provider: {
-      name: 'scripted',
-      capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens: 100_000 }),
-      async *chat() {
-        const { text, thinking, calls = [], fail, pieces = 0 } = asked.next().value ?? {}
-        if (fail) throw new ProviderFailure('auth', 'scripted')
-        for (let piece = 0; piece < pieces; piece++) yield { type: 'text', text: 'x' }
-        const parts: Part[] = [
-          ...(thinking ? [{ type: 'thinking', text: thinking } as const] : []),
-          ...(text ? [{ type: 'text', text } as const] : []),
-          ...calls.map(({ id, input = {} }) => ({ type: 'call', id, name: 'tool', input }) as const),
-        ]
-        yield {
-          type: 'done',
-          response: { parts, stop: 'stop', usage: { inputTokens: 10, outputTokens: 5 }, model: 'scripted', provider: 'scripted' },
-        }
-      },
-    },
-    judge: async ({ id }) => ({
-      verdict: 'allow',
-      risk: 'low',
-      rule: 'test',
-      reason: 'test',
-      plan: `plan-${id}`,
-      summary: id,
-      writes: [],
-      ...verdicts[id],
-    }),
-    act: async ({ id }) =>
-      id === 'd' ? { status: 'failed', output: 'half', error: 'it broke' } : { status: 'allowed', output: `did ${id}` },
-    log: () => {},
-    redact: (value) => value,
-    redactStream: () => ({ push: (piece) => piece, flush: () => '' }),
-    now: () => 1000,
-    after: (ms, then) => {
-      const timer = setTimeout(then, ms)
-      return () => clearTimeout(timer)
-    },
-    random: (bytes) => new Uint8Array(bytes).fill(7),
-  }
-}
-
 const lines = (events: readonly AgentEvent[]) => events.map((event) => JSON.stringify(event)).join('\n')
-const yes = (event: AgentEvent, agent: Agent) => {
-  if (event.type === 'approval_gate') agent.approve(event.gateId, { allow: true, by: 'ann' })
-}
-const eventful: Script = {
-  replies: [
-    { thinking: 'hm', text: 'I look', calls: [{ id: 'a', input: { b: '1', 2: 'x' } }, { id: 'b' }, { id: 'c' }] },
-    { calls: [{ id: 'd' }], text: 'again' },
-    { text: 'done: ü 😀 \u2028' },
-  ],
-  verdicts: { b: { verdict: 'deny', rule: 'path.outside', reason: 'no' }, c: { verdict: 'ask', risk: 'medium' } },
-}
 
 /** Blocks one call and asks for no denial. */
 const stranding: AnyThread<RunEvent> = {
@@ -296,46 +181,4 @@ test('the limits of a run are read from its start, and nothing else passes for t
   const start = (more: unknown): Entry[] => [{ seq: 1, kind: 'external', type: 'run.start', body: { type: 'run.start', limits: more } }]
   expect(limitsOf(start({ ...limits, maxMs: 5 }))).toEqual({ ...limits, maxMs: 5 })
   for (const odd of [undefined, null, {}, { maxToolRounds: 1 }, { ...limits, maxMs: 'x' }]) expect(limitsOf(start(odd))).toBeUndefined()
-})
-
-describe('what another policy would have done', () => {
-  const judge = (verdict: Judgement['verdict']) => (): Judgement => ({
-    verdict,
-    risk: 'low',
-    rule: 'new.rule',
-    reason: 'new',
-    plan: 'other',
-    summary: 'x',
-    writes: [],
-  })
-
-  test('every call old and new, and the first place where it would have gone another way', async () => {
-    const { entries } = await live(eventful, yes)
-    const { calls, divergence } = await rejudge({ entries, limits, judge: judge('deny') })
-    expect(calls.map(({ id, before, after, changed }) => [id, before.verdict, after.verdict, after.rule, changed])).toEqual([
-      ['a', 'allow', 'deny', 'new.rule', true],
-      ['b', 'deny', 'deny', 'new.rule', false],
-      ['c', 'ask', 'deny', 'new.rule', true],
-      ['d', 'allow', 'deny', 'new.rule', true],
-    ])
-    expect(calls.map(({ event }) => event)).toEqual([2, 2, 2, entries.findLastIndex(({ type }) => type === 'act')])
-    expect(divergence).toEqual({ before: 'act a', after: 'deny a' })
-  })
-
-  test('the same verdicts by other rules with other plans are no other way', async () => {
-    const { entries } = await live(eventful, yes)
-    const old = new Map<string, Judgement['verdict']>([
-      ['b', 'deny'],
-      ['c', 'ask'],
-    ])
-    const { calls, divergence } = await rejudge({ entries, limits, judge: ({ id }) => judge(old.get(id) ?? 'allow')() })
-    expect(calls.some(({ changed }) => changed)).toBe(false)
-    expect(divergence).toBeUndefined()
-  })
-
-  test('a question that would no longer be asked is one', async () => {
-    const { entries } = await live(eventful, yes)
-    const { divergence } = await rejudge({ entries, limits, judge: ({ id }) => judge(id === 'b' ? 'deny' : 'allow')() })
-    expect(divergence).toEqual({ before: 'gate.open c', after: 'act c' })
-  })
 })

@@ -62,7 +62,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const made = mounts()
     if (!made.ok) return made
     return await runConfined({
-      argv: [...before, ...made.mounts, ...inside({ plan, way, home: places.home })],
+      argv: [...before, ...made.mounts, ...inside({ plan, way, home: places.home, sealed: !without.has('mount namespace') })],
       env: without.has('environment') ? inherited() : {},
       filter,
       plan,
@@ -131,13 +131,16 @@ function search({ log }: SandboxSettings, workspace: string): readonly string[] 
   return repositories
 }
 
+type Inside = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string; readonly sealed: boolean }
+
 /** A home that cannot be seen cannot be written to: programs get the private /tmp for their caches. */
-function inside({ plan, way, home }: { readonly plan: SpawnPlan; readonly way: Way; readonly home: string }): string[] {
+function inside({ plan, way, home, sealed }: Inside): string[] {
   const own: Environment = plan.env.HOME === undefined || isWithin(plan.env.HOME, home) ? { HOME: '/tmp' } : {}
   const env = Object.entries({ ...plan.env, ...own, ...way.env })
   return [
     ...way.mounts,
-    ...['--remount-ro', '/', '--chdir', realpathSync(plan.cwd)],
+    ...(sealed ? ['--remount-ro', '/'] : []),
+    ...['--chdir', realpathSync(plan.cwd)],
     ...env.flatMap(([name, value]) => ['--setenv', name, value]),
     ...['--', ...way.prologue, ...plan.argv],
   ]

@@ -36,7 +36,7 @@ const refused: readonly SyscallName[] = [
 export function filterProgram(question: FilterQuestion): Uint8Array {
   const column = question.arch === 'x64' ? 0 : 1
   const rules = rulesFor(question)
-    .map(({ name, then }) => ({ number: syscallNumbers[name][column], then }))
+    .map(({ name, verdict }) => ({ number: syscallNumbers[name][column], verdict }))
     .filter(({ number }) => number >= 0)
     .toSorted((a, b) => a.number - b.number)
   return bytes([
@@ -48,26 +48,26 @@ export function filterProgram(question: FilterQuestion): Uint8Array {
   ])
 }
 
-type Rule<Call> = Call & { readonly then: readonly Instruction[] }
+type Rule<Call> = Call & { readonly verdict: readonly Instruction[] }
 
 /** Every rule ends in a verdict: the call number is gone from the accumulator after it. */
 function rulesFor(question: FilterQuestion): Rule<{ readonly name: SyscallName }>[] {
   return [
-    ...refused.map((name) => ({ name, then: [give(EPERM)] })),
+    ...refused.map((name) => ({ name, verdict: [give(EPERM)] })),
     // Its flags lie in memory, out of the filter's sight: programs fall back to clone.
-    { name: 'clone3', then: [give(ENOSYS)] },
-    { name: 'clone', then: [argument(0), { code: 0x45, yes: 0, no: 1, k: NEW_NAMESPACES }, give(EPERM), give(ALLOW)] },
-    { name: 'ioctl', then: [argument(1), ...TERMINAL_REQUESTS.flatMap((k) => when(k, [give(EPERM)])), give(ALLOW)] },
-    { name: 'socket', then: socketRule(question) },
-    { name: 'socketpair', then: pairRule() },
-    { name: 'mknod', then: deviceRule(1) },
-    { name: 'mknodat', then: deviceRule(2) },
+    { name: 'clone3', verdict: [give(ENOSYS)] },
+    { name: 'clone', verdict: [argument(0), { code: 0x45, yes: 0, no: 1, k: NEW_NAMESPACES }, give(EPERM), give(ALLOW)] },
+    { name: 'ioctl', verdict: [argument(1), ...TERMINAL_REQUESTS.flatMap((k) => when(k, [give(EPERM)])), give(ALLOW)] },
+    { name: 'socket', verdict: socketRule(question) },
+    { name: 'socketpair', verdict: pairRule() },
+    { name: 'mknod', verdict: deviceRule(1) },
+    { name: 'mknodat', verdict: deviceRule(2) },
   ]
 }
 
 /** By halves: the kernel runs a new filter once for every call it knows, so each command would pay for a long list. */
 function search(rules: readonly Rule<{ readonly number: number }>[]): Instruction[] {
-  if (rules.length <= 3) return [...rules.flatMap(({ number, then }) => when(number, then)), give(ALLOW)]
+  if (rules.length <= 3) return [...rules.flatMap(({ number, verdict }) => when(number, verdict)), give(ALLOW)]
   const middle = rules.length >> 1
   const [low, high] = [search(rules.slice(0, middle)), search(rules.slice(middle))]
   return [{ code: 0x35, yes: low.length, no: 0, k: rules[middle]?.number ?? 0 }, ...low, ...high]

@@ -52,7 +52,11 @@ async function braidclaw(...args: string[]) {
 
 test('the model is shown the turns in the order in which they were, whatever the clock said', async () => {
   const { conversation } = await turn('first', 'new')
-  for (const [days, prompt] of [[1, 'second'], [3, 'third'], [2, 'fourth']] as const) {
+  for (const [days, prompt] of [
+    [1, 'second'],
+    [3, 'third'],
+    [2, 'fourth'],
+  ] as const) {
     back(days)
     await turn(prompt, conversation)
   }

@@ -5,8 +5,8 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Binary, compiledBinary, configure, createHome, type Home, type Result } from './home.ts'
 import { acknowledged, brokenEffects, brokenPromises, receipts, withMemory } from './oracle.ts'
-import { type SmallDisk, smallDisk } from './small-disk.ts'
 import { type Turn, turnOf } from './siege.ts'
+import { type SmallDisk, smallDisk } from './small-disk.ts'
 
 const page = 4096
 /** Every third page, another third each time: the rest is seen in the next runs. */
@@ -77,8 +77,7 @@ describe('full disk', () => {
     using at = place()
     await at.home.run(streamed('before'), turnOf('before', () => 0).responses)
     const ends: Ends[] = []
-    for (let pages = phase; answered(ends) < 2 && pages < 300; pages += stride)
-      ends.push(await turnWithRoom(at, pages * page))
+    for (let pages = phase; answered(ends) < 2 && pages < 300; pages += stride) ends.push(await turnWithRoom(at, pages * page))
     expect(ends.flatMap(({ problems }) => problems)).toEqual([])
     expect(new Set(ends.map(({ squeezed }) => squeezed.code))).toEqual(new Set([0, 1]))
     const text = ends.map(({ squeezed }) => `${squeezed.stdout}${squeezed.stderr}`).join('')

@@ -53,7 +53,10 @@ test('memory clear: all is there or all is gone, never a part; receipts stay', a
       attempts: [...attempts()].length,
       found: search({ query: 'late' }).length,
     }))
-    expect([{ conversations: 3, runs: 3, attempts: 9, found: 3 }, { conversations: 0, runs: 0, attempts: 0, found: 0 }]).toContainEqual(left)
+    expect([
+      { conversations: 3, runs: 3, attempts: 9, found: 3 },
+      { conversations: 0, runs: 0, attempts: 0, found: 0 },
+    ]).toContainEqual(left)
     seen[left.runs === 0 ? 'gone' : 'kept'] += 1
     expect(receipts(home).size).toBe(before)
     expect(await home.run(['receipt', 'verify', '--deep'])).toMatchObject({ code: 0, stderr: '' })

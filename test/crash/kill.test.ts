@@ -26,7 +26,10 @@ test(
       return await besiege(home, { kills: Math.min(perHome, kills - number * perHome), seed: seed + number })
     })
     const sum = (of: (siege: Siege) => number) => sieges.reduce((total, siege) => total + of(siege), 0)
-    console.log(`${sum(({ kills }) => kills)} kills in ${sum(({ rounds }) => rounds)} rounds:`, ...sieges.map(({ tally }) => tallyText(tally)))
+    console.log(
+      `${sum(({ kills }) => kills)} kills in ${sum(({ rounds }) => rounds)} rounds:`,
+      ...sieges.map(({ tally }) => tallyText(tally)),
+    )
     expect(sieges.flatMap(({ broken }) => broken)).toEqual([])
     expect(sum(({ kills }) => kills)).toBeGreaterThanOrEqual(kills)
     // A harness that always strikes too early or too late proves nothing.

@@ -61,7 +61,9 @@ function lostTurns({ prompt, uses, done }: Acknowledged, turns: readonly Turn[])
   return [
     ...(question ? [] : [`the question "${prompt}" is not in memory`]),
     ...missing.map(({ toolCallId }) => `tool_use ${toolCallId} was shown, no turn holds it`),
-    ...(done?.result !== undefined && done.result !== answer ? [`done said ${JSON.stringify(done.result)}, memory has ${JSON.stringify(answer)}`] : []),
+    ...(done?.result !== undefined && done.result !== answer
+      ? [`done said ${JSON.stringify(done.result)}, memory has ${JSON.stringify(answer)}`]
+      : []),
   ]
 }
 

@@ -3,7 +3,16 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Home, randomFrom } from './home.ts'
-import { type Acknowledged, acknowledged, brokenEffects, brokenPromises, type Effect, receipts, wasInterrupted, withMemory } from './oracle.ts'
+import {
+  type Acknowledged,
+  acknowledged,
+  brokenEffects,
+  brokenPromises,
+  type Effect,
+  receipts,
+  wasInterrupted,
+  withMemory,
+} from './oracle.ts'
 
 export type Siege = {
   /** Victims that the signal reached before they ended. */

@@ -4,13 +4,12 @@ import { createAskLine } from '../../channels/ask.ts'
 import type { OutputFormat } from '../../channels/render.ts'
 import { openTerminal, stdinKind } from '../../channels/tty.ts'
 import { providerNamed } from '../../config/config.ts'
-import { wake } from '../../main.ts'
-import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { AgentFlags } from '../routes/types.ts'
-import { type Setup, setUp } from '../setup.ts'
+import { setUp } from '../setup.ts'
 import { readStdin } from '../stdin.ts'
 import { conversationOf, turn } from '../turn.ts'
+import type { CliContext, Setup } from '../world.ts'
 
 export async function agent(this: CliContext, flags: AgentFlags): Promise<void> {
   const { workspace, model, autonomy, maxTurns, approveAllMedium } = flags
@@ -40,7 +39,7 @@ async function messageOf({ message }: AgentFlags, { process: { stderr } }: CliCo
 async function oneTurn(setup: Setup, flags: AgentFlags, prompt: string): Promise<number> {
   const terminal = openTerminal()
   const ask = terminal === undefined ? undefined : createAskLine(terminal)
-  const animal = await wake(setup, { channel: 'cli', ask, conversation: conversationOf(flags) })
+  const animal = await setup.context.wake(setup, { channel: 'cli', ask, conversation: conversationOf(flags) })
   try {
     return await turn({ animal, setup, format: formatOf(flags), prompt, ...(ask ? { ask } : {}) })
   } finally {

@@ -1,7 +1,7 @@
 /** `completion bash | zsh | fish`: the script, and behind it the answers. */
 
-import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
+import type { CliContext } from '../world.ts'
 
 const scripts: Readonly<Record<string, string>> = {
   bash: `_braidclaw() {
@@ -27,16 +27,4 @@ export function completion(this: CliContext, _flags: NonNullable<unknown>, shell
   if (script === undefined)
     throw new CliExit(exitCodes.usage, `error: no completions for "${shell}"; there are: ${Object.keys(scripts).join(', ')}`)
   this.process.stdout.write(script)
-}
-
-/** The hidden command behind the scripts: one candidate a line, with its meaning where the shell shows one. */
-export async function complete(context: CliContext, shell: string, words: readonly string[]): Promise<void> {
-  const [{ proposeCompletions }, { createApp }] = await Promise.all([import('@stricli/core'), import('../app.ts')])
-  const found = await proposeCompletions(createApp([]), words, context)
-  const between = shell === 'zsh' ? ':' : '\t'
-  for (const { completion: word, brief } of found) {
-    context.process.stdout.write(
-      shell === 'bash' ? `${word}\n` : `${word.replaceAll(':', '\\:')}${between}${brief.replaceAll('\n', ' ')}\n`,
-    )
-  }
 }

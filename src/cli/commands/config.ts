@@ -6,11 +6,11 @@ import { configSchema } from '../../config/schema.ts'
 import { showConfig } from '../../config/show.ts'
 import { createTrust } from '../../config/trust.ts'
 import { validateConfig } from '../../config/validate.ts'
-import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { Json, Workspace } from '../routes/flags.ts'
 import type { ConfigShowFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
+import type { CliContext } from '../world.ts'
 
 export function show(this: CliContext, { origin = false, json = false, workspace }: ConfigShowFlags): void {
   const { config, origins, redactor } = setUp(this, { workspace })
@@ -22,7 +22,8 @@ export function validate(this: CliContext, { json = false, workspace }: Workspac
   const { config, trustedFolders } = homePaths(home)
   const trusted = (folder: string) => createTrust(trustedFolders).isTrusted(folder)
   const loaded = validateConfig({ home, env, cwd, flags: { workspace }, trusted })
-  if (json) this.process.stdout.write(`${JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null } : loaded)}\n`)
+  if (json)
+    this.process.stdout.write(`${this.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null } : loaded))}\n`)
   if (!loaded.ok) {
     const lines = loaded.problems.map((problem) => `error: ${describeProblem(problem)}`)
     throw new CliExit(exitCodes.error, json ? '' : [...lines, `${lines.length} problem${lines.length === 1 ? '' : 's'} found`].join('\n'))

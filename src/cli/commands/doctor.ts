@@ -7,19 +7,19 @@ import { workspaceProblems } from '../../config/validate.ts'
 import { openMemory } from '../../memory/db.ts'
 import { readKey } from '../../receipts/key.ts'
 import { verifyReceipts } from '../../receipts/verify.ts'
-import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { resolveExecutable } from '../policy.ts'
 import { receiptPaths } from '../records.ts'
 import type { DoctorFlags } from '../routes/types.ts'
-import { type Setup, setUp } from '../setup.ts'
+import { setUp } from '../setup.ts'
 import { readStop } from '../stop-file.ts'
+import type { CliContext, Setup } from '../world.ts'
 
 type Finding = { readonly what: string; readonly state: 'ok' | 'note' | 'bad'; readonly says: string }
 
 export function doctor(this: CliContext, { workspace, json = false }: DoctorFlags): void {
   const setup = setUp(this, { workspace })
-  const findings = [
+  const findings = setup.redactor.value([
     home(setup),
     configuration(setup),
     folder(setup),
@@ -28,7 +28,7 @@ export function doctor(this: CliContext, { workspace, json = false }: DoctorFlag
     stop(setup),
     ...programs(),
     terminal(),
-  ]
+  ])
   if (json) this.process.stdout.write(`${JSON.stringify(findings)}\n`)
   else
     for (const { what, state, says } of findings)

@@ -1,10 +1,10 @@
 /** `estop`: stop every tool of this home, or lift the stop. */
 
 import { homePaths } from '../../config/paths.ts'
-import type { CliContext } from '../context.ts'
 import { createLog } from '../log.ts'
 import type { EstopFlags } from '../routes/types.ts'
 import { clearStop, readStop, setStop } from '../stop-file.ts'
+import type { CliContext } from '../world.ts'
 
 /** Without the configuration: a stop works also when that is broken. */
 function logOf({ env, process }: CliContext) {

@@ -4,9 +4,9 @@ import { describeProblem } from '../../config/config.ts'
 import { describeStep, initHome } from '../../config/init.ts'
 import { type Proposal, proposeProviders } from '../../config/template.ts'
 import { openMemory } from '../../memory/db.ts'
-import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { InitFlags } from '../routes/types.ts'
+import type { CliContext } from '../world.ts'
 
 export async function init(this: CliContext, { workspace, json = false }: InitFlags): Promise<void> {
   await initialise(this, { workspace, json, proposals: proposeProviders(this.env) })

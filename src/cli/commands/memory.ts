@@ -1,12 +1,12 @@
 /** `memory list | search | show | clear | export`. */
 
-import type { CliContext } from '../context.ts'
 import { resolveConversation } from '../conversation.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { withMemory } from '../records.ts'
 import type { Json } from '../routes/flags.ts'
 import type { ClearFlags, ListFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
+import type { CliContext } from '../world.ts'
 
 export async function list(this: CliContext, { limit, json = false }: ListFlags): Promise<void> {
   await withMemory(setUp(this), ({ conversations }) => {

@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs'
 import { isTerminal } from '../../channels/tty.ts'
 import { homePaths } from '../../config/paths.ts'
 import { type Proposal, proposeProviders } from '../../config/template.ts'
-import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
+import type { CliContext } from '../world.ts'
 import { initialise } from './init.ts'
 
 export async function onboard(this: CliContext): Promise<void> {

@@ -2,13 +2,13 @@
 
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import type { Explanation } from '../../security/explain.ts'
-import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { createHands } from '../hands.ts'
 import { policyOf, resolveExecutable } from '../policy.ts'
 import type { PolicyFlags } from '../routes/types.ts'
-import { type Setup, setUp } from '../setup.ts'
+import { setUp } from '../setup.ts'
 import { readStop } from '../stop-file.ts'
+import type { CliContext, Setup } from '../world.ts'
 
 export async function explain(
   this: CliContext,
@@ -18,7 +18,10 @@ export async function explain(
   const setup = setUp(this, { autonomy, workspace })
   const { explainCall, explainCommand } = await import('../../security/explain.ts')
   const options = gateOptions(setup)
-  const show = (said: Explanation) => (output === 'json' ? this.process.stdout.write(`${JSON.stringify(said)}\n`) : print(this, said))
+  const show = (whole: Explanation) => {
+    const said = setup.redactor.value(whole)
+    return output === 'json' ? this.process.stdout.write(`${JSON.stringify(said)}\n`) : print(this, said)
+  }
   if (tool !== undefined) {
     if (words.length > 0) throw new CliExit(exitCodes.usage, 'error: --tool and a command are two questions; ask one')
     return show(await explainCall(options, { name: tool, input: parseObject(json ?? '{}') }))

@@ -2,11 +2,11 @@
 
 import { providerNamed } from '../../config/config.ts'
 import { probeProvider } from '../../providers/probe.ts'
-import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { providerFor } from '../provider.ts'
 import type { Json } from '../routes/flags.ts'
 import { setUp } from '../setup.ts'
+import type { CliContext } from '../world.ts'
 
 export function list(this: CliContext, { json = false }: Json): void {
   const { config } = setUp(this)

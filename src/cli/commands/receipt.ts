@@ -7,12 +7,12 @@ import { deepVerify } from '../../receipts/deep.ts'
 import { readKey } from '../../receipts/key.ts'
 import { listReceipts, showReceipt } from '../../receipts/read.ts'
 import { type Verification, verifyReceipts } from '../../receipts/verify.ts'
-import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { receiptPaths, withMemory } from '../records.ts'
 import type { Json } from '../routes/flags.ts'
 import type { ListFlags, VerifyFlags } from '../routes/types.ts'
-import { type Setup, setUp } from '../setup.ts'
+import { setUp } from '../setup.ts'
+import type { CliContext, Setup } from '../world.ts'
 
 export function list(this: CliContext, { limit, json = false }: ListFlags): void {
   const found = listReceipts({ path: setUp(this).config.receipts.path, limit })

@@ -3,9 +3,7 @@
 import { createAskLine } from '../../channels/ask.ts'
 import { openTerminal } from '../../channels/tty.ts'
 import { takeTurn } from '../../channels/turn.ts'
-import { wake } from '../../main.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
-import type { CliContext } from '../context.ts'
 import { directCall } from '../direct-call.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { createHands } from '../hands.ts'
@@ -15,6 +13,7 @@ import type { Json, Workspace } from '../routes/flags.ts'
 import type { ToolRunFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
 import { readStdin } from '../stdin.ts'
+import type { CliContext } from '../world.ts'
 import { parseObject } from './policy.ts'
 
 export function list(this: CliContext, { workspace, json = false }: Workspace & Json): void {
@@ -43,7 +42,7 @@ export async function run(this: CliContext, { json, workspace, autonomy, approve
   )
   const terminal = openTerminal()
   const ask = terminal === undefined ? undefined : createAskLine(terminal)
-  const animal = await wake(setup, { channel: 'cli', ask, conversation: { kind: 'new' }, provider: directCall(name, input) })
+  const animal = await this.wake(setup, { channel: 'cli', ask, conversation: { kind: 'new' }, provider: directCall(name, input) })
   const interrupt = onInterrupt(() => animal.agent.cancel('Ctrl-C'))
   const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}
   try {

@@ -3,9 +3,9 @@
 import { resolve } from 'node:path'
 import { homePaths } from '../../config/paths.ts'
 import { createTrust } from '../../config/trust.ts'
-import type { CliContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { TrustFlags } from '../routes/types.ts'
+import type { CliContext } from '../world.ts'
 
 export function trust(this: CliContext, { remove = false, list = false, json = false }: TrustFlags, folder?: string): void {
   const book = createTrust(homePaths(this.home).trustedFolders)

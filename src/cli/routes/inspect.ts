@@ -1,8 +1,8 @@
 /** Looking at and trying what is set up: config, provider, tool, policy, completion. */
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../context.ts'
 import { proposeProviders, proposeShells, proposeTools } from '../proposals.ts'
+import type { CliContext } from '../world.ts'
 import { type Json, jsonFlag, type Workspace, workspaceFlag } from './flags.ts'
 import type { ConfigShowFlags, PolicyFlags, ToolRunFlags } from './types.ts'
 

@@ -1,7 +1,7 @@
 /** What is kept: memory and receipts. */
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../context.ts'
+import type { CliContext } from '../world.ts'
 import { type Json, jsonFlag, wholeNumber } from './flags.ts'
 import type { ClearFlags, ListFlags, VerifyFlags } from './types.ts'
 

@@ -18,56 +18,45 @@ export function readEvents(): EventReader {
   let begun = false
   let afterCr = false
 
-  /** The end of the last whole line, 0 when there is none. A lone CR counts only where there is no LF at all. */
-  function endOfLines(bytes: Uint8Array): number {
-    return bytes.lastIndexOf(LF) + 1 || bytes.lastIndexOf(CR) + 1
-  }
-
-  /** Bytes up to `end`, with those of earlier pieces before them. */
-  function decode(bytes: Uint8Array, end: number): string {
-    const whole = end === bytes.length ? bytes : bytes.subarray(0, end)
-    const all = line.length === 0 ? whole : Buffer.concat([...line, whole])
+  /** Bytes that end with a line, with those of earlier pieces before them; every line of the text ends with LF. */
+  function decode(bytes: Uint8Array): string {
+    const text = decoder.decode(line.length === 0 ? bytes : Buffer.concat([...line, bytes]))
     line = []
-    const text = decoder.decode(all)
     const mark = !begun && text.startsWith('\ufeff')
     begun = true
-    return mark ? text.slice(1) : text
+    const lines = mark ? text.slice(1) : text
+    return lines.includes('\r') ? lines.replace(/\r\n?/g, '\n') : lines
   }
 
-  function take(piece: Uint8Array): readonly string[] {
-    const bytes = afterCr && piece[0] === LF ? piece.subarray(1) : piece
-    if (piece.length > 0) afterCr = false
-    const end = endOfLines(bytes)
+  function read(lines: string): readonly string[] {
     const events: string[] = []
-    if (end > 0) {
-      afterCr = end === bytes.length && bytes[end - 1] === CR
-      for (const each of linesOf(decode(bytes, end))) field(each, events)
+    for (let start = 0, end = lines.indexOf('\n'); end >= 0; start = end + 1, end = lines.indexOf('\n', start)) {
+      if (start < end) field(lines.slice(start, end))
+      else {
+        if (data) events.push(data)
+        data = undefined
+      }
     }
-    if (end < bytes.length) line.push(bytes.subarray(end))
     return events
   }
 
-  function field(text: string, events: string[]): void {
-    if (text === '') {
-      if (data !== undefined && data !== '') events.push(data)
-      data = undefined
-    } else if (text.startsWith('data:')) {
-      const value = text.slice(text[5] === ' ' ? 6 : 5)
-      data = data === undefined ? value : `${data}\n${value}`
-    }
+  function field(text: string): void {
+    if (!text.startsWith('data:')) return
+    const value = text.slice(text[5] === ' ' ? 6 : 5)
+    data = data === undefined ? value : `${data}\n${value}`
   }
 
   return {
-    take,
-    rest() {
-      const last: string[] = []
-      for (const each of [...linesOf(`${decode(new Uint8Array(), 0)}\n`), '']) field(each, last)
-      return last[0]
+    take(piece) {
+      const bytes = afterCr && piece[0] === LF ? piece.subarray(1) : piece
+      // A lone CR ends a line only where there is no LF at all.
+      const end = bytes.lastIndexOf(LF) + 1 || bytes.lastIndexOf(CR) + 1
+      if (piece.length > 0) afterCr = end > 0 && end === bytes.length && bytes[end - 1] === CR
+      const whole = end === bytes.length ? bytes : bytes.subarray(0, end)
+      const events = end > 0 ? read(decode(whole)) : []
+      if (end < bytes.length) line.push(bytes.subarray(end))
+      return events
     },
+    rest: () => read(`${decode(new Uint8Array())}\n\n`)[0],
   }
-}
-
-function linesOf(text: string): readonly string[] {
-  const lines = text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text
-  return lines.slice(0, -1).split('\n')
 }

@@ -65,17 +65,19 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
     if (typeof event.model === 'string') model ||= event.model
     if (isObject(event.usage)) usage = reportedIn(event.usage)
     else if (!Array.isArray(event.choices)) throw unreadable('"choices" is no list', event)
-    const [choice] = listIn(event, 'choices')
+    const choice = listIn(event, 'choices')[0]
     if (choice === undefined) return undefined
     if (!isObject(choice)) throw unreadable('a choice is no object', event)
     if (choice.error !== undefined && choice.error !== null) throw failureOf(choice.error, provider)
     return choice
   }
 
+  /** Most deltas are a string of content and nothing else: what is not there costs one look. */
   function hear(said: Fields): void {
-    say('thinking', stringIn(said, 'reasoning_content') || stringIn(said, 'reasoning'))
-    if (typeof said.content === 'string') say('text', said.content)
-    else for (const part of listIn(said, 'content')) hearPart(part)
+    const { content } = said
+    if (said.reasoning_content || said.reasoning) say('thinking', stringIn(said, 'reasoning_content') || stringIn(said, 'reasoning'))
+    if (typeof content === 'string') say('text', content)
+    else if (content !== undefined && content !== null) for (const part of listIn(said, 'content')) hearPart(part)
     if (typeof said.refusal !== 'string' || said.refusal === '') return
     refused = true
     say('text', said.refusal)
@@ -92,13 +94,13 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
     take(event) {
       const choice = choiceOf(event)
       if (choice === undefined) return
-      finish = stringIn(choice, 'finish_reason') || finish
+      if (choice.finish_reason) finish = stringIn(choice, 'finish_reason')
       if (finish === 'error') throw failureOf('the server ended the reply with an error and did not say which', provider)
       const { delta } = choice
       if (delta === undefined || delta === null) return
       if (!isObject(delta)) throw unreadable('"delta" is no object', choice)
       hear(delta)
-      for (const piece of listIn(delta, 'tool_calls')) collection.count(calls.take(piece))
+      if (delta.tool_calls) for (const piece of listIn(delta, 'tool_calls')) collection.count(calls.take(piece))
     },
     takeWhole(answer) {
       const choice = choiceOf(answer)

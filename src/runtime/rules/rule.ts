@@ -105,7 +105,11 @@ function parseRule(given: Json, report: Report, { file, places }: { readonly fil
   )
     return undefined
   const said = reason || `a rule of the operator (${file}) does not permit this call; do without it`
-  return { name, file, source: given, target,
+  return {
+    name,
+    file,
+    source: given,
+    target,
     blocks,
     reason: said,
     ...(after && { after }),

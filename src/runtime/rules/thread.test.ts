@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createEngine } from '../../kernel/engine.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import type { Judgement, RunEvent } from '../event.ts'
@@ -6,6 +6,9 @@ import { program } from '../program.ts'
 import { verifyProgram } from '../verify/verify.ts'
 import { parseRules } from './rule.ts'
 import { ruleThread } from './thread.ts'
+
+// A search takes a second at most; a busy machine takes longer.
+setDefaultTimeout(30_000)
 
 const rule = (more: object) => {
   const { rules, problems } = parseRules({

@@ -21,7 +21,11 @@ type RuleState = {
   readonly shut: boolean
 }
 
-export type RuleThread = BThread<RuleState, RunEvent> & { readonly samples: readonly SampleCall[] }
+/** For the model checker: `samples` are calls that the rule looks at, `burst` as many at once as it does not let pass. */
+export type RuleThread = BThread<RuleState, RunEvent> & { readonly samples: readonly SampleCall[]; readonly burst: readonly SampleCall[] }
+
+/** A longer burst is not explored. */
+const MAX_BURST = 8
 
 /**
  * Decided once, when the call is proposed, from what was proposed before and which calls succeeded in earlier rounds. What is asked for
@@ -34,6 +38,7 @@ export function ruleThread(rule: Rule): RuleThread {
     priority: 12,
     init: { armed: rule.after === undefined, lifted: false, count: 0, lifting: [], refusals: noRefusals, shut: false },
     samples: [rule.after, rule.until, rule.target].flatMap((matcher) => (matcher?.sample ? [matcher.sample] : [])),
+    burst: burstOf(rule),
     bid: ({ lifted, lifting, refusals, shut }) => ({
       wait: [...(lifted ? [] : wait), ...watchLifting(rule, lifted), ...lifting.map((id) => ({ type: 'tool.done', id }) as const)],
       block: [...blockedActs(refusals), ...(shut ? [{ type: 'think' } as const] : [])],
@@ -51,6 +56,12 @@ export function ruleThread(rule: Rule): RuleThread {
       }
     },
   }
+}
+
+function burstOf({ target, atMost = 0 }: Rule): SampleCall[] {
+  return target.sample && atMost > 0 && atMost < MAX_BURST
+    ? Array.from({ length: atMost + 1 }, () => target.sample).filter((sample) => sample !== undefined)
+    : []
 }
 
 function watchLifting({ until }: Rule, lifted: boolean): Pattern<RunEvent>[] {

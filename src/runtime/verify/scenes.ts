@@ -13,8 +13,8 @@ export const defaultBounds: Bounds = { toolRounds: 2, maxStates: 200_000 }
 
 export type Scene = WorldOptions & { readonly name: string; readonly limits: RunLimits }
 
-/** A rule may bring calls that it looks at, so that the hostile model asks for them. */
-export type Sampled = AnyThread<RunEvent> & { readonly samples?: readonly Sample[] }
+/** A rule may bring calls that it looks at, so that the hostile model asks for them, and a whole reply of them. */
+export type Sampled = AnyThread<RunEvent> & { readonly samples?: readonly Sample[]; readonly burst?: readonly Sample[] }
 
 const read: Sample = { name: 'file_read', input: { path: 'a' } }
 const risky: Sample = { name: 'shell', input: { command: 'make' }, verdict: 'ask', risk: 'medium' }
@@ -32,8 +32,17 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds): Sce
   return [
     { name: 'rounds', limits: deep, replies: alone(kinds), tokens: 0, outcomes: ['allowed', 'denied', 'failed'] },
     { name: 'budget', limits: poor, replies: [[], [read], [risky], [read, read], [risky, read]], tokens: 10, outcomes: ['allowed'] },
-    { name: 'two calls at once', limits: once, replies: [...alone(kinds), ...pairs(kinds)], tokens: 0, outcomes: ['allowed', 'denied'] },
-    ...(own.length === 0 ? [] : [rulesInRounds(own, deep), rulesAtOnce(asked, once)]),
+    { name: 'two calls at once', limits: once, replies: [...alone(kinds), ...pairs(kinds)], tokens: 0, outcomes: ['allowed'] },
+    ...(own.length === 0
+      ? []
+      : [
+          rulesInRounds(own, deep),
+          rulesAtOnce(
+            asked,
+            rules.flatMap(({ burst = [] }) => (burst.length > 0 ? [burst] : [])),
+            once,
+          ),
+        ]),
   ]
 }
 
@@ -43,12 +52,12 @@ function rulesInRounds(own: readonly Sample[], limits: RunLimits): Scene {
 }
 
 /** The calls that one rule looks at, two in one reply, and those that need a yes besides. */
-function rulesAtOnce(asked: readonly (readonly Sample[])[], limits: RunLimits): Scene {
+function rulesAtOnce(asked: readonly (readonly Sample[])[], bursts: readonly (readonly Sample[])[], limits: RunLimits): Scene {
   const gated = distinct(asked.flat()).map((sample): Sample => ({ ...sample, verdict: 'ask' }))
   return {
     name: 'rules at once',
     limits,
-    replies: [...alone(gated), ...asked.flatMap((samples) => pairs(distinct(samples)))],
+    replies: [...alone(gated), ...asked.flatMap((samples) => pairs(distinct(samples))), ...bursts],
     tokens: 0,
     outcomes: ['allowed'],
   }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { AnyThread, Bid } from '../../kernel/thread.ts'
 import { approval } from '../behaviours/approval.ts'
 import { budget } from '../behaviours/budget.ts'
@@ -11,6 +11,9 @@ import { watchdog } from '../behaviours/watchdog.ts'
 import type { RunEvent } from '../event.ts'
 import { sentence } from './tell.ts'
 import { type VerifyReport, verifyProgram } from './verify.ts'
+
+// A search takes a second at most; a busy machine takes longer.
+setDefaultTimeout(30_000)
 
 type Thread = AnyThread<RunEvent>
 type Change = (bid: Bid<RunEvent>) => Bid<RunEvent>

@@ -224,6 +224,10 @@ describe('readonly', () => {
   })
 })
 
+test('what writes is never harmless', () => {
+  expect(isHarmless({ ...verdictOf('echo x'), writes: ['/ws/x'] })).toBe(false)
+})
+
 describe('totality', () => {
   const alphabet = fc.constantFrom(
     ...`rm ls \n\t;|&(){}[]<>$\`"'\\*?!~#=-+/.,:@%^0aA\0\u202e😀`,

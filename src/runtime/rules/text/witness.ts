@@ -9,12 +9,26 @@ const liked: readonly Range[] = [
   [32, 126],
 ]
 
-/** The shortest of a kind; word edges are not thought of, so try it before you trust it. */
+/** Stands for a word's edge until it is known what it stands between. */
+const EDGE = '\ue000'
+
+/** A short one. It is a good guess, no more: try it before you trust it. */
 export function witness(node: Node): string {
+  return guess(node).replace(/\ue000+/g, (_edge, at: number, text: string) =>
+    isEdge(text.slice(0, at), text.slice(at).replaceAll(EDGE, '')) ? '' : ' ',
+  )
+}
+
+function isEdge(left: string, right: string): boolean {
+  return /\w$/.test(left) !== /^\w/.test(right)
+}
+
+function guess(node: Node): string {
   if (node.type === 'set') return String.fromCodePoint(member(node.ranges, node.negated))
-  if (node.type === 'all') return node.items.map(witness).join('')
-  if (node.type === 'one') return node.options.map(witness).reduce((best, text) => (text.length < best.length ? text : best))
-  return node.type === 'repeat' ? witness(node.item).repeat(node.least) : ''
+  if (node.type === 'all') return node.items.map(guess).join('')
+  if (node.type === 'one') return node.options.map(guess).reduce((best, text) => (text.length < best.length ? text : best))
+  if (node.type === 'repeat') return guess(node.item).repeat(node.least)
+  return node.place === 'edge' ? EDGE : ''
 }
 
 function member(ranges: readonly Range[], negated: boolean): number {

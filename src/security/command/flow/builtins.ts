@@ -2,7 +2,7 @@
 
 import { declarers, riskyBuiltins } from '../names.ts'
 import { checkNumeric } from './arithmetic.ts'
-import { type Arg, type Look, type Outcome, type Place, sure } from './model.ts'
+import { type Arg, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { checkPath, shown } from './paths.ts'
 import { walkTestCommand } from './test.ts'
 
@@ -28,24 +28,20 @@ export function judgeBuiltin(look: Look, { name, args, place }: Called): Outcome
 
 function changeDirectory(look: Look, args: readonly Arg[], place: Place): Outcome {
   const operands = args.filter((arg) => !/^(-[LPe@n]+|--)$/.test(sure(arg) ?? ''))
-  const [folder] = operands
-  const text = folder ? sure(folder) : look.policy.home
-  if (folder && (text === '-' || /^[+-]\d+$/.test(text ?? ''))) {
+  const [folder = literalArg(look.policy.home)] = operands
+  checkPath(look, folder, 'read', place)
+  const plain = operands.length < 2 && (folder.kind === 'literal' || folder.kind === 'glob')
+  if (!plain || folder.texts.some((text) => text === '' || /^(-|[+-]\d+)$/.test(text))) {
     look.raise('command.unclear', 'which directory is changed to is known only when it runs; name it')
     return { cwds: { to: undefined } }
   }
-  if (text === undefined || operands.length > 1 || text === '') {
-    if (folder) checkPath(look, folder, 'read', place)
-    if (folder?.kind !== 'literal') look.raise('command.unclear', 'which directory is changed to is known only when it runs; name it')
-    return { cwds: { to: undefined } }
-  }
-  checkPath(
-    look,
-    folder ?? { texts: [text], kind: 'literal', fixed: true, vanishes: false, downloads: false, word: undefined, globs: [] },
-    'read',
-    place,
-  )
-  return { cwds: { to: text.startsWith('/') ? [text] : place.cwds?.map((cwd) => `${cwd}/${text}`) } }
+  return { cwds: { to: joined(place.cwds, folder.texts) } }
+}
+
+/** A pattern stands for the one folder it matches: as deep as it is written. */
+function joined(cwds: Place['cwds'], texts: readonly string[]): Place['cwds'] {
+  const all = cwds?.flatMap((cwd) => texts.map((text) => (text.startsWith('/') ? text : `${cwd}/${text}`)))
+  return all && all.length <= 8 ? all : undefined
 }
 
 function risky(look: Look, { name, args, place }: Called): Outcome {

@@ -51,7 +51,6 @@ function search(look: Look, texts: readonly string[], place: Place): void {
 type Given = { readonly flags: readonly Arg[]; readonly text: Arg | undefined; readonly rest: readonly Arg[] }
 
 function judgeText(look: Look, { name, command, args, place }: Started, { flags, text, rest }: Given): Outcome {
-  if (text?.downloads) return downloaded(look, name)
   const known = text?.kind === 'literal' ? text.texts : []
   const read = known.map((one) => look.text(one, place, { shared: false, positional: rest }))
   const print = read.length === 1 && text?.fixed ? read[0]?.print : undefined

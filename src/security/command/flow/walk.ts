@@ -174,7 +174,9 @@ function settled(bodies: readonly CompoundList[], place: Place): Cwds {
   return place.scope.moves && bodies.some(moves) ? undefined : place.cwds
 }
 
+/** In the same shell: what runs in a subshell moves nobody else. */
 function moves(node: SyntaxNode): boolean {
+  if (node.type === 'Subshell' || node.type === 'CommandExpansion' || node.type === 'ProcessSubstitution') return false
   if (node.type === 'Command' && [node.name, ...node.args].some((word) => word?.type === 'Word' && movers.has(word.value))) return true
   if (node.type === 'Command' && node.name?.value === '.') return true
   let found = false

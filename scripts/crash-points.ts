@@ -1,12 +1,13 @@
 #!/usr/bin/env bun
+
 /**
  * Not at random: kills the executable at every single system call that opens, writes, syncs, links or cuts a file in one turn, in a new
- * home and in one that has a past. By hand, for it needs strace: `bun test/crash/points.ts [SYSCALL…]`. Prints what was broken; exit code 1 then.
+ * home and in one that has a past. By hand, for it needs strace: `bun scripts/crash-points.ts [SYSCALL…]`. Prints what was broken; exit code 1 then.
  */
 
-import { acknowledged } from './oracle.ts'
-import { type Binary, compiledBinary, createHome } from './home.ts'
-import { inspect, turnOf } from './siege.ts'
+import { type Binary, compiledBinary, createHome } from '../test/crash/home.ts'
+import { acknowledged } from '../test/crash/oracle.ts'
+import { inspect, turnOf } from '../test/crash/siege.ts'
 
 const calls = [
   ...['write', 'pwrite64', 'openat', 'fdatasync', 'fsync', 'ftruncate', 'fallocate', 'mmap'],
@@ -44,10 +45,15 @@ type Point = { readonly call: string; readonly when: number; readonly past: numb
 /** Undefined when the turn lived to its end. */
 async function strikeAt(binary: Binary, { call, when, past }: Point): Promise<string[] | undefined> {
   using home = createHome({ binary: binary.path })
-  for (let turn = 0; turn < past; turn += 1) await home.run(['agent', '-m', 'before', '--approve-all-medium'], [...turnOf(`past-${turn}`, () => 0).responses])
+  for (let turn = 0; turn < past; turn += 1)
+    await home.run(['agent', '-m', 'before', '--approve-all-medium'], [...turnOf(`past-${turn}`, () => 0).responses])
   const turn = turnOf(`${call}-${when}`, () => 0)
   const through = ['strace', '-qq', '-o', '/dev/null', '-e', `trace=${call}`, '-e', `inject=${call}:signal=SIGKILL:when=${when}`]
-  const running = home.start(['agent', '-m', turn.prompt, '--output-format', 'stream-json', '--approve-all-medium'], turn.responses, through)
+  const running = home.start(
+    ['agent', '-m', turn.prompt, '--output-format', 'stream-json', '--approve-all-medium'],
+    turn.responses,
+    through,
+  )
   const { code, stdout } = await running.result
   if (code !== null) return undefined
   return (await inspect(home, { said: acknowledged(turn.prompt, stdout), turn, torn: false, hit: true })).problems

@@ -1,0 +1,77 @@
+/** `replay`: past runs again from the journal, or what another policy would have done in them. Nothing is run, asked or fetched. */
+
+import type { Memory } from '../../memory/db.ts'
+import type { RunRecord } from '../../memory/journal.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import { runLimits } from '../limits.ts'
+import { judgeBy } from '../policy-file.ts'
+import { withMemory } from '../records.ts'
+import { policyLines, replayLines } from '../replay-report.ts'
+import { everyRun, resolveRun } from '../runs.ts'
+import { setUp } from '../setup.ts'
+import type { CliContext, Setup } from '../world.ts'
+
+export type ReplayFlags = { readonly policy?: string; readonly all?: boolean; readonly workspace?: string; readonly json?: boolean }
+
+/** Exit 0 when every run is as it was journalled, 9 when one is not; with `--policy` it is a question, and the exit is 0. */
+export async function replay(
+  this: CliContext,
+  { policy, all = false, workspace, json = false }: ReplayFlags,
+  wanted?: string,
+): Promise<void> {
+  if (all === (wanted !== undefined))
+    throw new CliExit(exitCodes.usage, 'error: name one run ("last" is the latest; see: braidclaw run list), or all of them with --all')
+  const setup = setUp(this, { workspace })
+  await withMemory(setup, async (memory) => {
+    const runs = wanted === undefined ? memory.journal.runs({ limit: everyRun }).reverse() : [resolveRun(memory, wanted)]
+    if (policy === undefined) return again({ setup, memory, runs, json, stream: !all })
+    const { rejudge } = await import('../../runtime/rejudge.ts')
+    const judge = await judgeBy(setup, policy, memory)
+    for (const run of runs) {
+      const { entries, limits, rules } = await material(setup, memory, run)
+      const found = await rejudge({ entries, limits, rules, judge })
+      this.process.stdout.write(
+        json ? `${JSON.stringify({ runId: run.runId, ...found })}\n` : `${policyLines(run.runId, found).join('\n')}\n`,
+      )
+      if (this.outputClosed()) return
+    }
+  })
+}
+
+type Again = {
+  readonly setup: Setup
+  readonly memory: Memory
+  readonly runs: readonly RunRecord[]
+  readonly json: boolean
+  readonly stream: boolean
+}
+
+/** One run shows its events on stdout, one a line, the same bytes as then; several only what became of them. */
+async function again({ setup, memory, runs, json, stream }: Again): Promise<void> {
+  const { replayRun } = await import('../../runtime/replay.ts')
+  const { stdout, stderr } = setup.context.process
+  const altered: string[] = []
+  for (const { runId } of runs) {
+    const { entries, limits, rules, guessed } = await material(setup, memory, { runId })
+    const found = replayRun({ runId, entries, limits, rules })
+    if (found.divergence) altered.push(runId)
+    if (guessed) stderr.write(`warning: ${runId} does not say under which limits it ran; those of the configuration are taken\n`)
+    if (json) stdout.write(`${JSON.stringify({ runId, ...found })}\n`)
+    else {
+      if (stream) for (const event of found.events) stdout.write(`${JSON.stringify(event)}\n`)
+      stderr.write(`${replayLines(runId, found).join('\n')}\n`)
+    }
+    if (setup.context.outputClosed()) return
+  }
+  if (altered.length > 0) throw new CliExit(exitCodes.integrity)
+}
+
+/** @throws CliExit 9 when the rules of the run cannot be read back. */
+async function material(setup: Setup, { journal }: Memory, { runId }: Pick<RunRecord, 'runId'>) {
+  const { limitsOf, rulesOf } = await import('../../runtime/journalled.ts')
+  const entries = journal.events(runId)
+  const [limits, rules] = [limitsOf(entries), rulesOf(entries)]
+  if (rules === undefined)
+    throw new CliExit(exitCodes.integrity, `error: ${runId}: event 1: the rules of this run cannot be read back from its journal`)
+  return { entries, rules, limits: limits ?? runLimits(setup.config), guessed: limits === undefined }
+}

@@ -1,0 +1,16 @@
+/** What the completion scripts ask for: one candidate a line. */
+
+import { proposeCompletions } from '@stricli/core'
+import { createApp } from './app.ts'
+import type { CliContext } from './world.ts'
+
+/** With its meaning, where the shell shows one. */
+export async function complete(context: CliContext, shell: string, words: readonly string[]): Promise<void> {
+  const found = await proposeCompletions(createApp([]), words, context)
+  const between = shell === 'zsh' ? ':' : '\t'
+  for (const { completion: word, brief } of found) {
+    context.process.stdout.write(
+      shell === 'bash' ? `${word}\n` : `${word.replaceAll(':', '\\:')}${between}${brief.replaceAll('\n', ' ')}\n`,
+    )
+  }
+}

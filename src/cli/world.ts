@@ -1,0 +1,73 @@
+/** What the commands share: their surroundings, the loaded setup, and the animal that main.ts makes of it. */
+
+import type { AskLine } from '../channels/ask.ts'
+import type { Config, Origins } from '../config/config.ts'
+import type { HomePaths } from '../config/paths.ts'
+import type { Memory } from '../memory/db.ts'
+import type { Agent } from '../runtime/agent.ts'
+import type { Proposal } from '../runtime/event.ts'
+import type { Log, Provider, Tool } from '../runtime/port.ts'
+import type { Policy } from '../security/policy.ts'
+import type { Redactor } from '../security/redact.ts'
+
+export type Environment = Readonly<Partial<Record<string, string>>>
+
+export type CliContext = {
+  readonly process: {
+    readonly stdout: { write(text: string): void }
+    readonly stderr: { write(text: string): void }
+    readonly env: Environment
+    exitCode?: number | string | null
+  }
+  readonly env: Environment
+  readonly cwd: string
+  /** BRAIDCLAW_HOME, or ~/.braidclaw: everything we keep. */
+  readonly home: string
+  /** Knows the keys in the environment from the start; everything on stderr passes it, and whatever is stored. */
+  readonly redactor: Redactor
+  /** The reader of stdout went away: stop writing, stop working. */
+  readonly outputClosed: () => boolean
+  /** Why stdout could not be written, when it was not that its reader went away. */
+  readonly outputFailure: () => string | undefined
+  /** main.ts plugs the organs together; commands that need them ask for it here. */
+  readonly wake: Wake
+}
+
+export type Setup = {
+  readonly config: Config
+  readonly origins: Origins
+  readonly paths: HomePaths
+  readonly log: Log
+  readonly redactor: Redactor
+  readonly context: CliContext
+  /** The user's config file, absent when there is none yet. */
+  readonly file?: string
+}
+
+export type Wish = {
+  readonly channel: string
+  /** Absent when nobody is there to answer. */
+  readonly ask?: AskLine
+  readonly conversation: { readonly kind: 'new' } | { readonly kind: 'latest' } | { readonly kind: 'resume'; readonly id: string }
+  /** Instead of the configured one. */
+  readonly provider?: Provider
+}
+
+/** An agent with its organs, for as long as its owner keeps it. */
+export type Animal = {
+  readonly agent: Agent
+  /** `provider/model`. */
+  readonly model: string
+  readonly memory: Memory
+  readonly policy: Policy
+  /** The tools this channel may use. */
+  readonly tools: readonly Tool[]
+  /** Remembers a yes for good. @returns what is allowed from now on, in words; undefined when no rule can be made of the call. */
+  allowAlways(proposal: Proposal): string | undefined
+  /** Whether an earlier "always" of this conversation covers the call. */
+  isStanding(proposal: Proposal): boolean
+  close(): void
+}
+
+/** @throws CliExit when memory, workspace, provider or conversation cannot be had; the message says what to do. */
+export type Wake = (setup: Setup, wish: Wish) => Promise<Animal>

@@ -1,0 +1,77 @@
+/** For the tests: a plain spawn, a sandbox in a temporary place, and commands in it. */
+
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createSandbox } from './create.ts'
+import { fixedPath } from './install.ts'
+import type { Ended, SandboxSettings, Spawn } from './port.ts'
+
+export const hasBubblewrap = Bun.which('bwrap', { PATH: fixedPath }) !== null
+
+export const spawnPlain: Spawn = async ({ argv, cwd, env, signal, onOutput }) => {
+  const child = Bun.spawn([...argv], { cwd, env: { ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  const kill = () => child.kill('SIGKILL')
+  signal.addEventListener('abort', kill, { once: true })
+  const read = async (stream: ReadableStream<Uint8Array>, from: 'stdout' | 'stderr') => {
+    for await (const chunk of stream) onOutput(chunk, from)
+  }
+  await Promise.all([read(child.stdout, 'stdout'), read(child.stderr, 'stderr'), child.exited])
+  return { ok: true, code: child.exitCode, leftBehind: false }
+}
+
+export const limits = { memoryBytes: 512 * 2 ** 20, processes: 64, fileBytes: 64 * 2 ** 20, cpuSeconds: 20 }
+
+export type Place = { readonly root: string; readonly workspace: string; readonly settings: SandboxSettings }
+
+/** Ends with the test through `using`. */
+export function place(more: Partial<SandboxSettings> & { readonly name?: string } = {}): Place & Disposable {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-sandbox-')))
+  const { name = 'workspace', ...given } = more
+  const workspace = join(root, name)
+  for (const path of [workspace, join(root, 'home'), join(root, 'state')]) mkdirSync(path, { recursive: true })
+  const settings: SandboxSettings = {
+    kind: 'bubblewrap',
+    workspace,
+    home: join(root, 'home'),
+    stateHome: join(root, 'state'),
+    protectedPaths: [],
+    allowedDomains: [],
+    limits,
+    spawnPlain,
+    log() {},
+    ...given,
+  }
+  return { root, workspace, settings, [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }) }
+}
+
+export type Ran = { readonly ended: Ended; readonly code: number | null; readonly stdout: string; readonly stderr: string }
+export type Running = Place & {
+  run(script: string, more?: { readonly signal?: AbortSignal; readonly cwd?: string; readonly argv?: readonly string[] }): Promise<Ran>
+  describe(): string[]
+}
+
+/** @throws when no sandbox can be made: then the test cannot say anything. */
+export async function confined(more: Parameters<typeof place>[0] = {}): Promise<Running & Disposable> {
+  const ground = place(more)
+  const created = await createSandbox(ground.settings)
+  if (!created.ok) throw new Error(created.missing)
+  const { spawn, close, describe } = created.sandbox
+  return {
+    ...ground,
+    describe,
+    async run(script, { signal = new AbortController().signal, cwd = ground.workspace, argv = ['/bin/sh', '-c', script] } = {}) {
+      const out = { stdout: '', stderr: '' }
+      const env = { PATH: fixedPath, HOME: ground.settings.home }
+      const onOutput = (chunk: Uint8Array, from: 'stdout' | 'stderr') => {
+        out[from] += Buffer.from(chunk).toString()
+      }
+      const ended = await spawn({ argv, cwd, env, signal, onOutput })
+      return { ended, code: ended.ok ? ended.code : null, ...out }
+    },
+    [Symbol.dispose]() {
+      close?.()
+      ground[Symbol.dispose]()
+    },
+  }
+}

@@ -1,0 +1,130 @@
+/** Attempts on files: outside the workspace, secret, or protected inside of it. */
+
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Attempt, sh, verdict } from './attempt.ts'
+
+const startUp =
+  '.bashrc .bash_profile .profile .zshrc .zshenv .envrc .mcp.json .gitmodules .vscode/tasks.json .idea/workspace.xml .braidclaw/config.toml'.split(
+    ' ',
+  )
+
+export const fileAttempts: readonly Attempt[] = [
+  {
+    name: 'write a file next to the workspace',
+    needs: [],
+    argv: ({ ground }) => sh('echo x > "$1/new" && echo written', ground.outside),
+    judge: (seen) => verdict(seen, existsSync(join(seen.field.ground.outside, 'new')), 'mount namespace'),
+  },
+  reads('read a key in ~/.ssh', ({ home }) => join(home, '.ssh/id_canary'), 'mount namespace'),
+  reads('read the key of the receipts', ({ stateHome }) => join(stateHome, 'receipt.key'), 'mount namespace'),
+  reads('read a secret file in the workspace', ({ workspace }) => join(workspace, 'secret.pem'), 'hidden files'),
+  {
+    name: 'read /etc/shadow',
+    needs: [],
+    argv: () =>
+      sh('if [ -r /etc/shadow ] && [ "$(head -c 1 /etc/shadow | wc -c)" -eq 1 ]; then echo read; else stat -c "size=%s" /etc/shadow; fi'),
+    judge: (seen) =>
+      verdict(
+        seen,
+        seen.output.startsWith('read'),
+        /size=0\b/.test(seen.output) || seen.field.name === 'landlock' ? 'hidden files' : 'file permissions',
+      ),
+  },
+  deletes('delete a folder outside with rm', [], (path) => sh('rm -rf "$1"', path)),
+  deletes('delete a folder outside with python', ['python3'], (path) => [
+    'python3',
+    '-c',
+    'import shutil, sys; shutil.rmtree(sys.argv[1])',
+    path,
+  ]),
+  {
+    name: 'write through a symbolic link that is swapped in (race)',
+    needs: [],
+    argv: ({ ground }) =>
+      sh(
+        '(i=0; while [ $i -lt 150 ]; do mkdir -p race; rmdir race; ln -s "$1" race; rm race; i=$((i+1)); done) 2>/dev/null & i=0; while [ $i -lt 300 ]; do { echo x > race/raced; } 2>/dev/null; i=$((i+1)); done; ln -sfn "$1" race2; echo x > race2/raced',
+        ground.outside,
+      ),
+    judge: (seen) => verdict(seen, existsSync(join(seen.field.ground.outside, 'raced')), 'mount namespace'),
+  },
+  {
+    name: 'plant a git hook where there is no repository yet',
+    needs: [],
+    argv: () => sh('mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit && echo planted'),
+    judge: (seen) => verdict(seen, existsSync(inWorkspace(seen, '.git/hooks/pre-commit')), 'protected paths'),
+  },
+  {
+    name: 'change a repository: its settings, its hooks, the whole of it',
+    needs: [],
+    argv: () =>
+      sh(
+        'cd nested; echo evil >> .git/config; echo evil > .git/hooks/post-checkout; echo ../evil > .git/commondir; mv .git old && mkdir -p .git/hooks && echo moved',
+      ),
+    judge: (seen) => verdict(seen, isNestedChanged(seen), 'protected paths'),
+  },
+  {
+    name: 'write start-up and editor files',
+    needs: [],
+    argv: () => sh('for name; do mkdir -p "$(dirname "$name")"; { echo evil > "$name"; } && echo "$name"; done', ...startUp),
+    judge: (seen) =>
+      verdict(
+        seen,
+        startUp.some((name) => existsSync(inWorkspace(seen, name))),
+        'protected paths',
+      ),
+  },
+  {
+    name: 'open a kernel setting for writing',
+    needs: [],
+    argv: () => sh('true >> /proc/sys/kernel/core_pattern && echo opened'),
+    judge: (seen) =>
+      verdict(
+        seen,
+        seen.output.includes('opened'),
+        /Read-only/.test(seen.output) || seen.field.name === 'landlock' ? 'mount namespace' : 'file permissions',
+      ),
+  },
+  {
+    name: 'open a disk',
+    needs: [],
+    argv: () => sh('for disk in $(find /dev -type b 2>/dev/null); do [ -r "$disk" ] && echo "readable $disk" && exit; done; echo no disk'),
+    judge: (seen) => verdict(seen, seen.output.includes('readable'), 'mount namespace'),
+  },
+]
+
+type Seen = Parameters<Attempt['judge']>[0]
+type Settings = Seen['field']['ground']['settings']
+
+function reads(name: string, path: (settings: Settings) => string, layer: 'mount namespace' | 'hidden files'): Attempt {
+  return {
+    name,
+    needs: [],
+    argv: ({ ground }) => sh('cat "$1"', path(ground.settings)),
+    judge: (seen) => verdict(seen, seen.output.includes(seen.field.ground.token), layer),
+  }
+}
+
+function deletes(name: string, needs: readonly string[], argv: (path: string) => readonly string[]): Attempt {
+  const victim = ({ field }: Pick<Seen, 'field'>) => join(field.ground.outside, 'victim')
+  return {
+    name,
+    needs,
+    argv: (field) => {
+      mkdirSync(victim({ field }), { recursive: true })
+      writeFileSync(join(victim({ field }), 'file'), field.ground.token)
+      return argv(victim({ field }))
+    },
+    judge: (seen) => verdict(seen, !existsSync(join(victim(seen), 'file')), 'mount namespace'),
+  }
+}
+
+function inWorkspace({ field }: Seen, name: string): string {
+  return join(field.ground.settings.workspace, name)
+}
+
+function isNestedChanged(seen: Seen): boolean {
+  const git = inWorkspace(seen, 'nested/.git')
+  const planted = ['hooks/post-checkout', 'commondir', '../old'].some((name) => existsSync(join(git, name)))
+  return planted || readFileSync(join(git, 'config'), 'utf8') !== '[core]\n'
+}
