@@ -1,19 +1,27 @@
 /** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. */
 
+import { existsSync } from 'node:fs'
 import type { Animal, Setup, Wish } from './cli/world.ts'
 import type { Memory } from './memory/db.ts'
 
 /** @throws CliExit when memory, workspace, provider or conversation cannot be had; the message says what to do. */
 export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   const { config, paths, log, redactor, context } = setup
-  const [{ openRecords, createRecord, inWords }, { policyOf }, { createHands }, { createAgent: createRunner }, { conversationFor }] =
-    await Promise.all([
-      import('./cli/records.ts'),
-      import('./cli/policy.ts'),
-      import('./cli/hands.ts'),
-      import('./runtime/agent.ts'),
-      import('./cli/conversation.ts'),
-    ])
+  const [
+    { openRecords, createRecord, inWords },
+    { policyOf },
+    { createHands },
+    { createAgent: createRunner },
+    { conversationFor },
+    { runLimits },
+  ] = await Promise.all([
+    import('./cli/records.ts'),
+    import('./cli/policy.ts'),
+    import('./cli/hands.ts'),
+    import('./runtime/agent.ts'),
+    import('./cli/conversation.ts'),
+    import('./cli/limits.ts'),
+  ])
   const [{ providerFor }, { systemPrompt }, { watchStop }, { createStreamRedactor }] = await Promise.all([
     import('./cli/provider.ts'),
     import('./runtime/prompt.ts'),
@@ -33,7 +41,8 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
     const agent = createRunner({
       conversationId,
       channel: wish.channel,
-      limits: runLimits(setup),
+      limits: runLimits(config),
+      ...(await rulesFor(setup)),
       approvalTtlMs: 600_000,
       history: () => {
         try {
@@ -86,15 +95,21 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   }
 }
 
-function runLimits({ config: { limits } }: Setup) {
-  const { maxToolRounds, maxParallel, maxRunSeconds, maxRunTokens, maxRunUsd } = limits
-  return {
-    maxToolRounds,
-    maxParallel,
-    ...(maxRunSeconds ? { maxMs: maxRunSeconds * 1000 } : {}),
-    ...(maxRunTokens ? { maxTokens: maxRunTokens } : {}),
-    ...(maxRunUsd === undefined ? {} : { maxMicros: Math.round(maxRunUsd * 1_000_000) }),
-  }
+/** The operator's own rules. They are looked for at every start, and loaded only where there are any. @throws CliExit 2 on a rule that is not understood */
+async function rulesFor({ config, paths, context, log }: Setup) {
+  const folders = [`${paths.home}/rules`, `${config.workspaceDir}/.braidclaw/rules`]
+  if (!folders.some((folder) => existsSync(folder))) return {}
+  const [{ loadRules }, { createTrust }, { CliExit, exitCodes }] = await Promise.all([
+    import('./cli/rules-files.ts'),
+    import('./config/trust.ts'),
+    import('./cli/exit.ts'),
+  ])
+  const workspace = config.workspaceDir
+  const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
+  const { rules, journal, notices, problems } = loadRules({ home: paths.home, userHome: context.env.HOME || '/', workspace, trusted })
+  for (const notice of notices) log('warn', notice)
+  if (problems.length > 0) throw new CliExit(exitCodes.usage, problems.map((problem) => `error: ${problem}`).join('\n'))
+  return { rules, ...(journal ? { journalledRules: journal } : {}) }
 }
 
 /** The last whole turns that fit; what does not fit is said, to the model and in the log. */

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'bun:test'
 import { appendFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, type Nest, nest, type Result } from './support/cli.ts'
-import { call, home, refused, turn } from './support/turns.ts'
+import { call, home, refused, scripted, turn } from './support/turns.ts'
 
 const ours = (at: Nest, name: string) => join(at.home, '.braidclaw', name)
 
@@ -50,6 +50,23 @@ describe('the disk', () => {
       expect(JSON.parse(list)).toHaveLength(2)
     },
   )
+
+  test.if(mountable)('full in the middle of a turn: the tool does not run, and it is no matter of integrity', async () => {
+    using at = nest()
+    const { BRAIDCLAW_MOCK_FIXTURE } = scripted(at, [
+      { ...call('file_write', { path: 'made', content: 'x' }), delay_ms: 700 },
+      { text: 'done' },
+    ]).env
+    const { stdout, stderr } = inNamespace(
+      at,
+      `${prepare}
+      "$2" agent -m go --approve-all-medium & sleep 0.3; cat /dev/zero > "$1/fill" 2>/dev/null
+      wait $!; echo "code $?"; ls; rm "$1/fill"; "$2" receipt verify`,
+      { BRAIDCLAW_MOCK_FIXTURE },
+    )
+    expect(stdout).toMatch(/^code 1\nvalid: 0 receipts/)
+    expect(stderr).toContain('the disk is full')
+  })
 
   test.if(mountable)('full: the emergency stop still stops', async () => {
     using at = nest()

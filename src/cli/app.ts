@@ -1,16 +1,18 @@
 /** Every command, its flags and its help, in one table; the code behind each is loaded when it runs. */
 
-import { buildRouteMap } from '@stricli/core'
-import { applicationOf } from './application.ts'
+import { buildApplication, buildRouteMap } from '@stricli/core'
+import { version } from '../../package.json'
 import { exitCodeHelp } from './exit.ts'
-import { agent } from './routes/agent.ts'
-import { doctor, estop, init, onboard, trust } from './routes/everyday.ts'
+import { agent, doctor, estop, init, onboard, trust } from './routes/everyday.ts'
 import { completion, config, policy, provider, tool } from './routes/inspect.ts'
+import { replay, run, verify } from './routes/proof.ts'
 import { memory, receipt } from './routes/records.ts'
+import { exitOf } from './trouble.ts'
+import { wording } from './wording.ts'
 import type { CliContext } from './world.ts'
 
 const root = buildRouteMap<string, CliContext>({
-  routes: { agent, init, onboard, config, provider, tool, memory, receipt, policy, estop, doctor, trust, completion },
+  routes: { agent, init, onboard, config, provider, tool, memory, receipt, run, replay, verify, policy, estop, doctor, trust, completion },
   docs: {
     brief: 'A local-first agent runtime: gated tools, receipts you can check, memory you can search',
     fullDescription: [
@@ -29,7 +31,22 @@ const root = buildRouteMap<string, CliContext>({
   },
 })
 
-/** `words` are those of the command line. */
+/** `words` are those of the command line, which decide how a wrong one is answered. */
 export function createApp(words: readonly string[]) {
-  return applicationOf(root, words)
+  return buildApplication<CliContext>(root, {
+    name: 'braidclaw',
+    versionInfo: { currentVersion: version },
+    scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true, distanceOptions: closeEnough },
+    documentation: {
+      caseStyle: 'convert-camel-to-kebab',
+      useAliasInUsageLine: false,
+      onlyRequiredInUsageLine: true,
+      disableAnsiColor: true,
+    },
+    determineExitCode: (error) => exitOf(error).code,
+    localization: { text: wording(words) },
+  })
 }
+
+/** A suggestion must be one slip away, or it misleads. */
+const closeEnough = { threshold: 3, weights: { insertion: 1, deletion: 3, substitution: 2, transposition: 0 } } as const

@@ -1,6 +1,7 @@
 /** From the command line to an exit code. */
 
 import { version } from '../../package.json'
+import type { AgentFlags } from './routes/types.ts'
 import type { CliContext, Wake } from './world.ts'
 
 /** Ends the process. `--version` alone answers before anything else is loaded. */
@@ -9,19 +10,34 @@ export async function start(words: readonly string[], wake: Wake): Promise<never
     console.log(version)
     process.exit(0)
   }
-  const [{ run }, { agentApp }, { createContext }] = await Promise.all([
-    import('@stricli/core'),
-    import('./application.ts'),
-    import('./context.ts'),
-  ])
+  const [{ createContext }, { plainFlags }] = await Promise.all([import('./context.ts'), import('./plain.ts')])
   const context = createContext(process.env, wake)
   if (words[0] === '__complete') {
     await (await import('./complete.ts')).complete(context, words[1] ?? 'bash', words.slice(2))
     process.exit(0)
   }
-  const app = words[0] === 'agent' ? agentApp(words) : (await import('./app.ts')).createApp(words)
-  await run(app, asked(words), context)
-  process.exit(unwritten(context) ?? exitCode(Number(context.process.exitCode ?? 0), words.length))
+  const flags = plainFlags(words)
+  const code = flags ? await ask(context, flags) : await parse(context, words)
+  process.exit(unwritten(context) ?? code)
+}
+
+/** Straight to the command; what it throws ends as it would behind the parser. */
+async function ask(context: CliContext, flags: AgentFlags): Promise<number> {
+  const { agent } = await import('./commands/agent.ts')
+  try {
+    await agent.call(context, flags)
+    return 0
+  } catch (error) {
+    const { code, message } = (await import('./trouble.ts')).exitOf(error)
+    if (message) context.process.stderr.write(`${message}\n`)
+    return code
+  }
+}
+
+async function parse(context: CliContext, words: readonly string[]): Promise<number> {
+  const [{ run }, { createApp }] = await Promise.all([import('@stricli/core'), import('./app.ts')])
+  await run(createApp(words), asked(words), context)
+  return exitCode(Number(context.process.exitCode ?? 0), words.length)
 }
 
 /** `help`, `help memory` and no words at all are what people try first. */

@@ -4,8 +4,10 @@ import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Decision, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, Ending, Mode, Proposal, RunEvent } from './event.ts'
+import type { RunStart } from './journalled.ts'
 import type { ChatRequest, Message, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
+import type { JournalledRules } from './rules/journal.ts'
 
 export type AgentConfig = {
   readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array }
@@ -18,6 +20,8 @@ export type AgentConfig = {
   readonly history: () => readonly Message[] | Promise<readonly Message[]>
   /** More b-threads, beside the program's own. They can only veto. */
   readonly rules?: readonly AnyThread<RunEvent>[]
+  /** The same rules as data, for the journal: a replay obeys what the run obeyed. */
+  readonly journalledRules?: JournalledRules
 }
 
 export type Agent = {
@@ -57,7 +61,14 @@ export function createAgent(config: AgentConfig): Agent {
     })
     state.run = current
     state.identity = identity
-    yield* current.events({ type: 'run.start', prompt, mode: state.mode, at: ports.now(), model: request.model })
+    yield* current.events(startOf(prompt))
+  }
+
+  /** With the limits and rules that hold now, so that a replay needs no configuration. */
+  function startOf(prompt: string): RunStart {
+    const { journalledRules } = config
+    const now = { at: ports.now(), mode: state.mode, model: request.model, limits, ...(journalledRules ? { rules: journalledRules } : {}) }
+    return { type: 'run.start', prompt, ...now }
   }
 
   function identify(): RunIdentity {

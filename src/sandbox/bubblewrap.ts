@@ -19,6 +19,9 @@ import { createStubs, type Stubs } from './stubs.ts'
 import { guardArguments, viewArguments } from './view.ts'
 import { enterGroup, wallArguments } from './walls.ts'
 
+/** Repositories come and go; looking for them at every command would cost more than the command. */
+const SEARCH_MS = 5_000
+
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
 type Way = Extract<WayOut, { ok: true }>
 
@@ -107,7 +110,13 @@ type Mounts = { readonly ok: true; readonly mounts: readonly string[] } | { read
 /** The system is looked over at the first command, the protected names at each: they come and go. */
 function createMounts({ settings, places, stubs, blank }: Mounting): () => Mounts {
   const without = new Set(settings.without ?? [])
-  const known: { view?: readonly string[]; repositories?: readonly string[] } = {}
+  const known: { view?: readonly string[]; repositories?: readonly string[]; searched?: number } = {}
+  const repositories = () => {
+    if (known.repositories !== undefined && performance.now() - (known.searched ?? 0) < SEARCH_MS) return known.repositories
+    known.repositories = search(settings, places.workspace)
+    known.searched = performance.now()
+    return known.repositories
+  }
   return () => {
     known.view ??= viewArguments({
       places,
@@ -116,9 +125,8 @@ function createMounts({ settings, places, stubs, blank }: Mounting): () => Mount
       scratchBytes: settings.limits.memoryBytes,
       without,
     })
-    known.repositories ??= search(settings, places.workspace)
     if (without.has('protected paths')) return { ok: true, mounts: known.view }
-    const found = guardsFor({ workspace: places.workspace, extra: settings.protectedPaths, repositories: known.repositories })
+    const found = guardsFor({ workspace: places.workspace, extra: settings.protectedPaths, repositories: repositories() })
     if (!found.ok) return found
     const guards = found.guards.filter(({ type, path }) => type !== 'absent' || stubs.make(path))
     return { ok: true, mounts: [...known.view, ...guardArguments(guards)] }

@@ -7,7 +7,9 @@ import { createSandbox } from './create.ts'
 import { fixedPath } from './install.ts'
 import type { Ended, SandboxSettings, Spawn } from './port.ts'
 
-export const hasBubblewrap = Bun.which('bwrap', { PATH: fixedPath }) !== null
+export function hasBubblewrap(): boolean {
+  return Bun.which('bwrap', { PATH: fixedPath }) !== null
+}
 
 export const spawnPlain: Spawn = async ({ argv, cwd, env, signal, onOutput }) => {
   const child = Bun.spawn([...argv], { cwd, env: { ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })

@@ -7,8 +7,8 @@ import { type Layer, layers, type SandboxSettings } from './port.ts'
 import { prepareGround } from './probe/ground.ts'
 import { attempts, probeSandbox } from './probe.ts'
 
-if (!hasBubblewrap) console.warn(`the probe of bubblewrap is left out: ${install}`)
-const real = test.if(hasBubblewrap)
+if (!hasBubblewrap()) console.warn(`the probe of bubblewrap is left out: ${install}`)
+const real = test.if(hasBubblewrap())
 
 async function probe(more: Partial<SandboxSettings>, only?: readonly string[]) {
   const ground = prepareGround()

@@ -50,11 +50,13 @@ type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8
 type Opening = { readonly head: string; readonly rest: Uint8Array }
 
 async function readHead(reader: Reader): Promise<Opening | undefined> {
-  let bytes = new Uint8Array()
-  for (let piece = await reader.read(); piece.value !== undefined && bytes.length < HEAD_BYTES; piece = await reader.read()) {
-    bytes = Buffer.concat([bytes, piece.value])
-    const end = Buffer.from(bytes).indexOf('\r\n\r\n')
-    if (end >= 0) return { head: Buffer.from(bytes.subarray(0, end)).toString('latin1'), rest: bytes.subarray(end + 4) }
+  let bytes = Buffer.alloc(0)
+  while (bytes.length < HEAD_BYTES) {
+    const { value } = await reader.read()
+    if (value === undefined) return undefined
+    bytes = Buffer.concat([bytes, value])
+    const end = bytes.indexOf('\r\n\r\n')
+    if (end >= 0) return { head: bytes.subarray(0, end).toString('latin1'), rest: bytes.subarray(end + 4) }
   }
 }
 

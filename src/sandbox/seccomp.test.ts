@@ -96,6 +96,8 @@ for (const { arch, audit, column } of machines) {
       const cloexec = 0o2000000
       for (const type of [1, 5, 1 | cloexec, 5 | cloexec]) expect(verdict('socketpair', 1, type, 0)).toBe(ALLOW)
       for (const type of [2, 3, 2 | cloexec]) expect(verdict('socketpair', 1, type, 0)).toBe(EPERM)
+      const open = filterProgram({ arch, inet: true, unix: true })
+      expect(judge(open, { number: syscallNumbers.socketpair[column], arch: audit, words: [1, 2, 0] })).toBe(ALLOW)
     })
 
     test('FIFOs and files can be made, devices cannot', () => {

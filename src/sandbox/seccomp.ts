@@ -59,7 +59,7 @@ function rulesFor(question: FilterQuestion): Rule<{ readonly name: SyscallName }
     { name: 'clone', verdict: [argument(0), { code: 0x45, yes: 0, no: 1, k: NEW_NAMESPACES }, give(EPERM), give(ALLOW)] },
     { name: 'ioctl', verdict: [argument(1), ...TERMINAL_REQUESTS.flatMap((k) => when(k, [give(EPERM)])), give(ALLOW)] },
     { name: 'socket', verdict: socketRule(question) },
-    { name: 'socketpair', verdict: pairRule() },
+    { name: 'socketpair', verdict: question.unix ? [give(ALLOW)] : pairRule() },
     { name: 'mknod', verdict: deviceRule(1) },
     { name: 'mknodat', verdict: deviceRule(2) },
   ]

@@ -21,12 +21,16 @@ const keys: readonly (readonly [string, Block['type']])[] = [
   ['reasoning', 'thinking'],
 ]
 
+/** A short reply is over before it is worth a study. */
+const worthwhile = 16
+
 /** A server whose events all differ (each has a time or a nonce) is not studied for ever. */
 const patience = 4
 
 export function knowRepeats(): Repeats {
   let known: Pattern | undefined
   let tries = patience
+  let read = 0
 
   return {
     wordsOf(event) {
@@ -40,7 +44,7 @@ export function knowRepeats(): Repeats {
       return { type: known.type, text }
     },
     learn(event, value) {
-      if (tries === 0) return
+      if (tries === 0 || ++read < worthwhile) return
       const found = patternOf(event, value)
       if (found === undefined) return
       known = found
@@ -52,7 +56,7 @@ export function knowRepeats(): Repeats {
 function patternOf(event: string, value: unknown): Pattern | undefined {
   const delta = plainDelta(value)
   if (delta === undefined) return undefined
-  const said = Object.entries(delta).filter(([key, each]) => key !== 'role' && each !== null && each !== '')
+  const said = Object.entries(delta).filter(([key, each]) => key !== 'role' && !isNothing(each))
   const [key = '', text] = said[0] ?? []
   const type = keys.find(([name]) => name === key)?.[1]
   if (said.length !== 1 || type === undefined || typeof text !== 'string') return undefined
@@ -68,4 +72,8 @@ function plainDelta(value: unknown): { readonly [key: string]: unknown } | undef
   if (!isObject(value) || isObject(value.usage) || !Array.isArray(value.choices)) return undefined
   const choice: unknown = value.choices[0]
   return isObject(choice) && !choice.finish_reason && isObject(choice.delta) ? choice.delta : undefined
+}
+
+function isNothing(value: unknown): boolean {
+  return value === null || value === '' || (Array.isArray(value) && value.length === 0)
 }

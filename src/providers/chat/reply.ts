@@ -60,7 +60,7 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
   /** The first choice, if there is one: we ask for no more. */
   function choiceOf(event: unknown): Fields | undefined {
     if (!isObject(event)) throw unreadable('an event is no object', event)
-    const error = event.object === 'error' ? event : event.error
+    const error = event.error
     if (error !== undefined && error !== null) throw failureOf(error, provider)
     if (typeof event.model === 'string') model ||= event.model
     if (isObject(event.usage)) usage = reportedIn(event.usage)

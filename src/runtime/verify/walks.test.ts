@@ -5,7 +5,7 @@ import { divergence, replay } from '../../kernel/replay.ts'
 import type { RunEvent } from '../event.ts'
 import { program } from '../program.ts'
 import { defaultBounds, scenesOf } from './scenes.ts'
-import { unlikeItsReplay } from './walks.ts'
+import { likely, unlikeItsReplay } from './walks.ts'
 import { createWorld, memory } from './world.ts'
 
 const scenes = scenesOf([], defaultBounds)
@@ -20,7 +20,7 @@ test('whatever a hostile world sends, and in whatever order, the accepted events
       const engine = createEngine<RunEvent>({ threads, onExternal: (event) => journal.push(event) })
       const selected = [...engine.superstep().selected]
       for (const roll of rolls) {
-        const offers = world(selected.reduce(memory.next, memory.init))
+        const offers = likely(world(selected.reduce(memory.next, memory.init)), roll % 11)
         const offer = offers[roll % offers.length]
         if (offer) engine.send(offer)
         selected.push(...engine.superstep().selected)

@@ -1,0 +1,66 @@
+import { expect, test } from 'bun:test'
+import { buildApplication, buildCommand, type CommandContext, run } from '@stricli/core'
+import fc from 'fast-check'
+import { plainFlags } from './plain.ts'
+import { agent } from './routes/everyday.ts'
+import type { AgentFlags } from './routes/types.ts'
+
+/** What the argument parser makes of the words; undefined when it refuses them. */
+async function parsed(words: readonly string[]): Promise<AgentFlags | undefined> {
+  const seen: AgentFlags[] = []
+  const command = buildCommand<AgentFlags, [], CommandContext>({
+    func: (flags) => void seen.push(flags),
+    parameters: agent.parameters,
+    docs: { brief: 'agent' },
+  })
+  const app = buildApplication<CommandContext>(command, {
+    name: 'agent',
+    scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
+  })
+  const process = { stdout: { write: () => {} }, stderr: { write: () => {} } }
+  await run(app, words, { process })
+  return seen[0]
+}
+
+const word = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom('-m', '--message', '-C', '--workspace', '--model', '--resume') },
+  { weight: 2, arbitrary: fc.constantFrom('-c', '--continue', '--json', '--approve-all-medium') },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom('--', '', '-', '-cm', '--no-json', '--message=x', '--approveAllMedium', '-m=x', '--max-turns', '5'),
+  },
+  { weight: 4, arbitrary: fc.constantFrom('hello', 'two words', 'a=b', 'bench/x', "it's", 'ü') },
+)
+
+test('whatever is read here is what the parser would have read', async () => {
+  let read = 0
+  const same = fc.asyncProperty(fc.array(word, { maxLength: 7 }), async (words) => {
+    const flags = plainFlags(['agent', ...words])
+    if (flags === undefined) return
+    read += 1
+    expect(await parsed(words)).toEqual(flags)
+  })
+  await fc.assert(same, { numRuns: 3000 })
+  expect(read).toBeGreaterThan(100)
+})
+
+test.each([
+  ['memory', 'list'],
+  ['agent', '--help'],
+  ['agent', '-m'],
+  ['agent', '-m', '-x'],
+  ['agent', 'hello'],
+  ['agent', '-m', 'a', '-m', 'b'],
+  [],
+])('%s %s %s %s %s is left to the parser', (...words) => {
+  expect(plainFlags(words)).toBeUndefined()
+})
+
+test('everyday words are read here', () => {
+  expect(plainFlags(['agent', '-m', 'What is it?', '--model', 'local/mock', '-c', '--json'])).toEqual({
+    message: 'What is it?',
+    model: 'local/mock',
+    continue: true,
+    json: true,
+  })
+})

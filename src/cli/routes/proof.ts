@@ -1,0 +1,72 @@
+/** Checking what happened and what could: verify, replay, run. */
+
+import { buildCommand, buildRouteMap } from '@stricli/core'
+import type { ReplayFlags } from '../commands/replay.ts'
+import type { VerifyProgramFlags } from '../commands/verify.ts'
+import type { CliContext } from '../world.ts'
+import { type Json, jsonFlag, wholeNumber, workspaceFlag } from './flags.ts'
+import type { ListFlags } from './types.ts'
+
+export const verify = buildCommand<VerifyProgramFlags, [], CliContext>({
+  loader: async () => (await import('../commands/verify.ts')).verify,
+  parameters: {
+    flags: {
+      threads: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'Check these rules instead of the installed ones',
+        placeholder: 'file',
+      },
+      ...workspaceFlag,
+      ...jsonFlag,
+    },
+    aliases: { C: 'workspace' },
+  },
+  docs: {
+    brief: 'Model-check the rules that run in production; print the shortest counterexample',
+    customUsage: [{ input: '--threads my-rules.json', brief: 'with rules of your own (docs/rules.md)' }],
+  },
+})
+
+export const replay = buildCommand<ReplayFlags, [string?], CliContext>({
+  loader: async () => (await import('../commands/replay.ts')).replay,
+  parameters: {
+    flags: {
+      policy: { kind: 'parsed', parse: String, optional: true, brief: 'What would this configuration have decided?', placeholder: 'file' },
+      all: { kind: 'boolean', optional: true, withNegated: false, brief: 'Every run of this home' },
+      ...workspaceFlag,
+      ...jsonFlag,
+    },
+    aliases: { C: 'workspace' },
+    positional: { kind: 'tuple', parameters: [{ parse: String, optional: true, brief: 'Run id, or "last"', placeholder: 'run' }] },
+  },
+  docs: {
+    brief: 'Run a past run again from its journal, byte for byte; nothing is executed, asked or fetched (exit 9 when altered)',
+    customUsage: [
+      { input: 'last', brief: 'the latest run' },
+      { input: '--all --policy stricter.toml', brief: 'what would that policy have done?' },
+    ],
+  },
+})
+
+export const run = buildRouteMap<string, CliContext>({
+  routes: {
+    list: buildCommand<ListFlags, [], CliContext>({
+      loader: async () => (await import('../commands/run.ts')).list,
+      parameters: {
+        flags: { limit: { kind: 'parsed', parse: wholeNumber, default: '20', brief: 'How many at most', placeholder: 'n' }, ...jsonFlag },
+      },
+      docs: { brief: 'List runs, latest first' },
+    }),
+    show: buildCommand<Json, [string], CliContext>({
+      loader: async () => (await import('../commands/run.ts')).show,
+      parameters: {
+        flags: jsonFlag,
+        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'Run id, or "last"', placeholder: 'run' }] },
+      },
+      docs: { brief: 'Print the journal of one run' },
+    }),
+  },
+  docs: { brief: 'List runs or show the journal of one' },
+})

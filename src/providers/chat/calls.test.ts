@@ -1,0 +1,91 @@
+import { expect, test } from 'bun:test'
+import { collectCalls } from './calls.ts'
+
+const piece = (index: number | undefined, id: string | undefined, name: string | undefined, args: unknown) => ({
+  ...(index === undefined ? {} : { index }),
+  ...(id === undefined ? {} : { id }),
+  type: 'function',
+  function: { ...(name === undefined ? {} : { name }), arguments: args },
+})
+
+function collect(...pieces: readonly unknown[]) {
+  const calls = collectCalls()
+  for (const each of pieces) calls.take(each)
+  return calls.all().map(({ id, name, raw }) => [id, name, raw])
+}
+
+test.each([
+  ['no object', 'x'],
+  ['an index that is none', piece(0.5, 'a', 't', '')],
+  ['a name that is no string', { index: 0, function: { name: 7 } }],
+  ['arguments that are a number', piece(0, 'a', 't', 7)],
+  ['a function that is a list', { index: 0, function: [] }],
+])('a call with %s is an error', (_, bad) => {
+  expect(() => collect(bad)).toThrow()
+})
+
+test('arguments of a call that never gets a name are an error, an empty piece is nothing', () => {
+  expect(() => collect(piece(0, 'a', undefined, '{}'))).toThrow('without a name')
+  expect(collect(piece(0, '', '', ''), piece(0, undefined, undefined, null), { index: 1 })).toEqual([])
+})
+
+test('the name and the id may come after the first arguments', () => {
+  expect(collect(piece(0, undefined, undefined, '{"a"'), piece(0, undefined, 't', ':'), piece(0, 'x', undefined, '1}'))).toEqual([
+    ['x', 't', '{"a":1}'],
+  ])
+})
+
+test('id and name may be said again with every piece', () => {
+  expect(collect(piece(0, 'a', 't', '{"a"'), piece(0, 'a', 't', ':{'), piece(0, 'a', 't', '}}'), piece(0, 'a', 't', ''))).toEqual([
+    ['a', 't', '{"a":{}}'],
+  ])
+})
+
+test('an id that changes in the middle of a call does not cut it in two', () => {
+  expect(collect(piece(0, 'a', 't', '{"a"'), piece(0, 'b', 't', ':1}'), piece(0, 'c', undefined, ''))).toEqual([['a', 't', '{"a":1}']])
+})
+
+test('calls that all have index 0 are told apart by their names and by arguments that start over', () => {
+  expect(collect(piece(0, '', 's', '{"a":1}'), piece(0, '', 's', '{"a":2}'), piece(0, '', 't', '{}'))).toEqual([
+    ['', 's', '{"a":1}'],
+    ['', 's', '{"a":2}'],
+    ['', 't', '{}'],
+  ])
+  expect(collect(piece(0, 'a', 't', '{}'), piece(0, 'b', 't', ''), piece(0, undefined, undefined, '{"n":2}'))).toEqual([
+    ['a', 't', '{}'],
+    ['b', 't', '{"n":2}'],
+  ])
+})
+
+test('without any index a piece goes to the call of its id, else to the last one', () => {
+  expect(
+    collect(
+      piece(undefined, 'a', 's', '{"n"'),
+      piece(undefined, 'b', 't', '{'),
+      piece(undefined, 'a', undefined, ':1}'),
+      piece(undefined, undefined, undefined, '}'),
+      piece(undefined, undefined, 'u', '{}'),
+    ),
+  ).toEqual([
+    ['a', 's', '{"n":1}'],
+    ['b', 't', '{}'],
+    ['', 'u', '{}'],
+  ])
+})
+
+test('arguments that come as an object are written down as JSON', () => {
+  expect(collect(piece(0, 'a', 't', { path: 'x' }))).toEqual([['a', 't', '{"path":"x"}']])
+})
+
+test('in a whole answer each member is a call of its own, whatever it says', () => {
+  const calls = collectCalls()
+  for (const place of [0, 1]) calls.take(piece(0, 'same', 't', ''), place)
+  expect(calls.all().length).toBe(2)
+})
+
+test('the signature of a thought stays with its call', () => {
+  const calls = collectCalls()
+  calls.take({ ...piece(0, 'a', 't', ''), extra_content: { google: { thought_signature: 'sig' } } })
+  calls.take(piece(0, undefined, undefined, '{}'))
+  expect(calls.all()).toEqual([{ id: 'a', name: 't', raw: '{}', meta: { compatible: { thoughtSignature: 'sig' } } }])
+})

@@ -1,0 +1,182 @@
+/** A broad session in which secrets are met wherever they can be; all that it prints is kept. */
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Invocation, type Nest, nest, type Result } from './cli.ts'
+import { apiKey, configurationFor, environment, named, planted, secrets, usual, vendor } from './planted.ts'
+
+export type Session = Disposable & {
+  readonly at: Nest
+  /** What the model far away was asked. */
+  readonly asked: readonly string[]
+  /** What was printed, by what was run. */
+  readonly streams: readonly { readonly what: string; readonly text: string }[]
+  run(args: readonly string[], invocation?: Invocation): Promise<Result>
+  turn(message: string, responses: readonly object[], args?: readonly string[], env?: { readonly [name: string]: string }): Promise<Result>
+  keep(args: string, result: Result): void
+}
+
+export function openSession(): Session {
+  const at = nest()
+  const far = vendor()
+  const streams: { what: string; text: string }[] = []
+  at.config(configurationFor(far.url))
+  for (const [path, text] of Object.entries(planted)) writeFileSync(join(at.home, path), text)
+
+  const run: Session['run'] = async (args, invocation = {}) => {
+    const result = await at.run(args, { ...invocation, env: { ...environment, ...invocation.env } })
+    keep(args.join(' '), result)
+    return result
+  }
+
+  const keep: Session['keep'] = (args, { stdout, stderr }) => {
+    const what = secrets.reduce((text, { name, value }) => text.replaceAll(value, `<${name}>`), args)
+    streams.push({ what: `stdout of ${what}`, text: stdout }, { what: `stderr of ${what}`, text: stderr })
+  }
+
+  const turn: Session['turn'] = (message, responses, args = [], env = {}) =>
+    run(['agent', '-m', message, '--approve-all-medium', ...args], { env: { ...env, BRAIDCLAW_MOCK_FIXTURE: at.fixture(responses) } })
+
+  const close = () => {
+    far.stop()
+    at[Symbol.dispose]()
+  }
+  return { at, asked: far.asked, streams, run, turn, keep, [Symbol.dispose]: close }
+}
+
+export const call = (name: string, input: object | string) => ({ tool_calls: [{ name, arguments: input }] })
+export const answer = { text: 'It says: {{last_tool_result}}', chunks: 9 }
+
+/** Every tool, every format, every error; the terminal, a crash, and all that can be looked at afterwards. */
+export async function live(session: Session): Promise<void> {
+  const { run, turn, at } = session
+  const formats = ['text', 'json', 'stream-json'].map((format) => ['--output-format', format])
+  await everyTool(session, ['--output-format', 'text'], { BRAIDCLAW_LOG: 'json:debug' })
+  await everyTool(session, ['--output-format', 'json'], { BRAIDCLAW_LOG: 'debug' })
+  await everyTool(session, ['--output-format', 'stream-json', '--autonomy', 'full'])
+  for (const model of ['far/m', 'refusing/m', 'html/m'])
+    for (const format of formats) await run(['agent', '-m', 'hello', '--model', model, ...format], { env: { BRAIDCLAW_LOG: 'json:debug' } })
+  for (const name of ['far', 'refusing', 'html']) await run(['provider', 'test', name])
+  await run(['agent', '--approve-all-medium'], {
+    stdin: `stdin knows ${apiKey} too`,
+    env: { BRAIDCLAW_MOCK_FIXTURE: at.fixture([answer]) },
+  })
+  await run(['tool', 'run', 'file_read', '--json', JSON.stringify({ path: '.env.test' })])
+  await run(['tool', 'run', 'file_read', '--json', JSON.stringify({ path: `${usual}.txt` })])
+  for (const output of ['text', 'json']) {
+    await run(['policy', 'explain', '--output', output, '--', 'echo', usual])
+    await run(['policy', 'explain', '--output', output, '--', 'rm', '-rf', named])
+    await run(['policy', 'explain', '--output', output, '--tool', 'file_read', '--json', JSON.stringify({ path: apiKey })])
+  }
+  await run(['estop', '--reason', `because of ${usual}`])
+  await turn('stopped', [call('time', {}), answer])
+  await run(['estop', '--clear'])
+  await mistakes(session)
+  await inTerminal(session)
+  await crash(session)
+  await lookAround(session)
+}
+
+/** Every way in which a value can travel through a tool call. */
+async function everyTool({ turn }: Session, format: readonly string[], env: { readonly [name: string]: string } = {}): Promise<void> {
+  const calls = [
+    ...Object.keys(planted).map((path) => call('file_read', { path: path.replace('braidclaw-workspace/', '') })),
+    call('search', { pattern: 'OPENAI|key' }),
+    call('search', { pattern: usual }),
+    call('shell', { command: 'cat .env.test key.json url.txt base64.txt' }),
+    call('shell', { command: `echo '${usual}'` }),
+    call('shell', { command: 'env' }),
+    call('shell', { command: 'cat /proc/self/environ' }),
+    call('shell', { command: `rm -rf '${named}'` }),
+    call('http', { url: `http://127.0.0.1/?key=${encodeURIComponent(apiKey)}` }),
+    call('http', { url: 'http://10.0.0.1/', method: 'POST', body: apiKey }),
+    call('file_write', { path: `written/${usual}.txt`, content: `the key is ${apiKey}` }),
+    call('file_edit', { path: '.env.test', old: named, new: named }),
+    call('memory_search', { query: usual }),
+    call('file_read', `{"path": "${usual}`),
+    call(`tool_${usual}`, { [usual]: named }),
+    { tool_calls: [{ id: `id-${usual}`, name: 'time', arguments: {} }] },
+  ]
+  const often = ['--max-turns', '40']
+  await turn(`what do you know of ${apiKey}?`, [...calls, { ...answer, thinking: `hm, ${named}` }], [...format, ...often], env)
+  if (format.includes('full')) for (const one of calls) await turn(`only ${usual}`, [one, answer], format, env)
+  await turn('say it', [{ text: `in one piece ${apiKey} and ${named} and ${usual}` }], format, env)
+  await turn('say it', [{ text: `in pieces ${apiKey} and ${named} and ${usual}`, chunks: 60 }], format, env)
+}
+
+/** What is said of a wrong command line or configuration repeats some of it. */
+async function mistakes({ run, at }: Session): Promise<void> {
+  await run(['agent', `--${usual}`])
+  await run([usual])
+  await run(['memory', 'search', named])
+  await run(['memory', 'show', usual])
+  await run(['agent', '-m', 'x', '--resume', usual])
+  await run(['agent', '-m', 'x', '--model', `far/${usual}`, '--max-turns', usual])
+  await run(['tool', 'run', usual, '--json', named])
+  await run(['receipt', 'verify', '--against', usual])
+  await run(['provider', 'test', usual])
+  const good = readFileSync(join(at.home, '.braidclaw/config.toml'), 'utf8')
+  for (const line of [
+    `api_key = ${JSON.stringify(apiKey)}`,
+    `default_model = [${JSON.stringify(usual)}]`,
+    `x = "${usual}`,
+    `workspace_dir = "/no/${usual}"`,
+  ]) {
+    at.config(`${line}\n${good.replace(/^(default_model|workspace_dir) = .*$/m, '')}`)
+    for (const command of [['config', 'validate'], ['config', 'validate', '--json'], ['config', 'show'], ['agent', '-m', 'x'], ['doctor']])
+      await run(command)
+  }
+  at.config(good)
+}
+
+/** Typed into the conversation, and into the question for an approval. */
+async function inTerminal({ keep, at }: Session): Promise<void> {
+  const fixture = at.fixture([call('file_write', { path: 'out.txt', content: apiKey }), answer])
+  const result = await at.terminal(
+    ['agent'],
+    [
+      ['> ', `my token is ${usual}\r`],
+      ['[y/N', 'n\r'],
+      ['It says', '/exit\r'],
+    ],
+    { env: { ...environment, BRAIDCLAW_MOCK_FIXTURE: fixture } },
+  )
+  // What is typed is echoed by the terminal itself; only what we print counts.
+  keep('agent, in a terminal', { ...result, stdout: result.stdout.replaceAll(`my token is ${usual}`, '') })
+}
+
+/** Dies while a command runs; the next start closes the run and writes the receipt. */
+async function crash({ keep, turn, at }: Session): Promise<void> {
+  const fixture = at.fixture([call('shell', { command: `sleep 3 && echo '${usual}'` }), answer])
+  const dying = at.start(['agent', '-m', `die with ${apiKey}`, '--approve-all-medium', '--output-format', 'stream-json'], {
+    env: { ...environment, BRAIDCLAW_MOCK_FIXTURE: fixture, BRAIDCLAW_LOG: 'json:debug' },
+  })
+  await dying.says('tool started')
+  process.kill(dying.pid, 'SIGKILL')
+  keep('agent, killed', await dying.result)
+  const { stderr } = await turn('after', [answer])
+  if (!stderr.includes('recovered after a crash')) throw new Error(`the next start put nothing right: ${stderr}`)
+}
+
+async function lookAround({ run }: Session): Promise<void> {
+  const commands = [
+    ['config', 'show'],
+    ['config', 'show', '--origin', '--json'],
+    ['config', 'validate'],
+    ['doctor'],
+    ['doctor', '--json'],
+    ['receipt', 'list', '--limit', '1000'],
+    ['receipt', 'list', '--json', '--limit', '1000'],
+    ['receipt', 'show', '1'],
+    ['receipt', 'verify', '--deep', '--json'],
+    ['receipt', 'anchor', '--json'],
+    ['memory', 'list', '--limit', '1000'],
+    ['memory', 'list', '--json', '--limit', '1000'],
+    ['memory', 'show', 'last'],
+    ['memory', 'search', 'key'],
+    ['memory', 'search', '--json', '--limit', '1000', 'is'],
+    ['memory', 'export'],
+    ['tool', 'list', '--json'],
+  ]
+  for (const command of commands) for (const log of ['json:debug', 'debug']) await run(command, { env: { BRAIDCLAW_LOG: log } })
+}
