@@ -165,7 +165,7 @@ test('Ctrl-C on a line throws the line away, on an empty one it says how to leav
 test('the history is kept, private, without secrets, without answers, without lines that begin with a space', async () => {
   using at = home()
   const env = { OPENAI_API_KEY: 'sk-planted-secret-000111222' }
-  await talk(
+  const { code } = await talk(
     at,
     [write('a.txt'), { text: 'over' }],
     [
@@ -180,6 +180,7 @@ test('the history is kept, private, without secrets, without answers, without li
     [],
     env,
   )
+  expect(code).toBe(0)
   const kept = readFileSync(history(at), 'utf8')
   expect(kept).toStartWith('first words\nthe key is ')
   for (const word of ['planted', 'record', '\ny\n']) expect(kept).not.toContain(word)

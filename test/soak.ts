@@ -24,7 +24,7 @@ async function soak(turns: number): Promise<void> {
       for await (const _ of agent.run(`question ${turn} about aardvarks`));
       const code = agent.ending()?.code
       if (code !== 'answered') throw new Error(`turn ${turn} ended ${code}: ${agent.ending()?.message}`)
-      if (turn % 10 === 0) samples.push(sampled(turn))
+      if (turn % 5 === 0) samples.push(sampled(turn))
     }
   } finally {
     await agent.close()
@@ -56,9 +56,9 @@ async function* model(messages: Parameters<ModelCall>[0]): AsyncGenerator<ModelP
   if (turn % 30 === 0) yield { type: 'tool_use', name: 'file_read', input: { path: '/etc/passwd' } }
 }
 
-/** The median of the samples of the tenth before a turn: the collector's saw teeth are no growth. */
+/** The median of the samples in the last quarter of the way to a turn: the collector's saw teeth are no growth. */
 export function sizeAt(samples: readonly Sample[], turn: number): number {
-  const near = samples.filter((sample) => sample.turn <= turn && sample.turn > turn * 0.9).map(({ rss }) => rss)
+  const near = samples.filter((sample) => sample.turn <= turn && sample.turn > turn * 0.75).map(({ rss }) => rss)
   return near.sort((a, b) => a - b)[Math.floor(near.length / 2)] ?? 0
 }
 

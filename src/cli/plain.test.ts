@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
-import { buildApplication, buildCommand, type CommandContext, run } from '@stricli/core'
+import { buildApplication, run } from '@stricli/core'
 import fc from 'fast-check'
+import { createContext } from './context.ts'
 import { plainFlags } from './plain.ts'
 import { agent } from './routes/everyday.ts'
 import type { AgentFlags } from './routes/types.ts'
@@ -8,17 +9,14 @@ import type { AgentFlags } from './routes/types.ts'
 /** What the argument parser makes of the words; undefined when it refuses them. */
 async function parsed(words: readonly string[]): Promise<AgentFlags | undefined> {
   const seen: AgentFlags[] = []
-  const command = buildCommand<AgentFlags, [], CommandContext>({
-    func: (flags) => void seen.push(flags),
-    parameters: agent.parameters,
-    docs: { brief: 'agent' },
-  })
-  const app = buildApplication<CommandContext>(command, {
+  const command: typeof agent = { ...agent, loader: async () => (flags) => void seen.push(flags) }
+  const app = buildApplication(command, {
     name: 'agent',
     scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
   })
-  const process = { stdout: { write: () => {} }, stderr: { write: () => {} } }
-  await run(app, words, { process })
+  const context = createContext({ HOME: '/' }, () => Promise.reject(new Error('nobody is to be woken')))
+  const process = { ...context.process, stderr: { write: () => {} } }
+  await run(app, words, { ...context, process })
   return seen[0]
 }
 

@@ -44,14 +44,12 @@ export function failureOf(error: unknown, provider: string): ProviderFailure {
   return new ProviderFailure(code, `provider "${provider}" reported an error: ${text}`, { status, provider })
 }
 
-/** What a vendor's library threw or reported: our own failure come back, the far side's error, or a reply that it could not read. */
+/** What a dialect threw or reported: our own failure come back, the far side's error, or a reply that it could not read. */
 export function libraryFailure(error: unknown, provider: string): ProviderFailure {
   const own = ownFailure(error)
   if (own !== undefined) return own
   const status = isObject(error) ? Number(error.statusCode) : Number.NaN
   if (!(error instanceof Error) || status >= 400) return failureOf(error, provider)
-  // The one thing that only the library of chat.completions says in words instead of in its finish reason.
-  if (/ended without a finish reason/.test(error.message)) return truncated(provider)
   return new ProviderFailure('bad_response', `provider "${provider}" sent a reply that cannot be read: ${cut(error.message)}`, { provider })
 }
 

@@ -52,11 +52,12 @@ function confine(orders: Orders, argv: readonly string[]): void {
   if (program === null) throw new Error(`cannot start ${JSON.stringify(argv[0] ?? '')}: there is no such program`)
   process.chdir(orders.cwd)
   for (const name of [SIGPIPE, SIGXFSZ]) libc.signal(name, 0n)
-  must('limits', limitProcess({ libc, pid: 0, limits: orders.limits }) === undefined)
   must('no_new_privs', libc.prctl(PR_SET_NO_NEW_PRIVS, 1n, 0n, 0n, 0n) === 0)
   restrict({ libc, abi, grants: orders.grants })
   dropCapabilities(libc)
   filter(libc)
+  // Last: this runtime itself has more data than a command may get.
+  must('limits', limitProcess({ libc, pid: 0, limits: orders.limits }) === undefined)
   become({ libc, program, argv, env: orders.env })
 }
 

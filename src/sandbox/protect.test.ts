@@ -119,7 +119,7 @@ describe('place holders', () => {
   test('one that a crash left counts as absent and goes with the next command', async () => {
     using ground = place()
     const path = join(ground.workspace, '.git')
-    mkdirSync(path, { mode: 0o1500 })
+    mkdirSync(path, { mode: 0o1700 })
     expect(guards(ground.workspace)).toMatchObject({ '.git': 'absent' })
     const stubs = stubsIn(ground.workspace, join(ground.root, 'pool'))
     await stubs.acquire()

@@ -4,8 +4,8 @@ import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readdirSync, rena
 import { basename, join } from 'node:path'
 import type { Libc } from './libc.ts'
 
-/** Nobody sets these by hand, so that a place holder left by a crash is known for what it is. */
-const MARK = 0o1500
+/** Nobody sets these by hand, so that a place holder left by a crash is known for what it is. Moving a folder needs its write bit. */
+const MARK = 0o1700
 const [LOCK_SH, LOCK_EX, LOCK_NB, LOCK_UN] = [1, 2, 4, 8]
 const TRIES = 50
 

@@ -39,6 +39,9 @@ test('id and name may be said again with every piece', () => {
   expect(collect(piece(0, 'a', 't', '{"a"'), piece(0, 'a', 't', ':{'), piece(0, 'a', 't', '}}'), piece(0, 'a', 't', ''))).toEqual([
     ['a', 't', '{"a":{}}'],
   ])
+  expect(collect(piece(0, 'a', 't', '{"a":'), piece(0, 'a', 't', '{"b":1}'), piece(0, 'a', 't', '}'))).toEqual([
+    ['a', 't', '{"a":{"b":1}}'],
+  ])
 })
 
 test('an id that changes in the middle of a call does not cut it in two', () => {
@@ -50,6 +53,10 @@ test('calls that all have index 0 are told apart by their names and by arguments
     ['', 's', '{"a":1}'],
     ['', 's', '{"a":2}'],
     ['', 't', '{}'],
+  ])
+  expect(collect(piece(0, 'a', 's', ''), piece(0, 'b', 't', '{}'))).toEqual([
+    ['a', 's', ''],
+    ['b', 't', '{}'],
   ])
   expect(collect(piece(0, 'a', 't', '{}'), piece(0, 'b', 't', ''), piece(0, undefined, undefined, '{"n":2}'))).toEqual([
     ['a', 't', '{}'],
@@ -83,9 +90,10 @@ test('in a whole answer each member is a call of its own, whatever it says', () 
   expect(calls.all().length).toBe(2)
 })
 
-test('the signature of a thought stays with its call', () => {
+test.each([0, 1])('the signature of a thought stays with its call, with whichever piece it comes: %i', (which) => {
   const calls = collectCalls()
-  calls.take({ ...piece(0, 'a', 't', ''), extra_content: { google: { thought_signature: 'sig' } } })
-  calls.take(piece(0, undefined, undefined, '{}'))
+  const signed = { extra_content: { google: { thought_signature: 'sig' } } }
+  calls.take({ ...piece(0, 'a', 't', ''), ...(which === 0 ? signed : {}) })
+  calls.take({ ...piece(0, undefined, undefined, '{}'), ...(which === 1 ? signed : {}) })
   expect(calls.all()).toEqual([{ id: 'a', name: 't', raw: '{}', meta: { compatible: { thoughtSignature: 'sig' } } }])
 })

@@ -140,7 +140,8 @@ test('a connection whose body came to its end is used again', async () => {
     hostname: '127.0.0.1',
     fetch(request, self) {
       ports.add(self.requestIP(request)?.port)
-      return sends(wire.events({ text: ['hi'] }))
+      // The end of the body comes some time after the last event.
+      return sends(wire.events({ text: ['hi'] }), 'close', 5)
     },
   })
   const { provider } = providerAt(wire, { url: `http://127.0.0.1:${server.port}/v1` })
@@ -154,6 +155,12 @@ test('without a key no authorization is sent', async () => {
   await outcomeOf(providerAt(wire, fake, { config: { apiKey: undefined } }).provider.chat(question, new AbortController().signal))
   fake.stop()
   expect(fake.asked[0]?.headers.get('authorization')).toBeNull()
+})
+
+test('the calls of a whole answer are as many as it lists, whatever their ids, and it needs no finish reason', async () => {
+  const call = { id: 'same', function: { name: 'time', arguments: '' } }
+  const { response } = await whole({ content: null, tool_calls: [call, call] }, { finish_reason: null })
+  expect(response).toMatchObject({ stop: 'other', parts: [{ id: 'same' }, { id: 'same-2' }] })
 })
 
 test('a whole answer comes along as it was', async () => {

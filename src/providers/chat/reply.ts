@@ -60,7 +60,7 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
   /** The first choice, if there is one: we ask for no more. */
   function choiceOf(event: unknown): Fields | undefined {
     if (!isObject(event)) throw unreadable('an event is no object', event)
-    const error = event.error
+    const error = event.object === 'error' ? event : event.error
     if (error !== undefined && error !== null) throw failureOf(error, provider)
     if (typeof event.model === 'string') model ||= event.model
     if (isObject(event.usage)) usage = reportedIn(event.usage)
@@ -107,7 +107,7 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
       if (choice === undefined || !isObject(choice.message)) throw unreadable('no message in it', answer)
       finish = stringIn(choice, 'finish_reason') || 'other'
       hear(choice.message)
-      for (const [place, call] of listIn(choice.message, 'tool_calls').entries()) collection.count(calls.take(call, place))
+      for (const [place, call] of listIn(choice.message, 'tool_calls').entries()) collection.count(calls.take(call))
     },
     say,
     shown() {

@@ -21,7 +21,7 @@ export function stringIn(from: Fields, key: string): string {
 /** Empty for null and for none. @throws when there is something else than a list */
 export function listIn(from: Fields, key: string): readonly unknown[] {
   const value = from[key]
-  if (value === undefined || value === null) return none
+  if (value === undefined || value === null) return []
   if (!Array.isArray(value)) throw unreadable(`"${key}" is no list`, from)
   return value
 }
@@ -43,8 +43,6 @@ export function parsed(text: string): unknown {
     return undefined
   }
 }
-
-const none: readonly unknown[] = []
 
 function numberIn(from: Fields, key: string): number | undefined {
   const value = from[key]

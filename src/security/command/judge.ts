@@ -55,6 +55,7 @@ function createLook(policy: CommandPolicy): Look {
     high: undefined,
     nodes: 0,
     downloads: 0,
+    lookups: 0,
     executables: new Set(),
     writes: new Set(),
     edits: new Map(),

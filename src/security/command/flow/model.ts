@@ -79,6 +79,8 @@ export type Look = {
     high: Finding | undefined
     nodes: number
     downloads: number
+    /** Variables looked up so far: values that double at every step must end. */
+    lookups: number
     readonly executables: Set<string>
     readonly writes: Set<string>
     readonly edits: Map<object, string>

@@ -7,6 +7,7 @@ import type { Bound } from '../syntax/survey.ts'
 import { type Arg, HOLE, type Kind, type Look, type Place, widest } from './model.ts'
 
 const maxTexts = 16
+const maxLookups = 5_000
 
 /** One argument for each word that braces make. */
 export function argsOf(word: Word, at: At): readonly Arg[] {
@@ -82,7 +83,7 @@ export function variable(name: string, at: At): Value {
   if (!bound && !scope.opaque && name === 'HOME') return value('literal', [at.look.policy.home])
   if (!bound && !scope.opaque && name === 'PWD' && !scope.moves && cwds?.length === 1 && !inFunction) return value('literal', cwds)
   if (!bound && name === 'IFS') return value('literal', [' '])
-  if (!bound || at.inside?.has(name)) return value('unknown')
+  if (!bound || at.inside?.has(name) || ++at.look.found.lookups > maxLookups) return value('unknown')
   const inner: At = { ...at, inside: new Set([...(at.inside ?? []), name]) }
   const values = bound.flatMap((one) => boundValue(one, inner))
   const certain = assigned.has(name) && !scope.unset.has(name)
@@ -147,6 +148,7 @@ export function isNumeric(name: string, at: At): boolean {
   const bound = scope.variables.get(name)
   if (!bound) return !scope.inherits && !at.inside?.has(name)
   if (at.inside?.has(name)) return true
+  if (++at.look.found.lookups > maxLookups) return false
   const inner: At = { ...at, inside: new Set([...(at.inside ?? []), name]) }
   return bound.every((one) => one === 'empty' || one === 'number' || (one !== 'unknown' && argsOf(one.word, inner).every(isInteger)))
 }
