@@ -37,7 +37,7 @@ beforeAll(() => {
 afterAll(() => rmSync(clone, { recursive: true, force: true }))
 
 async function runSuites(...names: string[]) {
-  const env = { PATH: '/usr/bin:/bin', HOME: '/nowhere', OPENAI_API_KEY: 'secret', BRAIDCLAW_HOME: '/nowhere' }
+  const env = { PATH: '/usr/bin:/bin', HOME: join(clone, 'home'), OPENAI_API_KEY: 'secret', BRAIDCLAW_HOME: join(clone, 'home') }
   const child = Bun.spawn([process.execPath, '--config=/dev/null', join(clone, 'scripts', 'test.ts'), ...names], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -107,7 +107,7 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
       if (choice === undefined || !isObject(choice.message)) throw unreadable('no message in it', answer)
       finish = stringIn(choice, 'finish_reason') || 'other'
       hear(choice.message)
-      for (const [place, call] of listIn(choice.message, 'tool_calls').entries()) collection.count(calls.take(call))
+      for (const [place, call] of listIn(choice.message, 'tool_calls').entries()) collection.count(calls.take(call, place))
     },
     say,
     shown() {

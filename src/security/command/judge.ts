@@ -149,9 +149,10 @@ function checkFunctions(look: Look, { functions }: Survey): void {
 /** Functions that call themselves: beside each other they multiply. */
 function checkCalls(look: Look): void {
   const { calls } = look.found
+  const callees = Map.groupBy(calls, (call) => call.from)
   const reaches = (from: string, to: string): boolean => {
     const seen = new Set([from])
-    for (const at of seen) for (const call of calls) if (call.from === at) seen.add(call.to)
+    for (const at of seen) for (const call of callees.get(at) ?? []) seen.add(call.to)
     return from !== to && seen.has(to)
   }
   for (const { from, to, forks } of calls) {

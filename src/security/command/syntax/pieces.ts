@@ -33,11 +33,13 @@ export type Form = readonly Piece[]
 export function formsOf(word: Word, home: string): readonly Form[] {
   if (!word.parts) return [plainWord(word, home)]
   const alternatives = word.parts.map((part, index) => ofPart(part, index === 0 ? { home, alone: word.parts?.length === 1 } : undefined))
-  const forms = alternatives.reduce<readonly Form[]>(
-    (made, next) => (made.length * next.length > 256 ? [] : made.flatMap((form) => next.map((pieces) => [...form, ...pieces]))),
-    [[]],
-  )
+  if (alternatives.every((forms) => forms.length === 1)) return [merged(alternatives.flat(2))]
+  const forms = alternatives.length > 64 ? [] : alternatives.reduce<readonly Form[]>(product, [[]])
   return forms.length > 0 ? forms.filter((form) => form.length > 0).map(merged) : [[{ type: 'opaque', text: word.text }]]
+}
+
+function product(made: readonly Form[], next: readonly Form[]): readonly Form[] {
+  return made.length * next.length > 256 ? [] : made.flatMap((form) => next.map((pieces) => [...form, ...pieces]))
 }
 
 /** Neighbouring literals as one. */

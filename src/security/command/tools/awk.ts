@@ -73,7 +73,7 @@ function strip(program: string): string | undefined {
 }
 
 function slashAt(before: string): 'pattern' | 'division' | 'either' {
-  const code = before.trimEnd()
+  const code = before.slice(-256).trimEnd()
   const word = /[A-Za-z_]\w*$/.exec(code)?.[0]
   if (word !== undefined) return keywordsBeforeRegex.has(word) ? 'pattern' : 'division'
   if (/(\)|\+\+|--)$/.test(code)) return 'either'
