@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { testDeps } from '../../test/support/vendor-fake.ts'
 import { startAssembly } from './assemble.ts'
-import { testDeps } from './vendor-fake.test.ts'
 
 const usage = {
   inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },

@@ -2,14 +2,14 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { dialects } from '../../test/support/dialects.ts'
+import { sends, startFake, testDeps, wireConfig } from '../../test/support/vendor-fake.ts'
 import { type Provider, ProviderFailure } from '../runtime/port.ts'
 import { createProvider } from './create.ts'
-import { dialects } from './dialects.test.ts'
 import { listModels } from './models.ts'
 import { probeProvider } from './probe.ts'
 import { checkReferences } from './references.ts'
 import type { ProviderConfig } from './settings.ts'
-import { sends, startFake, testDeps, wireConfig } from './vendor-fake.test.ts'
 
 type Configs = { readonly [name: string]: ProviderConfig }
 

@@ -1,10 +1,20 @@
 /** Everything a far side can do wrong, on all three wires: each ends in a ProviderFailure with a code. */
 
 import { describe, expect, test } from 'bun:test'
+import { dialects, type Speech, upTo } from '../../test/support/dialects.ts'
+import {
+  outcomeOf,
+  plain,
+  providerAt,
+  question,
+  type Served,
+  sends,
+  serve,
+  startCutter,
+  startFake,
+} from '../../test/support/vendor-fake.ts'
 import type { FailureCode } from '../runtime/event.ts'
-import { dialects, type Speech, upTo } from './dialects.test.ts'
 import type { WireConfig } from './settings.ts'
-import { outcomeOf, plain, providerAt, question, type Served, sends, serve, startCutter, startFake } from './vendor-fake.test.ts'
 
 const says =
   (speech: Speech): Served =>

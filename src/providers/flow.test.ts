@@ -1,8 +1,8 @@
 /** When a wire stops: back-pressure, a reader that breaks out, cancels, retries, the total time. */
 
 import { describe, expect, test } from 'bun:test'
-import { dialects, upTo } from './dialects.test.ts'
-import { ask, outcomeOf, providerAt, question, sends, startFake, testDeps } from './vendor-fake.test.ts'
+import { dialects, upTo } from '../../test/support/dialects.ts'
+import { ask, outcomeOf, providerAt, question, sends, startFake, testDeps } from '../../test/support/vendor-fake.ts'
 
 const never = () => new AbortController().signal
 

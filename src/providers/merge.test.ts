@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { dialects } from './dialects.test.ts'
+import { dialects } from '../../test/support/dialects.ts'
 import { libraries } from './libraries.ts'
 import { mergeDeltas } from './merge.ts'
 

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { testDeps } from '../../test/support/vendor-fake.ts'
 import { type ChatRequest, type ChatResponse, type Message, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { parseFixture } from './fixture.ts'
 import { createMock } from './mock.ts'
-import { testDeps } from './vendor-fake.test.ts'
 
 const request = (messages: readonly Message[] = [{ role: 'user', content: 'hi' }]): ChatRequest => ({
   systemPrompt: '',

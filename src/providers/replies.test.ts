@@ -1,9 +1,9 @@
 /** Everything odd that is still a reply, on all three wires: each ends in exactly one `done`. */
 
 import { describe, expect, test } from 'bun:test'
-import { type Dialect, dialects, type Speech } from './dialects.test.ts'
+import { type Dialect, dialects, type Speech } from '../../test/support/dialects.ts'
+import { type Outcome, plain, type Served, sends, serve } from '../../test/support/vendor-fake.ts'
 import type { WireConfig } from './settings.ts'
-import { type Outcome, plain, type Served, sends, serve } from './vendor-fake.test.ts'
 
 const says =
   (speech: Speech): Served =>

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
+import { testDeps } from '../../test/support/vendor-fake.ts'
 import type { FailureCode } from '../runtime/event.ts'
 import { type ModelChunk, ProviderFailure } from '../runtime/port.ts'
 import { waitMs, withRetry } from './retry.ts'
-import { testDeps } from './vendor-fake.test.ts'
 
 type Step = FailureCode | { readonly code: FailureCode; readonly after?: number; readonly shown?: string } | 'ok'
 

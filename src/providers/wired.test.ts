@@ -1,11 +1,11 @@
 /** What goes out on each wire and what is made of the answer: the stable prefix, signatures given back, keys, prices. */
 
 import { describe, expect, test } from 'bun:test'
+import { type Dialect, dialects, type Speech } from '../../test/support/dialects.ts'
+import { ask, outcomeOf, providerAt, question, sends, startFake, testDeps } from '../../test/support/vendor-fake.ts'
 import type { JsonObject } from '../kit/json.ts'
 import type { ChatRequest, ChatResponse, Message } from '../runtime/port.ts'
-import { type Dialect, dialects, type Speech } from './dialects.test.ts'
 import type { WireConfig } from './settings.ts'
-import { ask, outcomeOf, providerAt, question, sends, startFake, testDeps } from './vendor-fake.test.ts'
 import { createWired } from './wired.ts'
 
 /** The request, the reply and the result, and what is then sent. */

@@ -2,7 +2,7 @@
 
 import { type Agent, createAgent } from '../../src/runtime/agent.ts'
 import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, ToolOutcome } from '../../src/runtime/event.ts'
-import { type ChatRequest, type ModelChunk, ProviderFailure } from '../../src/runtime/port.ts'
+import { type ChatRequest, type ModelChunk, ProviderFailure, type Questions } from '../../src/runtime/port.ts'
 import type { RunLimits } from '../../src/runtime/program.ts'
 
 export type Reply = {
@@ -21,6 +21,7 @@ export type Script = {
   limits?: Partial<RunLimits>
   record?: { external?: (event: ExternalEvent) => void; intent?: () => void; denied?: () => void }
   ttlMs?: number
+  questions?: Partial<Questions>
 }
 
 export type Stage = {
@@ -78,6 +79,7 @@ export function stage(script: Script): Stage {
           log.push(`finish ${finish.ending.code}`)
         },
       },
+      questions: { ...nobodyElse, ...script.questions },
       log: () => {},
       redact: (value) => value,
       redactStream: () => ({ push: (piece) => piece, flush: () => '' }),
@@ -90,6 +92,15 @@ export function stage(script: Script): Stage {
     },
   })
   return { agent, log, requests, acted, pulled: () => state.pulled }
+}
+
+/** Nobody answers but who was asked, and a yes is always good. */
+const nobodyElse: Questions = {
+  opened: () => undefined,
+  answered: () => undefined,
+  decided: () => {},
+  refused: () => {},
+  use: () => undefined,
 }
 
 function allowed(call: Call): Judgement {

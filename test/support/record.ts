@@ -3,6 +3,8 @@
 import { join } from 'node:path'
 import { type Memory, openMemory } from '../../src/memory/db.ts'
 import { createRecorder } from '../../src/memory/recorder.ts'
+import type { Checkpoint } from '../../src/receipts/draft.ts'
+import { atRest } from '../../src/receipts/last.ts'
 import { createReceiptLog, type ReceiptPaths } from '../../src/receipts/log.ts'
 
 export function pathsIn(folder: string): ReceiptPaths & { readonly database: string } {
@@ -19,6 +21,7 @@ export function openRecord(folder: string): { memory: Memory; recorder: ReturnTy
   const opened = openMemory({ path: paths.database, log: () => {}, now: Date.now })
   if (!opened.ok) throw new Error(opened.failure.message)
   const { memory } = opened
-  const recorder = createRecorder({ memory, receipt: createReceiptLog({ paths }), log: () => {}, now: Date.now, redact: (text) => text })
+  const receipts = { receipt: createReceiptLog({ paths }), atRest: (known: Checkpoint | undefined) => atRest(paths, known) }
+  const recorder = createRecorder({ memory, ...receipts, log: () => {}, now: Date.now, redact: (text) => text })
   return { memory, recorder, close: memory.close }
 }

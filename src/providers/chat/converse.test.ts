@@ -1,9 +1,9 @@
 /** What is peculiar to chat.completions and its many servers; what all wires share is tested beside `wired.ts`. */
 
 import { describe, expect, test } from 'bun:test'
+import { type Dialect, dialects } from '../../../test/support/dialects.ts'
+import { outcomeOf, plain, providerAt, question, sends, serve, startFake } from '../../../test/support/vendor-fake.ts'
 import type { FailureCode } from '../../runtime/event.ts'
-import { type Dialect, dialects } from '../dialects.test.ts'
-import { outcomeOf, plain, providerAt, question, sends, serve, startFake } from '../vendor-fake.test.ts'
 
 const dialect = dialects.find(({ kind }) => kind === 'openai-compatible')
 if (dialect === undefined) throw new Error('no dialect')
