@@ -151,21 +151,4 @@ export type AgentEvent =
   | { type: 'error'; code: string; message: string; recoverable: boolean }
   | { type: 'done'; stopReason: StopReason; result?: string; iterations?: number }
 
-const external = new Set([
-  'run.start',
-  'model.done',
-  'model.fail',
-  'tool.done',
-  'approval.decision',
-  'check.done',
-  'cancel',
-  'estop',
-  'clock',
-  'mode.set',
-])
-
-export function isExternal(event: RunEvent): event is ExternalEvent {
-  return external.has(event.type)
-}
-
 export type { Json, JsonObject }
