@@ -9,6 +9,7 @@ import { spawnPlain } from '../src/tools/process.ts'
 
 const RUNS = Number(process.argv.find((word) => /^\d+$/.test(word)) ?? 60)
 const NEED_MS = 4
+const PAUSE_MS = 20
 
 type Row = {
   readonly name: string
@@ -63,6 +64,8 @@ const subjects: readonly { readonly name: string; readonly need: number; readonl
 const times = new Map(subjects.map(({ name }): [string, number[]] => [name, []]))
 for (let at = 0; at < RUNS; at++) {
   for (const { name, run } of subjects) {
+    // As between two commands of a turn: a model is asked.
+    await Bun.sleep(PAUSE_MS)
     const start = performance.now()
     const ended = await run()
     if (!ended.ok || ended.code !== 0) throw new Error(`${name}: ${JSON.stringify(ended)}`)

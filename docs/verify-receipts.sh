@@ -1,9 +1,10 @@
 #!/bin/sh
 # A second verifier for BraidClaw's receipts, sharing no code with the first: POSIX sh and awk, sha256sum (or openssl in its place).
 #
-#   verify-receipts.sh LOG HEAD KEY [--checkpoint LINE] [--against LINE]
+#   verify-receipts.sh LOG HEAD KEY [--segment FILE]... [--checkpoint LINE] [--against LINE]
 #
-# LOG, HEAD and KEY are tool_receipts.log, receipts.head and receipt.key. A LINE is what "braidclaw receipt anchor" prints.
+# LOG, HEAD and KEY are tool_receipts.log, receipts.head and receipt.key. Closed segments (tool_receipts.1.log, ...) are named oldest
+# first. A LINE is what "braidclaw receipt anchor" prints.
 # Prints the verdict; "invalid chain at receipt N: why" names the first broken receipt, or the first missing one of a cut tail.
 # Exit: 0 valid, 1 not valid, 2 wrong usage or a tool is missing. Nothing is written but a temporary folder.
 #
@@ -15,10 +16,12 @@ LC_ALL=C
 export LC_ALL
 umask 077
 
-usage() { sed -n '4,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '4,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 invalid() { echo "invalid chain at receipt $1: $2"; exit 1; }
 
-checkpoint='' against=''
+checkpoint='' against='' segments=''
+newline='
+'
 [ $# -ge 3 ] || usage
 absolute() { case $1 in /*) printf '%s\n' "$1" ;; *) printf '%s/%s\n' "$PWD" "$1" ;; esac; }
 log=$(absolute "$1") head=$(absolute "$2") key=$(absolute "$3")
@@ -28,6 +31,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --checkpoint) checkpoint=$2 ;;
     --against) against=$2 ;;
+    --segment) segments=$segments$(absolute "$2")$newline ;;
     *) usage ;;
   esac
   shift 2
@@ -44,10 +48,17 @@ trap 'exit 2' HUP INT TERM
 
 # ---- the log: whole lines only; what follows the last newline is torn, which a crash may do and nobody else is blamed for
 : >"$work/log"
+while IFS= read -r segment; do
+  [ -n "$segment" ] || continue
+  [ -r "$segment" ] && [ -f "$segment" ] && [ ! -L "$segment" ] || { echo "the segment $segment cannot be read" >&2; exit 2; }
+  tr '\000' '\001' <"$segment" >>"$work/log"
+done <<EOF
+$segments
+EOF
 if [ -f "$log" ] && [ ! -L "$log" ]; then
   [ -r "$log" ] || invalid 1 'the log cannot be read'
   # A NUL is no text to awk; any other control character is refused in its place.
-  tr '\000' '\001' <"$log" >"$work/log"
+  tr '\000' '\001' <"$log" >>"$work/log"
 elif [ -e "$log" ] || [ -L "$log" ]; then invalid 1 'the log is no regular file'
 fi
 lines=$(($(wc -l <"$work/log")))

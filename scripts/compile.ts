@@ -5,9 +5,8 @@ import { basename, dirname, join } from 'node:path'
 
 /**
  * A default executable loads `.env` and runs the `preload` of a `bunfig.toml` from the working directory. Splitting keeps what is imported
- * lazily out of the start; one bundled file would take 100 ms to load. Small chunks are folded together, for each costs a millisecond's
- * tenth. Compiling to machine code waits ten times longer than usual: in a turn of 20 ms it cost 5 and gained nothing; whoever runs for
- * long calls `Bun.unsafe.setJITPolicy(1)`.
+ * lazily out of the start; one bundled file would take 100 ms to load. Compiling to machine code waits ten times longer than usual: in a
+ * turn of 20 ms it cost 5 and gained nothing; whoever runs for long calls `Bun.unsafe.setJITPolicy(1)`.
  */
 const FLAGS = [
   '--compile',
@@ -15,7 +14,6 @@ const FLAGS = [
   '--bytecode',
   '--format=esm',
   '--splitting',
-  '--min-chunk-size=16384',
   '--compile-jit-policy=10',
   '--no-compile-autoload-dotenv',
   '--no-compile-autoload-bunfig',

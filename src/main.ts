@@ -1,14 +1,15 @@
 /** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. */
 
-import { existsSync } from 'node:fs'
 import type { Animal, Setup, Wish } from './cli/world.ts'
 import type { Memory } from './memory/db.ts'
 
 /** @throws CliExit when memory, workspace, provider or conversation cannot be had; the message says what to do. */
 export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   const { config, paths, log, redactor, context } = setup
+  const { knock, providerFor } = await import('./cli/provider.ts')
+  if (!wish.provider) knock(setup)
   const [
-    { openRecords, createRecord, inWords },
+    { openRecords, createRecord, questionsOf, inWords },
     { policyOf },
     { createHands },
     { createAgent: createRunner },
@@ -22,8 +23,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
     import('./cli/conversation.ts'),
     import('./cli/limits.ts'),
   ])
-  const [{ providerFor }, { systemPrompt }, { watchStop }, { createStreamRedactor }] = await Promise.all([
-    import('./cli/provider.ts'),
+  const [{ systemPrompt }, { watchStop }, { createStreamRedactor }] = await Promise.all([
     import('./runtime/prompt.ts'),
     import('./cli/stop-file.ts'),
     import('./security/redact-stream.ts'),
@@ -34,6 +34,11 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   const memory = openRecords(setup)
   try {
     const conversationId = conversationFor(memory, wish.conversation)
+    const recorder = createRecord(setup, memory)
+    if (wish.conversation.kind !== 'new') {
+      const { mustBeWhole } = await import('./cli/resume.ts')
+      await mustBeWhole({ setup, memory, recorder, conversationId, accept: wish.acceptAltered === true })
+    }
     const policy = policyOf(config, paths, context.env)
     const provider = wish.provider ?? (await providerFor(setup, config.defaultProvider))
     log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
@@ -60,7 +65,8 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
         provider,
         judge: hands.judge,
         act: hands.act,
-        recorder: createRecord(setup, memory),
+        recorder,
+        questions: questionsOf(setup, memory),
         log,
         redact: redactor.count() === 0 ? (value) => value : redactor.value,
         redactStream: () => (redactor.count() === 0 ? plain : createStreamRedactor(redactor)),
@@ -97,6 +103,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
 
 /** The operator's own rules. They are looked for at every start, and loaded only where there are any. @throws CliExit 2 on a rule that is not understood */
 async function rulesFor({ config, paths, context, log }: Setup) {
+  const { existsSync } = await import('node:fs')
   const folders = [`${paths.home}/rules`, `${config.workspaceDir}/.braidclaw/rules`]
   if (!folders.some((folder) => existsSync(folder))) return {}
   const [{ loadRules }, { createTrust }, { CliExit, exitCodes }] = await Promise.all([

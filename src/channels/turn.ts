@@ -45,7 +45,12 @@ async function decide(turn: Turn, gateId: string): Promise<void> {
     turn.agent.approve(gateId, { allow: false, by: 'nobody', note: nobody })
     return
   }
-  const answer = readAnswer(await putToPerson(turn, gateId, proposal))
+  const line = await putToPerson(turn, gateId, proposal)
+  if (line === undefined && !turn.agent.gate(gateId)) {
+    if (!turn.signal.aborted) turn.tell('the question is closed: it was answered elsewhere, or its time is over')
+    return
+  }
+  const answer = readAnswer(line)
   const rejected = turn.agent.approve(gateId, { allow: answer !== 'no', by: 'terminal' })
   if (turn.signal.aborted) return
   if (rejected !== undefined) turn.tell('too late: the question is no longer open, nothing was allowed')

@@ -5,14 +5,33 @@ import { version } from '../../package.json'
 import { exitCodeHelp } from './exit.ts'
 import { agent, doctor, estop, init, onboard, trust } from './routes/everyday.ts'
 import { completion, config, policy, provider, tool } from './routes/inspect.ts'
-import { replay, run, verify } from './routes/proof.ts'
-import { memory, receipt } from './routes/records.ts'
+import { rebuild, replay, run, verify } from './routes/proof.ts'
+import { approvals, memory, receipt } from './routes/records.ts'
 import { exitOf } from './trouble.ts'
 import { wording } from './wording.ts'
 import type { CliContext } from './world.ts'
 
 const root = buildRouteMap<string, CliContext>({
-  routes: { agent, init, onboard, config, provider, tool, memory, receipt, run, replay, verify, policy, estop, doctor, trust, completion },
+  routes: {
+    agent,
+    init,
+    onboard,
+    config,
+    provider,
+    tool,
+    memory,
+    receipt,
+    approvals,
+    run,
+    replay,
+    rebuild,
+    verify,
+    policy,
+    estop,
+    doctor,
+    trust,
+    completion,
+  },
   docs: {
     brief: 'A local-first agent runtime: gated tools, receipts you can check, memory you can search',
     fullDescription: [

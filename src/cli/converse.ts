@@ -7,7 +7,7 @@ import type { AgentFlags } from './routes/types.ts'
 import { setUp } from './setup.ts'
 import { slash, slashCommands } from './slash.ts'
 import { exitOf } from './trouble.ts'
-import { conversationOf, turn } from './turn.ts'
+import { acceptance, conversationOf, turn } from './turn.ts'
 import type { Animal, Setup, Wish } from './world.ts'
 
 /** @throws CliExit 2 for flags that mean nothing here. */
@@ -21,7 +21,8 @@ export async function converse(setup: Setup, flags: AgentFlags): Promise<void> {
     commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
     redact: redactor.text,
   })
-  const awake = (from: Setup, conversation: Wish['conversation']) => context.wake(from, { channel: 'cli', ask: repl.ask, conversation })
+  const awake = (from: Setup, conversation: Wish['conversation']) =>
+    context.wake(from, { channel: 'cli', ask: repl.ask, conversation, ...acceptance(flags) })
   try {
     const state = { setup, animal: await awake(setup, conversationOf(flags)) }
     context.process.stderr.write(`BraidClaw ${version} · ${state.animal.model} · ${state.animal.policy.workspace} · /help\n`)

@@ -30,7 +30,7 @@ export const exitCodeHelp: readonly (readonly [number, string])[] = [
   [8, 'provider failed'],
   [9, 'integrity: receipts, journal or session altered'],
   [10, 'stopped (estop)'],
-  [130, 'cancelled (Ctrl-C)'],
+  [130, 'cancelled (Ctrl-C, SIGTERM)'],
 ]
 
 /** Ends a command with this code; the message goes to stderr, an empty one says nothing. */

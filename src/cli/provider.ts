@@ -4,6 +4,7 @@ import { type Config, type ProviderConfig, providerNamed } from '../config/confi
 import { createProvider } from '../providers/create.ts'
 import type { ProviderConfig as Wanted } from '../providers/settings.ts'
 import { type Provider, ProviderFailure } from '../runtime/port.ts'
+import { connectAhead } from '../workspace/net/ahead.ts'
 import { createProviderFetch } from '../workspace/net/provider.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import type { Environment, Setup } from './world.ts'
@@ -15,6 +16,12 @@ export async function providerFor(setup: Pick<Setup, 'config' | 'log' | 'context
   } catch (error) {
     throw error instanceof ProviderFailure ? new CliExit(exitCodes.provider, `error: ${error.message}`) : error
   }
+}
+
+/** Goes to the server that will be asked first, ahead of the question. */
+export function knock({ config, context }: Pick<Setup, 'config' | 'context'>): void {
+  const found = providerNamed(config, config.defaultProvider)
+  if (found !== undefined && 'baseUrl' in found && found.baseUrl) connectAhead(found.baseUrl, context.env)
 }
 
 /** One provider a name, however often the wrappers refer to it. */

@@ -1,10 +1,12 @@
 /** Memory and receipts, opened for a command; trouble with either ends the command with a sentence and the right code. */
 
 import { type Memory, openMemory } from '../memory/db.ts'
-import { createRecorder, RecordFailure } from '../memory/recorder.ts'
+import { createQuestions } from '../memory/questions.ts'
+import { createRecorder, RecordFailure, type RunRecorder } from '../memory/recorder.ts'
+import { atRest } from '../receipts/last.ts'
 import type { ReceiptPaths } from '../receipts/log.ts'
 import { createReceiptLog } from '../receipts/log.ts'
-import type { Recorder } from '../runtime/port.ts'
+import type { Questions } from '../runtime/port.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import { storageExit } from './trouble.ts'
 import type { Setup } from './world.ts'
@@ -39,11 +41,26 @@ export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>)
   return { log: config.receipts.path, head: paths.receiptsHead, key: paths.receiptKey }
 }
 
+function receiptsAt(paths: ReceiptPaths): Pick<Parameters<typeof createRecorder>[0], 'receipt' | 'atRest'> {
+  return { receipt: createReceiptLog({ paths }), atRest: (known) => atRest(paths, known) }
+}
+
+/** Approvals as the runtime asks for them: in the same database, so in the same transactions. */
+export function questionsOf({ redactor }: Pick<Setup, 'redactor'>, { approvals }: Memory): Questions {
+  return createQuestions(approvals, redactor.text)
+}
+
 /** The recorder of runs, after it put right what a crash left behind. @throws CliExit 9 when the receipts were altered. */
-export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor'>, memory: Memory): Recorder {
+export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor'>, memory: Memory): RunRecorder {
   const { config, log, redactor } = setup
-  const receipt = config.receipts.enabled ? createReceiptLog({ paths: receiptPaths(setup) }) : undefined
-  const recorder = createRecorder({ memory, log, now: Date.now, redact: redactor.text, ...(receipt ? { receipt } : {}) })
+  const recorder = createRecorder({
+    memory,
+    log,
+    now: Date.now,
+    redact: redactor.text,
+    hasSecrets: () => redactor.count() > 0,
+    ...(config.receipts.enabled ? receiptsAt(receiptPaths(setup)) : {}),
+  })
   try {
     const { interrupted, closedRuns, adopted, tornBytes } = recorder.recover()
     if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)

@@ -1,13 +1,21 @@
 /** The ESTOP file: there, it stops every tool of every process of this home; how it reads does not matter. */
 
-import { existsSync, mkdirSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs'
+import { closeSync, constants, lstatSync, mkdirSync, openSync, readSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 
 /** @returns the reason while stopped, undefined otherwise. A file that cannot be read is a stop too: in doubt, stopped. */
 export function readStop(path: string): string | undefined {
   try {
-    const text = readFileSync(path, 'utf8').trim().slice(0, 500)
-    return text || 'the emergency stop is set'
+    // Most often there is none, and an error made and caught for that would cost more than the look.
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    if (!found) return undefined
+    if (!found.isFile()) return `${path} is no regular file, which counts as stopped`
+    return (
+      beginningOf(path)
+        .replace(/[\p{Cc}\ufffd]+/gu, ' ')
+        .trim()
+        .slice(0, 500) || 'the emergency stop is set'
+    )
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code === 'ENOENT'
       ? undefined
@@ -15,32 +23,85 @@ export function readStop(path: string): string | undefined {
   }
 }
 
+/** Of a file that may be huge, and that may become a pipe before it is opened. */
+function beginningOf(path: string): string {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const bytes = new Uint8Array(2000)
+    return new TextDecoder().decode(bytes.subarray(0, readSync(file, bytes)))
+  } finally {
+    closeSync(file)
+  }
+}
+
 /** On a full disk the reason may be lost, the stop not: an empty file is one too. @throws Error with an errno when there is no stop. */
 export function setStop(path: string, reason: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const draft = `${path}.${process.pid}`
   try {
-    writeFileSync(path, `${reason}\n`, { mode: 0o600 })
+    // Whoever watches must not read it before the reason is in it.
+    writeFileSync(draft, `${reason}\n`, { mode: 0o600 })
+    renameSync(draft, path)
+  } catch {
+    rmSync(draft, { force: true })
+    bareStop(path)
+  }
+}
+
+function bareStop(path: string): void {
+  try {
+    closeSync(openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o600))
   } catch (error) {
-    if (!existsSync(path)) throw error
+    if (readStop(path) === undefined) throw error
   }
 }
 
 /** @returns whether there was a stop to lift. */
 export function clearStop(path: string): boolean {
-  const was = existsSync(path)
+  const was = readStop(path) !== undefined
   rmSync(path, { force: true, recursive: true })
   return was
 }
 
-/** Calls `onStop` once, when the stop appears. The returned function ends the watch. */
+/**
+ * Calls `onStop` whenever the stop is set: a conversation may be stopped, go on when it is cleared, and be stopped again. Setting up the watch takes half a millisecond: it is done when the program first waits, with
+ * its request on the way, and then looks for what it missed. The returned function ends the watch.
+ */
 export function watchStop(path: string, onStop: (reason: string) => void): () => void {
-  const watcher = watch(dirname(path), (_change, name) => {
-    if (name !== null && name !== basename(path)) return
+  const state = { stopped: readStop(path) !== undefined, over: false, close: () => {} }
+  const look = () => {
     const reason = readStop(path)
-    if (reason === undefined) return
-    watcher.close()
-    onStop(reason)
+    const isNew = reason !== undefined && !state.stopped
+    state.stopped = reason !== undefined
+    if (isNew && !state.over) onStop(reason)
+  }
+  const first = setImmediate(() => {
+    state.close = watchFile(path, look)
+    look()
   })
-  watcher.unref()
-  return () => watcher.close()
+  return () => {
+    clearImmediate(first)
+    state.over = true
+    state.close()
+  }
+}
+
+/** Where the system has no watch left to give, by looking again and again. */
+function watchFile(path: string, changed: () => void): () => void {
+  try {
+    const watcher = watch(dirname(path), (_change, name) => {
+      if (name === null || name === basename(path)) changed()
+    })
+    watcher.unref()
+    return () => watcher.close()
+  } catch {
+    const last = { seen: readStop(path) }
+    const timer = setInterval(() => {
+      const seen = readStop(path)
+      if (seen !== last.seen) changed()
+      last.seen = seen
+    }, 200)
+    timer.unref()
+    return () => clearInterval(timer)
+  }
 }

@@ -21,7 +21,7 @@ export type TurnOptions = {
 /** @returns the exit code. */
 export async function turn({ animal, setup: { context }, format, prompt, ask }: TurnOptions): Promise<number> {
   const render = createRender(format, screenOf(context))
-  const interrupt = onInterrupt(() => animal.agent.cancel('Ctrl-C'))
+  const interrupt = onInterrupt((by) => animal.agent.cancel(by))
   const ending = await takeTurn({
     agent: animal.agent,
     prompt,
@@ -35,9 +35,19 @@ export async function turn({ animal, setup: { context }, format, prompt, ask }: 
   })
   interrupt.stop()
   const exitCode = exitCodes[ending.code]
-  render.end({ ending, exitCode, runId: animal.agent.runId() ?? '', conversationId: animal.agent.conversationId })
-  if (format === 'text') explain(context, ending)
+  const told = withWayOut(animal, ending)
+  render.end({ ending: told, exitCode, runId: animal.agent.runId() ?? '', conversationId: animal.agent.conversationId })
+  if (format === 'text') explain(context, told)
   return exitCode
+}
+
+/** Said to the person alone: a model that reads how a yes is given would be tempted to give it. */
+function withWayOut({ agent, memory }: Animal, ending: Ending): Ending {
+  if (ending.code !== 'approval_needed') return ending
+  const open = memory.approvals.list({ state: 'open' }).filter(({ runId }) => runId === agent.runId())
+  const ways = open.map(({ id }) => `braidclaw approvals allow ${id}`)
+  if (ways.length === 0) return ending
+  return { ...ending, message: `${ending.message}; or: ${ways.join('; ')}, then: braidclaw agent -c -m "go on"` }
 }
 
 /** One line on stderr when the answer alone would look better than it went. */
@@ -53,6 +63,10 @@ export function conversationOf({ continue: latest = false, resume }: AgentFlags)
   if (latest && resume !== undefined) throw new CliExit(exitCodes.usage, 'error: --continue and --resume name two conversations; pass one')
   if (resume !== undefined) return { kind: 'resume', id: resume }
   return latest ? { kind: 'latest' } : { kind: 'new' }
+}
+
+export function acceptance({ acceptAltered = false }: AgentFlags): Pick<Wish, 'acceptAltered'> {
+  return acceptAltered ? { acceptAltered } : {}
 }
 
 function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {

@@ -49,6 +49,8 @@ export type Wish = {
   /** Absent when nobody is there to answer. */
   readonly ask?: AskLine
   readonly conversation: { readonly kind: 'new' } | { readonly kind: 'latest' } | { readonly kind: 'resume'; readonly id: string }
+  /** Go on with a conversation although its record was altered; leaves a receipt that says so. */
+  readonly acceptAltered?: boolean
   /** Instead of the configured one. */
   readonly provider?: Provider
 }

@@ -49,6 +49,10 @@ export type Approvals = {
   decide(decision: { readonly id: string; readonly allow: boolean; readonly by: string; readonly note?: string }): Answer
   /** Right before the act: true for exactly one caller, in time, for this very plan. */
   consume(use: { readonly id: string; readonly plan: string }): Answer
+  /** A yes to this plan that is still good and that the run it was given to cannot use any more, for it has ended. */
+  standing(plan: { readonly conversationId: string; readonly plan: string }): Approval | undefined
+  /** It can be neither answered nor used from now on. What was decided or used before stays as it is, but for an unused yes. */
+  close(closing: { readonly id: string; readonly by: string; readonly note?: string }): void
   addRule(rule: { readonly tool: string; readonly scope: string; readonly by: string }): AlwaysRule
   rules(): AlwaysRule[]
   hasRule(tool: string, scope: string): boolean
@@ -77,7 +81,7 @@ export function createApprovals(store: Store, now: Clock): Approvals {
   const list: Approvals['list'] = ({ state, limit = 100 } = {}) =>
     store
       .sql<Approval, [string | null, number, number]>(
-        `SELECT ${columns} FROM approvals WHERE (?1 IS NULL OR state = ?1) AND NOT (?1 IS 'open' AND (expires <= ?2 OR created > ?2))
+        `SELECT ${columns} FROM approvals WHERE (?1 IS NULL OR state = ?1) AND NOT (?1 IS 'open' AND NOT (${alive('?2')}))
          ORDER BY created DESC, id LIMIT ?3`,
       )
       .all(state ?? null, now(), limit)
@@ -96,6 +100,21 @@ export function createApprovals(store: Store, now: Clock): Approvals {
     )
     const { changes } = store.write(() => update.run(id, plan, now()))
     return changes === 1 ? { ok: true } : { ok: false, reason: whyNotUsable(get(id), { id, plan }) }
+  }
+
+  const standing: Approvals['standing'] = ({ conversationId, plan }) =>
+    store
+      .sql<Approval, [string, string, number]>(
+        `SELECT ${columns} FROM approvals WHERE state = 'allowed' AND conversation_id = ?1 AND plan = ?2 AND ${alive('?3')}
+         AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = approvals.run_id AND ended IS NOT NULL) ORDER BY created DESC LIMIT 1`,
+      )
+      .get(conversationId, plan, now()) ?? undefined
+
+  const close: Approvals['close'] = ({ id, by, note }) => {
+    const update = store.sql<never, [string, number, string | null, string]>(
+      `UPDATE approvals SET state = 'denied', decided_by = ?1, decided_at = ?2, note = ?3 WHERE id = ?4 AND state IN ('open', 'allowed')`,
+    )
+    store.write(() => update.run(by, now(), note ?? null, id))
   }
 
   const addRule: Approvals['addRule'] = ({ tool, scope, by }) =>
@@ -121,6 +140,8 @@ export function createApprovals(store: Store, now: Clock): Approvals {
     list,
     decide,
     consume,
+    standing,
+    close,
     addRule,
     rules,
     hasRule: (tool, scope) => findRule(store, tool, scope) !== undefined,
@@ -128,9 +149,14 @@ export function createApprovals(store: Store, now: Clock): Approvals {
   }
 }
 
-/** A clock that was set back must not lengthen a life: before its beginning an approval is as good as expired. */
+const longestLifeMs = 600_000
+
+/**
+ * A clock that was set back must not lengthen a life: before its beginning an approval is as good as expired. Nor may an edited row: a
+ * longer life than ten minutes is never given.
+ */
 function alive(now: string): string {
-  return `created <= ${now} AND expires > ${now}`
+  return `created <= ${now} AND expires > ${now} AND expires <= created + ${longestLifeMs}`
 }
 
 function findRule(store: Store, tool: string, scope: string): AlwaysRule | undefined {

@@ -20,14 +20,14 @@ export type Attempt = {
 
 type Row = { readonly runId: string; readonly conversationId: string; readonly owner: string; readonly type: string; readonly body: string }
 
-/** Oldest first; those without a result last. */
-export function* attempts(store: Store): Generator<Attempt> {
-  const rows = store.sql<Row, []>(
+/** Of one run or of all; oldest first, those without a result last. */
+export function* attempts(store: Store, runId?: string): Generator<Attempt> {
+  const rows = store.sql<Row, [string | null]>(
     `SELECT journal.run_id AS runId, conversation_id AS conversationId, owner, type, body FROM journal JOIN runs USING (run_id)
-     WHERE type IN ('act', 'tool.done', 'deny') ORDER BY seq`,
+     WHERE type IN ('act', 'tool.done', 'deny') AND (?1 IS NULL OR journal.run_id = ?1) ORDER BY seq`,
   )
   const open = new Map<string, Attempt>()
-  for (const row of rows.iterate()) {
+  for (const row of rows.iterate(runId ?? null)) {
     const body: unknown = JSON.parse(row.body)
     if (!isObject(body)) continue
     const key = `${row.runId}\n${body.id}`

@@ -33,7 +33,7 @@ export type Conversations = {
   clear(consent: { readonly yes: boolean }): Cleared
 }
 
-type Row = Omit<Turn, 'timestamp' | 'tool_calls' | 'tool_results' | 'metadata'> & {
+export type TurnRow = Omit<Turn, 'timestamp' | 'tool_calls' | 'tool_results' | 'metadata'> & {
   readonly at: number
   readonly role: Role
   readonly tool_calls: string | null
@@ -41,7 +41,7 @@ type Row = Omit<Turn, 'timestamp' | 'tool_calls' | 'tool_results' | 'metadata'> 
   readonly metadata: string
 }
 
-const columns = 'conversation_id, turn_id, at, role, content, tool_calls, tool_results, provider, model, metadata'
+export const turnColumns = 'conversation_id, turn_id, at, role, content, tool_calls, tool_results, provider, model, metadata'
 const titleLength = 80
 
 export function createConversations(store: Store): Conversations {
@@ -55,11 +55,16 @@ export function createConversations(store: Store): Conversations {
   }
 
   function show(conversationId: string): Turn[] {
-    return store.sql<Row, [string]>(`SELECT ${columns} FROM turns WHERE conversation_id = ? ORDER BY id`).all(conversationId).map(turnOfRow)
+    return store
+      .sql<TurnRow, [string]>(`SELECT ${turnColumns} FROM turns WHERE conversation_id = ? ORDER BY id`)
+      .all(conversationId)
+      .map(turnOfRow)
   }
 
   function* exportJsonl(conversationId?: string): Generator<string> {
-    const rows = store.sql<Row, [string | null]>(`SELECT ${columns} FROM turns WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY id`)
+    const rows = store.sql<TurnRow, [string | null]>(
+      `SELECT ${turnColumns} FROM turns WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY id`,
+    )
     for (const row of rows.iterate(conversationId ?? null)) yield `${JSON.stringify(turnOfRow(row))}\n`
   }
 
@@ -70,7 +75,7 @@ export function createConversations(store: Store): Conversations {
 export function addTurn(store: Store, turn: Turn, { seq, at }: { readonly seq: number; readonly at: number }): void {
   const { lastInsertRowid } = store
     .sql<never, (string | number | null)[]>(
-      `INSERT INTO turns(journal_seq, run_id, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO turns(journal_seq, run_id, ${turnColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
     .run(
       seq,
@@ -120,7 +125,7 @@ function shrink(store: Store): boolean {
   }
 }
 
-function turnOfRow({ at, tool_calls, tool_results, metadata, ...row }: Row): Turn {
+export function turnOfRow({ at, tool_calls, tool_results, metadata, ...row }: TurnRow): Turn {
   const { conversation_id, turn_id, role, content, provider, model } = row
   const parsed: JsonObject = JSON.parse(metadata)
   return {

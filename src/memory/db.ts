@@ -8,6 +8,7 @@ import { type Context, createContext } from './context.ts'
 import { addTurn, type Conversations, createConversations } from './conversation.ts'
 import { type StorageFailure, storageFailure } from './failure.ts'
 import { createJournal, type Journal } from './journal.ts'
+import type { Projections } from './projections.ts'
 import { createSearch, type Hit, type SearchRequest } from './search.ts'
 import { openStore } from './store.ts'
 
@@ -20,7 +21,10 @@ export type Memory = {
   readonly checkpoint: CheckpointTable
   context(conversationId: string, tokenBudget: number): Context
   search(request: SearchRequest): Hit[]
-  attempts(): Generator<Attempt>
+  /** Of one run, or of all. */
+  attempts(runId?: string): Generator<Attempt>
+  /** Loaded when asked for: a turn has no use for it. */
+  projections(): Promise<Projections>
   /** All or nothing, on disk when it returns; transactions within join it. */
   transaction<T>(body: () => T): T
   failureOf(error: unknown): StorageFailure | undefined
@@ -46,7 +50,8 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       checkpoint: createCheckpointTable(store),
       context: createContext(store),
       search: createSearch(store, now),
-      attempts: () => attempts(store),
+      attempts: (runId) => attempts(store, runId),
+      projections: async () => (await import('./projections.ts')).createProjections(store),
       transaction: store.write,
       failureOf: (error) => storageFailure(path, error),
       close: store.close,

@@ -60,7 +60,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
         .sql<never, [string, string, string, number, string]>('INSERT INTO journal(run_id, kind, type, at, body) VALUES (?, ?, ?, ?, ?)')
         .run(run.runId, kind, type, at, text)
       const seq = Number(lastInsertRowid)
-      const turn = turnOf(run, { seq, kind, type, at, body: JSON.parse(text) }, (callId) => openIntent(run.runId, callId)?.tool)
+      const turn = turnOf(run, { kind, type, at, body }, (callId) => openIntent(run.runId, callId)?.tool)
       if (turn) addTurn(turn, { seq, at })
       return seq
     })
@@ -96,11 +96,18 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   function unfinished() {
+    // Asked at every start, and most find nothing: by index, and without the temporary tables of the question below.
+    const any = store.sql<{ one: number }, []>('SELECT 1 AS one FROM runs WHERE ended IS NULL UNION ALL SELECT 1 FROM intents LIMIT 1')
+    if (any.get() === null) return []
     const open = store.sql<RunRecord, []>(
-      `SELECT ${runColumns} FROM runs WHERE ended IS NULL OR run_id IN (SELECT run_id FROM intents) ORDER BY rowid`,
+      `SELECT ${runColumns} FROM runs WHERE run_id IN (SELECT run_id FROM runs WHERE ended IS NULL UNION SELECT run_id FROM intents)
+       ORDER BY rowid`,
     )
-    const intents = store.sql<OpenIntent, [string]>(`SELECT ${intentColumns} FROM intents WHERE run_id = ? ORDER BY call_id`)
-    return open.all().map((record) => ({ ...record, intents: intents.all(record.runId) }))
+    return open.all().map((record) => ({ ...record, intents: intentsOf(record.runId) }))
+  }
+
+  function intentsOf(runId: string): OpenIntent[] {
+    return store.sql<OpenIntent, [string]>(`SELECT ${intentColumns} FROM intents WHERE run_id = ? ORDER BY call_id`).all(runId)
   }
 
   function openIntent(runId: string, callId: string): OpenIntent | undefined {

@@ -1,22 +1,27 @@
 /** The durable record of runs: journal, receipts and checkpoint move together or not at all. */
 
-import type { ExternalEvent, InternalEvent, ToolOutcome } from '../runtime/event.ts'
+import type { JsonObject } from '../kit/json.ts'
+import type { ExternalEvent, InternalEvent, Risk, ToolOutcome } from '../runtime/event.ts'
 import type { Clock, Log, Recorder, RunIdentity } from '../runtime/port.ts'
-import type { Appended, AppendReceipt, ReceiptDraft } from './checkpoint.ts'
+import type { Appended, AppendReceipt, Checkpoint, ReceiptDraft } from './checkpoint.ts'
 import type { Memory } from './db.ts'
 import { argsHashOf, outcomeDraft } from './draft.ts'
 import { storageFailure } from './failure.ts'
 import { changeText } from './hash.ts'
-import { type Recovery, recoverRuns } from './recover.ts'
+import { deadRuns, type Recovery, recoverRuns } from './recover.ts'
 
 export type RecorderOptions = {
   readonly memory: Memory
   /** Absent when receipts are switched off in the configuration. */
   readonly receipt?: AppendReceipt
+  /** Whether log and checkpoint agree, found by reading alone. Absent: every start settles them under the lock. */
+  readonly atRest?: (checkpoint: Checkpoint | undefined) => boolean
   readonly log: Log
   readonly now: Clock
   /** Takes secrets out of a text; applied to all that is stored. */
   readonly redact: (text: string) => string
+  /** False: there is nothing that `redact` would take out, and nothing has to be spelled out to see that. */
+  readonly hasSecrets?: () => boolean
 }
 
 /** Trouble with the disk, not with what stands on it. */
@@ -39,13 +44,23 @@ export class RecordFailure extends Error {
   }
 }
 
+/** What an operator did outside of any run, to be kept for good: `input` says with what. */
+export type Deed = { readonly conversationId: string; readonly tool: string; readonly input: JsonObject; readonly risk: Risk }
+
 /** Besides the port: `recover`, to be called once at start. It leaves alone what a living process is about. */
-export function createRecorder(options: RecorderOptions): Recorder & { recover(): Recovery } {
-  const { memory, receipt, log, now, redact } = options
+export type RunRecorder = Recorder & {
+  recover(): Recovery
+  /** @returns the id of its receipt; undefined when receipts are off */
+  deed(deed: Deed): string | undefined
+}
+
+export function createRecorder(options: RecorderOptions): RunRecorder {
+  const { memory, receipt, log, now } = options
   const { journal } = memory
+  const withoutSecrets = cleaner(options)
 
   function external(run: RunIdentity, event: ExternalEvent): ExternalEvent {
-    const clean = withoutSecrets(event, redact)
+    const clean = withoutSecrets(event)
     return keep(() => {
       if (clean.type === 'tool.done') return toolDone(run, clean)
       journal.append({ run, kind: 'external', type: clean.type, at: now(), body: clean })
@@ -66,7 +81,7 @@ export function createRecorder(options: RecorderOptions): Recorder & { recover()
   }
 
   function intent(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): void {
-    const clean = withoutSecrets(act, redact)
+    const clean = withoutSecrets(act)
     const { id, call, judgement, approval } = clean
     keep(() => {
       journal.append({ run, kind: 'intent', type: 'act', at: now(), body: clean })
@@ -76,7 +91,7 @@ export function createRecorder(options: RecorderOptions): Recorder & { recover()
   }
 
   function denied(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): string | undefined {
-    const clean = withoutSecrets(deny, redact)
+    const clean = withoutSecrets(deny)
     const { call, judgement, by, reason } = clean
     const outcome: ToolOutcome = { status: 'denied', output: '', error: `${by}: ${reason}` }
     return keep(() => {
@@ -87,7 +102,7 @@ export function createRecorder(options: RecorderOptions): Recorder & { recover()
   }
 
   function finished(run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string): void {
-    const clean = withoutSecrets(finish, redact)
+    const clean = withoutSecrets(finish)
     const { code, message } = clean.ending
     keep(() => {
       journal.append({ run, kind: 'note', type: 'finish', at: now(), body: { ...clean, digest } })
@@ -96,8 +111,14 @@ export function createRecorder(options: RecorderOptions): Recorder & { recover()
     log('info', 'memory persisted', { conversation: run.conversationId, run: run.runId })
   }
 
+  function deed({ conversationId, tool, input, risk }: Deed): string | undefined {
+    const outcome: ToolOutcome = { status: 'allowed', output: '' }
+    const draft = { tool, argsHash: argsHashOf({ input: withoutSecrets(input) }), risk, approval: 'operator', ...outcomeDraft(outcome) }
+    return keep(() => write({ conversationId }, draft).receipt)
+  }
+
   /** To disk, inside the transaction that holds the result. @returns nothing when receipts are off. */
-  function write(run: RunIdentity, draft: Omit<ReceiptDraft, 'at' | 'conversationId'>): { receipt?: string } {
+  function write(run: Pick<RunIdentity, 'conversationId'>, draft: Omit<ReceiptDraft, 'at' | 'conversationId'>): { receipt?: string } {
     const [id] = settle([{ ...draft, at: now(), conversationId: run.conversationId }]).receiptIds
     return id ? { receipt: id } : {}
   }
@@ -115,23 +136,36 @@ export function createRecorder(options: RecorderOptions): Recorder & { recover()
     return appended
   }
 
-  const recover = (): Recovery => keep(() => recoverRuns({ journal, log, now, toolDone, settle: () => settle([]) }))
+  /** Most starts find nothing to put right, and see that without the lock. */
+  function recover(): Recovery {
+    const resting = receipt === undefined || options.atRest?.(guarded(memory.checkpoint.get)) === true
+    if (resting && guarded(() => deadRuns(journal)).length === 0) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
+    return keep(() => recoverRuns({ journal, log, now, toolDone, settle: () => settle([]) }))
+  }
 
-  /** One transaction. Whatever fails in it leaves no trace in the database; storage trouble reaches the runtime as a RecordFailure. */
+  /** One transaction. Whatever fails in it leaves no trace in the database. */
   function keep<T>(step: () => T): T {
+    return guarded(() => memory.transaction(step))
+  }
+
+  /** Storage trouble reaches the runtime as a RecordFailure. */
+  function guarded<T>(step: () => T): T {
     try {
-      return memory.transaction(step)
+      return step()
     } catch (error) {
       const failure = storageFailure(memory.path, error)
       throw failure ? new RecordFailure(failure.code, failure.message) : error
     }
   }
 
-  return { external, intent, denied, finished, recover, together: keep }
+  return { external, intent, denied, finished, deed, recover, together: keep }
 }
 
-/** The event itself, at the cost of one look, when there is no secret in it. */
-function withoutSecrets<T extends object>(event: T, redact: (text: string) => string): T {
-  const json = JSON.stringify(event)
-  return redact(json) === json ? event : changeText(json, redact)
+/** The event itself, at the cost of one look at most, when there is no secret in it. */
+function cleaner({ redact, hasSecrets = () => true }: RecorderOptions): <T extends object>(event: T) => T {
+  return (event) => {
+    if (!hasSecrets()) return event
+    const json = JSON.stringify(event)
+    return redact(json) === json ? event : changeText(json, redact)
+  }
 }

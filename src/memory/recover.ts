@@ -30,10 +30,15 @@ type RecoverOptions = {
 const outcome: ToolOutcome = { status: 'failed', output: '', error: 'interrupted: outcome unknown' }
 const message = 'the process ended before the run did'
 
+/** What a dead process left unfinished. */
+export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
+  return journal.unfinished().filter(({ owner }) => !isAlive(owner))
+}
+
 /** Work is never run again from here: whether it happened is unknown. */
 export function recoverRuns({ journal, log, now, toolDone, settle }: RecoverOptions): Recovery {
   const { adopted, tornBytes } = settle()
-  const dead = journal.unfinished().filter(({ owner }) => !isAlive(owner))
+  const dead = deadRuns(journal)
   const interrupted = dead.flatMap((run) =>
     run.intents.map(({ callId, tool }) => {
       const { receipt } = toolDone(run, { type: 'tool.done', id: callId, outcome }).outcome

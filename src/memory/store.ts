@@ -1,7 +1,7 @@
 /** One SQLite file: opened safely, brought to the newest schema, written only under `BEGIN IMMEDIATE`. */
 
 import { Database } from 'bun:sqlite'
-import { closeSync, constants, fchmodSync, fstatSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, constants, existsSync, fchmodSync, fstatSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Log } from '../runtime/port.ts'
 import { type StorageFailure, storageFailure } from './failure.ts'
@@ -41,7 +41,7 @@ export function openStore({ path, log, busyTimeoutMs = 5000 }: StoreOptions): Op
 
 /** SQLite gives its -wal and -shm files the mode of the main file, so that is the one to get right. */
 function prepareFile(path: string, log: Log): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  if (!existsSync(dirname(path))) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
   try {
     const mode = fstatSync(file).mode & 0o777

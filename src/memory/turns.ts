@@ -23,6 +23,9 @@ export type Turn = {
   readonly metadata: JsonObject
 }
 
+/** What of a journal entry makes a turn; the body may still be the live event. */
+type Told = Pick<JournalEntry, 'kind' | 'type' | 'at'> & { readonly body: unknown }
+
 /** All turn rows of one run, from its journal entries in order. */
 export function projectTurns(run: RunIdentity, entries: readonly JournalEntry[]): Turn[] {
   const tools = new Map<string, string>()
@@ -33,7 +36,7 @@ export function projectTurns(run: RunIdentity, entries: readonly JournalEntry[])
 }
 
 /** The turn row that one journal entry adds, if any. `toolOf` names the tool of a call whose intent came before. */
-export function turnOf(run: RunIdentity, entry: JournalEntry, toolOf: (callId: string) => string | undefined): Turn | undefined {
+export function turnOf(run: RunIdentity, entry: Told, toolOf: (callId: string) => string | undefined): Turn | undefined {
   const { body } = entry
   if (entry.kind === 'external' && entry.type === 'run.start') {
     return turn(run, entry, { role: 'user', content: textOf(body, 'prompt'), metadata: pick(body, ['mode']) })
@@ -44,7 +47,7 @@ export function turnOf(run: RunIdentity, entry: JournalEntry, toolOf: (callId: s
   return undefined
 }
 
-function reply(run: RunIdentity, entry: JournalEntry): Turn {
+function reply(run: RunIdentity, entry: Told): Turn {
   const parts = items(member(entry.body, 'parts'))
   const content = parts.filter(({ type }) => type === 'text').map((part) => textOf(part, 'text'))
   const calls = parts.filter(({ type }) => type === 'call').map((part) => pick(part, ['id', 'name', 'input', 'malformed']))
@@ -57,14 +60,14 @@ function reply(run: RunIdentity, entry: JournalEntry): Turn {
   })
 }
 
-function result(run: RunIdentity, entry: JournalEntry, toolOf: (callId: string) => string | undefined): Turn {
+function result(run: RunIdentity, entry: Told, toolOf: (callId: string) => string | undefined): Turn {
   const id = textOf(entry.body, 'id')
   const outcome = member(entry.body, 'outcome')
   const shown = { call_id: id, name: toolOf(id) ?? 'unknown', ...pick(outcome, ['status', 'error', 'receipt']) }
   return turn(run, entry, { role: 'tool', content: outcomeText(outcome), tool_results: [shown], metadata: pick(outcome, ['metadata']) })
 }
 
-function refusal(run: RunIdentity, entry: JournalEntry): Turn {
+function refusal(run: RunIdentity, entry: Told): Turn {
   const error = `Denied by ${textOf(entry.body, 'by')}: ${textOf(entry.body, 'reason')}`
   const name = textOf(member(entry.body, 'call'), 'name')
   const shown = { call_id: textOf(entry.body, 'id'), name, status: 'denied', error, ...pick(entry.body, ['receipt']) }
@@ -80,7 +83,7 @@ function outcomeText(outcome: unknown): string {
   return output ? `${head}\n${output}` : head
 }
 
-function turn(run: RunIdentity, entry: JournalEntry, own: Pick<Turn, 'role' | 'content'> & Partial<Turn>): Turn {
+function turn(run: RunIdentity, entry: Told, own: Pick<Turn, 'role' | 'content'> & Partial<Turn>): Turn {
   return {
     conversation_id: run.conversationId,
     turn_id: run.turnId,

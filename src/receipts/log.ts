@@ -91,7 +91,8 @@ function begun({ head }: ReceiptPaths, key: Uint8Array): Extract<Settled, { ok: 
   return { ok: true, checkpoint: { ...anchor, size: 0 }, adopted: 0, tornBytes: 0 }
 }
 
-function chained(from: Checkpoint, drafts: readonly ReceiptDraft[], key: Uint8Array): Receipt[] {
+/** The receipts of these drafts, as they follow `from`. */
+export function chained(from: Checkpoint, drafts: readonly ReceiptDraft[], key: Uint8Array): Receipt[] {
   const receipts: Receipt[] = []
   for (const draft of drafts) {
     const last = receipts.at(-1)

@@ -4,6 +4,7 @@ import { diskFailure, isMissing, type ReceiptFailure } from './failure.ts'
 import { readReceipt } from './grammar.ts'
 import { readLines } from './lines.ts'
 import type { Receipt } from './receipt.ts'
+import { filesOf } from './segments.ts'
 
 /** `record` counts lines from 1, of `count`. Lines that are no receipts are in `unreadable`; `torn` is an unfinished one at the end. */
 export type ReceiptList =
@@ -37,12 +38,17 @@ export function showReceipt(path: string, wanted: string): Receipt | undefined {
   return found.ok ? found.receipts[0]?.receipt : undefined
 }
 
+/** Of every segment, oldest first. @throws errno errors, ENOENT when there is no log */
+function* linesOfAll(path: string) {
+  for (const file of filesOf(path)) yield* readLines(file)
+}
+
 function gather({ path, limit, wanted }: Filter): ReceiptList {
   const receipts: { record: number; receipt: Receipt }[] = []
   const unreadable: number[] = []
   const seen = { lines: 0, torn: false }
   try {
-    for (const { text, torn } of readLines(path)) {
+    for (const { text, torn } of linesOfAll(path)) {
       if (torn) seen.torn = true
       else seen.lines += 1
       const receipt = torn || text === undefined ? undefined : readReceipt(text)

@@ -1,12 +1,13 @@
 /** After a crash: brings log and checkpoint together again, or refuses, because the log is not what was written. */
 
-import { fsyncSync, ftruncateSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs'
 import { isSealed, sealAnchor } from './anchor.ts'
 import { follow, type Position } from './chain.ts'
 import type { Checkpoint } from './draft.ts'
 import type { ReceiptFailure } from './failure.ts'
-import { readLink } from './grammar.ts'
+import { endsAs } from './last.ts'
 import { linesOf } from './lines.ts'
+import { segmentsOf } from './segments.ts'
 import { verifyReceipts } from './verify.ts'
 
 export type Settled =
@@ -26,10 +27,26 @@ export function settle(options: SettleOptions & { readonly size: number }): Sett
   const { checkpoint, path, key } = options
   if (!checkpoint) return adoptAll(options)
   if (!isSealed(key, checkpoint)) return altered(path, 'the checkpoint in the database was not sealed with the receipt key')
-  if (options.size < checkpoint.size)
-    return altered(path, `it has ${options.size} bytes, but ${checkpoint.size} are known to have been written`)
-  if (!endsAs(options.file, checkpoint)) return altered(path, `receipt ${checkpoint.count} is not the one that the checkpoint knows`)
+  const short = options.size < checkpoint.size
+  if (short || !endsAs(options.file, checkpoint)) {
+    if (carriedOver(path, checkpoint)) return adoptRest(options, { ...checkpoint, size: 0 })
+    return short
+      ? altered(path, `it has ${options.size} bytes, but ${checkpoint.size} are known to have been written`)
+      : altered(path, `receipt ${checkpoint.count} is not the one that the checkpoint knows`)
+  }
   return options.size === checkpoint.size ? { ok: true, checkpoint, adopted: 0, tornBytes: 0 } : adoptRest(options, checkpoint)
+}
+
+/** Whether the checkpoint is of the segment before this log: a crash came between closing that and keeping the new checkpoint. */
+function carriedOver(log: string, checkpoint: Checkpoint): boolean {
+  const last = segmentsOf(log).at(-1)
+  if (last === undefined) return false
+  const file = openSync(last, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    return fstatSync(file).size === checkpoint.size && endsAs(file, checkpoint)
+  } finally {
+    closeSync(file)
+  }
 }
 
 function adoptRest({ file, path, key }: SettleOptions, checkpoint: Checkpoint): Settled {
@@ -72,31 +89,6 @@ function adopted({ file, key, at: { logId, count, head }, size, known, tornBytes
 
 export function newLogId(): string {
   return crypto.getRandomValues(new Uint8Array(16)).toHex()
-}
-
-/** Whether the line before the checkpoint's size is its receipt, content and all. */
-function endsAs(file: number, { logId, count, head, size }: Checkpoint): boolean {
-  const link = readLink(lineBefore(file, size) ?? '')
-  return link?.logId === logId && link.seq === count && link.own === head && link.content === head
-}
-
-/** The text between the last two newlines before `end`; undefined when `end` does not follow a newline or the bytes are no UTF-8. */
-function lineBefore(file: number, end: number): string | undefined {
-  for (let length = 4096; ; length *= 4) {
-    const bytes = new Uint8Array(Math.min(length, end))
-    readSync(file, bytes, 0, bytes.length, end - bytes.length)
-    if (bytes.at(-1) !== 0x0a) return undefined
-    const begin = bytes.subarray(0, -1).lastIndexOf(0x0a) + 1
-    if (begin > 0 || bytes.length === end) return decoded(bytes.subarray(begin, -1))
-  }
-}
-
-function decoded(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
 }
 
 function altered(path: string, why: string): Settled {

@@ -6,6 +6,7 @@ import { diskFailure, isMissing } from './failure.ts'
 import { readHead } from './head.ts'
 import type { ReadKey } from './key.ts'
 import { readLines } from './lines.ts'
+import { filesOf } from './segments.ts'
 
 /** `record` counts from 1. For a cut tail it is the first receipt that is missing. */
 export type VerifyProblem = {
@@ -74,9 +75,25 @@ export function verifyReceipts(options: VerifyOptions): Verification {
   }
 }
 
+/** Segment by segment, oldest first; `size` and `tornBytes` are of the log that is still written. */
 function walk({ path, key }: VerifyOptions, wanted: ReadonlySet<number>): Walk {
   const heads = new Map<number, string>()
-  let at = start
+  let walked: Walk = { ...start, size: 0, tornBytes: 0, heads }
+  for (const file of filesOf(path)) {
+    walked = walkFile({ path: file, key, from: walked, heads }, wanted)
+    if (walked.problem) return walked
+    if (walked.tornBytes > 0 && file !== path) {
+      const message = `the segment "${file}" ends in an unfinished line, which a closed one never does`
+      return { ...walked, problem: { record: walked.count + 1, kind: 'form', message } }
+    }
+  }
+  return walked
+}
+
+type FileWalk = { readonly path: string; readonly key: ReadKey; readonly from: Position; readonly heads: Map<number, string> }
+
+function walkFile({ path, key, from, heads }: FileWalk, wanted: ReadonlySet<number>): Walk {
+  let at: Position = { logId: from.logId, count: from.count, head: from.head }
   let size = 0
   try {
     for (const { text, bytes, torn } of readLines(path)) {

@@ -2,10 +2,10 @@
 
 import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
-import { createRun, type Decision, type Run, type RunPorts } from './driver.ts'
+import { createRun, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, Ending, Mode, Proposal, RunEvent } from './event.ts'
 import type { RunStart } from './journalled.ts'
-import type { ChatRequest, Message, RunIdentity } from './port.ts'
+import type { ChatRequest, Decision, Message, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledRules } from './rules/journal.ts'
 

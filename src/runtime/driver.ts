@@ -3,9 +3,24 @@
 import { createEngine } from '../kernel/engine.ts'
 import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'
-import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent } from './event.ts'
+import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent, ToolOutcome } from './event.ts'
+import { createGates } from './gates.ts'
 import { heldBy } from './held.ts'
-import type { Act, ChatRequest, Clock, Judge, Log, Message, Provider, Recorder, Redact, RedactStream, RunIdentity } from './port.ts'
+import type {
+  Act,
+  ChatRequest,
+  Clock,
+  Decision,
+  Judge,
+  Log,
+  Message,
+  Provider,
+  Questions,
+  Recorder,
+  Redact,
+  RedactStream,
+  RunIdentity,
+} from './port.ts'
 import { type Projected, project, projection } from './project.ts'
 import { createQueue } from './queue.ts'
 import { think } from './think.ts'
@@ -19,6 +34,7 @@ export type RunPorts = {
   readonly judge: Judge
   readonly act: Act
   readonly recorder: Recorder
+  readonly questions: Questions
   readonly log: Log
   readonly now: Clock
   readonly after: After
@@ -41,8 +57,6 @@ export type RunOptions = {
 
 type Happened = { readonly event: RunEvent; readonly shown: readonly AgentEvent[] }
 
-export type Decision = { readonly allow: boolean; readonly by: string; readonly note?: string }
-
 export type Run = {
   /** Starts the run and yields until `done`. A consumer that breaks out cancels what is in flight and waits for it. */
   events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent>
@@ -57,11 +71,21 @@ export type Run = {
 const queueCapacity = 256
 
 export function createRun({ identity, threads, ports, request, history, approvalTtlMs, maxMs }: RunOptions): Run {
-  const { recorder, log } = ports
+  const { recorder, questions, log } = ports
   const messages = [...history]
   const queue = createQueue<AgentEvent>(queueCapacity)
   const inFlight = new Map<string, AbortController>()
-  const openGates = new Map<string, Proposal>()
+  /** Yeses given before a gate opened, and approved calls whose yes is not good any more. */
+  const earlier = new Map<string, Decision>()
+  const unusable = new Map<string, string>()
+  const gates = createGates({
+    identity,
+    questions,
+    after: ports.after,
+    ttlMs: approvalTtlMs,
+    decide: (id, plan, { allow, by, note }) => send({ type: 'approval.decision', id, allow, by, plan, ...(note ? { note } : {}) }),
+    fail: collapse,
+  })
   const appointments: (() => void)[] = []
   const digest = new Bun.CryptoHasher('sha256')
   const settled = Promise.withResolvers<void>()
@@ -106,9 +130,24 @@ export function createRun({ identity, threads, ports, request, history, approval
   }
 
   function record(event: RunEvent): void {
-    if (event.type === 'act') recorder.intent(identity, event)
-    else if (event.type === 'deny') recorder.denied(identity, event)
+    if (event.type === 'act') recordAct(event)
+    else if (event.type === 'deny') {
+      recorder.denied(identity, event)
+      questions.refused(identity, event)
+    } else if (event.type === 'gate.open') recordGate(event)
+    else if (event.type === 'approval.decision') questions.decided(identity, event)
     else if (event.type === 'finish') recorder.finished(identity, event, digest.digest('hex'))
+  }
+
+  function recordAct(event: Extract<InternalEvent, { type: 'act' }>): void {
+    recorder.intent(identity, event)
+    const refusal = event.approval === undefined ? undefined : questions.use(identity, event)
+    if (refusal !== undefined) unusable.set(event.id, refusal)
+  }
+
+  function recordGate(event: Extract<InternalEvent, { type: 'gate.open' }>): void {
+    const given = questions.opened(identity, event, ports.now() + approvalTtlMs)
+    if (given) earlier.set(event.id, given)
   }
 
   function carryOut({ event, shown }: Happened): void {
@@ -117,8 +156,8 @@ export function createRun({ identity, threads, ports, request, history, approval
     narrate(event, log)
     if (event.type === 'think') void ask()
     else if (event.type === 'act') act(event)
-    else if (event.type === 'gate.open') openGate(event)
-    else if (event.type === 'approval.decision') openGates.delete(event.id)
+    else if (event.type === 'gate.open') gates.open(event.id, event, earlier.get(event.id))
+    else if (event.type === 'approval.decision' || event.type === 'deny') gates.close(event.id)
     else if (event.type === 'cancel' || event.type === 'estop' || event.type === 'halt') abortAll()
     else if (event.type === 'finish') close(event.ending)
   }
@@ -143,22 +182,12 @@ export function createRun({ identity, threads, ports, request, history, approval
   function act(event: Extract<InternalEvent, { type: 'act' }>): void {
     const controller = new AbortController()
     inFlight.set(event.id, controller)
-    void ports.act(event, controller.signal).then((outcome) => {
+    const refusal = unusable.get(event.id)
+    const outcome = refusal === undefined ? ports.act(event, controller.signal) : Promise.resolve(notApproved(refusal))
+    void outcome.then((outcome) => {
       inFlight.delete(event.id)
       send({ type: 'tool.done', id: event.id, outcome: ports.redact(outcome) })
     }, collapse)
-  }
-
-  function openGate({ id, call, judgement }: Extract<InternalEvent, { type: 'gate.open' }>): void {
-    openGates.set(id, { call, judgement })
-    const note = `no answer within ${Math.round(approvalTtlMs / 1000)} s`
-    appointments.push(ports.after(approvalTtlMs, () => approve(id, { allow: false, by: 'expiry', note })))
-  }
-
-  function approve(gateId: string, { allow, by, note }: Decision): string | undefined {
-    const open = openGates.get(gateId)
-    if (!open) return 'approval'
-    return send({ type: 'approval.decision', id: gateId, allow, by, plan: open.judgement.plan, ...(note ? { note } : {}) })
   }
 
   /** The record itself failed: nothing further may happen, and the consumer hears why. */
@@ -176,6 +205,7 @@ export function createRun({ identity, threads, ports, request, history, approval
   function close(ending: Ending): void {
     state.ending = ending
     for (const takeBack of appointments) takeBack()
+    gates.closeAll()
     queue.close()
     settled.resolve()
   }
@@ -198,7 +228,12 @@ export function createRun({ identity, threads, ports, request, history, approval
     }
   }
 
-  return { events, send, approve, gate: (gateId) => openGates.get(gateId), ending: () => state.ending }
+  return { events, send, approve: gates.approve, gate: gates.get, ending: () => state.ending }
+}
+
+/** Refused like any call that changed after it was judged. */
+function notApproved(reason: string): ToolOutcome {
+  return { status: 'denied', output: '', error: `approval.unusable: ${reason}` }
 }
 
 /** The log lines of seed 001 for one selected event. */

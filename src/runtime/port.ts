@@ -130,6 +130,25 @@ export type Recorder = {
   finished(run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string): void
 }
 
+/** A yes or a no to an open gate; `by` is who said it, and names the rule of a refusal. */
+export type Decision = { readonly allow: boolean; readonly by: string; readonly note?: string }
+
+/**
+ * Questions to a person, kept where another process can see and answer them. All but `answered` are called inside the recorder's
+ * transaction, so that what is asked, answered and used up is on disk together with what it belongs to.
+ */
+export type Questions = {
+  /** `expires` in milliseconds since 1970. @returns the yes given earlier to this very plan in this conversation, hereby used up */
+  opened(run: RunIdentity, gate: Extract<InternalEvent, { type: 'gate.open' }>, expires: number): Decision | undefined
+  /** What somebody elsewhere has answered, if anybody has. */
+  answered(run: RunIdentity, callId: string): Decision | undefined
+  decided(run: RunIdentity, decision: Extract<ExternalEvent, { type: 'approval.decision' }>): void
+  /** The call was refused: the question is closed, unless it was refused because nobody was there to ask. */
+  refused(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): void
+  /** Single use, right before the act. @returns why the call may not be carried out after all */
+  use(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): string | undefined
+}
+
 export type RunIdentity = {
   readonly runId: string
   readonly conversationId: string

@@ -96,6 +96,7 @@ function ports({ replies, verdicts = {} }: Script): Omit<AgentConfig['ports'], '
     }),
     act: async ({ id }) =>
       id === 'd' ? { status: 'failed', output: 'half', error: 'it broke' } : { status: 'allowed', output: `did ${id}` },
+    questions: { opened: () => undefined, answered: () => undefined, decided: () => {}, refused: () => {}, use: () => undefined },
     log: () => {},
     redact: (value) => value,
     redactStream: () => ({ push: (piece) => piece, flush: () => '' }),

@@ -21,8 +21,8 @@ export type Question = {
 /** Never rejects: whatever goes wrong is a `model.fail`. */
 export async function think(question: Question): Promise<Thought> {
   try {
-    const response = await listen(question)
-    if (question.signal.aborted) return aborted
+    const response = await Promise.race([listen(question), endOf(question.signal)])
+    if (question.signal.aborted || response === undefined) return aborted
     const parts = question
       .redact(response.parts)
       .map((part) => (part.type === 'call' ? { ...part, id: fresh(part.id, question.usedIds) } : part))
@@ -44,10 +44,15 @@ export async function think(question: Question): Promise<Thought> {
 
 const aborted: Thought = { type: 'model.fail', code: 'aborted', message: 'the model call was cancelled' }
 
+/** A provider of somebody's own may never hear that it was cancelled; the run does not wait for it. */
+function endOf(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
+}
+
 async function listen({ provider, request, signal, redactStream, onPiece }: Question): Promise<ChatResponse> {
   const clean = redactStream()
   const say = async (content: string) => {
-    if (content !== '') await onPiece({ type: 'text', content, isPartial: true })
+    if (content !== '' && !signal.aborted) await onPiece({ type: 'text', content, isPartial: true })
   }
   for await (const chunk of provider.chat(request, signal)) {
     if (chunk.type === 'text') await say(clean.push(chunk.text))

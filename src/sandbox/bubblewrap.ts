@@ -1,21 +1,25 @@
 /** Confinement by bubblewrap: namespaces and mounts of its own for every command, a system-call filter, and limits. */
 
-import { existsSync, realpathSync, writeFileSync } from 'node:fs'
+import { existsSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createGroup } from './cgroup.ts'
+import { type Command, receiver } from './command.ts'
 import { describeBubblewrap } from './describe.ts'
+import { type Cover, chooseCover } from './empty.ts'
 import { ownFolder } from './folder.ts'
+import { createGate, type Gate } from './gate.ts'
 import { advice, fixedPath, install } from './install.ts'
 import { openLibc } from './libc.ts'
 import { limitProcess } from './limits.ts'
 import { joinNetwork, type WayOut } from './network.ts'
 import { isWithin, type Places } from './places.ts'
-import type { Created, Ended, Environment, SandboxSettings, Spawn, SpawnPlan } from './port.ts'
+import type { Created, Ended, Environment, Layer, SandboxSettings, Spawn, SpawnPlan } from './port.ts'
 import { guardsFor } from './protect.ts'
 import { findRepositories } from './repositories.ts'
-import { runConfined } from './run.ts'
+import { descriptors, runConfined, startWaiting } from './run.ts'
 import { filterProgram } from './seccomp.ts'
-import { createStubs, type Stubs } from './stubs.ts'
+import { createSpare } from './spare.ts'
+import { createStubs, gitStub, type Stubs } from './stubs.ts'
 import { guardArguments, viewArguments } from './view.ts'
 import { enterGroup, wallArguments } from './walls.ts'
 
@@ -57,35 +61,53 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const limited = !without.has('limits')
   const group = limited ? createGroup({ limits: settings.limits }) : undefined
   const stubs = createStubs({ workspace: places.workspace, pool: folder.pool, libc })
-  const mounts = createMounts({ settings, places, stubs, blank: written(folder.path, 'blank', new Uint8Array(), 0) })
+  const cover = chooseCover(without)
+  const mounts = createMounts({
+    settings,
+    places,
+    cover,
+    blank: written(folder.path, 'blank', new Uint8Array(), 0),
+    gitStub: written(folder.path, 'commondir', Buffer.from(gitStub.content), 0o600),
+  })
+  const gate = createGate({ folder: folder.path, cover, sealed: !without.has('mount namespace') })
   const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })
   const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
   const before = [...enterGroup(group?.join ?? []), program, ...wallArguments(without)]
+  const spare = createSpare({
+    identity: () => String(statSync(places.workspace, { throwIfNoEntry: false })?.ino),
+    start: (guards) => {
+      const argv = [...before, ...mounts.fixed(), ...way.mounts, ...gate.arguments, ...guards, ...inside({ way, places, without })]
+      return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter })
+    },
+  })
   const start = async (plan: SpawnPlan): Promise<Ended> => {
-    const made = mounts()
-    if (!made.ok) return made
-    return await runConfined({
-      argv: [...before, ...made.mounts, ...inside({ plan, way, home: places.home, sealed: !without.has('mount namespace') })],
-      env: without.has('environment') ? inherited() : {},
-      filter,
-      plan,
-      prepare: (pid) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined),
-    })
+    const guards = mounts.guards((path) => stubs.make(path))
+    if (!guards.ok) return guards
+    const waiting = spare.take(guards.mounts)
+    if (waiting instanceof Error) return { ok: false, message: `the sandbox could not be started: ${waiting.message}` }
+    const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
+    const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare })
+    // Afterwards: nobody waits for it then, and making namespaces would hold up this command's leaving its own.
+    setTimeout(() => spare.prepare(guards.mounts), 0).unref()
+    return ended
   }
   return {
-    spawn: guarded(stubs, start),
+    spawn: guarded({ stubs, gate, start }),
     describe: () => describeBubblewrap({ settings, group: group?.words, without }),
     close() {
       way.stop()
-      group?.remove()
       folder.remove()
+      void spare.close().then(group?.remove)
     },
   }
 }
 
-/** Place holders stand while any command runs. */
-function guarded(stubs: Stubs, start: Spawn): Spawn {
+type Guarded = { readonly stubs: Stubs; readonly gate: Gate; readonly start: Spawn }
+
+/** Place holders stand and the gate is open while any command runs. */
+function guarded({ stubs, gate, start }: Guarded): Spawn {
   return async (plan) => {
+    if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
     const wrong =
       plan.argv[0] === undefined ? 'there is no program to run' : existsSync(plan.cwd) ? undefined : `its folder ${plan.cwd} is gone`
     if (wrong !== undefined) return { ok: false, message: `cannot start ${JSON.stringify(plan.argv[0] ?? '')}: ${wrong}` }
@@ -94,21 +116,23 @@ function guarded(stubs: Stubs, start: Spawn): Spawn {
     } catch (error) {
       return { ok: false, message: `the workspace cannot be used: ${reason(error)}` }
     }
+    gate.open()
     try {
       return await start(plan)
     } catch (error) {
       return { ok: false, message: `the sandbox could not be set up: ${reason(error)}` }
     } finally {
+      gate.shut()
       stubs.release()
     }
   }
 }
 
-type Mounting = Making & { readonly stubs: Stubs; readonly blank: string }
-type Mounts = { readonly ok: true; readonly mounts: readonly string[] } | { readonly ok: false; readonly message: string }
+type Mounting = Making & { readonly blank: string; readonly gitStub: string; readonly cover: Cover }
+type Guarding = { readonly ok: true; readonly mounts: readonly string[] } | { readonly ok: false; readonly message: string }
 
-/** The system is looked over at the first command, the protected names at each: they come and go. */
-function createMounts({ settings, places, stubs, blank }: Mounting): () => Mounts {
+/** The system is looked over once, the protected names at each command: they come and go. */
+function createMounts({ settings, places, blank, gitStub, cover }: Mounting) {
   const without = new Set(settings.without ?? [])
   const known: { view?: readonly string[]; repositories?: readonly string[]; searched?: number } = {}
   const repositories = () => {
@@ -117,19 +141,29 @@ function createMounts({ settings, places, stubs, blank }: Mounting): () => Mount
     known.searched = performance.now()
     return known.repositories
   }
-  return () => {
-    known.view ??= viewArguments({
-      places,
-      secretPaths: settings.secretPaths ?? [],
-      blank,
-      scratchBytes: settings.limits.memoryBytes,
-      without,
-    })
-    if (without.has('protected paths')) return { ok: true, mounts: known.view }
-    const found = guardsFor({ workspace: places.workspace, extra: settings.protectedPaths, repositories: repositories() })
-    if (!found.ok) return found
-    const guards = found.guards.filter(({ type, path }) => type !== 'absent' || stubs.make(path))
-    return { ok: true, mounts: [...known.view, ...guardArguments(guards)] }
+  return {
+    fixed(): readonly string[] {
+      known.view ??= viewArguments({
+        places,
+        secretPaths: settings.secretPaths ?? [],
+        blank,
+        cover,
+        scratchBytes: settings.limits.memoryBytes,
+        without,
+      })
+      return known.view
+    },
+    /** `make` puts a place holder and says whether it is needed. */
+    guards(make: (path: string) => boolean): Guarding {
+      if (without.has('protected paths')) return { ok: true, mounts: [] }
+      const found = guardsFor({ workspace: places.workspace, extra: settings.protectedPaths, repositories: repositories() })
+      return found.ok
+        ? {
+            ok: true,
+            mounts: guardArguments({ guards: found.guards.filter(({ type, path }) => type !== 'absent' || make(path)), gitStub, cover }),
+          }
+        : found
+    },
   }
 }
 
@@ -139,19 +173,21 @@ function search({ log }: SandboxSettings, workspace: string): readonly string[] 
   return repositories
 }
 
-type Inside = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string; readonly sealed: boolean }
+type Inside = { readonly way: Way; readonly places: Places; readonly without: ReadonlySet<Layer> }
+
+function inside({ way, places, without }: Inside): string[] {
+  return [
+    ...(without.has('mount namespace') ? [] : ['--remount-ro', '/']),
+    ...['--chdir', places.workspace, '--', ...way.prologue, ...receiver(descriptors.command)],
+  ]
+}
+
+type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string }
 
 /** A home that cannot be seen cannot be written to: programs get the private /tmp for their caches. */
-function inside({ plan, way, home, sealed }: Inside): string[] {
+function commandOf({ plan, way, home }: Asked): Command {
   const own: Environment = plan.env.HOME === undefined || isWithin(plan.env.HOME, home) ? { HOME: '/tmp' } : {}
-  const env = Object.entries({ ...plan.env, ...own, ...way.env })
-  return [
-    ...way.mounts,
-    ...(sealed ? ['--remount-ro', '/'] : []),
-    ...['--chdir', realpathSync(plan.cwd)],
-    ...env.flatMap(([name, value]) => ['--setenv', name, value]),
-    ...['--', ...way.prologue, ...plan.argv],
-  ]
+  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...way.env } }
 }
 
 /** Only to show the probe what a careless start would leak. */

@@ -5,13 +5,14 @@ import { join } from 'node:path'
 import type { Limits } from './port.ts'
 
 /** A process that writes "0" to each file of `join` is inside, and so is all that it starts. */
-export type Group = { readonly join: readonly string[]; readonly words: string; remove(): void }
+export type Group = { readonly join: readonly string[]; readonly words: string; remove(): Promise<void> }
 
 type Place = { readonly folder: string; readonly join: string; readonly files: readonly (readonly [string, number])[] }
 
 /** The shell, bubblewrap's two processes. */
 const OURS = 3
 const PREFIX = 'braidclaw-'
+const TRIES = 50
 
 /** @returns undefined when no hierarchy lets us; half a group (processes without memory) is still better than none. */
 export function createGroup({ limits, root = '/sys/fs/cgroup' }: { readonly limits: Limits; readonly root?: string }): Group | undefined {
@@ -20,8 +21,8 @@ export function createGroup({ limits, root = '/sys/fs/cgroup' }: { readonly limi
   return {
     join: made.map(({ folder, join: file }) => join(folder, file)),
     words: made.flatMap(({ files }) => files.map(([name, value]) => `${name} ${value}`)).join(', '),
-    remove: () => {
-      for (const { folder } of made) remove(folder)
+    remove: async () => {
+      for (const { folder } of made) for (let tries = 0; tries < TRIES && !remove(folder); tries++) await Bun.sleep(2)
     },
   }
 }
@@ -84,11 +85,13 @@ function sweep(parent: string): void {
   }
 }
 
-function remove(folder: string): void {
+/** False while a process in it is still dying; what stays is for the next sweep. */
+function remove(folder: string): boolean {
   try {
     rmdirSync(folder)
+    return true
   } catch {
-    // still in use, or gone: the next sweep sees
+    return !existsSync(folder)
   }
 }
 

@@ -4,7 +4,7 @@ import type { Libc } from './libc.ts'
 import type { Limits } from './port.ts'
 
 /** The same numbers on every Linux but MIPS and SPARC. */
-const resources = { cpu: 0, fileSize: 1, data: 2, core: 4, processes: 6 } as const
+const resources = { cpu: 0, fileSize: 1, data: 2, core: 4, processes: 6, queues: 12 } as const
 
 /**
  * `memoryBytes` bounds data, not address space: runtimes reserve terabytes of that and never touch them. The kernel does not count
@@ -25,6 +25,8 @@ export function limitProcess({
     ['fileSize', limits.fileBytes],
     ['data', limits.memoryBytes],
     ['core', 0],
+    // Protected folders lie under the message queue file system: nothing can be made there.
+    ['queues', 0],
     ['processes', limits.processes],
   ]
   const failed = wanted.find(([name, value]) => libc.prlimit(pid, resources[name], pair(value), null) !== 0)

@@ -1,21 +1,29 @@
-/** Runs one confined command: bubblewrap reports its child, waits for the limits, and everything in the PID namespace is gone at the end. */
+/** Starts a sandbox that waits, and runs one command in it: in the end everything in its PID namespace is gone. */
 
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
+import { type Command, commandLines, failureCode, failureMark } from './command.ts'
 import type { Ended, SpawnPlan } from './port.ts'
 
-export type Confined = {
-  /** The whole command line, bubblewrap and its options included; `descriptors` are 3, 4 (status), 5 (go) in this order. */
+/** bubblewrap reads the filter from 3, reports on 4, and waits at "go" until 6 is closed; the shell inside reads the command from 5. */
+export const descriptors = { filter: '3', status: '4', command: '5', go: '6' } as const
+
+export type Starting = {
+  /** The whole command line, bubblewrap and its options included. */
   readonly argv: readonly string[]
   readonly env: { readonly [name: string]: string }
   /** File with the system-call filter. */
   readonly filter: string | undefined
-  readonly plan: Pick<SpawnPlan, 'signal' | 'onOutput' | 'argv'>
-  /** Called while the child waits. @returns what failed; then it never starts. */
-  prepare(pid: number): string | undefined
 }
 
-/** bubblewrap reports on descriptor 4 and waits for a byte on 5; the system-call filter is read from 3. */
-export const descriptors = { filter: '3', status: '4', go: '5' } as const
+export type Waiting = { readonly child: ReturnType<typeof spawn>; readonly report: number; readonly command: number; readonly go: number }
+
+export type Confined = {
+  readonly waiting: Waiting
+  readonly command: Command
+  readonly plan: Pick<SpawnPlan, 'signal' | 'onOutput'>
+  /** Called while the sandbox waits. @returns what failed; then the command never starts. */
+  prepare(pid: number): string | undefined
+}
 
 const DEATH_MS = 5_000
 const SPIN_MS = 0.5
@@ -24,75 +32,131 @@ const KEPT = 2_000
 /** How far the child came, as bubblewrap tells it. */
 type Status = { child?: number; exit?: number; refused?: string }
 
-export async function runConfined(confined: Confined): Promise<Ended> {
-  const { plan } = confined
-  if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
-  const child = start(confined)
-  if (child instanceof Error) return { ok: false, message: `cannot start the sandbox: ${child.message}` }
+/** Does not keep this process alive; it dies with it. */
+export function startWaiting(starting: Starting): Waiting | Error {
+  try {
+    const child = spawn(starting)
+    child.unref()
+    const [, , , , report, command, go] = child.stdio
+    if (typeof report !== 'number' || typeof command !== 'number' || typeof go !== 'number')
+      throw new Error('the runtime gave no descriptors')
+    return { child, report, command, go }
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
+}
+
+/** The filter is opened anew for each: a shared descriptor would be at its end after the first. */
+function spawn({ argv, env, filter }: Starting) {
+  const opened = openSync(filter ?? '/dev/null', 'r')
+  try {
+    const stdio: ['ignore', 'pipe', 'pipe', number, 'pipe', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe', opened, 'pipe', 'pipe', 'pipe']
+    return Bun.spawn([...argv], { cwd: '/', env: { ...env }, stdio, detached: true })
+  } finally {
+    closeSync(opened)
+  }
+}
+
+export function isWaiting({ child }: Waiting): boolean {
+  return child.exitCode === null && child.signalCode === null
+}
+
+/**
+ * For one that gets no command. Until it starts the command, bubblewrap's inner process does not die with the outer one: it is killed by
+ * its own number, and the descriptors are closed, by us, when it is dead. Before, that would let it go on.
+ */
+export async function dismiss({ child, report, command, go }: Waiting): Promise<void> {
+  child.kill('SIGKILL')
+  await child.exited
+  const inner = number(/"child-pid": (\d+)\D/.exec(readNow(report))?.[1])
+  if (inner !== undefined) {
+    killAll(child.pid, inner)
+    await gone(inner)
+  }
+  for (const descriptor of [report, command, go]) closeSync(descriptor)
+}
+
+/** The report fits into one read. */
+function readNow(descriptor: number): string {
+  const bytes = Buffer.alloc(4_096)
+  try {
+    return bytes.toString('utf8', 0, readSync(descriptor, bytes))
+  } catch {
+    return ''
+  }
+}
+
+export async function runConfined({ waiting, command, plan, prepare }: Confined): Promise<Ended> {
+  const { child } = waiting
   const status: Status = {}
   const complaint = keeper()
   const kill = () => killAll(child.pid, status.child)
+  child.ref()
   plan.signal.addEventListener('abort', kill, { once: true })
+  const begin = (pid: number) => {
+    status.refused = prepare(pid)
+    if (status.refused !== undefined || plan.signal.aborted) kill()
+    closeSync(waiting.go)
+    void send(waiting.command, status.refused === undefined ? commandLines(command) : '')
+  }
   const streams = [
     pump(child.stdout, (chunk) => plan.onOutput(chunk, 'stdout')),
     pump(child.stderr, (chunk) => {
       complaint.take(chunk)
       plan.onOutput(chunk, 'stderr')
     }),
-    follow({ child, status, confined, kill }),
+    follow({ waiting, status, begin }),
   ]
   await child.exited
   plan.signal.removeEventListener('abort', kill)
   if (status.child !== undefined) await gone(status.child)
   await Promise.all(streams)
-  return ended({ status, complaint: complaint.text(), signal: child.signalCode === null ? undefined : String(child.signalCode), plan })
+  return ended({ status, complaint: complaint.text(), signal: child.signalCode, plan, program: command.argv[0] ?? '' })
 }
-
-/** The filter is opened anew for each: a shared descriptor would be at its end after the first. */
-function start({ argv, env, filter }: Confined) {
-  let opened = -1
-  try {
-    opened = openSync(filter ?? '/dev/null', 'r')
-    return Bun.spawn([...argv], { cwd: '/', env: { ...env }, stdio: ['ignore', 'pipe', 'pipe', opened, 'pipe', 'pipe'], detached: true })
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error))
-  } finally {
-    closeQuietly(opened)
-  }
-}
-
-type Started = Exclude<ReturnType<typeof start>, Error>
 
 /** The child's number comes first and the exit code only when the command really ran. */
-async function follow({ child, status, confined, kill }: { child: Started; status: Status; confined: Confined; kill(): void }) {
-  const [, , , , report, go] = child.stdio
-  if (typeof report !== 'number' || typeof go !== 'number') throw new Error('the sandbox was started without its report')
+async function follow({ waiting, status, begin }: { readonly waiting: Waiting; readonly status: Status; begin(pid: number): void }) {
   const decoder = new TextDecoder()
   let text = ''
-  await pump(Bun.file(report).stream(), (chunk) => {
+  await pump(Bun.file(waiting.report).stream(), (chunk) => {
     text += decoder.decode(chunk, { stream: true })
-    const waiting = status.child === undefined
+    const known = status.child
     status.child ??= number(/"child-pid": (\d+)\D/.exec(text)?.[1])
     status.exit ??= number(/"exit-code": (\d+)\D/.exec(text)?.[1])
-    if (!waiting || status.child === undefined) return
-    status.refused = confined.prepare(status.child)
-    if (status.refused !== undefined || confined.plan.signal.aborted) kill()
-    else release(go)
+    if (known === undefined && status.child !== undefined) begin(status.child)
   })
-  // The runtime leaves both to us.
-  closeQuietly(report)
-  closeQuietly(go)
+  closeSync(waiting.report)
+  if (status.child !== undefined) return
+  closeSync(waiting.command)
+  closeSync(waiting.go)
 }
 
 function number(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Number(text)
 }
 
-function release(go: number): void {
+/** In pieces, for a long command fills the pipe. Ends with the descriptor closed, whatever became of the reader. */
+async function send(descriptor: number, text: string): Promise<void> {
+  const bytes = Buffer.from(text)
   try {
-    writeSync(go, 'g')
+    for (let sent = 0; sent < bytes.length; ) {
+      const more = writeSome(descriptor, bytes.subarray(sent))
+      sent += more
+      if (more === 0) await Bun.sleep(1)
+    }
   } catch {
-    // it died before; its end says why
+    // it died before it read all: its end says why
+  }
+  closeSync(descriptor)
+}
+
+/** @returns 0 when there is no room now. */
+function writeSome(descriptor: number, bytes: Uint8Array): number {
+  try {
+    return writeSync(descriptor, bytes)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return 0
+    throw error
   }
 }
 
@@ -124,21 +188,22 @@ function isAlive(pid: number): boolean {
   }
 }
 
-type End = { readonly status: Status; readonly complaint: string; readonly signal?: string; readonly plan: Confined['plan'] }
-
-function ended({ status, complaint, signal, plan }: End): Ended {
-  if (status.refused !== undefined) return { ok: false, message: `cannot confine the command: ${status.refused}` }
-  if (plan.signal.aborted) return { ok: true, code: null, signal: 'SIGKILL', leftBehind: false }
-  if (status.exit !== undefined) return { ok: true, code: status.exit, leftBehind: false }
-  if (signal !== undefined) return { ok: true, code: null, signal, leftBehind: false }
-  return { ok: false, message: failure(complaint, plan.argv[0] ?? '') }
+type End = {
+  readonly status: Status
+  readonly complaint: string
+  readonly signal: unknown
+  readonly plan: Confined['plan']
+  readonly program: string
 }
 
-function failure(complaint: string, program: string): string {
-  const why = /bwrap: execvp .*: (.*)/.exec(complaint)?.[1]
-  if (why === undefined) return `the sandbox could not be set up: ${complaint.trim() || 'it ended without a word'}`
-  const meaning = why === 'No such file or directory' ? 'there is no such program in the sandbox' : why
-  return `cannot start ${JSON.stringify(program)}: ${meaning}`
+function ended({ status, complaint, signal, plan, program }: End): Ended {
+  if (status.refused !== undefined) return { ok: false, message: `cannot confine the command: ${status.refused}` }
+  if (plan.signal.aborted) return { ok: true, code: null, signal: 'SIGKILL', leftBehind: false }
+  if (status.exit === failureCode && complaint.startsWith(failureMark))
+    return { ok: false, message: `cannot start ${JSON.stringify(program)}: ${complaint.slice(failureMark.length).trim()}` }
+  if (status.exit !== undefined) return { ok: true, code: status.exit, leftBehind: false }
+  if (signal !== null) return { ok: true, code: null, signal: String(signal), leftBehind: false }
+  return { ok: false, message: `the sandbox could not be set up: ${complaint.trim() || 'it ended without a word'}` }
 }
 
 /** Remembers how the error stream began: bubblewrap's own complaint, if it never came to the command. */
@@ -160,13 +225,5 @@ async function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array
     for (let piece = await reader.read(); !piece.done; piece = await reader.read()) take(piece.value)
   } catch {
     // a stream of a dead child
-  }
-}
-
-function closeQuietly(descriptor: number): void {
-  try {
-    closeSync(descriptor)
-  } catch {
-    // it was never opened
   }
 }

@@ -10,7 +10,7 @@ const [LOCK_SH, LOCK_EX, LOCK_NB, LOCK_UN] = [1, 2, 4, 8]
 const TRIES = 50
 
 /** Git reads this file even when it is empty, and fails; this content means "here". */
-const gitStub = { name: 'commondir', content: './\n', mode: 0o1400 } as const
+export const gitStub = { name: 'commondir', content: './\n', mode: 0o1400 } as const
 
 export type Stubs = {
   /** Resolves when place holders may be made and will stay until `release`. */
@@ -26,7 +26,8 @@ type Making = { readonly workspace: string; readonly pool: string; readonly libc
  * Commands of several processes may run in one workspace: each holds a shared lock on the folder, and only who gets it alone, after
  * its last command, takes the place holders away. The kernel drops the lock of a process that dies.
  */
-export function createStubs({ workspace, pool, libc }: Making): Stubs {
+export function createStubs({ workspace, pool: folder, libc }: Making): Stubs {
+  const pool = createPool(folder)
   let commands = 0
   let lock = -1
   const made = new Set<string>()
@@ -61,10 +62,10 @@ export function createStubs({ workspace, pool, libc }: Making): Stubs {
 }
 
 /** Folders, for a mount of a file costs four times as much. */
-function put(path: string, pool: string): boolean {
+function put(path: string, pool: Pool): boolean {
   try {
     if (basename(path) === gitStub.name) writeGitStub(path)
-    else if (!fetchFrom(pool, path)) mkdirSync(path, { mode: MARK })
+    else if (!pool.give(path)) mkdirSync(path, { mode: MARK })
     return true
   } catch (error) {
     if (['EACCES', 'EPERM', 'EROFS'].includes(code(error))) return false
@@ -79,15 +80,30 @@ function writeGitStub(path: string): void {
   chmodSync(path, gitStub.mode)
 }
 
-/** Moving a folder is twenty times as cheap as making and removing one, so they are kept for the next command. */
-function fetchFrom(pool: string, path: string): boolean {
-  const held = join(pool, readdirSync(pool)[0] ?? crypto.randomUUID())
-  try {
-    mkdirSync(held, { mode: MARK })
-  } catch {
-    // from an earlier command
+type Pool = {
+  /** Moves a kept folder to `path`; false when none can be had. */
+  give(path: string): boolean
+  /** Moves an empty folder here; puts it back when somebody was just filling it. */
+  keep(path: string): void
+}
+
+/** Moving a folder is twenty times as cheap as making and removing one, so they are kept for the next command, of whichever process. */
+function createPool(folder: string): Pool {
+  const state: { names?: string[] } = {}
+  return {
+    give(path) {
+      state.names ??= readdirSync(folder)
+      const name = state.names.pop()
+      return name !== undefined && moved(join(folder, name), path)
+    },
+    keep(path) {
+      const name = crypto.randomUUID()
+      const held = join(folder, name)
+      if (!moved(path, held)) rmdirSync(path)
+      else if (readdirSync(held).length > 0) renameSync(held, path)
+      else state.names?.push(name)
+    },
   }
-  return moved(held, path)
 }
 
 /** False when the workspace is on another file system, or when another process was faster. */
@@ -100,20 +116,15 @@ function moved(from: string, to: string): boolean {
   }
 }
 
-/** Only what is still exactly as we made it. Whoever puts something in at that very moment gets it back. */
-function take(path: string, pool: string): void {
+/** Only what is still exactly as we made it. */
+function take(path: string, pool: Pool): void {
   try {
     if (!isStub(path)) return
     if (basename(path) === gitStub.name) unlinkSync(path)
-    else if (readdirSync(path).length === 0) takeFolder(path, join(pool, crypto.randomUUID()))
+    else pool.keep(path)
   } catch {
     // gone, or filled by somebody: theirs now
   }
-}
-
-function takeFolder(path: string, held: string): void {
-  if (!moved(path, held)) rmdirSync(path)
-  else if (readdirSync(held).length > 0) renameSync(held, path)
 }
 
 /** By its mark: also that of another process, or one left by a crash. */

@@ -2,6 +2,7 @@
 
 import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
+import type { Cover } from './empty.ts'
 import { isWithin, type Places } from './places.ts'
 import type { Layer } from './port.ts'
 import { privateBelow } from './private.ts'
@@ -12,6 +13,8 @@ export type View = {
   readonly secretPaths: readonly string[]
   /** An empty file that nobody may read, to lay over secret ones. */
   readonly blank: string
+  /** Makes a folder read as empty. */
+  readonly cover: Cover
   /** For /tmp, which is memory. */
   readonly scratchBytes: number
   readonly without: ReadonlySet<Layer>
@@ -39,11 +42,12 @@ export function viewArguments(view: View): string[] {
 }
 
 /**
- * Read-only as a whole: the kernel lets the real root, whatever its capabilities, write to /proc/sys and /proc/sysrq-trigger.
+ * For root read-only as a whole: the kernel lets it, whatever its capabilities, write to /proc/sys and /proc/sysrq-trigger.
  * Without its own PID namespace a fresh /proc cannot be had; then it is the machine's.
  */
 function processes({ without }: View): string[] {
-  return without.has('pid namespace') ? ['--ro-bind', '/proc', '/proc'] : ['--proc', '/proc', '--remount-ro', '/proc']
+  if (without.has('pid namespace')) return ['--ro-bind', '/proc', '/proc']
+  return ['--proc', '/proc', ...(process.getuid?.() === 0 ? ['--remount-ro', '/proc'] : [])]
 }
 
 function linkOrFolder(path: string): string[] {
@@ -71,13 +75,13 @@ function hiddenOutside(view: View): string[] {
   const seen = named(view).filter(
     (path) => !isWithin(path, view.places.workspace) && [...programs, ...links].some((root) => isWithin(path, root)),
   )
-  return cover(view, [...system.flatMap(({ folders, files }) => [...folders, ...files]), ...seen])
+  return hide(view, [...system.flatMap(({ folders, files }) => [...folders, ...files]), ...seen])
 }
 
 /** After the workspace itself: what lies in it would come back with it. */
 function hiddenInside(view: View): string[] {
   const { workspace } = view.places
-  return cover(
+  return hide(
     view,
     named(view).filter((path) => path !== workspace && isWithin(path, workspace)),
   )
@@ -87,18 +91,17 @@ function named({ places, secretPaths }: View): string[] {
   return [places.home, places.stateHome, ...secretPaths].filter((path) => existsSync(path)).map((path) => realpathSync(path))
 }
 
-function cover({ blank }: View, paths: readonly string[]): string[] {
-  return paths.flatMap((path) => (statSync(path).isDirectory() ? emptyFolder(path) : ['--ro-bind', blank, path]))
+function hide({ blank, cover }: View, paths: readonly string[]): string[] {
+  return paths.flatMap((path) => (statSync(path).isDirectory() ? cover(path) : ['--ro-bind', blank, path]))
 }
 
-/** Held by a tmpfs of its own: one mount without a second look at the mount table, where a read-only bind needs two and a look. */
-function emptyFolder(path: string): string[] {
-  return ['--perms', '0555', '--size', '4096', '--tmpfs', path]
-}
+type Guarding = { readonly guards: readonly Guard[]; readonly gitStub: string; readonly cover: Cover }
 
-export function guardArguments(guards: readonly Guard[]): string[] {
+/** `gitStub` is a file as the place holder for git's `commondir`: the place holder itself need not be there yet when these are read. */
+export function guardArguments({ guards, gitStub, cover }: Guarding): string[] {
   return guards.flatMap(({ type, path }) => {
     if (type === 'pin') return ['--bind', path, path]
-    return type === 'keep' || basename(path) === 'commondir' ? ['--ro-bind', path, path] : emptyFolder(path)
+    if (type === 'keep') return ['--ro-bind', path, path]
+    return basename(path) === 'commondir' ? ['--ro-bind', gitStub, path] : cover(path)
   })
 }

@@ -15,7 +15,7 @@ export function wallArguments(without: ReadonlySet<Layer>): string[] {
     ...(without.has('pid namespace') ? [] : ['--unshare-pid']),
     ...(without.has('network namespace') ? [] : ['--unshare-net']),
     ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
-    ...['--json-status-fd', descriptors.status, '--block-fd', descriptors.go],
+    ...['--json-status-fd', descriptors.status],
     ...(without.has('seccomp') ? [] : ['--seccomp', descriptors.filter]),
   ]
 }

@@ -28,8 +28,16 @@ export type Policy = {
   readonly version: string
 }
 
+/** The version is worked out when a plan first asks for it: a turn without tools never does. */
 export function definePolicy(fields: Omit<Policy, 'version'>): Policy {
-  return { ...fields, version: policyVersion(fields) }
+  let version: string | undefined
+  return {
+    ...fields,
+    get version() {
+      version ??= policyVersion(fields)
+      return version
+    },
+  }
 }
 
 /** SHA-256 of the canonical JSON of all fields but `version`. */

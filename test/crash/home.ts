@@ -34,9 +34,11 @@ export async function compiledBinary(): Promise<Binary> {
   if (given) return { path: given, [Symbol.dispose]: () => {} }
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-crash-bin-'))
   const path = join(dir, 'braidclaw')
+  const remove = () => rmSync(dir, { recursive: true, force: true })
   const made = await compile({ entry: join(import.meta.dir, '../../src/main.ts'), outfile: path })
-  if (!made.ok) throw new Error(made.message)
-  return { path, [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }) }
+  if (made.ok) return { path, [Symbol.dispose]: remove }
+  remove()
+  throw new Error(made.message)
 }
 
 export type HomeOptions = {

@@ -8,7 +8,7 @@ import { CliExit, exitCodes } from '../exit.ts'
 import type { AgentFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
 import { readStdin } from '../stdin.ts'
-import { conversationOf, turn } from '../turn.ts'
+import { acceptance, conversationOf, turn } from '../turn.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 export async function agent(this: CliContext, flags: AgentFlags): Promise<void> {
@@ -39,7 +39,7 @@ async function messageOf({ message }: AgentFlags, { process: { stderr } }: CliCo
 async function oneTurn(setup: Setup, flags: AgentFlags, prompt: string): Promise<number> {
   const terminal = openTerminal()
   const ask = terminal === undefined ? undefined : createAskLine(terminal)
-  const animal = await setup.context.wake(setup, { channel: 'cli', ask, conversation: conversationOf(flags) })
+  const animal = await setup.context.wake(setup, { channel: 'cli', ask, conversation: conversationOf(flags), ...acceptance(flags) })
   try {
     return await turn({ animal, setup, format: formatOf(flags), prompt, ...(ask ? { ask } : {}) })
   } finally {

@@ -1,16 +1,16 @@
-/** `receipt list | show | verify | anchor`. */
+/** `receipt list | show | verify | anchor | rotate`. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import type { Memory } from '../../memory/db.ts'
-import { type Anchor, anchorLine, parseAnchor } from '../../receipts/anchor.ts'
-import { deepVerify } from '../../receipts/deep.ts'
-import { readKey } from '../../receipts/key.ts'
+import { hashJson } from '../../memory/hash.ts'
+import { anchorLine, parseAnchor } from '../../receipts/anchor.ts'
 import { listReceipts, showReceipt } from '../../receipts/read.ts'
-import { type Verification, verifyReceipts } from '../../receipts/verify.ts'
+import type { Verification } from '../../receipts/verify.ts'
+import { checkChain } from '../chain.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { receiptPaths, withMemory } from '../records.ts'
 import type { Json } from '../routes/flags.ts'
-import type { ListFlags, VerifyFlags } from '../routes/types.ts'
+import type { AnchorFlags, ListFlags, VerifyFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
 import type { CliContext, Setup } from '../world.ts'
 
@@ -39,31 +39,12 @@ export async function verify(this: CliContext, { deep = false, against, json = f
   const setup = setUp(this)
   const anchor = against === undefined ? undefined : anchorOf(against)
   await withMemory(setup, (memory) => {
-    const { found, joined } = sure(memory, () => looked({ setup, memory, anchor, deep }))
+    const { found, joined } = checkChain({ setup, memory, anchor, deep })
     const ok = found.ok && joined.length === 0
     if (json) this.process.stdout.write(`${JSON.stringify({ ...found, ok, deep: joined })}\n`)
     else report(this, found, joined)
     if (!ok) throw new CliExit(exitCodes.integrity)
   })
-}
-
-type Looked = { readonly found: Verification; readonly joined: readonly { readonly message: string }[] }
-type Look = { readonly setup: Setup; readonly memory: Memory; readonly anchor?: Anchor; readonly deep: boolean }
-
-function looked({ setup, memory, anchor, deep }: Look): Looked {
-  const { log, head, key } = receiptPaths(setup)
-  const found = verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint: memory.checkpoint.get(), against: anchor })
-  return { found, joined: deep && found.ok ? deepVerify(log, memory.attempts()).problems : [] }
-}
-
-/**
- * Log, head file and database are read one after the other, and another process may write in between. Only what is still wrong while
- * nobody can write is wrong; a log without a blemish is not worth making others wait.
- */
-function sure(memory: Memory, look: () => Looked): Looked {
-  const first = look()
-  const spotless = first.found.ok && first.found.warnings.length === 0 && first.joined.length === 0
-  return spotless ? first : memory.transaction(look)
 }
 
 function report({ process: { stdout, stderr } }: CliContext, found: Verification, joined: readonly { readonly message: string }[]): void {
@@ -85,19 +66,57 @@ function anchorOf(given: string) {
   )
 }
 
-export async function anchor(this: CliContext, { json = false }: Json): Promise<void> {
+/** With a place the line is kept there too; it is printed in any case. */
+export async function anchor(
+  this: CliContext,
+  { to, gitNote = false, command = false, json = false }: AnchorFlags,
+  ...argv: string[]
+): Promise<void> {
   const setup = setUp(this)
-  await withMemory(setup, (memory) => {
+  if (command !== argv.length > 0)
+    throw new CliExit(exitCodes.usage, 'error: --command takes the command and its arguments after --, and nothing else takes any')
+  await withMemory(setup, async (memory) => {
     const checkpoint = sound(setup, memory)
+    const line = anchorLine(checkpoint)
+    const { anchorToCommand, anchorToFile, anchorToGit } = await import('../anchor-to.ts')
+    if (to !== undefined) anchorToFile(to, line)
+    if (gitNote) await anchorToGit(setup.config.workspaceDir, line)
+    if (command) await anchorToCommand(argv, line)
     this.process.stdout.write(json ? `${JSON.stringify({ ...checkpoint, line: anchorLine(checkpoint) })}\n` : `${anchorLine(checkpoint)}\n`)
   })
+}
+
+/** Begins a new file; the chain goes on across the two. */
+export async function rotateLog(this: CliContext, { json = false }: Json): Promise<void> {
+  const setup = setUp(this)
+  const { rotate } = await import('../../receipts/rotate.ts')
+  await withMemory(setup, (memory) => {
+    sound(setup, memory)
+    const rotated = memory.transaction(() => {
+      const made = rotate({ paths: receiptPaths(setup), checkpoint: memory.checkpoint.get(), draft: rotationDraft(Date.now()) })
+      if (made.ok && made.checkpoint) memory.checkpoint.put(made.checkpoint)
+      return made
+    })
+    if (!rotated.ok)
+      throw new CliExit(rotated.failure.code === 'altered' ? exitCodes.integrity : exitCodes.error, `error: ${rotated.failure.message}`)
+    const { segment, receiptIds } = rotated
+    this.process.stdout.write(
+      json ? `${JSON.stringify({ segment, receipt: receiptIds[0] })}\n` : `closed: ${segment}; ${receiptIds[0]} begins the next\n`,
+    )
+  })
+}
+
+function rotationDraft(at: number) {
+  const [argsHash, resultHash] = [hashJson({}), hashJson({ status: 'allowed', output: '' })]
+  const body = { at, conversationId: 'none', tool: 'receipts.rotate', argsHash, resultHash, approval: 'operator' }
+  return { ...body, status: 'allowed' as const, risk: 'low' as const }
 }
 
 /** Only a chain that is valid now is worth anchoring. */
 function sound(setup: Setup, memory: Memory) {
   const checkpoint = memory.checkpoint.get()
   if (!checkpoint) throw new CliExit(exitCodes.error, 'error: there are no receipts to anchor yet')
-  const { ok, problems } = sure(memory, () => looked({ setup, memory, deep: false })).found
+  const { ok, problems } = checkChain({ setup, memory, deep: false }).found
   if (!ok)
     throw new CliExit(exitCodes.integrity, `error: not anchored: invalid chain at receipt ${problems[0]?.record}: ${problems[0]?.message}`)
   return checkpoint

@@ -43,7 +43,7 @@ export async function run(this: CliContext, { json, workspace, autonomy, approve
   const terminal = openTerminal()
   const ask = terminal === undefined ? undefined : createAskLine(terminal)
   const animal = await this.wake(setup, { channel: 'cli', ask, conversation: { kind: 'new' }, provider: directCall(name, input) })
-  const interrupt = onInterrupt(() => animal.agent.cancel('Ctrl-C'))
+  const interrupt = onInterrupt((by) => animal.agent.cancel(by))
   const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}
   try {
     const ending = await takeTurn({

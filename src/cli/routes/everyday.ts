@@ -34,6 +34,12 @@ export const agent = buildCommand<AgentFlags, [], CliContext>({
       },
       continue: { kind: 'boolean', optional: true, withNegated: false, brief: 'Go on with the latest conversation' },
       resume: { kind: 'parsed', parse: String, optional: true, brief: 'Go on with this conversation', placeholder: 'id' },
+      acceptAltered: {
+        kind: 'boolean',
+        optional: true,
+        withNegated: false,
+        brief: 'Go on although the record of the conversation was altered; a receipt says so',
+      },
       approveAllMedium: {
         kind: 'boolean',
         optional: true,

@@ -1,6 +1,7 @@
 /** Checking what happened and what could: verify, replay, run. */
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
+import type { RebuildFlags } from '../commands/rebuild.ts'
 import type { ReplayFlags } from '../commands/replay.ts'
 import type { VerifyProgramFlags } from '../commands/verify.ts'
 import type { CliContext } from '../world.ts'
@@ -47,6 +48,20 @@ export const replay = buildCommand<ReplayFlags, [string?], CliContext>({
       { input: 'last', brief: 'the latest run' },
       { input: '--all --policy stricter.toml', brief: 'what would that policy have done?' },
     ],
+  },
+})
+
+export const rebuild = buildCommand<RebuildFlags, [], CliContext>({
+  loader: async () => (await import('../commands/rebuild.ts')).rebuild,
+  parameters: {
+    flags: {
+      check: { kind: 'boolean', optional: true, withNegated: false, brief: 'Only compare; change nothing (exit 9 when something differs)' },
+      ...jsonFlag,
+    },
+  },
+  docs: {
+    brief: 'Make turns, conversations and search index anew from the journal, and compare the receipts with it',
+    customUsage: [{ input: '--check', brief: 'prove that they are what the journal says' }],
   },
 })
 

@@ -3,7 +3,7 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../world.ts'
 import { type Json, jsonFlag, wholeNumber } from './flags.ts'
-import type { ClearFlags, ListFlags, VerifyFlags } from './types.ts'
+import type { AnchorFlags, ApprovalListFlags, ClearFlags, DecisionFlags, ListFlags, VerifyFlags } from './types.ts'
 
 const limit = (count: string) =>
   ({ limit: { kind: 'parsed', parse: wholeNumber, default: count, brief: 'How many at most', placeholder: 'n' } }) as const
@@ -106,14 +106,114 @@ export const receipt = buildRouteMap<string, CliContext>({
         ],
       },
     }),
-    anchor: buildCommand<Json, [], CliContext>({
-      loader: async () => (await import('../commands/receipt.ts')).anchor,
+    rotate: buildCommand<Json, [], CliContext>({
+      loader: async () => (await import('../commands/receipt.ts')).rotateLog,
       parameters: { flags: jsonFlag },
       docs: {
+        brief: 'Close the log as a numbered segment and go on in a new one; the chain links the two. Keep the segments',
+        customUsage: [{ input: '', brief: 'tool_receipts.log becomes tool_receipts.1.log' }],
+      },
+    }),
+    anchor: buildCommand<AnchorFlags, string[], CliContext>({
+      loader: async () => (await import('../commands/receipt.ts')).anchor,
+      parameters: {
+        flags: {
+          to: { kind: 'parsed', parse: String, optional: true, brief: 'Append the line to this file', placeholder: 'file' },
+          gitNote: {
+            kind: 'boolean',
+            optional: true,
+            withNegated: false,
+            brief: "Add it to a note on the workspace's HEAD (refs/notes/braidclaw)",
+          },
+          command: { kind: 'boolean', optional: true, withNegated: false, brief: 'Give it to a command on stdin; no shell' },
+          ...jsonFlag,
+        },
+        positional: { kind: 'array', parameter: { parse: String, brief: 'With --command, after --: the command', placeholder: 'word' } },
+      },
+      docs: {
         brief: 'Print one short line to keep elsewhere: it later proves that nothing was cut or rewritten',
-        customUsage: [{ input: '>> ~/elsewhere/anchors', brief: 'keep it on another machine' }],
+        customUsage: [
+          { input: '--to /mnt/elsewhere/anchors', brief: 'keep it on another disk' },
+          { input: '--git-note', brief: 'keep it with the code, and push refs/notes/braidclaw' },
+          { input: '--command -- ssh host tee -a anchors', brief: 'keep it on another machine' },
+        ],
       },
     }),
   },
-  docs: { brief: 'List, show, verify or anchor receipts' },
+  docs: { brief: 'List, show, verify, anchor or rotate receipts' },
+})
+
+const approvalId = { kind: 'tuple', parameters: [{ parse: String, brief: 'As "approvals list" shows it', placeholder: 'id' }] } as const
+const decision = {
+  flags: {
+    note: {
+      kind: 'parsed',
+      parse: String,
+      optional: true,
+      brief: 'Why; kept, and shown to the model when it is a no',
+      placeholder: 'text',
+    },
+    ...jsonFlag,
+  },
+  positional: approvalId,
+} as const
+
+export const approvals = buildRouteMap<string, CliContext>({
+  routes: {
+    list: buildCommand<ApprovalListFlags, [], CliContext>({
+      loader: async () => (await import('../commands/approvals.ts')).list,
+      parameters: {
+        flags: {
+          ...limit('20'),
+          all: { kind: 'boolean', optional: true, withNegated: false, brief: 'Also those that are answered, used or expired' },
+          ...jsonFlag,
+        },
+      },
+      docs: {
+        brief: 'List the questions that wait for an answer, latest first',
+        customUsage: [{ input: '', brief: 'what is asked, and until when' }],
+      },
+    }),
+    allow: buildCommand<DecisionFlags, [string], CliContext>({
+      loader: async () => (await import('../commands/approvals.ts')).allow,
+      parameters: decision,
+      docs: {
+        brief: 'Say yes to exactly this plan, once',
+        customUsage: [{ input: 'run_4q2fqk8fd4spk980/call_1', brief: 'a waiting turn goes on at once' }],
+      },
+    }),
+    deny: buildCommand<DecisionFlags, [string], CliContext>({
+      loader: async () => (await import('../commands/approvals.ts')).deny,
+      parameters: decision,
+      docs: {
+        brief: 'Say no; the model is told',
+        customUsage: [{ input: 'run_4q2fqk8fd4spk980/call_1 --note "not on a Friday"', brief: 'and why' }],
+      },
+    }),
+    rules: buildRouteMap<string, CliContext>({
+      routes: {
+        list: buildCommand<Json, [], CliContext>({
+          loader: async () => (await import('../commands/approvals.ts')).listRules,
+          parameters: { flags: jsonFlag },
+          docs: {
+            brief: 'List what is always allowed: an executable and its sub-command',
+            customUsage: [{ input: '', brief: 'what "a" was said to' }],
+          },
+        }),
+        revoke: buildCommand<Json, [number], CliContext>({
+          loader: async () => (await import('../commands/approvals.ts')).revokeRule,
+          parameters: {
+            flags: jsonFlag,
+            positional: {
+              kind: 'tuple',
+              parameters: [{ parse: wholeNumber, brief: 'As "approvals rules list" shows it', placeholder: 'id' }],
+            },
+          },
+          docs: { brief: 'Ask again from now on', customUsage: [{ input: '3', brief: 'the third rule' }] },
+        }),
+      },
+      docs: { brief: 'List or revoke what is always allowed' },
+    }),
+  },
+  docs: { brief: 'Answer questions of waiting turns, from any terminal' },
 })

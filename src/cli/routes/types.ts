@@ -10,6 +10,7 @@ export type AgentFlags = Workspace &
     readonly maxTurns?: number
     readonly continue?: boolean
     readonly resume?: string
+    readonly acceptAltered?: boolean
     readonly approveAllMedium?: boolean
     readonly outputFormat?: 'text' | 'json' | 'stream-json'
   }
@@ -31,4 +32,7 @@ export type PolicyFlags = Workspace & {
 }
 export type ListFlags = Json & { readonly limit: number }
 export type ClearFlags = Json & { readonly yes?: boolean }
+export type ApprovalListFlags = ListFlags & { readonly all?: boolean }
+export type DecisionFlags = Json & { readonly note?: string }
+export type AnchorFlags = Json & { readonly to?: string; readonly gitNote?: boolean; readonly command?: boolean }
 export type VerifyFlags = Json & { readonly deep?: boolean; readonly against?: string }

@@ -9,11 +9,12 @@ import { kindOf } from './references.ts'
 
 const builtIn: Origin = { source: 'default', where: 'built in' }
 
-/** `workspace`: the folder to use without any config file. */
+/** Only paths mean different places to different users; the rest is right as the table has it. `workspace`: the folder to use without any config file. */
 export function defaultEntries(where: Where, workspace: string | undefined): Entries {
   const entries = new Map<string, Entry>()
   for (const setting of settings) {
-    const value = setting.key.includes('*') ? undefined : check(setting, defaultOf(setting), where).value
+    if (setting.key.includes('*')) continue
+    const value = setting.type === 'path' || setting.type === 'paths' ? check(setting, defaultOf(setting), where).value : defaultOf(setting)
     if (value !== undefined) entries.set(setting.key, { value, origin: builtIn })
   }
   if (workspace !== undefined) entries.set('workspace_dir', { value: workspace, origin: { source: 'default', where: 'current folder' } })
@@ -22,19 +23,26 @@ export function defaultEntries(where: Where, workspace: string | undefined): Ent
 
 /** `local`, unless the user has defined another, and what each provider's kind lacks. */
 export function withProviderDefaults(entries: Entries): Entries {
-  const named = entries.has('providers.models.local.kind') || providerNames(entries).includes('local')
-  const local: Entries = new Map(named ? [] : [['providers.models.local.kind', { value: 'mock', origin: builtIn }]])
-  const all = new Map([...entries, ...local])
-  return new Map([...providerNames(all).flatMap((name) => ofProvider(all, name)), ...all])
+  const all = new Map<string, Entry>()
+  const names = providerNames(entries)
+  const given = names.includes('local') ? entries : new Map([...entries, ['providers.models.local.kind', localKind] as const])
+  for (const name of names.includes('local') ? names : [...names, 'local']) fill(all, given, name)
+  for (const [key, entry] of given) all.set(key, entry)
+  return all
 }
 
-function ofProvider(entries: Entries, name: string): readonly [string, Entry][] {
+const localKind: Entry = { value: 'mock', origin: builtIn }
+
+const rows = settings.filter((setting) => setting.key.startsWith('providers.models.'))
+
+/** The defaults of one provider's kind. */
+function fill(all: Map<string, Entry>, entries: Entries, name: string): void {
   const kind = kindOf(entries, name)
-  return settings.flatMap((setting): readonly [string, Entry][] => {
-    if (kind === undefined || !setting.key.startsWith('providers.models.') || !setting.kinds?.includes(kind)) return []
-    const value = (setting.type === 'text' ? setting.byKind?.[kind] : undefined) ?? defaultOf(setting)
-    return value === undefined ? [] : [[`providers.models.${name}.${leafOf(setting.key)}`, { value, origin: builtIn }]]
-  })
+  for (const row of rows) {
+    if (kind === undefined || !row.kinds?.includes(kind)) continue
+    const value = (row.type === 'text' ? row.byKind?.[kind] : undefined) ?? defaultOf(row)
+    if (value !== undefined) all.set(`providers.models.${name}.${leafOf(row.key)}`, { value, origin: builtIn })
+  }
 }
 
 export function defaultOf(setting: Setting): string | number | boolean | readonly string[] | readonly number[] | undefined {

@@ -16,9 +16,15 @@ export function isStrings(value: unknown): value is readonly string[] {
 
 /** The names of the providers that these keys speak of. */
 export function providerNames(keys: Entries | ReadonlySet<string>): readonly string[] {
-  const names = [...keys.keys()].map((key) => /^providers\.models\.([^.]+)\./.exec(key)?.[1])
-  return [...new Set(names.filter((name) => name !== undefined))]
+  const names = new Set<string>()
+  for (const key of keys.keys()) {
+    const end = key.startsWith(providerPrefix) ? key.indexOf('.', providerPrefix.length) : -1
+    if (end > providerPrefix.length) names.add(key.slice(providerPrefix.length, end))
+  }
+  return [...names]
 }
+
+const providerPrefix = 'providers.models.'
 
 export type Draft = { readonly entries: Map<string, Entry>; readonly problems: ConfigProblem[]; readonly notices: string[] }
 

@@ -8,7 +8,9 @@ import { type Entries, type Entry, isStrings } from './entries.ts'
 
 /** Later layers win. */
 export function overlay(...layers: readonly Entries[]): Entries {
-  return new Map(layers.flatMap((layer) => [...layer]))
+  const merged = new Map<string, Entry>()
+  for (const layer of layers) for (const [key, entry] of layer) merged.set(key, entry)
+  return merged
 }
 
 type Weighed = { readonly entry: Entry } | { readonly why: string }
@@ -18,6 +20,7 @@ export function overlayProject(
   base: Entries,
   project: Entries,
 ): { readonly entries: Entries; readonly problems: readonly ConfigProblem[] } {
+  if (project.size === 0) return { entries: base, problems: [] }
   const merged = new Map(base)
   const problems: ConfigProblem[] = []
   for (const [key, entry] of project) {

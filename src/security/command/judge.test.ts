@@ -30,6 +30,14 @@ describe('limits', () => {
     expect(ratingOf('ls\n'.repeat(2_000))).toBe('medium')
   })
 
+  test('values, calls and words that multiply come to an end', () => {
+    const doubling = Array.from({ length: 200 }, (_, step) => `x${step}="$x${step - 1}$x${step - 1}"`).join(';')
+    const calls = Array.from({ length: 200 }, (_, step) => `f${step}() { f${(step + 1) % 200}; f${(step + 7) % 200}; }`).join('\n')
+    for (const command of [`${doubling}; cat $x199`, calls, `echo ${'{a,b}'.repeat(40)}`, '$'.repeat(50_000), '('.repeat(50_000)]) {
+      expect(ratingOf(command)).not.toBe('medium')
+    }
+  })
+
   test('texts within texts count towards the same limits', () => {
     const nest = (depth: number) =>
       Array.from({ length: depth }).reduce<string>((text) => `eval ${JSON.stringify(text).replaceAll('$', '\\$')}`, 'ls')

@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { clearStop, readStop, setStop, watchStop } from './stop-file.ts'
+
+let folder = ''
+let path = ''
+const heard: string[] = []
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'braidclaw-stop-'))
+  path = join(folder, 'ESTOP')
+  heard.length = 0
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+async function soon(done: () => boolean): Promise<void> {
+  for (let looks = 0; looks < 400 && !done(); looks += 1) await Bun.sleep(5)
+}
+
+function watching(): () => void {
+  return watchStop(path, (reason) => heard.push(reason))
+}
+
+test('a stop set before the watch is up is heard', async () => {
+  using _ = { [Symbol.dispose]: watching() }
+  setStop(path, 'at once')
+  await nextTurn()
+  expect(heard).toEqual(['at once'])
+})
+
+test('a stop set while it is watched is heard, once', async () => {
+  using _ = { [Symbol.dispose]: watching() }
+  await nextTurn()
+  setStop(path, 'later')
+  await soon(() => heard.length > 0)
+  setStop(path, 'again')
+  await Bun.sleep(20)
+  expect(heard).toEqual(['later'])
+})
+
+test('a stop that was there is not heard until it is set again', async () => {
+  setStop(path, 'old')
+  using _ = { [Symbol.dispose]: watching() }
+  await nextTurn()
+  await Bun.sleep(20)
+  expect(heard).toEqual([])
+  setStop(path, 'new')
+  await soon(() => heard.length > 0)
+  expect(heard).toEqual(['new'])
+})
+
+test('a watch that ended hears nothing, also one that had not begun', async () => {
+  watching()()
+  setStop(path, 'too late')
+  await nextTurn()
+  expect(heard).toEqual([])
+})
+
+test('what cannot be read is a stop; what is not there is none', () => {
+  expect(readStop(path)).toBeUndefined()
+  mkdirSync(path)
+  expect(readStop(path)).toContain('counts as stopped')
+  expect(clearStop(path)).toBe(true)
+  expect(readStop(path)).toBeUndefined()
+})

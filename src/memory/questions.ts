@@ -1,0 +1,51 @@
+/** The runtime's questions over the table of approvals: what a person is asked in one process can be answered in another. */
+
+import type { Decision, Questions, RunIdentity } from '../runtime/port.ts'
+import type { Approval, Approvals } from './approvals.ts'
+
+/** The id of the approval of one call: what `approvals allow` is given. */
+export function approvalId({ runId }: Pick<RunIdentity, 'runId'>, callId: string): string {
+  return `${runId}/${callId}`
+}
+
+/** @param redact takes secrets out of a text; applied to all that is stored */
+export function createQuestions(approvals: Approvals, redact: (text: string) => string): Questions {
+  return {
+    opened(run, gate, expires) {
+      const { plan } = gate.judgement
+      const earlier = approvals.standing({ conversationId: run.conversationId, plan })
+      const good = earlier !== undefined && approvals.consume({ id: earlier.id, plan }).ok
+      approvals.create({ run, gate: clean(gate, redact), expires: good ? Math.min(expires, earlier.expires) : expires })
+      return good ? { allow: true, by: earlier.decidedBy ?? 'operator', note: `allowed as ${earlier.id}` } : undefined
+    },
+    answered(run, callId) {
+      const approval = approvals.get(approvalId(run, callId))
+      return approval && (approval.state === 'allowed' || approval.state === 'denied') ? decisionOf(approval) : undefined
+    },
+    decided(run, { id: callId, allow, by, note }) {
+      const id = approvalId(run, callId)
+      const said = note === undefined ? {} : { note: redact(note) }
+      if (allow) approvals.decide({ id, allow, by, ...said })
+      else if (!unattended.includes(by)) approvals.close({ id, by, ...said })
+    },
+    refused(run, { id: callId, by, reason }) {
+      if (!unattended.includes(by.replace(/^approval\./, ''))) approvals.close({ id: approvalId(run, callId), by, note: redact(reason) })
+    },
+    use(run, { id: callId, judgement: { plan } }) {
+      const used = approvals.consume({ id: approvalId(run, callId), plan })
+      return used.ok ? undefined : used.reason
+    },
+  }
+}
+
+/** Not a person's no: the question stays open until its time is over. */
+const unattended = ['nobody']
+
+function clean<T extends Parameters<Questions['opened']>[1]>(gate: T, redact: (text: string) => string): T {
+  const { judgement } = gate
+  return { ...gate, judgement: { ...judgement, reason: redact(judgement.reason), summary: redact(judgement.summary) } }
+}
+
+function decisionOf({ state, decidedBy, note }: Approval): Decision {
+  return { allow: state === 'allowed', by: decidedBy ?? 'operator', ...(note === null ? {} : { note }) }
+}

@@ -1,0 +1,71 @@
+/** Closes the log as a numbered segment and begins the next with a receipt of just that; the chain goes on across the two. */
+
+import { closeSync, constants, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { sealAnchor } from './anchor.ts'
+import type { Appended, Checkpoint, ReceiptDraft } from './draft.ts'
+import { diskFailure, fullDisk } from './failure.ts'
+import { writeHead } from './head.ts'
+import { readKey } from './key.ts'
+import { chained, createReceiptLog, type ReceiptPaths } from './log.ts'
+import { lineOf } from './receipt.ts'
+import { nextSegment, secondNames } from './segments.ts'
+
+export type Rotation = {
+  readonly paths: ReceiptPaths
+  readonly checkpoint: Checkpoint | undefined
+  /** The first receipt of the new segment: a log that is empty could not be told from one that was emptied. */
+  readonly draft: ReceiptDraft
+}
+
+/**
+ * Called under the lock between processes, like an append; the returned checkpoint is kept under it. A crash leaves either the old log, or
+ * the new one with the old checkpoint, which the next append recognises by the segment before.
+ */
+export function rotate(rotation: Rotation): Appended & { readonly segment?: string } {
+  try {
+    return rotated(rotation)
+  } catch (error) {
+    const failure = diskFailure(rotation.paths.log, error)
+    if (!failure) throw error
+    return { ok: false, failure }
+  }
+}
+
+function rotated({ paths, checkpoint, draft }: Rotation): Appended & { readonly segment?: string } {
+  const settled = createReceiptLog({ paths })([], checkpoint)
+  if (!settled.ok || !settled.checkpoint) return settled
+  const key = readKey(paths.key)
+  if (!key.ok) return { ok: false, failure: key.failure }
+  const [receipt] = chained(settled.checkpoint, [draft], key.key)
+  if (!receipt) throw new Error('one draft makes one receipt')
+  for (const name of secondNames(paths.log)) rmSync(name)
+  const bytes = Buffer.from(`${lineOf(receipt)}\n`)
+  const next = `${paths.log}.next`
+  if (!wrote(next, bytes)) return { ok: false, failure: fullDisk(paths.log) }
+  const segment = nextSegment(paths.log)
+  linkSync(paths.log, segment)
+  renameSync(next, paths.log)
+  syncFolder(dirname(paths.log))
+  const head = sealAnchor(key.key, { logId: receipt.log_id, count: receipt.seq, head: receipt.receipt_hash })
+  writeHead(paths.head, head)
+  return { ...settled, receiptIds: [receipt.id], checkpoint: { ...head, size: bytes.length }, segment }
+}
+
+function wrote(path: string, bytes: Uint8Array): boolean {
+  rmSync(path, { force: true })
+  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
+  try {
+    const whole = writeSync(file, bytes) === bytes.length
+    if (whole) fsyncSync(file)
+    return whole
+  } finally {
+    closeSync(file)
+  }
+}
+
+function syncFolder(path: string): void {
+  const folder = openSync(path, constants.O_RDONLY)
+  fsyncSync(folder)
+  closeSync(folder)
+}

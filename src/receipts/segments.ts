@@ -1,0 +1,54 @@
+/** The files of one chain: segments that were closed, oldest first, and the log that is still written. */
+
+import { readdirSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+
+/** Of `tool_receipts.log` these are `tool_receipts.1.log`, `tool_receipts.2.log`, …; the log itself is not among them. */
+export function segmentsOf(log: string): string[] {
+  const folder = dirname(log)
+  const now = statSync(log, { throwIfNoEntry: false })?.ino
+  return numbered(log)
+    .map(({ name }) => join(folder, name))
+    .filter((path) => now === undefined || statSync(path, { throwIfNoEntry: false })?.ino !== now)
+}
+
+/** All files that hold the chain, in its order. */
+export function filesOf(log: string): string[] {
+  return [...segmentsOf(log), log]
+}
+
+export function nextSegment(log: string): string {
+  const last = numbered(log).at(-1)?.number ?? 0
+  return join(dirname(log), nameOf(log, last + 1))
+}
+
+/** A rotation that a crash cut off leaves a second name of the log itself. */
+export function secondNames(log: string): string[] {
+  const whole = new Set(segmentsOf(log))
+  return numbered(log)
+    .map(({ name }) => join(dirname(log), name))
+    .filter((path) => !whole.has(path))
+}
+
+function numbered(log: string): { readonly name: string; readonly number: number }[] {
+  return namesIn(dirname(log))
+    .flatMap((name) => {
+      const number = Number(/\.([1-9][0-9]{0,8})(\.[^.]*)?$/.exec(name)?.[1])
+      return number > 0 && name === nameOf(log, number) ? [{ name, number }] : []
+    })
+    .sort((a, b) => a.number - b.number)
+}
+
+function nameOf(log: string, number: number): string {
+  const name = basename(log)
+  const dot = name.lastIndexOf('.')
+  return dot > 0 ? `${name.slice(0, dot)}.${number}${name.slice(dot)}` : `${name}.${number}`
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}

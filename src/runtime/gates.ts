@@ -1,0 +1,92 @@
+/** Open gates of one run: who may still answer, until when, and whether somebody elsewhere already has. */
+
+import type { Proposal } from './event.ts'
+import type { Decision, Questions, RunIdentity } from './port.ts'
+
+export type Gates = {
+  /** `earlier`: the same plan was allowed before, in a run that could not wait; then nobody is asked. */
+  open(id: string, proposal: Proposal, earlier: Decision | undefined): void
+  /** @returns undefined when the decision counted, else the name of the rule that rejected it. */
+  approve(id: string, decision: Decision): string | undefined
+  get(id: string): Proposal | undefined
+  /** Decided, or no longer to be decided. */
+  close(id: string): void
+  closeAll(): void
+}
+
+export type GatesOptions = {
+  readonly identity: RunIdentity
+  readonly questions: Pick<Questions, 'answered'>
+  readonly after: (ms: number, then: () => void) => () => void
+  readonly ttlMs: number
+  /** Puts a decision about this plan to the run. */
+  readonly decide: (id: string, plan: string, decision: Decision) => string | undefined
+  /** The record could not be read: nothing further may happen. */
+  readonly fail: (error: unknown) => void
+}
+
+/** How often the record is looked at while a gate is open, in milliseconds. */
+const lookMs = 150
+
+type Gate = { readonly proposal: Proposal; readonly appointments: Map<'expiry' | 'look', () => void> }
+
+export function createGates({ identity, questions, after, ttlMs, decide, fail }: GatesOptions): Gates {
+  const gates = new Map<string, Gate>()
+
+  function open(id: string, proposal: Proposal, earlier: Decision | undefined): void {
+    const { plan } = proposal.judgement
+    // Not at once: the super-step that opened the gate is still being carried out.
+    if (earlier) {
+      queueMicrotask(() => decide(id, plan, earlier))
+      return
+    }
+    const note = `no answer within ${Math.round(ttlMs / 1000)} s`
+    const expire = after(ttlMs, () => void decide(id, plan, { allow: false, by: 'expiry', note }))
+    gates.set(id, { proposal, appointments: new Map([['expiry', expire]]) })
+    watch(id)
+  }
+
+  function watch(id: string): void {
+    gates.get(id)?.appointments.set(
+      'look',
+      after(lookMs, () => {
+        if (gates.has(id) && !answeredElsewhere(id)) watch(id)
+      }),
+    )
+  }
+
+  /** The first answer counts, wherever it was given. */
+  function answeredElsewhere(id: string): boolean {
+    try {
+      const gate = gates.get(id)
+      const answer = questions.answered(identity, id)
+      if (!gate || !answer) return false
+      decide(id, gate.proposal.judgement.plan, answer)
+      return true
+    } catch (error) {
+      fail(error)
+      return true
+    }
+  }
+
+  function approve(id: string, decision: Decision): string | undefined {
+    const gate = gates.get(id)
+    if (!gate || answeredElsewhere(id)) return 'approval'
+    return decide(id, gate.proposal.judgement.plan, decision)
+  }
+
+  function close(id: string): void {
+    for (const takeBack of gates.get(id)?.appointments.values() ?? []) takeBack()
+    gates.delete(id)
+  }
+
+  return {
+    open,
+    approve,
+    get: (id) => gates.get(id)?.proposal,
+    close,
+    closeAll: () => {
+      for (const id of gates.keys()) close(id)
+    },
+  }
+}
