@@ -14,7 +14,8 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
+/** Until the watch is up. */
+const settled = () => Bun.sleep(60)
 
 async function soon(done: () => boolean): Promise<void> {
   for (let looks = 0; looks < 400 && !done(); looks += 1) await Bun.sleep(5)
@@ -27,24 +28,28 @@ function watching(): () => void {
 test('a stop set before the watch is up is heard', async () => {
   using _ = { [Symbol.dispose]: watching() }
   setStop(path, 'at once')
-  await nextTurn()
+  await settled()
   expect(heard).toEqual(['at once'])
 })
 
-test('a stop set while it is watched is heard, once', async () => {
+test('each stop set while it is watched is heard, once, also after a clearing', async () => {
   using _ = { [Symbol.dispose]: watching() }
-  await nextTurn()
+  await settled()
   setStop(path, 'later')
   await soon(() => heard.length > 0)
   setStop(path, 'again')
+  await soon(() => heard.length > 1)
+  clearStop(path)
+  setStop(path, 'once more')
+  await soon(() => heard.length > 2)
   await Bun.sleep(20)
-  expect(heard).toEqual(['later'])
+  expect(heard).toEqual(['later', 'again', 'once more'])
 })
 
 test('a stop that was there is not heard until it is set again', async () => {
   setStop(path, 'old')
   using _ = { [Symbol.dispose]: watching() }
-  await nextTurn()
+  await settled()
   await Bun.sleep(20)
   expect(heard).toEqual([])
   setStop(path, 'new')
@@ -55,7 +60,7 @@ test('a stop that was there is not heard until it is set again', async () => {
 test('a watch that ended hears nothing, also one that had not begun', async () => {
   watching()()
   setStop(path, 'too late')
-  await nextTurn()
+  await settled()
   expect(heard).toEqual([])
 })
 

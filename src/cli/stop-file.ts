@@ -63,26 +63,41 @@ export function clearStop(path: string): boolean {
   return was
 }
 
+/** Setting up a watch takes a thread and half a millisecond: a short turn is over before it would be of any use. */
+const watchAfterMs = 20
+
 /**
- * Calls `onStop` whenever the stop is set: a conversation may be stopped, go on when it is cleared, and be stopped again. Setting up the watch takes half a millisecond: it is done when the program first waits, with
- * its request on the way, and then looks for what it missed. The returned function ends the watch.
+ * Calls `onStop` whenever the stop is set: a conversation may be stopped, go on when it is cleared, and be stopped again. Setting up the
+ * watch takes half a millisecond: it is done when the program first waits, with its request on the way, and then looks for what it missed.
+ * The returned function ends the watch.
  */
 export function watchStop(path: string, onStop: (reason: string) => void): () => void {
-  const state = { stopped: readStop(path) !== undefined, over: false, close: () => {} }
+  const state = { stamp: stampOf(path), over: false, close: () => {} }
   const look = () => {
-    const reason = readStop(path)
-    const isNew = reason !== undefined && !state.stopped
-    state.stopped = reason !== undefined
-    if (isNew && !state.over) onStop(reason)
+    const [before, now] = [state.stamp, stampOf(path)]
+    state.stamp = now
+    const reason = now === before || state.over ? undefined : readStop(path)
+    if (reason !== undefined) onStop(reason)
   }
-  const first = setImmediate(() => {
+  const first = setTimeout(() => {
     state.close = watchFile(path, look)
     look()
-  })
+  }, watchAfterMs)
+  first.unref()
   return () => {
-    clearImmediate(first)
+    clearTimeout(first)
     state.over = true
     state.close()
+  }
+}
+
+/** Tells one setting of the stop from the next. */
+function stampOf(path: string): string {
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    return found ? `${found.ino} ${found.mtimeMs}` : 'none'
+  } catch {
+    return 'unknown'
   }
 }
 

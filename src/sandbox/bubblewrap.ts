@@ -1,6 +1,6 @@
 /** Confinement by bubblewrap: namespaces and mounts of its own for every command, a system-call filter, and limits. */
 
-import { existsSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createGroup } from './cgroup.ts'
 import { type Command, receiver } from './command.ts'
@@ -11,20 +11,15 @@ import { createGate, type Gate } from './gate.ts'
 import { advice, fixedPath, install } from './install.ts'
 import { openLibc } from './libc.ts'
 import { limitProcess } from './limits.ts'
+import { createMounts } from './mounts.ts'
 import { joinNetwork, type WayOut } from './network.ts'
 import { isWithin, type Places } from './places.ts'
 import type { Created, Ended, Environment, Layer, SandboxSettings, Spawn, SpawnPlan } from './port.ts'
-import { guardsFor } from './protect.ts'
-import { findRepositories } from './repositories.ts'
 import { descriptors, runConfined, startWaiting } from './run.ts'
 import { filterProgram } from './seccomp.ts'
 import { createSpare } from './spare.ts'
 import { createStubs, gitStub, type Stubs } from './stubs.ts'
-import { guardArguments, viewArguments } from './view.ts'
 import { enterGroup, wallArguments } from './walls.ts'
-
-/** Repositories come and go; looking for them at every command would cost more than the command. */
-const SEARCH_MS = 5_000
 
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
 type Way = Extract<WayOut, { ok: true }>
@@ -62,23 +57,16 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const group = limited ? createGroup({ limits: settings.limits }) : undefined
   const stubs = createStubs({ workspace: places.workspace, pool: folder.pool, libc })
   const cover = chooseCover(without)
-  const mounts = createMounts({
-    settings,
-    places,
-    cover,
-    blank: written(folder.path, 'blank', new Uint8Array(), 0),
-    gitStub: written(folder.path, 'commondir', Buffer.from(gitStub.content), 0o600),
-  })
+  const blank = written(folder.path, 'blank', new Uint8Array(), 0)
+  const view = { places, secretPaths: settings.secretPaths ?? [], blank, cover, scratchBytes: settings.limits.memoryBytes, without }
+  const mounts = createMounts({ settings, view, gitStub: written(folder.path, 'commondir', Buffer.from(gitStub.content), 0o600) })
   const gate = createGate({ folder: folder.path, cover, sealed: !without.has('mount namespace') })
   const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })
   const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
   const before = [...enterGroup(group?.join ?? []), program, ...wallArguments(without)]
-  const spare = createSpare({
-    identity: () => String(statSync(places.workspace, { throwIfNoEntry: false })?.ino),
-    start: (guards) => {
-      const argv = [...before, ...mounts.fixed(), ...way.mounts, ...gate.arguments, ...guards, ...inside({ way, places, without })]
-      return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter })
-    },
+  const spare = createSpare(({ early, late }) => {
+    const argv = [...before, ...mounts.fixed(), ...early, ...way.mounts, ...gate.arguments, ...late, ...inside({ way, places, without })]
+    return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter })
   })
   const start = async (plan: SpawnPlan): Promise<Ended> => {
     const guards = mounts.guards((path) => stubs.make(path))
@@ -126,51 +114,6 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
       stubs.release()
     }
   }
-}
-
-type Mounting = Making & { readonly blank: string; readonly gitStub: string; readonly cover: Cover }
-type Guarding = { readonly ok: true; readonly mounts: readonly string[] } | { readonly ok: false; readonly message: string }
-
-/** The system is looked over once, the protected names at each command: they come and go. */
-function createMounts({ settings, places, blank, gitStub, cover }: Mounting) {
-  const without = new Set(settings.without ?? [])
-  const known: { view?: readonly string[]; repositories?: readonly string[]; searched?: number } = {}
-  const repositories = () => {
-    if (known.repositories !== undefined && performance.now() - (known.searched ?? 0) < SEARCH_MS) return known.repositories
-    known.repositories = search(settings, places.workspace)
-    known.searched = performance.now()
-    return known.repositories
-  }
-  return {
-    fixed(): readonly string[] {
-      known.view ??= viewArguments({
-        places,
-        secretPaths: settings.secretPaths ?? [],
-        blank,
-        cover,
-        scratchBytes: settings.limits.memoryBytes,
-        without,
-      })
-      return known.view
-    },
-    /** `make` puts a place holder and says whether it is needed. */
-    guards(make: (path: string) => boolean): Guarding {
-      if (without.has('protected paths')) return { ok: true, mounts: [] }
-      const found = guardsFor({ workspace: places.workspace, extra: settings.protectedPaths, repositories: repositories() })
-      return found.ok
-        ? {
-            ok: true,
-            mounts: guardArguments({ guards: found.guards.filter(({ type, path }) => type !== 'absent' || make(path)), gitStub, cover }),
-          }
-        : found
-    },
-  }
-}
-
-function search({ log }: SandboxSettings, workspace: string): readonly string[] {
-  const { repositories, complete } = findRepositories(workspace)
-  if (!complete) log('warn', 'sandbox: the workspace has too many folders to look for every git repository', { found: repositories.length })
-  return repositories
 }
 
 type Inside = { readonly way: Way; readonly places: Places; readonly without: ReadonlySet<Layer> }

@@ -57,7 +57,10 @@ export type Running = Place & {
 export async function confined(more: Parameters<typeof place>[0] = {}): Promise<Running & Disposable> {
   const ground = place(more)
   const created = await createSandbox(ground.settings)
-  if (!created.ok) throw new Error(created.missing)
+  if (!created.ok) {
+    ground[Symbol.dispose]()
+    throw new Error(created.missing)
+  }
   const { spawn, close, describe } = created.sandbox
   return {
     ...ground,

@@ -30,7 +30,12 @@ const gitNames = ['hooks', 'config', 'config.worktree', 'commondir', 'modules'] 
  * pin: stays writable but cannot be renamed away, nor replaced; keep: read-only;
  * absent: a place holder stands there while commands run, and a mount on it.
  */
-export type Guard = { readonly type: 'pin' | 'keep' | 'absent'; readonly path: string }
+export type Guard = {
+  readonly type: 'pin' | 'keep' | 'absent'
+  readonly path: string
+  /** Of what is there: a file that an editor replaces has another. */
+  readonly inode?: number
+}
 
 export type Guards = { readonly ok: true; readonly guards: readonly Guard[] } | { readonly ok: false; readonly message: string }
 
@@ -74,7 +79,7 @@ function walk({ workspace, path, found }: { workspace: string; path: string; fou
     const stat = look(at)
     if (stat?.isSymbolicLink()) return at
     const type = stat === undefined ? 'absent' : length === parts.length || !stat.isDirectory() ? 'keep' : 'pin'
-    if (found.get(at)?.type !== 'keep') found.set(at, { type, path: at })
+    if (found.get(at)?.type !== 'keep') found.set(at, { type, path: at, inode: stat?.ino })
     if (type !== 'pin') return undefined
   }
 }

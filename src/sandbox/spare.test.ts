@@ -44,6 +44,24 @@ describe('a sandbox that waits for its command', () => {
     expect(readdirSync(box.workspace).toSorted()).toEqual(['.mcp.json', '.vscode'])
   })
 
+  real('is not used when an editor has replaced a protected file or a secret', async () => {
+    using ground = place()
+    const [settings, secret] = [join(ground.workspace, '.mcp.json'), join(ground.workspace, 'key.pem')]
+    for (const path of [settings, secret]) writeFileSync(path, 'old-bytes')
+    using box = await confined({ workspace: ground.workspace, secretPaths: [secret, join(ground.workspace, 'later.pem')] })
+    const run = (script: string) => box.run(script, { cwd: ground.workspace })
+    await run(':')
+    await Bun.sleep(30)
+    for (const path of [settings, secret]) {
+      writeFileSync(`${path}.new`, 'new-bytes')
+      renameSync(`${path}.new`, path)
+    }
+    writeFileSync(join(ground.workspace, 'later.pem'), 'new-bytes')
+    const { stdout } = await run('cat .mcp.json; echo evil > .mcp.json; mv .mcp.json x; cat key.pem later.pem; true')
+    expect(stdout).toBe('new-bytes')
+    expect(readFileSync(settings, 'utf8')).toBe('new-bytes')
+  })
+
   real('is not used when another folder has taken the place of the workspace', async () => {
     using box = await confined()
     await box.run(':')

@@ -37,7 +37,6 @@ export function viewArguments(view: View): string[] {
     ...['--size', String(view.scratchBytes), '--perms', '1777', '--tmpfs', '/tmp', '--symlink', '/tmp', '/var/tmp'],
     ...(without.has('hidden files') ? [] : hiddenOutside(view)),
     ...['--bind', places.workspace, places.workspace],
-    ...(without.has('hidden files') ? [] : hiddenInside(view)),
   ]
 }
 
@@ -78,15 +77,6 @@ function hiddenOutside(view: View): string[] {
   return hide(view, [...system.flatMap(({ folders, files }) => [...folders, ...files]), ...seen])
 }
 
-/** After the workspace itself: what lies in it would come back with it. */
-function hiddenInside(view: View): string[] {
-  const { workspace } = view.places
-  return hide(
-    view,
-    named(view).filter((path) => path !== workspace && isWithin(path, workspace)),
-  )
-}
-
 function named({ places, secretPaths }: View): string[] {
   return [places.home, places.stateHome, ...secretPaths].filter((path) => existsSync(path)).map((path) => realpathSync(path))
 }
@@ -95,13 +85,24 @@ function hide({ blank, cover }: View, paths: readonly string[]): string[] {
   return paths.flatMap((path) => (statSync(path).isDirectory() ? cover(path) : ['--ro-bind', blank, path]))
 }
 
-type Guarding = { readonly guards: readonly Guard[]; readonly gitStub: string; readonly cover: Cover }
+export type Guarding = { readonly view: View; readonly guards: readonly Guard[]; readonly gitStub: string }
+
+/** `early` can be mounted before the command is known, as long as `key` stays the same; `late` needs the place holders. */
+export type GuardMounts = { readonly key: string; readonly early: readonly string[]; readonly late: readonly string[] }
 
 /** `gitStub` is a file as the place holder for git's `commondir`: the place holder itself need not be there yet when these are read. */
-export function guardArguments({ guards, gitStub, cover }: Guarding): string[] {
-  return guards.flatMap(({ type, path }) => {
-    if (type === 'pin') return ['--bind', path, path]
-    if (type === 'keep') return ['--ro-bind', path, path]
-    return basename(path) === 'commondir' ? ['--ro-bind', gitStub, path] : cover(path)
-  })
+export function guardMounts({ view, guards, gitStub }: Guarding): GuardMounts {
+  const there = guards.filter(({ type }) => type !== 'absent')
+  const secrets = view.without.has('hidden files') ? [] : secretsInside(view)
+  const early = [...there.flatMap(({ type, path }) => [type === 'pin' ? '--bind' : '--ro-bind', path, path]), ...hide(view, secrets)]
+  const late = guards
+    .filter(({ type }) => type === 'absent')
+    .flatMap(({ path }) => (basename(path) === 'commondir' ? ['--ro-bind', gitStub, path] : view.cover(path)))
+  const inodes = [view.places.workspace, ...secrets].map((path) => statSync(path, { throwIfNoEntry: false })?.ino)
+  return { key: [...inodes, ...there.map(({ inode }) => inode), ...early, ...late].join('\0'), early, late }
+}
+
+function secretsInside(view: View): string[] {
+  const { workspace } = view.places
+  return named(view).filter((path) => path !== workspace && isWithin(path, workspace))
 }

@@ -14,6 +14,7 @@ const reference = /\$(?:\$|([A-Za-z_]\w*)|\{([^}]*)(\}?))/g
 
 /** `$$` is a literal dollar sign; what a variable holds is not expanded again. */
 export function expand(text: string, around: Surroundings): Expanded {
+  if (!text.includes('$')) return { ok: true, text }
   const wrong: string[] = []
   const done = text.replace(reference, (whole, bare?: string, braced?: string, closed?: string) => {
     if (whole === '$$') return '$'

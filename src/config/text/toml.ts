@@ -33,7 +33,8 @@ export function readToml(text: string): TomlDocument {
  * Not where a long string might hold such a line.
  */
 function withoutComments(text: string): string {
-  return /"""|'''/.test(text) ? text : text.replace(commentLine, '')
+  const spared = !text.includes('#') || text.includes('"""') || text.includes("'''")
+  return spared ? text : text.replace(commentLine, '')
 }
 
 /** Without control characters: those the parser refuses, and should. */
