@@ -44,8 +44,10 @@ function jsonLine(line: string): string {
 }
 
 function isSecret(name: string): boolean {
-  return /(_API_KEY|_ACCESS_KEY|_TOKEN|_SECRET|_PASSWORD)$/.test(name)
+  return secretEndings.some((ending) => name.endsWith(ending))
 }
+
+const secretEndings = ['_API_KEY', '_ACCESS_KEY', '_TOKEN', '_SECRET', '_PASSWORD']
 
 /** Without HOME (cron, a bare service) the user database knows. */
 function userHomeOf({ HOME = '' }: Environment): string {

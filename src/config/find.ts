@@ -1,4 +1,4 @@
-/** Finds the row of a key. */
+/** Finds the row of a key, and the rows of a provider's table. */
 
 import { patternOf, type Setting } from './setting.ts'
 import { settings } from './settings.ts'
@@ -8,3 +8,5 @@ export function settingOf(key: string): Setting | undefined {
 }
 
 const byKey: ReadonlyMap<string, Setting> = new Map(settings.map((setting) => [setting.key, setting]))
+
+export const providerSettings: readonly Setting[] = settings.filter((setting) => setting.key.startsWith('providers.models.'))

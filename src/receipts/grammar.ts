@@ -18,16 +18,18 @@ const text = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-
 const time = String.raw`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z`
 
 /** The three named parts that are hashed stand around `mac` and `receipt_hash`, which are not. */
-const line = new RegExp(
+const source =
   `^(?<front>\\{(?:"approval":${text},)?"args_hash":"${hash}","conversation_id":${text},(?:"error":${text},)?"id":${text},` +
-    `"log_id":"(?<logId>[0-9a-f]{32})",)"mac":"(?<mac>${hash})",(?<middle>"previous_hash":"(?<previous>${hash})",)"receipt_hash":"(?<own>${hash})",` +
-    `(?<back>"result_hash":"${hash}","risk":"(?:low|medium|high)","seq":(?<seq>[1-9][0-9]{0,14}),` +
-    `"status":"(?:allowed|denied|failed)","timestamp":"${time}","tool":${text},"v":1\\})$`,
-)
+  `"log_id":"(?<logId>[0-9a-f]{32})",)"mac":"(?<mac>${hash})",(?<middle>"previous_hash":"(?<previous>${hash})",)"receipt_hash":"(?<own>${hash})",` +
+  `(?<back>"result_hash":"${hash}","risk":"(?:low|medium|high)","seq":(?<seq>[1-9][0-9]{0,14}),` +
+  `"status":"(?:allowed|denied|failed)","timestamp":"${time}","tool":${text},"v":1\\})$`
+
+/** Made when the first line is read, which most starts never do; the engine keeps what it compiled. */
+const line = () => new RegExp(source)
 
 /** @returns undefined when the line is not a receipt in canonical form, to the byte. */
 export function readLink(from: string): LinkText | undefined {
-  const found = line.exec(from)?.groups
+  const found = line().exec(from)?.groups
   if (!found) return undefined
   const { front, logId = '', mac = '', middle, previous = '', own = '', back, seq } = found
   return { logId, seq: Number(seq), previous, own, mac, content: Bun.SHA256.hash(`${front}${middle}${back}`, 'hex') }
@@ -35,5 +37,5 @@ export function readLink(from: string): LinkText | undefined {
 
 /** The receipt a line holds, its hashes unchecked; undefined when it is not in canonical form. */
 export function readReceipt(from: string): Receipt | undefined {
-  return line.test(from) ? JSON.parse(from) : undefined
+  return line().test(from) ? JSON.parse(from) : undefined
 }

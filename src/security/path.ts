@@ -16,10 +16,12 @@ export type PathQuestion = { readonly path: string; readonly access: Access; rea
 
 /** Pure and total: never throws, never looks at the disk, so that existing and missing paths get the same words. */
 export function judgePath(question: PathQuestion): PathVerdict {
-  return malformed(question.path) ?? judgePlace({ ...question, place: absolute(question) })
+  const place = absolute(question)
+  return malformed(question.path) ?? judgePlace({ ...question, place, here: folded(place) })
 }
 
-type Place = PathQuestion & { readonly place: string }
+/** `here` is the place as locks see it (protected.ts). */
+type Place = PathQuestion & { readonly place: string; readonly here: string }
 
 function judgePlace(at: Place): PathVerdict {
   const inside = isUnder(at.place, at.policy.workspace)
@@ -45,9 +47,9 @@ function outside({ path, policy }: Place, inside: boolean): Refusal | undefined 
   return refuse('path.outside_workspace', `path: ${quote(path)} is outside the workspace ${policy.workspace}; use a path inside it`)
 }
 
-function forbidden({ path, policy, access, place }: Place): Refusal | undefined {
+function forbidden({ path, policy, access, place, here }: Place): Refusal | undefined {
   const entry = policy.forbiddenPaths.find((entry) =>
-    covers({ entry: absolute({ path: entry, cwd: policy.workspace, policy }), place, access, policy }),
+    covers({ entry: absolute({ path: entry, cwd: policy.workspace, policy }), place, here, access, policy }),
   )
   if (entry !== undefined) return refuse('path.forbidden', `path: ${quote(path)} is under the forbidden path ${entry}; work elsewhere`)
 }
@@ -59,9 +61,9 @@ function kernel({ path, place }: Place, inside: boolean): Refusal | undefined {
 }
 
 /** A protected folder that holds the workspace does not lock the workspace; it still locks everything else in it. */
-function ours({ path, policy, access, place }: Place, inside: boolean): Refusal | undefined {
+function ours({ path, policy, access, place, here }: Place, inside: boolean): Refusal | undefined {
   const locks = (entry: string) => !(inside && entry !== policy.workspace && isUnder(policy.workspace, entry))
-  const entry = policy.protectedPaths.find((entry) => locks(entry) && covers({ entry, place, access, policy }))
+  const entry = policy.protectedPaths.find((entry) => locks(entry) && covers({ entry, place, here, access, policy }))
   if (entry !== undefined) return refuse('path.protected', `path: ${quote(path)} belongs to BraidClaw itself; tools never touch it`)
 }
 
@@ -72,8 +74,8 @@ function named({ path, policy, access, place }: Place, inside: boolean): Refusal
 }
 
 /** Writing a folder (moving, replacing, deleting it) writes what is below, except for the workspace itself, into which everything is copied. */
-function covers({ entry, place, access, policy }: { entry: string; place: string; access: Access; policy: PathPolicy }): boolean {
-  const [lock, here] = [folded(entry), folded(place)]
+function covers({ entry, place, here, access, policy }: Pick<Place, 'place' | 'here' | 'access' | 'policy'> & { entry: string }): boolean {
+  const lock = folded(entry)
   return isUnder(here, lock) || (access === 'write' && place !== policy.workspace && isUnder(lock, here) && here !== '/')
 }
 

@@ -86,8 +86,12 @@ function isGitsOwn(names: readonly string[]): boolean {
  * Folding may refuse a harmless name, never let a locked one through; the workspace boundary compares exact text.
  */
 export function folded(path: string): string {
+  if (!odd.test(path)) return path.toLowerCase()
   return path.split('/').map(foldName).join('/')
 }
+
+/** Without these (anything but printable ASCII, a name that ends in a dot or a space) all that folding changes is the case. */
+const odd = /[^ -~]|[. ](?:\/|$)/
 
 function foldName(name: string): string {
   const plain = name.normalize('NFKC').toLowerCase()

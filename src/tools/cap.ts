@@ -30,6 +30,7 @@ export function createCollector(maxBytes: number): Collector {
 }
 
 export function capText(text: string, maxBytes: number): string {
+  if (Buffer.byteLength(text) <= maxBytes) return text.toWellFormed()
   const collector = createCollector(maxBytes)
   collector.push(text)
   return collector.text()

@@ -16,7 +16,8 @@ export type Passed = { readonly lines: number; readonly complete: boolean }
 
 /** Hands out pieces until `take` returns false (then `complete` is false). The bytes are valid only during the call. */
 export function passLines(file: Held, take: (piece: Piece) => boolean, limit: number = SCAN_LIMIT): Passed {
-  const buffer = new Uint8Array(CHUNK)
+  // Not zeroed first: only what was read into it is ever looked at.
+  const buffer = new Uint8Array(Buffer.allocUnsafeSlow(CHUNK).buffer)
   let line = 1
   let open = false
   for (let at = 0; at < limit; ) {

@@ -1,6 +1,7 @@
 /** What holds when nothing is said: the table's defaults, the offline helper `local`, and each provider's own defaults. */
 
 import type { Origin } from '../config.ts'
+import { providerSettings } from '../find.ts'
 import { leafOf, type Setting } from '../setting.ts'
 import { settings } from '../settings.ts'
 import { check, type Where } from '../text/check.ts'
@@ -33,12 +34,10 @@ export function withProviderDefaults(entries: Entries): Entries {
 
 const localKind: Entry = { value: 'mock', origin: builtIn }
 
-const rows = settings.filter((setting) => setting.key.startsWith('providers.models.'))
-
 /** The defaults of one provider's kind. */
 function fill(all: Map<string, Entry>, entries: Entries, name: string): void {
   const kind = kindOf(entries, name)
-  for (const row of rows) {
+  for (const row of providerSettings) {
     if (kind === undefined || !row.kinds?.includes(kind)) continue
     const value = (row.type === 'text' ? row.byKind?.[kind] : undefined) ?? defaultOf(row)
     if (value !== undefined) all.set(`providers.models.${name}.${leafOf(row.key)}`, { value, origin: builtIn })

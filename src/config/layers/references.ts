@@ -2,14 +2,13 @@
 
 import { isObject } from '../../kit/json.ts'
 import { type ConfigProblem, type ProviderKind, providerKinds } from '../config.ts'
+import { providerSettings as rows } from '../find.ts'
 import { leafOf, patternOf, type Setting } from '../setting.ts'
-import { settings } from '../settings.ts'
 import { quote } from '../text/quote.ts'
 import { didYouMean } from '../text/suggest.ts'
 import { type Entries, type Entry, isStrings, providerNames } from './entries.ts'
 
 const prefix = 'providers.models.'
-const rows = settings.filter((setting) => setting.key.startsWith(prefix))
 
 /** `mentioned`: keys that stand somewhere but were wrong already; nothing more is said of those. */
 export type Known = { readonly entries: Entries; readonly mentioned: ReadonlySet<string> }

@@ -83,7 +83,8 @@ function text(form: keyof typeof forms, raw: string, where: Where): Checked {
     return wrong(`must be ${says} (what stands there is not shown: it may be a secret)`)
   const expanded = form === 'any' || form === 'provider' ? expand(raw, where) : { ok: true as const, text: raw }
   if (!expanded.ok) return wrong(`${shown(raw)}: ${expanded.why}`)
-  return new RegExp(pattern).test(expanded.text) ? right(expanded.text) : wrong(`${shown(raw)} must be ${says}`)
+  const fits = form === 'any' ? expanded.text !== '' && !expanded.text.includes('\0') : new RegExp(pattern).test(expanded.text)
+  return fits ? right(expanded.text) : wrong(`${shown(raw)} must be ${says}`)
 }
 
 function path(raw: string, where: Where, relative: boolean): Checked {
@@ -106,7 +107,7 @@ function url(raw: string, where: Where): Checked {
   const expanded = expand(raw, where)
   if (!expanded.ok) return wrong(expanded.why)
   const parsed = URL.parse(expanded.text)
-  if (parsed?.username || parsed?.password || /[?#]/.test(expanded.text))
+  if (parsed?.username || parsed?.password || expanded.text.includes('?') || expanded.text.includes('#'))
     return wrong('must hold no user, password, "?" or "#"; put the key into an environment variable and name it with api_key_env')
   if (parsed === null || !/^https?:$/.test(parsed.protocol) || !/^https?:\/\/[^\s\\]+$/i.test(expanded.text))
     return wrong(`${shown(raw)} is no address; write one such as "https://api.example.org/v1"`)
