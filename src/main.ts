@@ -42,7 +42,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
     const policy = policyOf(config, paths, context.env)
     const provider = wish.provider ?? (await providerFor(setup, config.defaultProvider))
     log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
-    const hands = createHands({ setup, policy, memory, conversationId, ask: wish.ask })
+    const hands = createHands({ setup, policy, memory, conversationId, ask: wish.ask, sandbox: wish.sandbox })
     const agent = createRunner({
       conversationId,
       channel: wish.channel,
@@ -91,6 +91,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       isStanding: hands.isStanding,
       close() {
         unwatch()
+        hands.close()
         memory.close()
       },
     }

@@ -13,9 +13,10 @@ import type { Gate } from '../security/gate.ts'
 import { judgePath } from '../security/path.ts'
 import type { Policy } from '../security/policy.ts'
 import { createExecutor } from '../tools/execute.ts'
-import { cleanEnvironment, spawnPlain } from '../tools/process.ts'
+import { cleanEnvironment } from '../tools/process.ts'
 import { createTools } from '../tools/table.ts'
 import { openWorkspace } from '../workspace/workspace.ts'
+import { createConfinement, type SandboxKind } from './confine.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import { createGet } from './get.ts'
 import { resolveExecutable } from './policy.ts'
@@ -28,6 +29,7 @@ export type HandsOptions = {
   readonly memory?: Memory
   readonly conversationId: string
   readonly ask?: AskLine
+  readonly sandbox?: SandboxKind
 }
 
 export type Hands = {
@@ -41,10 +43,11 @@ export type Hands = {
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(proposal: Proposal): boolean
+  close(): void
 }
 
 /** @throws CliExit 1 when the workspace is not there. */
-export function createHands({ setup, policy, memory, conversationId, ask }: HandsOptions): Hands {
+export function createHands({ setup, policy, memory, conversationId, ask, sandbox = 'auto' }: HandsOptions): Hands {
   const { config, paths, log, redactor, context } = setup
   if (!existsSync(policy.workspace))
     throw new CliExit(exitCodes.error, `error: workspace_dir: "${policy.workspace}" does not exist; create it or run "braidclaw init"`)
@@ -56,9 +59,10 @@ export function createHands({ setup, policy, memory, conversationId, ask }: Hand
   const env = cleanEnvironment({ home: policy.workspace, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { gate?: Gate; loading?: Promise<Gate> } = {}
   const standing = new Set<string>()
+  const confinement = createConfinement(sandbox, { setup, policy })
   const all = createTools({
     files: workspace,
-    spawn: spawnPlain,
+    spawn: confinement.spawn,
     planOf: (hash) => state.gate?.plan(hash)?.commands[0],
     env,
     get: createGet({ policy, limits }),
@@ -124,6 +128,7 @@ export function createHands({ setup, policy, memory, conversationId, ask }: Hand
     gate,
     allowAlways,
     isStanding: ({ call }) => standing.has(call.name),
+    close: confinement.close,
   }
 }
 

@@ -10,6 +10,7 @@ export async function start(words: readonly string[], wake: Wake): Promise<never
     console.log(version)
     process.exit(0)
   }
+  if (words[0] === '__landlock') (await import('../sandbox/landlock-launch.ts')).runLandlocked(words.slice(1))
   const [{ createContext }, { plainFlags }] = await Promise.all([import('./context.ts'), import('./plain.ts')])
   const context = createContext(process.env, wake)
   if (words[0] === '__complete') {

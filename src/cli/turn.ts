@@ -65,8 +65,8 @@ export function conversationOf({ continue: latest = false, resume }: AgentFlags)
   return latest ? { kind: 'latest' } : { kind: 'new' }
 }
 
-export function acceptance({ acceptAltered = false }: AgentFlags): Pick<Wish, 'acceptAltered'> {
-  return acceptAltered ? { acceptAltered } : {}
+export function acceptance({ acceptAltered = false, sandbox }: AgentFlags): Pick<Wish, 'acceptAltered' | 'sandbox'> {
+  return { ...(acceptAltered ? { acceptAltered } : {}), ...(sandbox ? { sandbox } : {}) }
 }
 
 function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {

@@ -9,6 +9,7 @@ import type { Proposal } from '../runtime/event.ts'
 import type { Log, Provider, Tool } from '../runtime/port.ts'
 import type { Policy } from '../security/policy.ts'
 import type { Redactor } from '../security/redact.ts'
+import type { SandboxKind } from './confine.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
 
@@ -51,6 +52,8 @@ export type Wish = {
   readonly conversation: { readonly kind: 'new' } | { readonly kind: 'latest' } | { readonly kind: 'resume'; readonly id: string }
   /** Go on with a conversation although its record was altered; leaves a receipt that says so. */
   readonly acceptAltered?: boolean
+  /** How commands are confined; `auto` when absent. */
+  readonly sandbox?: SandboxKind
   /** Instead of the configured one. */
   readonly provider?: Provider
 }

@@ -17,8 +17,9 @@ import type { CliContext, Setup } from '../world.ts'
 
 type Finding = { readonly what: string; readonly state: 'ok' | 'note' | 'bad'; readonly says: string }
 
-export function doctor(this: CliContext, { workspace, json = false }: DoctorFlags): void {
+export async function doctor(this: CliContext, { workspace, probeSandbox = false, json = false }: DoctorFlags): Promise<void> {
   const setup = setUp(this, { workspace })
+  if (probeSandbox) return (await import('./probe.ts')).probe(setup, json)
   const findings = setup.redactor.value([
     home(setup),
     configuration(setup),
@@ -104,6 +105,7 @@ function stop({ paths }: Setup): Finding {
 function programs(): Finding[] {
   const wanted = [
     ['bash', 'the shell tool needs it'],
+    ['bwrap', 'commands are confined less well without it (package bubblewrap)'],
     ['rg', 'search is faster with it (package ripgrep)'],
     ['git', 'useful in workspaces'],
   ] as const

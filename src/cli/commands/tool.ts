@@ -35,14 +35,24 @@ export function list(this: CliContext, { workspace, json = false }: Workspace & 
   }
 }
 
-export async function run(this: CliContext, { json, workspace, autonomy, approveAllMedium }: ToolRunFlags, name: string): Promise<void> {
+export async function run(
+  this: CliContext,
+  { json, workspace, autonomy, approveAllMedium, sandbox }: ToolRunFlags,
+  name: string,
+): Promise<void> {
   const setup = setUp(this, { workspace, autonomy, approveAllMedium })
   const input = parseObject(
     json === '-' ? await readStdin({ patient: true, tell: (line) => this.process.stderr.write(`${line}\n`) }) : json,
   )
   const terminal = openTerminal()
   const ask = terminal === undefined ? undefined : createAskLine(terminal)
-  const animal = await this.wake(setup, { channel: 'cli', ask, conversation: { kind: 'new' }, provider: directCall(name, input) })
+  const animal = await this.wake(setup, {
+    channel: 'cli',
+    ask,
+    conversation: { kind: 'new' },
+    provider: directCall(name, input),
+    ...(sandbox ? { sandbox } : {}),
+  })
   const interrupt = onInterrupt((by) => animal.agent.cancel(by))
   const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}
   try {

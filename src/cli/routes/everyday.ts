@@ -2,7 +2,7 @@
 
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../world.ts'
-import { jsonFlag, wholeNumber, workspaceFlag } from './flags.ts'
+import { jsonFlag, sandboxFlag, wholeNumber, workspaceFlag } from './flags.ts'
 import type { AgentFlags, DoctorFlags, EstopFlags, InitFlags, TrustFlags } from './types.ts'
 
 export const agent = buildCommand<AgentFlags, [], CliContext>({
@@ -40,6 +40,7 @@ export const agent = buildCommand<AgentFlags, [], CliContext>({
         withNegated: false,
         brief: 'Go on although the record of the conversation was altered; a receipt says so',
       },
+      ...sandboxFlag,
       approveAllMedium: {
         kind: 'boolean',
         optional: true,
@@ -86,11 +87,24 @@ export const onboard = buildCommand<NonNullable<unknown>, [], CliContext>({
 
 export const doctor = buildCommand<DoctorFlags, [], CliContext>({
   loader: async () => (await import('../commands/doctor.ts')).doctor,
-  parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
+  parameters: {
+    flags: {
+      probeSandbox: {
+        kind: 'boolean',
+        optional: true,
+        withNegated: false,
+        brief: 'Try to get out of the sandbox in forty ways (exit 1 if one succeeds)',
+      },
+      ...workspaceFlag,
+      ...jsonFlag,
+    },
+    aliases: { C: 'workspace' },
+  },
   docs: {
     brief: 'Check home, config, memory, receipts, tools and terminal; say what to do about each finding',
     customUsage: [
       { input: '', brief: 'read, then do what it says' },
+      { input: '--probe-sandbox', brief: 'prove that commands are confined' },
       { input: '--json', brief: 'for scripts' },
     ],
   },

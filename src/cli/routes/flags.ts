@@ -10,6 +10,15 @@ export const workspaceFlag = {
   },
 } as const
 
+export const sandboxFlag = {
+  sandbox: {
+    kind: 'enum',
+    values: ['auto', 'bubblewrap', 'landlock', 'none'],
+    optional: true,
+    brief: 'How commands are confined (default: auto); none runs them with all your rights',
+  },
+} as const
+
 export const jsonFlag = { json: { kind: 'boolean', optional: true, withNegated: false, brief: 'Print JSON for machines' } } as const
 
 export type Workspace = { readonly workspace?: string }

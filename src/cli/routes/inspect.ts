@@ -3,7 +3,7 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import { proposeProviders, proposeShells, proposeTools } from '../proposals.ts'
 import type { CliContext } from '../world.ts'
-import { type Json, jsonFlag, type Workspace, workspaceFlag } from './flags.ts'
+import { type Json, jsonFlag, sandboxFlag, type Workspace, workspaceFlag } from './flags.ts'
 import type { ConfigShowFlags, PolicyFlags, ToolRunFlags } from './types.ts'
 
 const autonomy = {
@@ -92,6 +92,7 @@ export const tool = buildRouteMap<string, CliContext>({
       parameters: {
         flags: {
           json: { kind: 'parsed', parse: String, brief: 'The arguments, a JSON object; "-" reads them from stdin', placeholder: 'args' },
+          ...sandboxFlag,
           approveAllMedium: { kind: 'boolean', optional: true, withNegated: false, brief: 'Say yes beforehand to a medium-risk call' },
           autonomy,
           ...workspaceFlag,

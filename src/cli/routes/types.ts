@@ -1,5 +1,6 @@
 /** What each command receives as flags; the tables in this folder and the code in ../commands agree on these. */
 
+import type { SandboxKind } from '../confine.ts'
 import type { Json, Workspace } from './flags.ts'
 
 export type AgentFlags = Workspace &
@@ -11,15 +12,17 @@ export type AgentFlags = Workspace &
     readonly continue?: boolean
     readonly resume?: string
     readonly acceptAltered?: boolean
+    readonly sandbox?: SandboxKind
     readonly approveAllMedium?: boolean
     readonly outputFormat?: 'text' | 'json' | 'stream-json'
   }
 export type InitFlags = Workspace & Json
-export type DoctorFlags = Workspace & Json
+export type DoctorFlags = Workspace & Json & { readonly probeSandbox?: boolean }
 export type TrustFlags = Json & { readonly remove?: boolean; readonly list?: boolean }
 export type EstopFlags = Json & { readonly clear?: boolean; readonly reason?: string }
 export type ConfigShowFlags = Workspace & Json & { readonly origin?: boolean }
 export type ToolRunFlags = Workspace & {
+  readonly sandbox?: SandboxKind
   readonly json: string
   readonly approveAllMedium?: boolean
   readonly autonomy?: AgentFlags['autonomy']

@@ -1,0 +1,35 @@
+/** `doctor --probe-sandbox`: some forty ways out of the sandbox, each tried on canaries, and the layer that stopped it. */
+
+import { createSandbox } from '../../sandbox/create.ts'
+import { prepareGround } from '../../sandbox/probe/ground.ts'
+import { type ProbeResult, probeSandbox } from '../../sandbox/probe.ts'
+import { spawnPlain } from '../../tools/process.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import type { Setup } from '../world.ts'
+
+/** @throws CliExit 1 when an attempt got through, or when there is no sandbox to probe. */
+export async function probe({ context: { process }, log }: Setup, json: boolean): Promise<void> {
+  const ground = prepareGround()
+  try {
+    const made = await createSandbox({ kind: 'auto', ...ground.settings, spawnPlain, log })
+    if (!made.ok) throw new CliExit(exitCodes.error, `error: no sandbox to probe: ${made.missing}`)
+    const { sandbox } = made
+    const results = await probeSandbox(sandbox, { ground })
+    sandbox.close?.()
+    process.stdout.write(
+      json ? `${JSON.stringify({ sandbox: sandbox.name, layers: sandbox.describe(), results })}\n` : told(sandbox.name, results),
+    )
+    const through = results.filter(({ stopped, skipped }) => !stopped && !skipped)
+    if (through.length > 0) throw new CliExit(exitCodes.error, `error: ${through.length} of ${results.length} attempts got through`)
+  } finally {
+    ground.remove()
+  }
+}
+
+function told(name: string, results: readonly ProbeResult[]): string {
+  const lines = results.map(
+    ({ attempt, stopped, skipped, layer, detail }) =>
+      `${skipped ? '·' : stopped ? '✓' : '✗'} ${attempt.padEnd(44)} ${stopped ? layer : detail}`,
+  )
+  return [`sandbox: ${name}`, ...lines, `${results.filter(({ stopped }) => stopped).length} of ${results.length} stopped`, ''].join('\n')
+}
