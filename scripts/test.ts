@@ -1,7 +1,7 @@
 #!/usr/bin/env bun
 /** Runs every test file in a process of its own, as many at a time as there are cores, and ends with the line `N passed, N failed`. */
 
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { scrubbed } from './environment.ts'
@@ -21,6 +21,8 @@ if (import.meta.main) process.exit(await main(Bun.argv.slice(2)))
 export async function main(patterns: readonly string[]): Promise<number> {
   const files = testFiles().filter((file) => patterns.length === 0 || patterns.some((pattern) => file.includes(pattern)))
   const scratch = mkdtempSync(join(tmpdir(), 'braidclaw-test-'))
+  // What a test runs as another user must be able to pass through.
+  chmodSync(scratch, 0o711)
   const done = await runAll(files, scratch)
   discard(scratch)
   return summarise(done)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from './support/cli.ts'
 import { call, everyTool, home, scripted, turn, until } from './support/turns.ts'
@@ -194,7 +194,7 @@ describe('130: cancelled', () => {
 function processes(at: Nest): string[] {
   return [...new Bun.Glob('[0-9]*').scanSync({ cwd: '/proc', onlyFiles: false })].filter((pid) => {
     try {
-      return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOME=${at.workspace}\0`)
+      return readlinkSync(`/proc/${pid}/cwd`) === at.workspace && readFileSync(`/proc/${pid}/comm`, 'utf8') === 'sleep\n'
     } catch {
       return false
     }

@@ -1,12 +1,9 @@
 /** The sandbox for the commands of one agent: made when the first command wants one, taken down with the agent. */
 
-import type { SandboxName } from '../sandbox/port.ts'
+import type { SandboxKind } from '../sandbox/port.ts'
 import type { Policy } from '../security/policy.ts'
 import { type Spawn, spawnPlain } from '../tools/process.ts'
 import type { Setup } from './world.ts'
-
-/** `auto`: bubblewrap, or else Landlock. `none` only because somebody typed it. */
-export type SandboxKind = 'auto' | SandboxName
 
 export type Confinement = {
   /** Without a working sandbox nothing runs, and the message says what to install. */

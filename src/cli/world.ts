@@ -7,9 +7,9 @@ import type { Memory } from '../memory/db.ts'
 import type { Agent } from '../runtime/agent.ts'
 import type { Proposal } from '../runtime/event.ts'
 import type { Log, Provider, Tool } from '../runtime/port.ts'
+import type { SandboxKind } from '../sandbox/port.ts'
 import type { Policy } from '../security/policy.ts'
 import type { Redactor } from '../security/redact.ts'
-import type { SandboxKind } from './confine.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
 

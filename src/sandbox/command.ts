@@ -28,6 +28,7 @@ export function commandLines({ argv, cwd, env }: Command): string {
   const script = [
     ...plain.map((name) => `export ${name}=${quoted(env[name] ?? '')}`),
     `cd -- ${quoted(cwd)} 2>/dev/null || { echo '${failureMark}its folder cannot be seen in the sandbox' >&2; exit ${failureCode}; }`,
+    'unset OLDPWD',
     `command -v -- ${program} >/dev/null 2>&1 || { echo '${failureMark}there is no such program in the sandbox' >&2; exit ${failureCode}; }`,
     `exec ${words.map(quoted).join(' ')}`,
   ].join('\n')

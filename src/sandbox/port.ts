@@ -24,6 +24,9 @@ export type Log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, 
 
 export type SandboxName = 'bubblewrap' | 'landlock' | 'none'
 
+/** `auto`: bubblewrap, or else Landlock. `none` only because somebody typed it. */
+export type SandboxKind = 'auto' | SandboxName
+
 export type Sandbox = {
   readonly name: SandboxName
   /** Which layers stand between a command and the machine, one line each. */
@@ -71,7 +74,7 @@ export type Network = {
 }
 
 export type SandboxSettings = {
-  readonly kind: 'auto' | SandboxName
+  readonly kind: SandboxKind
   /** Absolute folder; the one place that a command may write to and find again. */
   readonly workspace: string
   /** The user's home folder. */

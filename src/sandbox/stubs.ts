@@ -69,6 +69,8 @@ function put(path: string, pool: Pool): boolean {
     return true
   } catch (error) {
     if (['EACCES', 'EPERM', 'EROFS'].includes(code(error))) return false
+    // Another process was faster; its place holder serves us as well.
+    if (code(error) === 'EEXIST' && (basename(path) === gitStub.name || isStub(path))) return true
     throw error
   }
 }

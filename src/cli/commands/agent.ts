@@ -6,14 +6,14 @@ import { openTerminal, stdinKind } from '../../channels/tty.ts'
 import { providerNamed } from '../../config/config.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { AgentFlags } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { setUpKept } from '../setup-kept.ts'
 import { readStdin } from '../stdin.ts'
 import { acceptance, conversationOf, turn } from '../turn.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 export async function agent(this: CliContext, flags: AgentFlags): Promise<void> {
   const { workspace, model, autonomy, maxTurns, approveAllMedium } = flags
-  const setup = setUp(this, { workspace, model, autonomy, maxTurns, approveAllMedium })
+  const setup = await setUpKept(this, { workspace, model, autonomy, maxTurns, approveAllMedium })
   if (!setup.config.channels.cli.enabled)
     throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
   const message = await messageOf(flags, this)

@@ -1,6 +1,6 @@
 /** What each command receives as flags; the tables in this folder and the code in ../commands agree on these. */
 
-import type { SandboxKind } from '../confine.ts'
+import type { SandboxKind } from '../../sandbox/port.ts'
 import type { Json, Workspace } from './flags.ts'
 
 export type AgentFlags = Workspace &

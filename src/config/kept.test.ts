@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Circumstances, keep, recall } from './kept.ts'
+import { loadConfig } from './load.ts'
+
+let folder = ''
+let now: Circumstances
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'braidclaw-kept-'))
+  now = { program: 'build 1', home: join(folder, 'home'), cwd: join(folder, 'project'), env: { HOME: folder, OTHER: 'x' }, flags: {} }
+  for (const path of [now.home, now.cwd]) mkdirSync(path)
+  writeToml('[limits]\nmax_tool_rounds = 7\n')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const toml = () => join(now.home, 'config.toml')
+const file = () => join(now.home, 'config.kept')
+
+function writeToml(text: string): void {
+  writeFileSync(toml(), text, { mode: 0o600 })
+}
+
+function folderInItsPlace(): void {
+  rmSync(toml())
+  mkdirSync(toml())
+}
+
+function projectConfig(): void {
+  mkdirSync(join(now.cwd, '.braidclaw'))
+  writeFileSync(join(now.cwd, '.braidclaw/config.toml'), '')
+}
+
+function withReference(): Circumstances {
+  writeToml('workspace_dir = "$OTHER_FOLDER"')
+  return now
+}
+
+function load(circumstances = now) {
+  const loaded = loadConfig({ ...circumstances, trusted: () => true })
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
+  const { config, origins } = loaded
+  return { config, origins, file: loaded.file }
+}
+
+test('what was kept is what loading would give, origins and all, and only its owner can read it', () => {
+  keep(now, load())
+  expect(recall(now)).toEqual(JSON.parse(JSON.stringify(load())))
+  expect(recall(now)?.config.limits.maxToolRounds).toBe(7)
+  expect(statSync(file()).mode & 0o777).toBe(0o600)
+  expect(readdirSync(now.home).sort()).toEqual(['config.kept', 'config.toml'])
+})
+
+test('nothing was kept: then there is nothing to recall', () => {
+  expect(recall(now)).toBeUndefined()
+})
+
+test('without a config file it is kept too, until there is one', () => {
+  rmSync(toml())
+  keep(now, load())
+  expect(recall(now)?.config.workspaceDir).toBe(now.cwd)
+  writeToml('')
+  expect(recall(now)).toBeUndefined()
+})
+
+test.each<[string, Partial<Circumstances>]>([
+  ['another build', { program: 'build 2' }],
+  ['another folder', { cwd: '/' }],
+  ['a variable of ours', { env: { HOME: '/', OTHER: 'x', BRAIDCLAW_LIMITS_MAX_TOOL_ROUNDS: '9' } }],
+  ['another user', { env: { HOME: '/nobody', OTHER: 'x' } }],
+  ['a flag', { flags: { model: 'local/mock' } }],
+])('in other circumstances it does not count: %s', (_, change) => {
+  keep(now, load())
+  expect(recall({ ...now, env: { HOME: folder }, ...change })).toBeUndefined()
+  expect(recall({ ...now, env: { HOME: folder, OTHER: 'a variable of others' } })).toBeDefined()
+})
+
+test.each<[string, () => void]>([
+  ['the text of the file', () => writeToml('[limits]\nmax_tool_rounds = 8\n')],
+  ['who may write it', () => chmodSync(toml(), 0o646)],
+  ['a folder in its place', folderInItsPlace],
+  ['a config of the project', projectConfig],
+  ['a torn end', () => writeFileSync(file(), readFileSync(file(), 'utf8').slice(0, -1))],
+  ['an altered value', () => writeFileSync(file(), readFileSync(file(), 'utf8').replace('"supervised"', '"full"'))],
+  ['a file that others may write', () => chmodSync(file(), 0o646)],
+  ['rubbish', () => writeFileSync(file(), 'rubbish')],
+  ['an empty file', () => writeFileSync(file(), '')],
+])('what changes on disk makes it void: %s', (_, change) => {
+  keep(now, load())
+  expect(recall(now)).toBeDefined()
+  change()
+  expect(recall(now)).toBeUndefined()
+})
+
+test.each<[string, () => Circumstances]>([
+  ['a chosen workspace', () => ({ ...now, flags: { workspace: '/tmp' } })],
+  ['a workspace in the environment', () => ({ ...now, env: { ...now.env, BRAIDCLAW_WORKSPACE: '/tmp' } })],
+  ['a reference to a variable', withReference],
+])('what depends on more than can be seen here is not kept: %s', (_, circumstances) => {
+  const odd = circumstances()
+  keep(odd, { config: load({ ...now, home: '/nowhere' }).config, origins: {} })
+  expect(existsSync(file())).toBe(false)
+})
+
+test('a home that cannot be written is no trouble', () => {
+  keep({ ...now, home: '/nonexistent/home' }, load())
+  expect(recall({ ...now, home: '/nonexistent/home' })).toBeUndefined()
+})

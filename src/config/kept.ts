@@ -1,0 +1,61 @@
+/** The configuration as an earlier start resolved it, kept beside config.toml: it counts as long as nothing it was made of has changed. */
+
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import type { Config, Origins } from './config.ts'
+import type { Flags } from './layers/flags.ts'
+import { readConfigFile } from './text/read.ts'
+
+export type Circumstances = {
+  /** Which build it is: another one may make something else of the same file. */
+  readonly program: string
+  readonly home: string
+  readonly cwd: string
+  readonly env: { readonly [name: string]: string | undefined }
+  readonly flags: Flags
+}
+
+/** What `loadConfig` found, where it had nothing to remark. */
+export type Kept = { readonly config: Config; readonly origins: Origins; readonly file?: string }
+
+/** @returns undefined when there is none for these circumstances, or not a whole one: then load it. Never throws. */
+export function recall(now: Circumstances): Kept | undefined {
+  const key = keyOf(now)
+  const read = key === undefined ? undefined : readConfigFile(pathIn(now.home))
+  if (key === undefined || read?.state !== 'text' || read.worldWritable) return undefined
+  const end = read.text.indexOf('\n')
+  const body = read.text.slice(end + 1)
+  return read.text.slice(0, end) === seal(key, body) ? JSON.parse(body) : undefined
+}
+
+/** It may not succeed: then the next start loads again. Never throws. */
+export function keep(now: Circumstances, kept: Kept): void {
+  const key = keyOf(now)
+  if (key === undefined) return
+  const body = JSON.stringify(kept)
+  const draft = `${pathIn(now.home)}.${crypto.randomUUID()}`
+  try {
+    writeFileSync(draft, `${seal(key, body)}\n${body}`, { mode: 0o600, flag: 'wx' })
+    renameSync(draft, pathIn(now.home))
+  } catch {}
+}
+
+function pathIn(home: string): string {
+  return `${home}/config.kept`
+}
+
+/** All that loading looks at. Undefined where that is more than fits here: a project's own file, references to variables, trouble. */
+function keyOf({ program, home, cwd, env, flags }: Circumstances): string | undefined {
+  if (flags.workspace !== undefined || env.BRAIDCLAW_WORKSPACE || env.BRAIDCLAW_WORKSPACE_DIR) return undefined
+  const [user, project] = [`${home}/config.toml`, `${cwd}/.braidclaw/config.toml`]
+  if (project !== user && existsSync(project)) return undefined
+  const read = readConfigFile(user)
+  if (read.state === 'unusable') return undefined
+  if (read.state === 'text' && (read.worldWritable || read.text.includes('$'))) return undefined
+  const ours = Object.entries(env).filter(([name]) => name === 'HOME' || name.startsWith('BRAIDCLAW_'))
+  return JSON.stringify([program, home, cwd, flags, ours.sort(), read.state === 'text' ? read.text : null])
+}
+
+/** Of both: a file of other circumstances, a torn one and a foreign one look alike. */
+function seal(key: string, body: string): string {
+  return Bun.SHA256.hash(`${key}\n${body}`, 'hex')
+}
