@@ -134,7 +134,7 @@ describe('redirects', () => {
       'Proxy-Authorization': 'x',
     }
     expect(await guarded([server.port]).get(`http://ok.test:${server.port}/`, { headers })).toMatchObject({ ok: true })
-    expect(server.seen.join()).not.toMatch(/evil|99|chunked|upgrade|proxy/i)
+    expect(server.seen.join()).not.toMatch(/evil|content-length|chunked|upgrade|proxy/i)
     expect(server.seen.join()).toContain(`ok.test:${server.port}`)
     const split = guarded([server.port]).get(`http://ok.test:${server.port}/`, { headers: { x: 'a\r\nb: c' } })
     expect(await split).toMatchObject({ ok: false, message: expect.stringContaining('does not allow') })
