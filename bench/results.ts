@@ -8,7 +8,7 @@ const page = join(import.meta.dir, 'RESULTS.md')
 const HEAD = `# Results
 
 Figures of the machine named in each section; ratios against floors measured in the same run are what counts. \`npm run bench\` writes
-the section "Turns".
+the sections "Turns" and "Parts".
 `
 
 export async function writeSection(name: string, text: string): Promise<void> {

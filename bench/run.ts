@@ -1,5 +1,8 @@
 #!/usr/bin/env bun
-/** `npm run bench`: whole turns of our executable beside the floors, on a loopback model. Flags: `--runs N`, `--json`, `--floors`. */
+/**
+ * `npm run bench`: whole turns of our executable beside the floors, on a loopback model, and then the parts by themselves.
+ * Flags: `--runs N`, `--json`, `--floors` (these alone), `--turns` (without the parts).
+ */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,12 +12,17 @@ import { compile } from '../scripts/compile.ts'
 import { type Model, startModel } from './loopback.ts'
 import { type Program, peakMemory, type Timing, time } from './measure.ts'
 import { type Stats, scenarios } from './model.ts'
+import { isMet, measureParts, partsTable } from './parts.ts'
 import { type Figure, judge, table } from './report.ts'
 import { writeSection } from './results.ts'
 
 const root = join(import.meta.dir, '..')
 const dist = join(root, 'dist')
 const PROMPT = 'What is in the notes?'
+const entries: { readonly [name: string]: string } = {
+  braidclaw: join(root, 'src', 'main.ts'),
+  share: join(import.meta.dir, 'share.ts'),
+}
 
 if (import.meta.main) process.exit(await main())
 
@@ -25,6 +33,7 @@ async function main(): Promise<number> {
       runs: { type: 'string', default: '40' },
       json: { type: 'boolean', default: false },
       floors: { type: 'boolean', default: false },
+      turns: { type: 'boolean', default: false },
     },
   })
   const names = ['hello', 'bare', 'store', ...(values.floors ? [] : ['braidclaw'])]
@@ -33,7 +42,8 @@ async function main(): Promise<number> {
   const model = await startModel()
   try {
     const figures = await measure({ names, folders: prepare(scratch, model.url), model, runs: Number(values.runs) })
-    return await publish(figures, values)
+    const turns = await publish(figures, values)
+    return values.floors || values.turns ? turns : Math.max(turns, await publishParts(values.json))
   } finally {
     model.stop()
     rmSync(scratch, { recursive: true, force: true })
@@ -52,8 +62,16 @@ async function publish(
   return verdicts.every((verdict) => verdict.met) ? 0 : 1
 }
 
+async function publishParts(json: boolean): Promise<number> {
+  await build('share')
+  const parts = await measureParts(executable('share'))
+  console.log(json ? JSON.stringify({ parts }, null, 2) : `\n${partsTable(parts)}`)
+  await writeSection('Parts', partsTable(parts))
+  return parts.every(isMet) ? 0 : 1
+}
+
 async function build(name: string): Promise<void> {
-  const entry = name === 'braidclaw' ? join(root, 'src', 'main.ts') : join(import.meta.dir, 'floor', `${name}.ts`)
+  const entry = entries[name] ?? join(import.meta.dir, 'floor', `${name}.ts`)
   const built = await compile({ entry, outfile: join(dist, name === 'braidclaw' ? name : join('floor', name)) })
   if (!built.ok) throw new Error(built.message)
 }

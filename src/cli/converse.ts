@@ -15,6 +15,8 @@ export async function converse(setup: Setup, flags: AgentFlags): Promise<void> {
   if (flags.json || (flags.outputFormat ?? 'text') !== 'text')
     throw new CliExit(exitCodes.usage, 'error: a conversation is text; for JSON pass a message with -m')
   const { context, paths, redactor } = setup
+  // A conversation lasts: from here on compiling pays (scripts/compile.ts makes the start reluctant to).
+  Bun.unsafe.setJITPolicy(1)
   const repl = createRepl({
     historyPath: `${paths.home}/history`,
     write: context.process.stdout.write,

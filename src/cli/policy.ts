@@ -4,7 +4,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Config } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
-import { defaultAllow } from '../security/command/names.ts'
+import { defaultAllow } from '../security/command/allow.ts'
 import { definePolicy, type Policy } from '../security/policy.ts'
 import type { Environment } from './world.ts'
 

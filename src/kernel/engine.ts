@@ -31,7 +31,8 @@ export type Engine<E extends KernelEvent> = {
   send(event: E): void
   /**
    * Selects until nothing is enabled and the inbox is empty. With `onSelect` each event goes there, after its threads moved, and
-   * `selected` stays empty: nothing is allocated for it. What a super-step did before it threw is in the next one's `Step`.
+   * `selected` and `blocked` stay empty: nothing is allocated for them, and `explain` says what is stuck. What a super-step did before it
+   * threw is in the next one's `Step`.
    * @throws LivelockError, and whatever a thread, the journal or a callback throws. A thread that throws leaves every state as it was.
    */
   superstep(onSelect?: (event: E, source: string) => void): Step<E>
@@ -66,7 +67,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     } finally {
       running = false
     }
-    const step = { selected, rejected, blocked: board.explain() }
+    const step = { selected, rejected, blocked: onSelect === undefined ? board.explain() : [] }
     selected = []
     rejected = []
     return step

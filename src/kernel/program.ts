@@ -48,7 +48,7 @@ export function stateOf(thread: { readonly name: string }): string {
 
 /** A copy that shares nothing with the value. Members that are `undefined` are left out, as JSON does. @throws TypeError naming the place. */
 export function plain(value: unknown, where: string): Json {
-  return copy(value, { where, above: [] })
+  return copy(value, { where, trail: [], above: [] })
 }
 
 /** @throws RangeError unless the bound is 1 or more; Infinity is one. */
@@ -57,23 +57,44 @@ export function checkLimit(name: string, limit: number): number {
   return limit
 }
 
-type Path = { readonly where: string; readonly above: readonly object[] }
+/** `trail` leads from the value to the member that is being copied, `above` are the objects on the way. */
+type Path = { readonly where: string; readonly trail: (string | number)[]; readonly above: object[] }
 
 function copy(value: unknown, path: Path): Json {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value
   if (typeof value === 'number' && Number.isFinite(value)) return value
   if (typeof value !== 'object') return refuse(`${typeof value === 'number' ? value : typeof value}`, path)
   if (path.above.includes(value)) return refuse('a cycle', path)
-  const above = [...path.above, value]
-  if (Array.isArray(value)) return Array.from(value, (item, at) => copy(item, { where: `${path.where}[${at}]`, above }))
-  const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype && prototype !== null) return refuse(`a ${value.constructor?.name ?? 'class instance'}`, path)
-  const members = Object.entries(value).filter(([, member]) => member !== undefined)
-  return Object.fromEntries(members.map(([key, member]) => [key, copy(member, { where: `${path.where}.${key}`, above })]))
+  path.above.push(value)
+  const copied = Array.isArray(value) ? list(value, path) : record(value, path)
+  path.above.pop()
+  return copied
 }
 
-function refuse(what: string, path: Path): never {
-  throw new TypeError(`${path.where} is ${what}; keep null, booleans, finite numbers, strings, arrays and plain objects only`)
+function list(value: readonly unknown[], path: Path): Json {
+  const copied: Json[] = []
+  for (let at = 0; at < value.length; at++) copied.push(member(at, value[at], path))
+  return copied
+}
+
+function record(value: object, path: Path): Json {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) return refuse(`a ${value.constructor?.name ?? 'class instance'}`, path)
+  const members: [string, Json][] = []
+  for (const [key, each] of Object.entries(value)) if (each !== undefined) members.push([key, member(key, each, path)])
+  return Object.fromEntries(members)
+}
+
+function member(key: string | number, value: unknown, path: Path): Json {
+  path.trail.push(key)
+  const copied = copy(value, path)
+  path.trail.pop()
+  return copied
+}
+
+function refuse(what: string, { where, trail }: Path): never {
+  const place = where + trail.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('')
+  throw new TypeError(`${place} is ${what}; keep null, booleans, finite numbers, strings, arrays and plain objects only`)
 }
 
 function checkName(name: string, taken: Set<string>): void {
