@@ -99,7 +99,7 @@ describe('a tool', () => {
     const { code, stdout } = await turn(at, [call('shell', { command: 'echo begun; kill -9 $$' }), answer], ['--autonomy', 'full'])
     expect(code).toBe(0)
     expect(stdout).toContain('begun')
-    expect(stdout).toContain('exit code 137')
+    expect(stdout).toContain('SIGKILL')
   })
 
   test('that cannot start, or fails', async () => {

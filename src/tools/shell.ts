@@ -91,6 +91,13 @@ function report({ ended, output, bytes, flooded, stopped }: Report): ToolResult 
   const left = leftBehind && !stopped && !flooded ? '[processes it left in the background were ended]' : ''
   const text = [output.replace(/\n$/, ''), left].filter((part) => part !== '').join('\n')
   if (code === 0 && !stopped && !flooded) return done(text === '' ? '(no output)' : text, metadata)
-  const why = signal === undefined ? `exit code ${code}` : `ended by ${signal}`
+  const why = signal === undefined ? `exit code ${code}${signalBehind(code)}` : `ended by ${signal}`
   return { success: false, output: text, error: flooded ? `stopped after printing more than ${FLOOD_BYTES} bytes; ${why}` : why, metadata }
+}
+
+/** A shell or a sandbox that stands between us and the command reports its signal n as 128 + n. The names are loaded only for a failure. */
+function signalBehind(code: number | null): string {
+  const { signals } = process.getBuiltinModule('node:os').constants
+  const [name] = Object.entries(signals).find(([, number]) => number === (code ?? 0) - 128) ?? []
+  return name === undefined ? '' : ` (${name})`
 }

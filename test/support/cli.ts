@@ -163,38 +163,5 @@ function listen(stream: ReadableStream<Uint8Array>): { says(text: string): Promi
   return { says, whole: read() }
 }
 
-/** The seed's minimum configuration, with our names. */
-export const minimumConfig = `
-workspace_dir = "~/braidclaw-workspace"
-default_provider = "local"
-default_model = "mock"
-
-[security]
-autonomy = "supervised"
-workspace_only = true
-forbidden_paths = ["/etc", "/sys", "/boot", "~/.ssh"]
-forbidden_commands = ["rm", "shutdown", "reboot", "mkfs", "dd"]
-audit_log = true
-
-[providers.models.local]
-kind = "mock"
-model = "mock"
-
-[providers.models.openai_compatible]
-kind = "openai-compatible"
-base_url = "http://localhost:1234/v1"
-model = "local-model"
-api_key_env = "OPENAI_API_KEY"
-
-[channels.cli]
-enabled = true
-tools_allow = ["file_read", "file_list", "time", "memory_search", "shell"]
-
-[memory]
-backend = "sqlite"
-path = "~/.braidclaw/memory.sqlite"
-
-[receipts]
-enabled = true
-path = "~/.braidclaw/tool_receipts.log"
-`
+/** The smallest complete configuration. */
+export { minimum as minimumConfig } from '../../src/config/test-load.ts'
