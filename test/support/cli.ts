@@ -3,6 +3,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { minimum } from '../../src/config/test-load.ts'
 
 const root = join(import.meta.dir, '../..')
 
@@ -163,5 +164,5 @@ function listen(stream: ReadableStream<Uint8Array>): { says(text: string): Promi
   return { says, whole: read() }
 }
 
-/** The smallest complete configuration. */
-export { minimum as minimumConfig } from '../../src/config/test-load.ts'
+/** The smallest complete configuration, from its second line on: what a test puts in line 1 is its own. */
+export const minimumConfig = `\n${minimum}`
