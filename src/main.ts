@@ -1,29 +1,32 @@
 /** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. */
 
+import type { HandsOptions } from './cli/hands.ts'
+import type { Hands, ToolWish } from './cli/toolbox.ts'
 import type { Animal, Setup, Wish } from './cli/world.ts'
 import type { Memory } from './memory/db.ts'
 
 /** @throws CliExit when memory, workspace, provider or conversation cannot be had; the message says what to do. */
 export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
-  const { config, paths, log, redactor, context } = setup
+  const { config, paths, log, redactor } = setup
   const { knock, providerFor } = await import('./cli/provider.ts')
   if (!wish.provider) knock(setup)
   const [
     { openRecords, createRecord, questionsOf, inWords },
-    { policyOf },
-    { createHands },
+    { workspaceOf },
+    { builtInSpecs, specOf, tenTools },
     { createAgent: createRunner },
     { conversationFor },
     { runLimits },
+    { systemPrompt },
+    { watchStop },
+    { createStreamRedactor },
   ] = await Promise.all([
     import('./cli/records.ts'),
-    import('./cli/policy.ts'),
-    import('./cli/hands.ts'),
+    import('./cli/workspace.ts'),
+    import('./cli/toolbox.ts'),
     import('./runtime/agent.ts'),
     import('./cli/conversation.ts'),
     import('./cli/limits.ts'),
-  ])
-  const [{ systemPrompt }, { watchStop }, { createStreamRedactor }] = await Promise.all([
     import('./runtime/prompt.ts'),
     import('./cli/stop-file.ts'),
     import('./security/redact-stream.ts'),
@@ -39,10 +42,13 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       const { mustBeWhole } = await import('./cli/resume.ts')
       await mustBeWhole({ setup, memory, recorder, conversationId, accept: wish.acceptAltered === true })
     }
-    const policy = policyOf(config, paths, context.env)
+    const workspace = workspaceOf(config)
     const provider = wish.provider ?? (await providerFor(setup, config.defaultProvider))
     log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
-    const hands = createHands({ setup, policy, memory, conversationId, ask: wish.ask, sandbox: wish.sandbox })
+    const { tools = tenTools } = wish
+    const hands = handsOf({ setup, memory, conversationId, ask: wish.ask, sandbox: wish.sandbox, tools })
+    await mindNames(setup, tools)
+    const specs = tools.more ? (await hands.get()).tools.map(specOf) : builtInSpecs(tools, config.channels.cli.toolsAllow)
     const agent = createRunner({
       conversationId,
       channel: wish.channel,
@@ -58,13 +64,13 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       },
       request: {
         model: config.defaultModel,
-        tools: hands.specs,
-        systemPrompt: systemPrompt({ workspace: policy.workspace, autonomy: policy.autonomy }),
+        tools: specs,
+        systemPrompt: wish.systemPrompt ?? systemPrompt({ workspace, autonomy: config.security.autonomy }),
       },
       ports: {
         provider,
-        judge: hands.judge,
-        act: hands.act,
+        judge: async (call) => (await hands.get()).judge(call),
+        act: async (act, signal) => (await hands.get()).act(act, signal),
         recorder,
         questions: questionsOf(setup, memory),
         log,
@@ -85,13 +91,13 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       agent,
       model: `${provider.name}/${config.defaultModel}`,
       memory,
-      policy,
-      tools: hands.tools,
-      allowAlways: hands.allowAlways,
-      isStanding: hands.isStanding,
+      workspace,
+      hands: hands.get,
+      allowAlways: (proposal) => hands.made()?.allowAlways(proposal),
+      isStanding: (proposal) => hands.made()?.isStanding(proposal) ?? false,
       close() {
         unwatch()
-        hands.close()
+        hands.made()?.close()
         memory.close()
       },
     }
@@ -100,6 +106,27 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
     memory.close()
     throw said
   }
+}
+
+/** A name in the operator's list that means no tool is said at the start; with further tools, hands.ts knows them all. */
+async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<void> {
+  const { toolsAllow = [] } = config.channels.cli
+  const { builtInNames, unknownNames } = await import('./cli/toolbox.ts')
+  if (more || unknownNames(toolsAllow).length === 0) return
+  const { warnOfUnknown } = await import('./cli/unknown-tools.ts')
+  warnOfUnknown(log, toolsAllow, builtInNames)
+}
+
+/** Tools and the gate before them are loaded by the first call: a turn that only talks does not pay for them. */
+function handsOf(options: Omit<HandsOptions, 'policy'>): { get(): Promise<Hands>; made(): Hands | undefined } {
+  const state: { making?: Promise<Hands>; made?: Hands } = {}
+  const make = async () => {
+    const [{ createHands }, { policyOf }] = await Promise.all([import('./cli/hands.ts'), import('./cli/policy.ts')])
+    const { config, paths, context } = options.setup
+    state.made = await createHands({ ...options, policy: policyOf(config, paths, context.env) })
+    return state.made
+  }
+  return { get: () => (state.making ??= make()), made: () => state.made }
 }
 
 /** The operator's own rules. They are looked for at every start, and loaded only where there are any. @throws CliExit 2 on a rule that is not understood */

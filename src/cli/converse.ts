@@ -27,7 +27,7 @@ export async function converse(setup: Setup, flags: AgentFlags): Promise<void> {
     context.wake(from, { channel: 'cli', ask: repl.ask, conversation, ...acceptance(flags) })
   try {
     const state = { setup, animal: await awake(setup, conversationOf(flags)) }
-    context.process.stderr.write(`BraidClaw ${version} · ${state.animal.model} · ${state.animal.policy.workspace} · /help\n`)
+    context.process.stderr.write(`BraidClaw ${version} · ${state.animal.model} · ${state.animal.workspace} · /help\n`)
 
     /** The old one is closed only when the new one is there: a wrong model name must not end the conversation. */
     const replace = async (model?: string) => {

@@ -1,13 +1,11 @@
 /** Tools behind the gate: what the model is told of, how a call is judged, and how exactly what was judged is carried out. */
 
-import { existsSync } from 'node:fs'
 import type { AskLine } from '../channels/ask.ts'
 import { printable } from '../channels/render.ts'
-import { didYouMean } from '../config/text/suggest.ts'
 import type { JsonObject } from '../kit/json.ts'
 import type { Memory } from '../memory/db.ts'
 import type { Proposal, ToolOutcome } from '../runtime/event.ts'
-import type { Act, Judge, Tool, ToolSpec } from '../runtime/port.ts'
+import type { Act, Judge, Tool } from '../runtime/port.ts'
 import type { SandboxKind } from '../sandbox/port.ts'
 import { alwaysKey } from '../security/always.ts'
 import type { Gate } from '../security/gate.ts'
@@ -18,10 +16,10 @@ import { cleanEnvironment } from '../tools/process.ts'
 import { createTools } from '../tools/table.ts'
 import { openWorkspace } from '../workspace/workspace.ts'
 import { createConfinement } from './confine.ts'
-import { CliExit, exitCodes } from './exit.ts'
 import { createGet } from './get.ts'
 import { resolveExecutable } from './policy.ts'
 import { readStop } from './stop-file.ts'
+import { type Hands, type ToolWish, tenTools } from './toolbox.ts'
 import type { Setup } from './world.ts'
 
 export type HandsOptions = {
@@ -31,27 +29,20 @@ export type HandsOptions = {
   readonly conversationId: string
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
+  readonly tools?: ToolWish
 }
 
-export type Hands = {
-  /** Every built-in tool, allowed here or not. */
-  readonly all: readonly Tool[]
-  readonly tools: readonly Tool[]
-  readonly specs: readonly ToolSpec[]
-  readonly judge: Judge
-  readonly act: Act
-  readonly gate: () => Promise<Gate>
-  allowAlways(proposal: Proposal): string | undefined
-  /** Whether an earlier "always" of this conversation covers the call. */
-  isStanding(proposal: Proposal): boolean
-  close(): void
-}
-
-/** @throws CliExit 1 when the workspace is not there. */
-export function createHands({ setup, policy, memory, conversationId, ask, sandbox = 'auto' }: HandsOptions): Hands {
+/** The workspace must be there (workspace.ts). Waits for the source of further tools, if there is one. */
+export async function createHands({
+  setup,
+  policy,
+  memory,
+  conversationId,
+  ask,
+  sandbox = 'auto',
+  tools: { builtIn, more } = tenTools,
+}: HandsOptions): Promise<Hands> {
   const { config, paths, log, redactor, context } = setup
-  if (!existsSync(policy.workspace))
-    throw new CliExit(exitCodes.error, `error: workspace_dir: "${policy.workspace}" does not exist; create it or run "braidclaw init"`)
   const { limits } = config
   const workspace = openWorkspace({
     root: policy.workspace,
@@ -61,7 +52,7 @@ export function createHands({ setup, policy, memory, conversationId, ask, sandbo
   const state: { gate?: Gate; loading?: Promise<Gate> } = {}
   const standing = new Set<string>()
   const confinement = createConfinement(sandbox, { setup, policy })
-  const all = createTools({
+  const own = createTools({
     files: workspace,
     spawn: confinement.spawn,
     planOf: (hash) => state.gate?.plan(hash)?.commands[0],
@@ -72,8 +63,15 @@ export function createHands({ setup, policy, memory, conversationId, ask, sandbo
     now: Date.now,
     maxOutputBytes: limits.maxOutputBytes,
   })
+  const found = (await more?.({ spawn: confinement.spawn, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
+  const all = [...own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name)), ...found]
   const allowed = all.filter(({ name }) => policy.toolsAllow?.includes(name) ?? true)
-  for (const name of policy.toolsAllow ?? []) if (!all.some((tool) => tool.name === name)) log('warn', unknownTool(name, all))
+  if (more)
+    warnOfUnknown(
+      log,
+      policy.toolsAllow ?? [],
+      [...own, ...found].map(({ name }) => name),
+    )
   const execute = createExecutor({
     tools: allowed,
     log,
@@ -123,7 +121,7 @@ export function createHands({ setup, policy, memory, conversationId, ask, sandbo
   return {
     all,
     tools: allowed,
-    specs: allowed.map(specOf),
+    policy,
     judge,
     act,
     gate,
@@ -131,15 +129,6 @@ export function createHands({ setup, policy, memory, conversationId, ask, sandbo
     isStanding: ({ call }) => standing.has(call.name),
     close: confinement.close,
   }
-}
-
-function unknownTool(name: string, all: readonly Tool[]): string {
-  const known = all.map((tool) => tool.name)
-  return `channels.cli.tools_allow names "${name}", which is no tool${didYouMean(name, known) || `; there are: ${known.join(', ')}`}`
-}
-
-function specOf({ name, description, parameters }: Tool): ToolSpec {
-  return { name, description, parameters }
 }
 
 function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): { [tool: string]: number } {

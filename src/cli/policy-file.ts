@@ -17,7 +17,7 @@ export async function judgeBy(setup: Setup, file: string, memory: Memory): Promi
   const config = configWith(setup, file)
   const policy = policyOf(config, setup.paths, setup.context.env)
   const { createGate } = await import('../security/gate.ts')
-  const tools = createHands({ setup: { ...setup, config }, policy, conversationId: 'replay' }).all
+  const { all: tools } = await createHands({ setup: { ...setup, config }, policy, conversationId: 'replay' })
   const always = (key: string) => memory.approvals.hasRule('shell', key)
   return createGate({ policy, tools, estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }).judge
 }

@@ -1,11 +1,11 @@
 /** The operator's policy as the gate reads it, from the configuration and the places we keep. */
 
-import { existsSync, realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Config } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
 import { defaultAllow } from '../security/command/allow.ts'
 import { definePolicy, type Policy } from '../security/policy.ts'
+import { realFolder } from './workspace.ts'
 import type { Environment } from './world.ts'
 
 /** Where executables are looked for, whatever PATH says. */
@@ -26,20 +26,16 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
   ]
   return definePolicy({
     autonomy: security.autonomy,
-    workspace: real(config.workspaceDir),
+    workspace: realFolder(config.workspaceDir),
     workspaceOnly: security.workspaceOnly,
     forbiddenPaths: security.forbiddenPaths,
     forbiddenCommands: security.forbiddenCommands,
     allowCommands: [...defaultAllow, ...security.allowCommands],
     allowedDomains: security.allowedDomains,
     allowedPorts: security.allowedPorts,
-    protectedPaths: [...new Set(ours.flatMap((path) => [path, real(path)]))],
+    protectedPaths: [...new Set(ours.flatMap((path) => [path, realFolder(path)]))],
     approveAllMedium: security.approveAllMedium,
     home: env.HOME || '/',
     ...(channels.cli.toolsAllow ? { toolsAllow: channels.cli.toolsAllow } : {}),
   })
-}
-
-function real(path: string): string {
-  return existsSync(path) ? realpathSync(path) : path
 }

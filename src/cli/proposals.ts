@@ -23,7 +23,7 @@ export async function proposeTools(this: CliContext, partial: string): Promise<r
       import('./policy.ts'),
     ])
     const setup = setUp(this)
-    const hands = createHands({ setup, policy: policyOf(setup.config, setup.paths, this.env), conversationId: 'completion' })
+    const hands = await createHands({ setup, policy: policyOf(setup.config, setup.paths, this.env), conversationId: 'completion' })
     return hands.tools.map(({ name }) => name).filter((name) => name.startsWith(partial))
   })
 }

@@ -1,6 +1,7 @@
 /** What a line in the conversation means: a command for us, or a message for the agent. */
 
 import { didYouMean } from '../config/text/suggest.ts'
+import type { Policy } from '../security/policy.ts'
 import type { Animal, Setup } from './world.ts'
 
 export type Slash = {
@@ -38,13 +39,17 @@ export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outc
       write(slashCommands.map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
       break
     case '/tools':
-      write(animal.tools.map(({ name, risk, description }) => `  ${name.padEnd(14)} ${risk.padEnd(7)} ${description}\n`).join(''))
+      write(
+        (await animal.hands()).tools
+          .map(({ name, risk, description }) => `  ${name.padEnd(14)} ${risk.padEnd(7)} ${description}\n`)
+          .join(''),
+      )
       break
     case '/memory':
       write(argument === '' ? 'usage: /memory QUERY\n' : hits(animal, argument))
       break
     case '/policy':
-      write(policyLines(animal))
+      write(policyLines((await animal.hands()).policy))
       break
     case '/model':
       write(`${(argument === '' ? animal : await fresh(argument)).model}\n`)
@@ -65,7 +70,7 @@ function hits({ memory }: Animal, query: string): string {
   return found.map(({ conversationId, role, snippet }) => `  ${conversationId} ${role}: ${snippet.replace(/\s+/g, ' ')}\n`).join('')
 }
 
-function policyLines({ policy }: Animal): string {
+function policyLines(policy: Policy): string {
   return [
     `autonomy:   ${policy.autonomy}`,
     `workspace:  ${policy.workspace}${policy.workspaceOnly ? ' (nothing outside it)' : ' (paths outside it are allowed)'}`,

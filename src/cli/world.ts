@@ -6,10 +6,10 @@ import type { HomePaths } from '../config/paths.ts'
 import type { Memory } from '../memory/db.ts'
 import type { Agent } from '../runtime/agent.ts'
 import type { Proposal } from '../runtime/event.ts'
-import type { Log, Provider, Tool } from '../runtime/port.ts'
+import type { Log, Provider } from '../runtime/port.ts'
 import type { SandboxKind } from '../sandbox/port.ts'
-import type { Policy } from '../security/policy.ts'
 import type { Redactor } from '../security/redact.ts'
+import type { Hands, ToolWish } from './toolbox.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
 
@@ -56,6 +56,10 @@ export type Wish = {
   readonly sandbox?: SandboxKind
   /** Instead of the configured one. */
   readonly provider?: Provider
+  /** The ten tools when absent. */
+  readonly tools?: ToolWish
+  /** In place of our own words. */
+  readonly systemPrompt?: string
 }
 
 /** An agent with its organs, for as long as its owner keeps it. */
@@ -64,12 +68,12 @@ export type Animal = {
   /** `provider/model`. */
   readonly model: string
   readonly memory: Memory
-  readonly policy: Policy
-  /** The tools this channel may use. */
-  readonly tools: readonly Tool[]
-  /** Remembers a yes for good. @returns what is allowed from now on, in words; undefined when no rule can be made of the call. */
+  /** Real path. */
+  readonly workspace: string
+  /** Loaded by the first call: a turn that only talks does without. */
+  hands(): Promise<Hands>
+  /** See Hands. */
   allowAlways(proposal: Proposal): string | undefined
-  /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(proposal: Proposal): boolean
   close(): void
 }

@@ -2,22 +2,15 @@
 
 import type { Tool } from '../runtime/port.ts'
 import { done, fail, text } from './input.ts'
+import { specs } from './specs.ts'
 
 /** Undefined when the person gave no answer (end of input). Rejects or settles soon after the signal fires. */
 export type Ask = (question: string, signal: AbortSignal) => Promise<string | undefined>
 
-/** People think longer than machines: ten minutes, like an approval. */
-const TIMEOUT_MS = 600_000
-
 /** Without `ask` nobody is there. */
 export function askUserTool({ ask }: { readonly ask?: Ask }): Tool {
   return {
-    name: 'ask_user',
-    description: 'Ask the user a question.',
-    parameters: { type: 'object', properties: { question: { type: 'string' } }, required: ['question'], additionalProperties: false },
-    risk: 'low',
-    timeoutMs: TIMEOUT_MS,
-    idempotent: false,
+    ...specs.ask_user,
     touches: () => [],
     async invoke(input, { signal }) {
       const question = text(input, 'question')

@@ -3,20 +3,11 @@
 import type { Tool } from '../runtime/port.ts'
 import type { Files } from './files.ts'
 import { done, refused, text, textOr } from './input.ts'
+import { specs } from './specs.ts'
 
 export function fileEditTool({ files }: { readonly files: Pick<Files, 'editText'> }): Tool {
   return {
-    name: 'file_edit',
-    description: 'Replace text in a file; old must match exactly and once.',
-    parameters: {
-      type: 'object',
-      properties: { path: { type: 'string' }, old: { type: 'string' }, new: { type: 'string' } },
-      required: ['path', 'old', 'new'],
-      additionalProperties: false,
-    },
-    risk: 'medium',
-    timeoutMs: 30_000,
-    idempotent: false,
+    ...specs.file_edit,
     touches: ({ path }) => [
       { kind: 'path', path: textOr(path, ''), access: 'read' },
       { kind: 'path', path: textOr(path, ''), access: 'write' },

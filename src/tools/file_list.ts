@@ -3,21 +3,13 @@
 import type { Tool } from '../runtime/port.ts'
 import type { Entry, Files, Listing } from './files.ts'
 import { count, done, refused, text, textOr } from './input.ts'
+import { specs } from './specs.ts'
 
 const MAX_ENTRIES = 500
 
 export function fileListTool({ files }: { readonly files: Pick<Files, 'list'> }): Tool {
   return {
-    name: 'file_list',
-    description: 'List a folder.',
-    parameters: {
-      type: 'object',
-      properties: { path: { type: 'string' }, depth: { type: 'integer', minimum: 1, maximum: 9 } },
-      additionalProperties: false,
-    },
-    risk: 'low',
-    timeoutMs: 30_000,
-    idempotent: true,
+    ...specs.file_list,
     touches: ({ path }) => [{ kind: 'path', path: textOr(path, '.'), access: 'read' }],
     async invoke(input) {
       const listing = files.list(text(input, 'path', '.'), { depth: count(input, 'depth', 1), maxEntries: MAX_ENTRIES })

@@ -4,6 +4,7 @@ import type { Tool } from '../runtime/port.ts'
 import { grouped } from './cap.ts'
 import type { Files, Page } from './files.ts'
 import { count, done, refused, text, textOr } from './input.ts'
+import { specs } from './specs.ts'
 
 const FOOTER_ROOM = 512
 
@@ -11,17 +12,7 @@ type Deps = { readonly files: Pick<Files, 'readText'>; readonly maxOutputBytes: 
 
 export function fileReadTool({ files, maxOutputBytes }: Deps): Tool {
   return {
-    name: 'file_read',
-    description: 'Read a text file; offset: first line, limit: number of lines.',
-    parameters: {
-      type: 'object',
-      properties: { path: { type: 'string' }, offset: { type: 'integer', minimum: 1 }, limit: { type: 'integer', minimum: 1 } },
-      required: ['path'],
-      additionalProperties: false,
-    },
-    risk: 'low',
-    timeoutMs: 30_000,
-    idempotent: true,
+    ...specs.file_read,
     touches: ({ path }) => [{ kind: 'path', path: textOr(path, ''), access: 'read' }],
     async invoke(input) {
       const maxBytes = Math.max(256, maxOutputBytes - FOOTER_ROOM)

@@ -3,6 +3,7 @@
 import type { Tool, ToolResult } from '../runtime/port.ts'
 import type { Refusal } from './files.ts'
 import { refused, text, textOr } from './input.ts'
+import { specs } from './specs.ts'
 
 export type Page = {
   readonly ok: true
@@ -27,17 +28,7 @@ export type Get = (
 
 export function httpTool({ get }: { readonly get: Get }): Tool {
   return {
-    name: 'http',
-    description: 'Fetch a public URL.',
-    parameters: {
-      type: 'object',
-      properties: { url: { type: 'string' }, method: { type: 'string', enum: ['GET', 'POST'] }, body: { type: 'string' } },
-      required: ['url'],
-      additionalProperties: false,
-    },
-    risk: 'low',
-    timeoutMs: 20_000,
-    idempotent: false,
+    ...specs.http,
     touches: ({ url, method }) => [{ kind: 'url', url: textOr(url, ''), method: textOr(method, 'GET') }],
     async invoke(input, { signal }) {
       const method = text(input, 'method', 'GET')

@@ -2,6 +2,7 @@
 
 import type { Tool } from '../runtime/port.ts'
 import { count, done, fail, text } from './input.ts'
+import { specs } from './specs.ts'
 
 /** `at` in milliseconds since 1970. */
 export type Remembered = { readonly conversationId: string; readonly role: string; readonly at: number; readonly snippet: string }
@@ -10,17 +11,7 @@ export type Search = (request: { readonly query: string; readonly limit: number 
 
 export function memorySearchTool({ search }: { readonly search: Search }): Tool {
   return {
-    name: 'memory_search',
-    description: 'Search past conversations by words.',
-    parameters: {
-      type: 'object',
-      properties: { query: { type: 'string' }, limit: { type: 'integer', minimum: 1, maximum: 50 } },
-      required: ['query'],
-      additionalProperties: false,
-    },
-    risk: 'low',
-    timeoutMs: 30_000,
-    idempotent: true,
+    ...specs.memory_search,
     touches: () => [],
     async invoke(input) {
       const query = text(input, 'query')

@@ -6,6 +6,7 @@ import { type Grep, grepOwn, type Match } from './grep.ts'
 import { done, fail, refused, text, textOr } from './input.ts'
 import type { Environment, Spawn } from './process.ts'
 import { createRipgrep } from './ripgrep.ts'
+import { specs } from './specs.ts'
 
 export type SearchDeps = {
   readonly files: Pick<Files, 'root' | 'walk' | 'scan' | 'stat'>
@@ -21,16 +22,7 @@ const BATCH_FILES = 1_000
 
 export function searchTool(deps: SearchDeps): Tool {
   return {
-    name: 'search',
-    description: 'Find files by glob and/or lines by regex; skips .gitignored files.',
-    parameters: {
-      type: 'object',
-      properties: { pattern: { type: 'string' }, glob: { type: 'string' }, path: { type: 'string' } },
-      additionalProperties: false,
-    },
-    risk: 'low',
-    timeoutMs: 30_000,
-    idempotent: true,
+    ...specs.search,
     touches: ({ path }) => [{ kind: 'path', path: textOr(path, '.'), access: 'read' }],
     async invoke(input, context) {
       const pattern = text(input, 'pattern', '')

@@ -4,6 +4,7 @@ import type { Tool, ToolContext, ToolResult } from '../runtime/port.ts'
 import { createCollector } from './cap.ts'
 import { done, textOr } from './input.ts'
 import type { Ended, Environment, Spawn } from './process.ts'
+import { specs } from './specs.ts'
 
 /** The analysed command: an executable with literal arguments, or a script that was printed anew from its syntax tree. */
 export type ShellPlan = {
@@ -30,12 +31,7 @@ const FLOOD_BYTES = 64 * 1024 * 1024
 
 export function shellTool(deps: ShellDeps): Tool {
   return {
-    name: 'shell',
-    description: 'Run a bash command in the workspace. No stdin; 15 s.',
-    parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'], additionalProperties: false },
-    risk: 'medium',
-    timeoutMs: 15_000,
-    idempotent: false,
+    ...specs.shell,
     touches: ({ command }) => [{ kind: 'command', command: textOr(command, '') }],
     async invoke(_input, context) {
       const planned = deps.planOf(context.plan)

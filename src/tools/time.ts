@@ -2,15 +2,11 @@
 
 import type { Clock, Tool } from '../runtime/port.ts'
 import { done } from './input.ts'
+import { specs } from './specs.ts'
 
 export function timeTool({ now, timeZone }: { readonly now: Clock; readonly timeZone?: string }): Tool {
   return {
-    name: 'time',
-    description: 'Current local and UTC time.',
-    parameters: { type: 'object', properties: {}, additionalProperties: false },
-    risk: 'low',
-    timeoutMs: 30_000,
-    idempotent: true,
+    ...specs.time,
     touches: () => [],
     async invoke() {
       const zone = timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone

@@ -17,7 +17,7 @@ export async function explain(
 ): Promise<void> {
   const setup = setUp(this, { autonomy, workspace })
   const { explainCall, explainCommand } = await import('../../security/explain.ts')
-  const options = gateOptions(setup)
+  const options = await gateOptions(setup)
   const show = (whole: Explanation) => {
     const said = setup.redactor.value(whole)
     return output === 'json' ? this.process.stdout.write(`${JSON.stringify(said)}\n`) : print(this, said)
@@ -39,11 +39,13 @@ function commandLine(words: readonly string[]): string {
     : words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
 }
 
-function gateOptions(setup: Setup) {
+async function gateOptions(setup: Setup) {
   const { config, paths, context } = setup
+  const policy = policyOf(config, paths, context.env)
+  const { all: tools } = await createHands({ setup, policy, conversationId: 'explain' })
   return {
-    policy: policyOf(config, paths, context.env),
-    tools: createHands({ setup, policy: policyOf(config, paths, context.env), conversationId: 'explain' }).all,
+    policy,
+    tools,
     estop: () => readStop(paths.estop),
     resolve: resolveExecutable,
     conversation: 'explain',

@@ -16,10 +16,10 @@ import { readStdin } from '../stdin.ts'
 import type { CliContext } from '../world.ts'
 import { parseObject } from './policy.ts'
 
-export function list(this: CliContext, { workspace, json = false }: Workspace & Json): void {
+export async function list(this: CliContext, { workspace, json = false }: Workspace & Json): Promise<void> {
   const setup = setUp(this, { workspace })
   const { config, paths } = setup
-  const hands = createHands({ setup, policy: policyOf(config, paths, this.env), conversationId: 'list' })
+  const hands = await createHands({ setup, policy: policyOf(config, paths, this.env), conversationId: 'list' })
   const rows = hands.all.map((tool) => ({
     name: tool.name,
     description: tool.description,
