@@ -143,13 +143,17 @@ awk -v lines="$lines" -v hash="$hash" '
     body = body substr($0, from, length($0) - length(rest) - from + 1)
     if (!(lit("\"receipt_hash\":\"") && (own = hex(64)) != "" && lit("\","))) return 0
     body = body rest
-    if (!(lit("\"result_hash\":\"") && hex(64) != "" && lit("\",\"risk\":") && lit_of("low medium high") && lit(",\"seq\":"))) return 0
+    if (!(lit("\"result_hash\":\"") && hex(64) != "" && lit("\",\"risk\":") && lit_of("low medium high") && lit(","))) return 0
+    # Version 2 may say what confined the children of the call; version 1 knew of no such member.
+    sandbox = lit("\"sandbox\":")
+    if (sandbox && !(lit_of("bubblewrap landlock none") && lit(","))) return 0
+    if (!lit("\"seq\":")) return 0
     if (!match(rest, /^[1-9][0-9]*/)) return 0
     seq = take()
     if (!(lit(",\"status\":") && lit_of("allowed denied failed") && lit(",\"timestamp\":\""))) return 0
     if (!match(rest, /^[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]\.[0-9][0-9][0-9]Z/)) return 0
     take()
-    return lit("\",\"tool\":") && str() != "" && lit(",\"v\":1}") && rest == ""
+    return lit("\",\"tool\":") && str() != "" && (lit(",\"v\":2}") || (!sandbox && lit(",\"v\":1}"))) && rest == ""
   }
   function lit_of(words,   list, count, i) {
     count = split(words, list, " ")

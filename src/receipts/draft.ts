@@ -2,7 +2,7 @@
 
 import type { Anchor } from './anchor.ts'
 import type { ReceiptFailure } from './failure.ts'
-import type { ReceiptRisk, ReceiptStatus } from './receipt.ts'
+import type { ReceiptRisk, ReceiptSandbox, ReceiptStatus } from './receipt.ts'
 
 /** One attempt. `at` in milliseconds since 1970. */
 export type ReceiptDraft = {
@@ -15,6 +15,7 @@ export type ReceiptDraft = {
   readonly risk: ReceiptRisk
   readonly approval?: string
   readonly error?: string
+  readonly sandbox?: ReceiptSandbox
 }
 
 export type Checkpoint = Anchor & { readonly size: number }

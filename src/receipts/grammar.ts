@@ -21,15 +21,21 @@ const time = String.raw`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[
 const source =
   `^(?<front>\\{(?:"approval":${text},)?"args_hash":"${hash}","conversation_id":${text},(?:"error":${text},)?"id":${text},` +
   `"log_id":"(?<logId>[0-9a-f]{32})",)"mac":"(?<mac>${hash})",(?<middle>"previous_hash":"(?<previous>${hash})",)"receipt_hash":"(?<own>${hash})",` +
-  `(?<back>"result_hash":"${hash}","risk":"(?:low|medium|high)","seq":(?<seq>[1-9][0-9]{0,14}),` +
-  `"status":"(?:allowed|denied|failed)","timestamp":"${time}","tool":${text},"v":1\\})$`
+  `(?<back>"result_hash":"${hash}","risk":"(?:low|medium|high)",(?<sandbox>"sandbox":"(?:bubblewrap|landlock|none)",)?` +
+  `"seq":(?<seq>[1-9][0-9]{0,14}),"status":"(?:allowed|denied|failed)","timestamp":"${time}","tool":${text},"v":(?<v>[12])\\})$`
 
 /** Made when the first line is read, which most starts never do; the engine keeps what it compiled. */
 const line = () => new RegExp(source)
 
+/** A receipt of version 1 cannot speak of a sandbox. */
+function parts(from: string): { readonly [name: string]: string } | undefined {
+  const found = line().exec(from)?.groups
+  return found?.v === '1' && found.sandbox !== undefined ? undefined : found
+}
+
 /** @returns undefined when the line is not a receipt in canonical form, to the byte. */
 export function readLink(from: string): LinkText | undefined {
-  const found = line().exec(from)?.groups
+  const found = parts(from)
   if (!found) return undefined
   const { front, logId = '', mac = '', middle, previous = '', own = '', back, seq } = found
   return { logId, seq: Number(seq), previous, own, mac, content: Bun.SHA256.hash(`${front}${middle}${back}`, 'hex') }
@@ -37,5 +43,5 @@ export function readLink(from: string): LinkText | undefined {
 
 /** The receipt a line holds, its hashes unchecked; undefined when it is not in canonical form. */
 export function readReceipt(from: string): Receipt | undefined {
-  return line().test(from) ? JSON.parse(from) : undefined
+  return parts(from) ? JSON.parse(from) : undefined
 }

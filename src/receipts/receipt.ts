@@ -2,14 +2,16 @@
 
 export type ReceiptStatus = 'allowed' | 'denied' | 'failed'
 export type ReceiptRisk = 'low' | 'medium' | 'high'
+export type ReceiptSandbox = 'bubblewrap' | 'landlock' | 'none'
 
 /**
  * `timestamp` is ISO 8601 in UTC; every hash is SHA-256 in lower-case hex. `args_hash` and `result_hash` are of canonical JSON.
  * `receipt_hash` is of the canonical JSON of all but itself and `mac`; `mac` is HMAC-SHA256(key, receipt_hash). `seq` counts from 1 and
- * goes on when the log is cut into segments, as `previous_hash` does; the very first has sixty-four zeros.
+ * goes on when the log is cut into segments, as `previous_hash` does; the very first has sixty-four zeros. `v` is 2; in receipts of version
+ * 1, which older programs left, nothing is known of the sandbox.
  */
 export type Receipt = {
-  readonly v: 1
+  readonly v: 1 | 2
   readonly seq: number
   readonly log_id: string
   readonly id: string
@@ -23,6 +25,8 @@ export type Receipt = {
   /** Who or what gave the approval that was needed. */
   readonly approval?: string
   readonly error?: string
+  /** What confined the call's child processes; absent when it started none. `none` stands in every receipt of a program told so. */
+  readonly sandbox?: ReceiptSandbox
   readonly previous_hash: string
   readonly receipt_hash: string
   readonly mac: string
@@ -72,7 +76,8 @@ function previous({ previous_hash }: Unsealed): string {
   return `"previous_hash":"${previous_hash}",`
 }
 
-function back({ result_hash, risk, seq, status, timestamp, tool, v }: Unsealed): string {
-  const verdict = `"result_hash":"${result_hash}","risk":"${risk}","seq":${seq},"status":"${status}"`
+function back({ result_hash, risk, sandbox, seq, status, timestamp, tool, v }: Unsealed): string {
+  const confined = sandbox === undefined ? '' : `"sandbox":"${sandbox}",`
+  const verdict = `"result_hash":"${result_hash}","risk":"${risk}",${confined}"seq":${seq},"status":"${status}"`
   return `${verdict},"timestamp":"${timestamp}","tool":${JSON.stringify(tool)},"v":${v}}`
 }

@@ -28,8 +28,8 @@ testBoth(
       record: 2,
       kind: 'form',
     },
-    { name: 'a member added', do: ({ home }) => edit(home, 2, (line) => line.replace('"v":1', '"v":1,"x":1')), record: 2, kind: 'form' },
-    { name: 'a member doubled', do: ({ home }) => edit(home, 2, (line) => line.replace('"v":1', '"v":1,"v":1')), record: 2, kind: 'form' },
+    { name: 'a member added', do: ({ home }) => edit(home, 2, (line) => line.replace('"v":2', '"v":2,"x":1')), record: 2, kind: 'form' },
+    { name: 'a member doubled', do: ({ home }) => edit(home, 2, (line) => line.replace('"v":2', '"v":2,"v":2')), record: 2, kind: 'form' },
     {
       name: 'an error slipped in',
       do: ({ home }) => edit(home, 2, (line) => line.replace('"id":', '"error":"x","id":')),
