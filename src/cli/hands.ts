@@ -20,6 +20,7 @@ import { createGet } from './get.ts'
 import { resolveExecutable } from './policy.ts'
 import { readStop } from './stop-file.ts'
 import { type Hands, type ToolWish, tenTools } from './toolbox.ts'
+import { warnOfUnknown } from './unknown-tools.ts'
 import type { Setup } from './world.ts'
 
 export type HandsOptions = {

@@ -26,7 +26,7 @@ export type Home = {
   readonly paths: ReceiptPaths
   readonly append: AppendReceipts
   /** Appends one by one and keeps the checkpoint, as the database does. */
-  fill(count: number): Checkpoint
+  fill(count: number, own?: (number: number) => Partial<ReceiptDraft>): Checkpoint
   key(): Uint8Array
   log(): string
   setLog(text: string | Uint8Array): void
@@ -45,8 +45,9 @@ export function createHome(folder = mkdtempSync(join(tmpdir(), 'braidclaw-receip
     folder,
     paths,
     append,
-    fill(count) {
-      for (let number = 0; number < count; number += 1) state.checkpoint = mustAppend(append, [draft(number)], state.checkpoint)
+    fill(count, own = () => ({})) {
+      for (let number = 0; number < count; number += 1)
+        state.checkpoint = mustAppend(append, [draft(number, own(number))], state.checkpoint)
       return required(state.checkpoint)
     },
     key() {

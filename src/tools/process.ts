@@ -13,9 +13,15 @@ export type SpawnPlan = {
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 
-/** `leftBehind`: the command ended but processes of its group had not, and were killed. */
+/** `leftBehind`: the command ended but processes of its group had not, and were killed. `sandbox`: what confined it, as the receipt will say. */
 export type Ended =
-  | { readonly ok: true; readonly code: number | null; readonly signal?: string; readonly leftBehind: boolean }
+  | {
+      readonly ok: true
+      readonly code: number | null
+      readonly signal?: string
+      readonly leftBehind: boolean
+      readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
+    }
   | { readonly ok: false; readonly message: string }
 
 /** Resolves when the child has ended and what was left of its group has got SIGKILL; never rejects. A sandbox wraps this function. */

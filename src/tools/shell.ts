@@ -2,6 +2,7 @@
 
 import type { Tool, ToolContext, ToolResult } from '../runtime/port.ts'
 import { createCollector } from './cap.ts'
+import { sayingSandbox } from './confined.ts'
 import { done, textOr } from './input.ts'
 import type { Ended, Environment, Spawn } from './process.ts'
 import { specs } from './specs.ts'
@@ -36,7 +37,7 @@ export function shellTool(deps: ShellDeps): Tool {
     async invoke(_input, context) {
       const planned = deps.planOf(context.plan)
       if (planned === undefined) return unplanned
-      return run(deps, planned, context)
+      return sayingSandbox(deps.spawn, (spawn) => run({ ...deps, spawn }, planned, context))
     },
   }
 }
