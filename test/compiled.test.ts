@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { compile } from '../scripts/compile.ts'
+import { minimumConfig, nest } from './support/cli.ts'
+
+const root = join(import.meta.dir, '..')
+const scratch = mkdtempSync(join(tmpdir(), 'braidclaw-compiled-'))
+const executable = join(scratch, 'braidclaw')
+
+beforeAll(async () => {
+  expect(await compile({ entry: join(root, 'src/main.ts'), outfile: executable })).toMatchObject({ ok: true })
+})
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+/** A test file once more, with the compiled executable as `braidclaw`. */
+async function again(file: string) {
+  const child = Bun.spawn([process.execPath, '--config=/dev/null', '--no-env-file', 'test', '--timeout=60000', `./${file}`], {
+    cwd: root,
+    env: { ...process.env, BRAIDCLAW_TEST_BINARY: executable },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  const said = `${stdout}${stderr}`
+  const passed = Number(/(\d+) pass/.exec(said)?.[1] ?? 0)
+  return { code, passed, failures: code === 0 ? '' : said }
+}
+
+describe('the compiled executable passes the acceptance tests', () => {
+  for (const file of ['test/seed-001.test.ts', 'test/exit-codes.test.ts', 'test/estop.test.ts'])
+    test(file, async () => {
+      const { code, passed, failures } = await again(file)
+      expect(failures).toBe('')
+      expect(code).toBe(0)
+      expect(passed).toBeGreaterThan(5)
+    }, 120_000)
+})
+
+describe('the configuration it keeps between calls', () => {
+  test('is written by the first turn, and a changed file, variable or kept file is noticed by the next', async () => {
+    using at = nest()
+    const replies = (text: string) => ({ BRAIDCLAW_MOCK_FIXTURE: at.fixture([{ text }]) })
+    const run = (env: { readonly [name: string]: string }) =>
+      Bun.spawn([executable, 'agent', '-m', 'hello'], { cwd: at.workspace, env: { ...at.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+    const answer = async (env: { readonly [name: string]: string }) => {
+      const child = run(env)
+      const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+      return { stdout, stderr, code }
+    }
+    at.config(minimumConfig)
+    const kept = join(at.home, '.braidclaw/config.kept')
+    expect(await answer(replies('first'))).toMatchObject({ stdout: 'first\n', code: 0 })
+    expect(existsSync(kept)).toBe(true)
+    expect(await answer(replies('second'))).toMatchObject({ stdout: 'second\n', code: 0 })
+
+    at.config(minimumConfig.replace('~/braidclaw-workspace', '~/nowhere'))
+    const moved = await answer(replies('third'))
+    expect(moved.code).toBe(1)
+    expect(moved.stderr).toContain('nowhere')
+
+    at.config(minimumConfig)
+    writeFileSync(kept, readFileSync(kept, 'utf8').slice(0, 40))
+    expect(await answer(replies('fourth'))).toMatchObject({ stdout: 'fourth\n', code: 0 })
+  })
+})
