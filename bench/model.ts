@@ -14,6 +14,8 @@ const brief = ['Hello', ' from', ' the', ' model', '.']
 /** `rounds` answers with one tool call each, then the text. */
 export const scenarios: { readonly [model: string]: Scenario } = {
   text: { rounds: 0, tool: read, answer: brief },
+  /** The same answer, asked for by the filter. */
+  filter: { rounds: 0, tool: read, answer: brief },
   'one-tool': { rounds: 1, tool: read, answer: brief },
   '20-reads': { rounds: 20, tool: read, answer: brief },
   '20-shells': { rounds: 20, tool: shell, answer: brief },

@@ -25,6 +25,7 @@ export type Verdict = {
 const RATIOS = [
   { scenario: '--version', against: 'hello', limit: 1.5 },
   { scenario: 'text', against: 'store', limit: 1.8 },
+  { scenario: 'filter', against: 'store', limit: 1.8 },
   { scenario: 'one-tool', against: 'store', limit: 2 },
   { scenario: '20-reads', against: 'store', limit: 3 },
   { scenario: '4000-deltas', against: 'store', limit: 1.5 },

@@ -1,7 +1,8 @@
 #!/usr/bin/env bun
 /**
  * `npm run bench`: whole turns of our executable beside the floors, on a loopback model, and then the parts by themselves.
- * Flags: `--runs N`, `--json`, `--floors` (these alone), `--turns` (without the parts).
+ * Flags: `--runs N`, `--json`, `--floors` (these alone), `--turns` (without the parts), `--record` (measures nothing, but writes down which
+ * functions a turn uses, for scripts/compile.ts).
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,6 +14,7 @@ import { type Model, startModel } from './loopback.ts'
 import { type Program, peakMemory, type Timing, time } from './measure.ts'
 import { type Stats, scenarios } from './model.ts'
 import { isMet, measureParts, partsTable } from './parts.ts'
+import { record } from './record.ts'
 import { type Figure, judge, table } from './report.ts'
 import { writeSection } from './results.ts'
 
@@ -34,6 +36,7 @@ async function main(): Promise<number> {
       json: { type: 'boolean', default: false },
       floors: { type: 'boolean', default: false },
       turns: { type: 'boolean', default: false },
+      record: { type: 'boolean', default: false },
     },
   })
   const names = ['hello', 'bare', 'store', ...(values.floors ? [] : ['braidclaw'])]
@@ -41,7 +44,9 @@ async function main(): Promise<number> {
   const scratch = mkdtempSync(join(tmpdir(), 'braidclaw-bench-'))
   const model = await startModel()
   try {
-    const figures = await measure({ names, folders: prepare(scratch, model.url), model, runs: Number(values.runs) })
+    const folders = prepare(scratch, model.url)
+    if (values.record) return await recordTurns(folders, model)
+    const figures = await measure({ names, folders, model, runs: Number(values.runs) })
     const turns = await publish(figures, values)
     return values.floors || values.turns ? turns : Math.max(turns, await publishParts(values.json))
   } finally {
@@ -104,30 +109,26 @@ api_key_env = "BENCH_API_KEY"
 `
 }
 
+/** The first turn reads the configuration, and the others find it kept: it does not count. A turn with a tool uses most of what the others do. */
+async function recordTurns(folders: Folders, model: Model): Promise<number> {
+  const program = programOf('braidclaw', folders, model)
+  await rehearse(program(turn('braidclaw', 'text')), 'text', model)
+  const turns = ['one-tool', 'text', '4000-deltas'].map((scenario) => program(turn('braidclaw', scenario)))
+  await record(turns, join(root, 'scripts', 'turn.order'))
+  return 0
+}
+
 type Job = { readonly names: readonly string[]; readonly folders: Folders; readonly model: Model; readonly runs: number }
 
 async function measure({ names, folders, model, runs }: Job): Promise<Figure[]> {
-  const env = {
-    PATH: '/usr/bin:/bin',
-    HOME: folders.home,
-    BENCH_URL: `${model.url}/v1`,
-    BENCH_STORE: folders.store,
-    BRAIDCLAW_HOME: folders.home,
-    BENCH_API_KEY: 'bench',
-  }
-  const program = (name: string, args: readonly string[]): Program => ({
-    name,
-    command: [executable(name), ...args],
-    env,
-    cwd: folders.workspace,
-  })
+  const program = (name: string, args: readonly string[]) => programOf(name, folders, model)(args)
   const starts = names.filter((name) => name === 'hello' || name === 'braidclaw').map((name) => program(name, ['--version']))
   const figures = figuresOf('--version', await time(starts, runs * 2))
   for (const scenario of Object.keys(scenarios)) {
     const programs = names.filter((name) => name !== 'hello').map((name) => program(name, turn(name, scenario)))
     const first = new Map<string, Stats>()
     for (const one of programs) first.set(one.name, await rehearse(one, scenario, model))
-    const timings = await time(programs, scenario === 'text' ? runs * 2 : runs)
+    const timings = await time(programs, scenario === 'text' || scenario === 'filter' ? runs * 2 : runs)
     const memory = new Map<string, number>()
     for (const one of programs) memory.set(one.name, await peakMemory(one))
     figures.push(
@@ -141,12 +142,25 @@ async function measure({ names, folders, model, runs }: Job): Promise<Figure[]> 
   return figures
 }
 
+function programOf(name: string, folders: Folders, model: Model): (args: readonly string[]) => Program {
+  const env = {
+    PATH: '/usr/bin:/bin',
+    HOME: folders.home,
+    BENCH_URL: `${model.url}/v1`,
+    BENCH_STORE: folders.store,
+    BRAIDCLAW_HOME: folders.home,
+    BENCH_API_KEY: 'bench',
+  }
+  return (args) => ({ name, command: [executable(name), ...args], env, cwd: folders.workspace })
+}
+
 function executable(name: string): string {
   return name === 'braidclaw' ? join(dist, name) : join(dist, 'floor', name)
 }
 
 function turn(name: string, scenario: string): string[] {
-  return name === 'braidclaw' ? ['agent', '-m', PROMPT, '--model', `bench/${scenario}`] : [scenario, PROMPT]
+  if (name !== 'braidclaw') return [scenario, PROMPT]
+  return scenario === 'filter' ? [PROMPT, '-m', 'bench/filter'] : ['agent', '-m', PROMPT, '--model', `bench/${scenario}`]
 }
 
 function figuresOf(scenario: string, timings: ReadonlyMap<string, Timing>): Figure[] {

@@ -2,7 +2,7 @@
 
 import type { HandsOptions } from './cli/hands.ts'
 import type { Hands, ToolWish } from './cli/toolbox.ts'
-import type { Animal, Setup, Wish } from './cli/world.ts'
+import type { Animal, Past, Setup, Wish } from './cli/world.ts'
 import type { Memory } from './memory/db.ts'
 
 /** @throws CliExit when memory, workspace, provider or conversation cannot be had; the message says what to do. */
@@ -13,9 +13,10 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   const [
     { openRecords, createRecord, questionsOf, inWords },
     { workspaceOf },
-    { builtInSpecs, specOf, tenTools },
+    { builtInSpecs, specOf },
+    { offered },
     { createAgent: createRunner },
-    { conversationFor },
+    { conversationFor, goesOn },
     { runLimits },
     { systemPrompt },
     { watchStop },
@@ -24,6 +25,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
     import('./cli/records.ts'),
     import('./cli/workspace.ts'),
     import('./cli/toolbox.ts'),
+    import('./cli/offered.ts'),
     import('./runtime/agent.ts'),
     import('./cli/conversation.ts'),
     import('./cli/limits.ts'),
@@ -37,35 +39,46 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   const memory = openRecords(setup)
   try {
     const conversationId = conversationFor(memory, wish.conversation)
-    const recorder = createRecord(setup, memory)
-    if (wish.conversation.kind !== 'new') {
+    const recorder = createRecord(setup, memory, wish)
+    if (goesOn(wish.conversation, conversationId)) {
       const { mustBeWhole } = await import('./cli/resume.ts')
       await mustBeWhole({ setup, memory, recorder, conversationId, accept: wish.acceptAltered === true })
     }
     const workspace = workspaceOf(config)
-    const provider = wish.provider ?? (await providerFor(setup, config.defaultProvider))
+    const tools = wish.tools ?? (await standingTools(setup))
+    const answering = wish.provider ?? (await providerFor(setup, config.defaultProvider))
+    const provider = tools.refusals ? (await import('./cli/not-permitted.ts')).saysNotPermitted(answering) : answering
     log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
-    const { tools = tenTools } = wish
     const hands = handsOf({ setup, memory, conversationId, ask: wish.ask, sandbox: wish.sandbox, tools })
     await mindNames(setup, tools)
-    const specs = tools.more ? (await hands.get()).tools.map(specOf) : builtInSpecs(tools, config.channels.cli.toolsAllow)
+    // Looked for at once, so that what is wrong with them is said before anything is asked.
+    if (tools.more) await hands.get()
+    const specsNow = async () => {
+      const all = tools.more ? (await (await hands.get()).refresh()).map(specOf) : builtInSpecs(tools, config.channels.cli.toolsAllow)
+      return offered(all, { sandbox: wish.sandbox, log })
+    }
+    const past = (): Past => {
+      try {
+        return wish.past?.() ?? { history: history(memory, conversationId, setup) }
+      } catch (error) {
+        throw inWords(memory, error)
+      }
+    }
+    const { autonomy } = config.security
     const agent = createRunner({
       conversationId,
       channel: wish.channel,
       limits: runLimits(config),
       ...(await rulesFor(setup)),
       approvalTtlMs: 600_000,
-      history: () => {
-        try {
-          return history(memory, conversationId, setup)
-        } catch (error) {
-          throw inWords(memory, error)
+      model: config.defaultModel,
+      opening: async () => {
+        const { history, soul = wish.soul, systemPrompt: words = wish.systemPrompt } = past()
+        return {
+          history,
+          tools: await specsNow(),
+          systemPrompt: words ?? systemPrompt({ workspace, autonomy, ...(soul ? { soul } : {}) }),
         }
-      },
-      request: {
-        model: config.defaultModel,
-        tools: specs,
-        systemPrompt: wish.systemPrompt ?? systemPrompt({ workspace, autonomy: config.security.autonomy }),
       },
       ports: {
         provider,
@@ -106,6 +119,13 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
     memory.close()
     throw said
   }
+}
+
+/** The ten, and the operator's own that the configuration names. */
+async function standingTools(setup: Setup): Promise<ToolWish> {
+  const { tenTools } = await import('./cli/toolbox.ts')
+  if (setup.config.tools.executables.length === 0) return tenTools
+  return { ...tenTools, more: (await import('./cli/executables.ts')).standingExecutables(setup) }
 }
 
 /** A name in the operator's list that means no tool is said at the start; with further tools, hands.ts knows them all. */

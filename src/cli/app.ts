@@ -3,10 +3,14 @@
 import { buildApplication, buildRouteMap } from '@stricli/core'
 import { version } from '../../package.json'
 import { exitCodeHelp } from './exit.ts'
+import type { Commands } from './meaning.ts'
 import { agent, doctor, estop, init, onboard, trust } from './routes/everyday.ts'
-import { completion, config, policy, provider, tool } from './routes/inspect.ts'
+import { compose, filter, log, reset, session } from './routes/filter.ts'
+import { completion, config, policy, provider } from './routes/inspect.ts'
 import { rebuild, replay, run, verify } from './routes/proof.ts'
 import { approvals, memory, receipt } from './routes/records.ts'
+import { bridge, daemon } from './routes/service.ts'
+import { tool } from './routes/tools.ts'
 import { exitOf } from './trouble.ts'
 import { wording } from './wording.ts'
 import type { CliContext } from './world.ts'
@@ -14,11 +18,16 @@ import type { CliContext } from './world.ts'
 const root = buildRouteMap<string, CliContext>({
   routes: {
     agent,
+    filter,
     init,
     onboard,
     config,
     provider,
     tool,
+    session,
+    reset,
+    compose,
+    log,
     memory,
     receipt,
     approvals,
@@ -28,6 +37,8 @@ const root = buildRouteMap<string, CliContext>({
     verify,
     policy,
     estop,
+    daemon,
+    bridge,
     doctor,
     trust,
     completion,
@@ -38,6 +49,8 @@ const root = buildRouteMap<string, CliContext>({
       'BraidClaw takes a message, thinks with a model, acts through gated tools inside a workspace, remembers, and can prove what it did.',
       '',
       'EXAMPLES',
+      '  braidclaw "What is 2+2?"                # a question; the answer alone is printed',
+      '  git diff | braidclaw -s "Review this"    # a filter: text in, text out; braidclaw help filter',
       '  braidclaw agent -m "What files are in this project?"',
       '  git diff | braidclaw agent -m "Review this change"',
       '  braidclaw agent                        # a conversation; /help lists its commands',
@@ -49,6 +62,19 @@ const root = buildRouteMap<string, CliContext>({
     ].join('\n'),
   },
 })
+
+export function commands(): Commands {
+  return { names: namesIn(root), under: subcommands }
+}
+
+function subcommands(command: string): readonly string[] {
+  const target = root.getAllEntries().find(({ name }) => name['convert-camel-to-kebab'] === command)?.target
+  return target && 'getAllEntries' in target && target.getDefaultCommand() ? namesIn(target) : []
+}
+
+function namesIn(map: typeof root): readonly string[] {
+  return map.getAllEntries().map(({ name }) => name['convert-camel-to-kebab'])
+}
 
 /** `words` are those of the command line, which decide how a wrong one is answered. */
 export function createApp(words: readonly string[]) {

@@ -5,10 +5,16 @@ import type { Anchor } from '../receipts/anchor.ts'
 import { deepVerify } from '../receipts/deep.ts'
 import { readKey } from '../receipts/key.ts'
 import { type Verification, verifyReceipts } from '../receipts/verify.ts'
+import { alteration } from './altered.ts'
 import { receiptPaths } from './records.ts'
+import { everyRun } from './runs.ts'
 import type { Setup } from './world.ts'
 
-export type ChainCheck = { readonly found: Verification; readonly joined: readonly { readonly message: string }[] }
+export type ChainCheck = {
+  readonly found: Verification
+  /** Journal entries that are not what was written, then attempts that receipts and journal tell differently. */
+  readonly joined: readonly { readonly message: string }[]
+}
 
 export type ChainWish = {
   readonly setup: Pick<Setup, 'config' | 'paths'>
@@ -31,7 +37,16 @@ export function checkChain(wish: ChainWish): ChainCheck {
 function look({ setup, memory, anchor, deep }: ChainWish): ChainCheck {
   const { log, head, key } = receiptPaths(setup)
   const found = verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint: memory.checkpoint.get(), against: anchor })
-  return { found, joined: deep !== false && found.ok ? deepVerify(log, attemptsOf(memory, deep)).problems : [] }
+  if (deep === false || !found.ok) return { found, joined: [] }
+  return { found, joined: [...alteredRuns(memory, deep), ...deepVerify(log, attemptsOf(memory, deep)).problems] }
+}
+
+function alteredRuns(memory: Memory, deep: true | readonly string[]): { message: string }[] {
+  const runs = deep === true ? memory.journal.runs({ limit: everyRun }).map(({ runId }) => runId) : deep
+  return runs.flatMap((runId) => {
+    const altered = alteration(memory, runId)
+    return altered ? [{ message: `run ${runId}: ${altered.message} (journal entry ${altered.seq})` }] : []
+  })
 }
 
 function* attemptsOf(memory: Memory, deep: true | readonly string[]) {

@@ -4,9 +4,14 @@ import { proposeCompletions } from '@stricli/core'
 import { createApp } from './app.ts'
 import type { CliContext } from './world.ts'
 
+/** Flags without a command are the filter's. */
+function withCommand(words: readonly string[]): readonly string[] {
+  return words[0]?.startsWith('-') ? ['filter', ...words] : words
+}
+
 /** With its meaning, where the shell shows one. */
 export async function complete(context: CliContext, shell: string, words: readonly string[]): Promise<void> {
-  const found = await proposeCompletions(createApp([]), words, context)
+  const found = await proposeCompletions(createApp([]), withCommand(words), context)
   const between = shell === 'zsh' ? ':' : '\t'
   for (const { completion: word, brief } of found) {
     context.process.stdout.write(

@@ -1,5 +1,6 @@
 /** The sandbox for the commands of one agent: made when the first command wants one, taken down with the agent. */
 
+import { filesOf } from '../receipts/segments.ts'
 import type { SandboxKind } from '../sandbox/port.ts'
 import type { Policy } from '../security/policy.ts'
 import { type Spawn, spawnPlain } from '../tools/process.ts'
@@ -14,20 +15,28 @@ export type Confinement = {
 /** Of one command; see docs/sandbox.md for which layer enforces what. */
 const limits = { memoryBytes: 4 * 1024 ** 3, processes: 512, fileBytes: 4 * 1024 ** 3, cpuSeconds: 600 } as const
 
+/** Said only to those who have not tried it. */
+const instead: { readonly [kind: string]: string } = { auto: '; or --sandbox landlock, which protects less (docs/sandbox.md)' }
+
 export function createConfinement(kind: SandboxKind, { setup, policy }: { readonly setup: Setup; readonly policy: Policy }): Confinement {
   const state: { made?: ReturnType<typeof make>; close?: () => void } = {}
 
   async function make() {
-    const { createSandbox } = await import('../sandbox/create.ts')
-    const { paths, config, log } = setup
+    const [{ createSandbox }, { wayOut }, { hideProcess }] = await Promise.all([
+      import('../sandbox/create.ts'),
+      import('./way-out.ts'),
+      import('../sandbox/hide.ts'),
+    ])
+    const { paths, log } = setup
+    hideProcess()
     const created = await createSandbox({
       kind,
       workspace: policy.workspace,
       home: policy.home,
       stateHome: paths.home,
       protectedPaths: [],
-      secretPaths: [config.memory.path, config.receipts.path].filter((path) => !path.startsWith(`${paths.home}/`)),
-      allowedDomains: [],
+      secretPaths: outsideHome(setup),
+      ...(await wayOut(kind, policy, setup)),
       limits,
       spawnPlain,
       log,
@@ -40,12 +49,23 @@ export function createConfinement(kind: SandboxKind, { setup, policy }: { readon
     async spawn(plan) {
       state.made ??= make()
       const made = await state.made
-      if (made.ok) return made.sandbox.spawn(plan)
+      if (made.ok) {
+        const { name, spawn } = made.sandbox
+        const ended = await spawn(plan)
+        return ended.ok ? { ...ended, sandbox: name } : ended
+      }
       return {
         ok: false,
-        message: `no sandbox, so no command runs: ${made.missing}; or, with all your rights and at your own risk: --sandbox none`,
+        message: `no sandbox, so no command runs: ${made.missing}${instead[kind] ?? ''}; or, with all your rights and at your own risk: --sandbox none`,
       }
     },
     close: () => state.close?.(),
   }
+}
+
+/** Our own files that the operator put elsewhere; a name that is not there yet is not covered. */
+function outsideHome({ config, paths }: Pick<Setup, 'config' | 'paths'>): string[] {
+  const { memory, receipts } = config
+  const database = ['', '-wal', '-shm', '-journal'].map((suffix) => `${memory.path}${suffix}`)
+  return [...database, ...filesOf(receipts.path)].filter((path) => !path.startsWith(`${paths.home}/`))
 }

@@ -9,7 +9,8 @@ export function createContext(given: Environment, wake: Wake): CliContext {
   const stdout = createSink(1)
   const userHome = userHomeOf(given)
   const env: Environment = { ...given, HOME: userHome }
-  const home = env.BRAIDCLAW_HOME ? absolute(env.BRAIDCLAW_HOME, userHome) : `${userHome.replace(/\/$/, '')}/.braidclaw`
+  const moved = env.BRAIDCLAW_HOME || env.SHELLCLAW_HOME
+  const home = moved ? absolute(moved, userHome) : `${userHome.replace(/\/$/, '')}/.braidclaw`
   const redactor = createRedactor()
   for (const [name, value] of Object.entries(env)) if (value && isSecret(name)) redactor.register(value, name)
   return {

@@ -7,8 +7,18 @@ import type { Wish } from './world.ts'
 
 /** @throws CliExit 1 when there is none to go on with. */
 export function conversationFor(memory: Memory, wish: Wish['conversation']): string {
-  if (wish.kind === 'new') return createId('conversation', crypto.getRandomValues(new Uint8Array(10)))
-  return resolveConversation(memory, wish.kind === 'latest' ? 'last' : wish.id)
+  if (wish.kind === 'new' || (wish.kind === 'session' && !isKnown(memory, wish.id)))
+    return createId('conversation', crypto.getRandomValues(new Uint8Array(10)))
+  return resolveConversation(memory, wish.kind === 'latest' ? 'last' : (wish.id ?? 'last'))
+}
+
+/** Whether this is one that there was before. */
+export function goesOn(wish: Wish['conversation'], conversationId: string): boolean {
+  return wish.kind === 'session' ? wish.id === conversationId : wish.kind !== 'new'
+}
+
+function isKnown({ conversations }: Memory, id: string | undefined): boolean {
+  return id !== undefined && conversations.show(id).length > 0
 }
 
 /** An id, or "last". @throws CliExit 1 when there is no such conversation. */

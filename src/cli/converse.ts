@@ -3,6 +3,7 @@
 import { version } from '../../package.json'
 import { createRepl } from '../channels/repl.ts'
 import { CliExit, exitCodes } from './exit.ts'
+import type { Speaker } from './persona.ts'
 import type { AgentFlags } from './routes/types.ts'
 import { setUp } from './setup.ts'
 import { slash, slashCommands } from './slash.ts'
@@ -10,8 +11,10 @@ import { exitOf } from './trouble.ts'
 import { acceptance, conversationOf, turn } from './turn.ts'
 import type { Animal, Setup, Wish } from './world.ts'
 
+export type Conversing = { readonly setup: Setup; readonly flags: AgentFlags; readonly speaker?: Speaker }
+
 /** @throws CliExit 2 for flags that mean nothing here. */
-export async function converse(setup: Setup, flags: AgentFlags): Promise<void> {
+export async function converse({ setup, flags, speaker }: Conversing): Promise<void> {
   if (flags.json || (flags.outputFormat ?? 'text') !== 'text')
     throw new CliExit(exitCodes.usage, 'error: a conversation is text; for JSON pass a message with -m')
   const { context, paths, redactor } = setup
@@ -24,24 +27,35 @@ export async function converse(setup: Setup, flags: AgentFlags): Promise<void> {
     redact: redactor.text,
   })
   const awake = (from: Setup, conversation: Wish['conversation']) =>
-    context.wake(from, { channel: 'cli', ask: repl.ask, conversation, ...acceptance(flags) })
+    context.wake(from, { channel: 'cli', ask: repl.ask, conversation, ...speaker?.wish, ...acceptance(flags) })
   try {
-    const state = { setup, animal: await awake(setup, conversationOf(flags)) }
+    const state = { setup, animal: await awake(setup, conversationOf(flags, speaker?.session)) }
     context.process.stderr.write(`BraidClaw ${version} · ${state.animal.model} · ${state.animal.workspace} · /help\n`)
 
     /** The old one is closed only when the new one is there: a wrong model name must not end the conversation. */
     const replace = async (model?: string) => {
-      const { workspace, autonomy, maxTurns, approveAllMedium } = flags
-      const next = model === undefined ? state.setup : setUp(context, { workspace, model, autonomy, maxTurns, approveAllMedium })
+      const { workspace, agent, autonomy, maxTurns, approveAllMedium } = flags
+      const next = model === undefined ? state.setup : setUp(context, { workspace, model, agent, autonomy, maxTurns, approveAllMedium })
       const animal = await awake(next, model === undefined ? { kind: 'new' } : same(state.animal))
       state.animal.close()
       Object.assign(state, { setup: next, animal })
       return animal
     }
 
+    const say = async (prompt: string) => {
+      const { animal } = state
+      speaker?.mirror.begin(prompt, animal.agent.conversationId)
+      const watch = speaker ? { watch: speaker.mirror.show } : {}
+      try {
+        await turn({ animal, setup: state.setup, format: 'text', prompt, ask: repl.ask, ...watch })
+      } finally {
+        speaker?.mirror.end()
+      }
+    }
+
     const take = async (line: string): Promise<'on' | 'exit'> => {
       const outcome = await slash({ line, setup: state.setup, animal: state.animal, fresh: replace })
-      if (outcome === 'message') await turn({ animal: state.animal, setup: state.setup, format: 'text', prompt: line, ask: repl.ask })
+      if (outcome === 'message') await say(line)
       return outcome === 'exit' ? 'exit' : 'on'
     }
 

@@ -2,26 +2,49 @@ import { expect, test } from 'bun:test'
 import { buildApplication, run } from '@stricli/core'
 import fc from 'fast-check'
 import { createContext } from './context.ts'
-import { plainFlags } from './plain.ts'
+import { plainFlags, plainQuestion } from './plain.ts'
 import { agent } from './routes/everyday.ts'
-import type { AgentFlags } from './routes/types.ts'
+import { filter } from './routes/filter.ts'
+import type { AgentFlags, FilterFlags } from './routes/types.ts'
+import type { CliContext } from './world.ts'
 
 /** What the argument parser makes of the words; undefined when it refuses them. */
 async function parsed(words: readonly string[]): Promise<AgentFlags | undefined> {
   const seen: AgentFlags[] = []
   const command: typeof agent = { ...agent, loader: async () => (flags) => void seen.push(flags) }
+  await parse(command, words)
+  return seen[0]
+}
+
+/** The same of the filter. */
+async function parsedQuestion(words: readonly string[]): Promise<{ flags: FilterFlags; words: readonly string[] } | undefined> {
+  const seen: { flags: FilterFlags; words: readonly string[] }[] = []
+  const command: typeof filter = {
+    ...filter,
+    loader:
+      async () =>
+      (flags, ...asked) =>
+        void seen.push({ flags, words: Object.values(asked).map(String) }),
+  }
+  await parse(command, words)
+  return seen[0]
+}
+
+async function parse(command: Parameters<typeof buildApplication<CliContext>>[0], words: readonly string[]): Promise<void> {
   const app = buildApplication(command, {
-    name: 'agent',
+    name: 'braidclaw',
     scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
   })
   const context = createContext({ HOME: '/' }, () => Promise.reject(new Error('nobody is to be woken')))
   const process = { ...context.process, stderr: { write: () => {} } }
   await run(app, words, { ...context, process })
-  return seen[0]
 }
 
 const word = fc.oneof(
-  { weight: 3, arbitrary: fc.constantFrom('-m', '--message', '-C', '--workspace', '--model', '--resume') },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom('-m', '--message', '-C', '--workspace', '--model', '--resume', '--agent', '-s', '--system', '--tools'),
+  },
   { weight: 2, arbitrary: fc.constantFrom('-c', '--continue', '--json', '--approve-all-medium') },
   {
     weight: 1,
@@ -41,6 +64,26 @@ test('whatever is read here is what the parser would have read', async () => {
   await fc.assert(same, { numRuns: 3000 })
   expect(read).toBeGreaterThan(100)
 })
+
+test('whatever question is read here is what the parser would have read', async () => {
+  let read = 0
+  const same = fc.asyncProperty(fc.array(word, { maxLength: 6 }), async (words) => {
+    const question = plainQuestion(words)
+    if (question === undefined) return
+    read += 1
+    expect<unknown>(await parsedQuestion(words)).toEqual({ flags: question.flags, words: question.words })
+    expect(question.escaped).toBe(words.includes('--'))
+  })
+  await fc.assert(same, { numRuns: 3000 })
+  expect(read).toBeGreaterThan(100)
+})
+
+test.each([[['-s']], [['-s', '-m', 'x']], [['-m', 'a', '-m', 'b']], [['-x', 'hello']], [['hello', '--max-turns', '3']], [['']]])(
+  'the question %j is left to the parser',
+  (words) => {
+    expect(plainQuestion(words)).toBeUndefined()
+  },
+)
 
 test.each([
   ['memory', 'list'],

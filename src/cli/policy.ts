@@ -3,6 +3,7 @@
 import { dirname } from 'node:path'
 import type { Config } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
+import { nextSegment, segmentsOf } from '../receipts/segments.ts'
 import { defaultAllow } from '../security/command/allow.ts'
 import { definePolicy, type Policy } from '../security/policy.ts'
 import { realFolder } from './workspace.ts'
@@ -22,7 +23,7 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
     memory.path,
     receipts.path,
     paths.estop,
-    ...(receipts.path === paths.receipts ? [] : [`${dirname(receipts.path)}/receipts.head`]),
+    ...(receipts.path.startsWith(`${paths.home}/`) ? [] : besides(receipts.path)),
   ]
   return definePolicy({
     autonomy: security.autonomy,
@@ -38,4 +39,9 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
     home: env.HOME || '/',
     ...(channels.cli.toolsAllow ? { toolsAllow: channels.cli.toolsAllow } : {}),
   })
+}
+
+/** What stands beside a log that the operator put elsewhere: its head, its closed segments, and the one to come. */
+function besides(log: string): string[] {
+  return [`${dirname(log)}/receipts.head`, ...segmentsOf(log), nextSegment(log), `${log}.next`]
 }

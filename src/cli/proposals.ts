@@ -28,6 +28,13 @@ export async function proposeTools(this: CliContext, partial: string): Promise<r
   })
 }
 
+export async function proposeAgents(this: CliContext, partial: string): Promise<readonly string[]> {
+  return quietly(async () => {
+    const [{ setUp }, { agentsOf }] = await Promise.all([import('./setup.ts'), import('./persona.ts')])
+    return agentsOf(setUp(this)).filter((id) => id.startsWith(partial))
+  })
+}
+
 async function quietly(find: () => Promise<readonly string[]>): Promise<readonly string[]> {
   try {
     return await find()

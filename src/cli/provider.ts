@@ -1,7 +1,9 @@
 /** From a provider's table in the configuration to the provider itself, with its key, its fetch and its clock. */
 
 import { type Config, type ProviderConfig, providerNamed } from '../config/config.ts'
+import { homePaths } from '../config/paths.ts'
 import { createProvider } from '../providers/create.ts'
+import type { AskBrain } from '../providers/fifo/provider.ts'
 import type { ProviderConfig as Wanted } from '../providers/settings.ts'
 import { type Provider, ProviderFailure } from '../runtime/port.ts'
 import { connectAhead } from '../workspace/net/ahead.ts'
@@ -45,8 +47,26 @@ async function connect(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: s
     random: Math.random,
     now: Date.now,
     baseDir: setup.context.cwd,
+    count: () => countStub(setup),
+    brain: brainOf,
     provider: (other) => once(made, other, () => connect(setup, other, made)),
   })
+}
+
+async function countStub({ config, context }: Pick<Setup, 'config' | 'context'>): Promise<number> {
+  const [{ nextNumber }, { agentPaths }] = await Promise.all([import('../memory/agents/stub.ts'), import('../memory/agents/paths.ts')])
+  return nextNumber(agentPaths(`${homePaths(context.home).agents}/${config.defaultAgent ?? 'default'}`).stub)
+}
+
+/** The FIFOs stay open as long as we run: an answer that comes late must find its reader. */
+async function brainOf({ dir, timeoutMs }: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain> {
+  const { createExchange } = await import('../service/fifo/exchange.ts')
+  try {
+    return createExchange({ requestPath: `${dir}/brain_in`, answerPath: `${dir}/brain_out`, timeoutMs }).ask
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new ProviderFailure('bad_request', `the FIFOs of "${dir}" cannot be used: ${why}; "braidclaw daemon" makes them`)
+  }
 }
 
 function isUnpriced(found: ProviderConfig): boolean {

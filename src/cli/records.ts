@@ -7,6 +7,7 @@ import { atRest } from '../receipts/last.ts'
 import type { ReceiptPaths } from '../receipts/log.ts'
 import { createReceiptLog } from '../receipts/log.ts'
 import type { Questions } from '../runtime/port.ts'
+import type { SandboxKind } from '../sandbox/port.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import { storageExit } from './trouble.ts'
 import type { Setup } from './world.ts'
@@ -51,7 +52,11 @@ export function questionsOf({ redactor }: Pick<Setup, 'redactor'>, { approvals }
 }
 
 /** The recorder of runs, after it put right what a crash left behind. @throws CliExit 9 when the receipts were altered. */
-export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor'>, memory: Memory): RunRecorder {
+export function createRecord(
+  setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor'>,
+  memory: Memory,
+  { sandbox }: { readonly sandbox?: SandboxKind } = {},
+): RunRecorder {
   const { config, log, redactor } = setup
   const recorder = createRecorder({
     memory,
@@ -59,6 +64,7 @@ export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log' | 're
     now: Date.now,
     redact: redactor.text,
     hasSecrets: () => redactor.count() > 0,
+    ...(sandbox === 'none' ? { sandbox } : {}),
     ...(config.receipts.enabled ? receiptsAt(receiptPaths(setup)) : {}),
   })
   try {

@@ -6,6 +6,7 @@ import type { Projections } from '../memory/projections.ts'
 import type { RunRecorder } from '../memory/recorder.ts'
 import { limitsOf, rulesOf } from '../runtime/journalled.ts'
 import { replayRun } from '../runtime/replay.ts'
+import { alteration } from './altered.ts'
 import { checkChain } from './chain.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import { runLimits } from './limits.ts'
@@ -52,6 +53,8 @@ function problemIn(conversationId: string, { setup, memory, projections }: Desk)
     const problem = wrongWith(run, { setup, memory, projections })
     if (problem !== undefined) return problem
   }
+  const summary = projections.alteredSummary(conversationId)
+  if (summary !== undefined) return summary
   return setup.config.receipts.enabled ? wrongWithReceipts(setup, memory, runs) : undefined
 }
 
@@ -63,8 +66,10 @@ function wrongWithReceipts(setup: Setup, memory: Memory, runs: readonly RunRecor
 
 type Desk = { readonly setup: Setup; readonly memory: Memory; readonly projections: Projections }
 
-/** Turns first: they are the cheaper look. */
+/** The journal first: it is what the others are held against. */
 function wrongWith(run: RunRecord, { setup, memory, projections }: Desk): string | undefined {
+  const altered = alteration(memory, run.runId)
+  if (altered !== undefined) return `${run.runId}: ${altered.message} (journal entry ${altered.seq})`
   const difference = projections.differenceIn(run)
   if (difference !== undefined) return difference
   const entries = memory.journal.events(run.runId)

@@ -1,6 +1,7 @@
 /** From the command line to an exit code. */
 
 import { version } from '../../package.json'
+import type { Question } from './plain.ts'
 import type { AgentFlags } from './routes/types.ts'
 import type { CliContext, Wake } from './world.ts'
 
@@ -11,22 +12,44 @@ export async function start(words: readonly string[], wake: Wake): Promise<never
     process.exit(0)
   }
   if (words[0] === '__landlock') (await import('../sandbox/landlock-launch.ts')).runLandlocked(words.slice(1))
-  const [{ createContext }, { plainFlags }] = await Promise.all([import('./context.ts'), import('./plain.ts')])
+  const [{ createContext }, plain] = await Promise.all([import('./context.ts'), import('./plain.ts')])
   const context = createContext(process.env, wake)
   if (words[0] === '__complete') {
     await (await import('./complete.ts')).complete(context, words[1] ?? 'bash', words.slice(2))
     process.exit(0)
   }
-  const flags = plainFlags(words)
-  const code = flags ? await ask(context, flags) : await parse(context, words)
+  const flags = plain.plainFlags(words)
+  const question = flags ? undefined : await questionIn(words, plain)
+  const code = flags ? await ask(context, flags) : question ? await filter(context, question) : await parse(context, words)
   process.exit(unwritten(context) ?? code)
 }
 
-/** Straight to the command; what it throws ends as it would behind the parser. */
+/** A question that nobody could take for a command. Without any word it is what stdin carries. */
+async function questionIn(words: readonly string[], { plainQuestion, isBare }: Plain): Promise<Question | undefined> {
+  if (words.length === 0) return (await import('../channels/tty.ts')).stdinKind() === 'data' ? nothingSaid : undefined
+  const question = isBare(words[0] ?? '') ? undefined : plainQuestion(words)
+  const doubtful = question?.words.length === 1 && !question.escaped && isBare(question.words[0] ?? '')
+  return doubtful ? undefined : question
+}
+
+type Plain = Pick<typeof import('./plain.ts'), 'plainQuestion' | 'isBare'>
+
+const nothingSaid: Question = { flags: {}, words: [], escaped: false }
+
 async function ask(context: CliContext, flags: AgentFlags): Promise<number> {
   const { agent } = await import('./commands/agent.ts')
+  return straight(context, () => agent.call(context, flags))
+}
+
+async function filter(context: CliContext, { flags, words }: Question): Promise<number> {
+  const { filter: answer } = await import('./commands/filter.ts')
+  return straight(context, () => answer.call(context, flags, ...words))
+}
+
+/** To the command without the parser; what it throws ends as it would behind it. */
+async function straight(context: CliContext, command: () => Promise<void>): Promise<number> {
   try {
-    await agent.call(context, flags)
+    await command()
     return 0
   } catch (error) {
     const { code, message } = (await import('./trouble.ts')).exitOf(error)
@@ -36,15 +59,18 @@ async function ask(context: CliContext, flags: AgentFlags): Promise<number> {
 }
 
 async function parse(context: CliContext, words: readonly string[]): Promise<number> {
-  const [{ run }, { createApp }] = await Promise.all([import('@stricli/core'), import('./app.ts')])
-  await run(createApp(words), asked(words), context)
+  const [{ run }, { commands, createApp }, { meaningOf }] = await Promise.all([
+    import('@stricli/core'),
+    import('./app.ts'),
+    import('./meaning.ts'),
+  ])
+  const meaning = meaningOf(words, commands())
+  if (meaning.kind === 'doubt') {
+    context.process.stderr.write(meaning.message)
+    return 2
+  }
+  await run(createApp(meaning.words), meaning.words, context)
   return exitCode(Number(context.process.exitCode ?? 0), words.length)
-}
-
-/** `help`, `help memory` and no words at all are what people try first. */
-function asked(words: readonly string[]): readonly string[] {
-  if (words.length === 0) return ['--help']
-  return words[0] === 'help' ? [...words.slice(1), '--help'] : words
 }
 
 /** An answer that did not arrive is no success, whatever was answered. */

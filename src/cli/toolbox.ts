@@ -10,13 +10,18 @@ import { specs as described } from '../tools/specs.ts'
 /** What a tool of somebody else's may use: confined children, and nothing of ours in their environment. */
 export type ToolDeps = { readonly spawn: Spawn; readonly env: Environment; readonly maxOutputBytes: number }
 
-/** Finds more tools; asked once, before the first question. */
-export type ToolSource = (deps: ToolDeps) => Promise<readonly Tool[]>
+/** A tool of somebody else's: where it lies, the SHA-256 of what runs, and why it may not run any more. */
+export type SourcedTool = Tool & { readonly source: string; readonly sha256: string; changed(): string | undefined }
+
+/** Finds more tools; asked before each turn. The same array as before means that nothing has changed. */
+export type ToolSource = (deps: ToolDeps) => Promise<readonly SourcedTool[]>
 
 export type ToolWish = {
   /** All ten, some of them, or none. */
   readonly builtIn: 'all' | readonly string[]
   readonly more?: ToolSource
+  /** A model with a list of tools of its own is told of a refusal in the words of that contract: "Tool not permitted". */
+  readonly refusals?: 'not permitted'
 }
 
 export type Hands = {
@@ -31,6 +36,8 @@ export type Hands = {
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(proposal: Proposal): boolean
+  /** Looks for further tools again. @returns those that are allowed now; between two runs only. */
+  refresh(): Promise<readonly Tool[]>
   close(): void
 }
 

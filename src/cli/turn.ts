@@ -1,10 +1,10 @@
 /** One turn at the command line: what is shown where, who is asked, what Ctrl-C does, and the exit code. */
 
 import type { AskLine } from '../channels/ask.ts'
-import { createRender, type OutputFormat, type Screen } from '../channels/render.ts'
+import { createRender, type OutputFormat, type Render, type Screen } from '../channels/render.ts'
 import { isTerminal } from '../channels/tty.ts'
 import { takeTurn } from '../channels/turn.ts'
-import type { Ending } from '../runtime/event.ts'
+import type { AgentEvent, Ending } from '../runtime/event.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import { onInterrupt } from './interrupt.ts'
 import type { AgentFlags } from './routes/types.ts'
@@ -16,11 +16,17 @@ export type TurnOptions = {
   readonly format: OutputFormat
   readonly prompt: string
   readonly ask?: AskLine
+  /** How the format is shown, when not as usual. */
+  readonly renderer?: (format: OutputFormat, screen: Screen) => Render
+  /** Told of every event before it is shown. */
+  readonly watch?: (event: AgentEvent) => void
 }
 
 /** @returns the exit code. */
-export async function turn({ animal, setup: { context }, format, prompt, ask }: TurnOptions): Promise<number> {
-  const render = createRender(format, screenOf(context))
+export async function turn(options: TurnOptions): Promise<number> {
+  const { animal, format, prompt, ask, renderer = createRender } = options
+  const { context } = options.setup
+  const render = watched(renderer(format, screenOf(context)), options.watch)
   const interrupt = onInterrupt((by) => animal.agent.cancel(by))
   const ending = await takeTurn({
     agent: animal.agent,
@@ -41,6 +47,17 @@ export async function turn({ animal, setup: { context }, format, prompt, ask }: 
   return exitCode
 }
 
+function watched(render: Render, watch: TurnOptions['watch']): Render {
+  if (!watch) return render
+  return {
+    show(event) {
+      watch(event)
+      render.show(event)
+    },
+    end: render.end,
+  }
+}
+
 /** Said to the person alone: a model that reads how a yes is given would be tempted to give it. */
 function withWayOut({ agent, memory }: Animal, ending: Ending): Ending {
   if (ending.code !== 'approval_needed') return ending
@@ -58,15 +75,26 @@ function explain({ process: { stderr }, outputClosed }: CliContext, { code, mess
   else if (code === 'cancelled') stderr.write(outputClosed() ? 'cancelled: nobody reads stdout any more\n' : 'cancelled\n')
 }
 
-/** @throws CliExit 2 when two conversations are named. */
-export function conversationOf({ continue: latest = false, resume }: AgentFlags): Wish['conversation'] {
+/** `session` is what an agent of its own goes on with. @throws CliExit 2 when two conversations are named. */
+export function conversationOf(
+  { continue: latest = false, resume }: Pick<AgentFlags, 'continue' | 'resume'>,
+  session?: () => Wish['conversation'],
+): Wish['conversation'] {
   if (latest && resume !== undefined) throw new CliExit(exitCodes.usage, 'error: --continue and --resume name two conversations; pass one')
   if (resume !== undefined) return { kind: 'resume', id: resume }
-  return latest ? { kind: 'latest' } : { kind: 'new' }
+  if (!latest) return { kind: 'new' }
+  return session?.() ?? { kind: 'latest' }
 }
 
-export function acceptance({ acceptAltered = false, sandbox }: AgentFlags): Pick<Wish, 'acceptAltered' | 'sandbox'> {
+export function acceptance({
+  acceptAltered = false,
+  sandbox,
+}: Pick<AgentFlags, 'acceptAltered' | 'sandbox'>): Pick<Wish, 'acceptAltered' | 'sandbox'> {
   return { ...(acceptAltered ? { acceptAltered } : {}), ...(sandbox ? { sandbox } : {}) }
+}
+
+export function formatOf({ json = false, outputFormat }: Pick<AgentFlags, 'json' | 'outputFormat'>): OutputFormat {
+  return outputFormat ?? (json ? 'json' : 'text')
 }
 
 function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {

@@ -29,11 +29,11 @@ function question([command, ...rest]: readonly string[]): string {
   return asks ? `. To ask something: braidclaw agent -m ${JSON.stringify(spoken)}` : ''
 }
 
-const groups = ['config', 'provider', 'tool', 'memory', 'receipt', 'policy']
+const groups = ['config', 'provider', 'tool', 'memory', 'receipt', 'policy', 'session']
 
 /** The command, with its sub-command where it has some. */
 function route([command = '', sub = '']: readonly string[]): string {
-  return groups.includes(command) ? `${command} ${sub.startsWith('-') ? '' : `${sub} `}` : `${command} `
+  return groups.includes(command) ? `${command} ${/^[a-z]/.test(sub) ? `${sub} ` : ''}` : `${command} `
 }
 
 function wrongArguments(error: unknown): string {

@@ -6,7 +6,7 @@ import type { HomePaths } from '../config/paths.ts'
 import type { Memory } from '../memory/db.ts'
 import type { Agent } from '../runtime/agent.ts'
 import type { Proposal } from '../runtime/event.ts'
-import type { Log, Provider } from '../runtime/port.ts'
+import type { Log, Message, Provider } from '../runtime/port.ts'
 import type { SandboxKind } from '../sandbox/port.ts'
 import type { Redactor } from '../security/redact.ts'
 import type { Hands, ToolWish } from './toolbox.ts'
@@ -22,7 +22,7 @@ export type CliContext = {
   }
   readonly env: Environment
   readonly cwd: string
-  /** BRAIDCLAW_HOME, or ~/.braidclaw: everything we keep. */
+  /** BRAIDCLAW_HOME (or SHELLCLAW_HOME), or ~/.braidclaw: everything we keep. */
   readonly home: string
   /** Knows the keys in the environment from the start; everything on stderr passes it, and whatever is stored. */
   readonly redactor: Redactor
@@ -49,7 +49,12 @@ export type Wish = {
   readonly channel: string
   /** Absent when nobody is there to answer. */
   readonly ask?: AskLine
-  readonly conversation: { readonly kind: 'new' } | { readonly kind: 'latest' } | { readonly kind: 'resume'; readonly id: string }
+  /** `session`: that one, or a new one when there is none of that id. */
+  readonly conversation:
+    | { readonly kind: 'new' }
+    | { readonly kind: 'latest' }
+    | { readonly kind: 'resume'; readonly id: string }
+    | { readonly kind: 'session'; readonly id?: string }
   /** Go on with a conversation although its record was altered; leaves a receipt that says so. */
   readonly acceptAltered?: boolean
   /** How commands are confined; `auto` when absent. */
@@ -58,9 +63,16 @@ export type Wish = {
   readonly provider?: Provider
   /** The ten tools when absent. */
   readonly tools?: ToolWish
-  /** In place of our own words. */
+  /** In place of all our own words. */
   readonly systemPrompt?: string
+  /** In place of the first sentence of our own. */
+  readonly soul?: string
+  /** In place of the conversation's own past, asked afresh before each run. */
+  readonly past?: () => Past
 }
+
+/** `soul` and `systemPrompt` as in Wish. */
+export type Past = { readonly history: readonly Message[]; readonly soul?: string; readonly systemPrompt?: string }
 
 /** An agent with its organs, for as long as its owner keeps it. */
 export type Animal = {

@@ -1,16 +1,27 @@
 /** Entries into the typed Config: the one place where `max_tool_rounds` becomes `maxToolRounds`. */
 
 import { isObject } from '../kit/json.ts'
-import { autonomyLevels, type Config, logLevels, type Prices, type ProviderConfig, providerKinds } from './config.ts'
+import {
+  type AgentConfig,
+  autonomyLevels,
+  type Config,
+  logLevels,
+  type Prices,
+  type ProviderConfig,
+  providerKinds,
+  toolBackends,
+} from './config.ts'
 import { type Entries, isStrings, providerNames } from './layers/entries.ts'
 
 /** The entries must have passed every check: what is missing or of another type here is a bug, and throws. */
-export function assemble(entries: Entries): Config {
+export function assemble(entries: Entries, agents: { readonly [id: string]: AgentConfig } = {}): Config {
   const take = reader(entries, '')
   return {
     workspaceDir: take.text('workspace_dir'),
     defaultProvider: take.text('default_provider'),
     defaultModel: take.text('default_model'),
+    defaultAgent: take.maybe('default_agent', take.text),
+    agents,
     security: {
       autonomy: take.choice('security.autonomy', autonomyLevels),
       workspaceOnly: take.boolean('security.workspace_only'),
@@ -20,6 +31,7 @@ export function assemble(entries: Entries): Config {
       allowedDomains: take.words('security.allowed_domains'),
       allowedPorts: take.numbers('security.allowed_ports'),
       approveAllMedium: take.boolean('security.approve_all_medium'),
+      allowTools: take.words('security.allow_tools'),
       auditLog: take.boolean('security.audit_log'),
     },
     limits: {
@@ -38,8 +50,25 @@ export function assemble(entries: Entries): Config {
     providers: { models: Object.fromEntries(providerNames(entries).map((name) => [name, provider(entries, name)])) },
     channels: {
       cli: { enabled: take.boolean('channels.cli.enabled'), toolsAllow: take.maybe('channels.cli.tools_allow', take.words) },
+      discord: {
+        enabled: take.boolean('channels.discord.enabled'),
+        tokenEnv: take.text('channels.discord.token_env'),
+        channelIds: take.words('channels.discord.channel_ids'),
+        api: take.maybe('channels.discord.api', take.text),
+      },
     },
-    memory: { backend: take.choice('memory.backend', ['sqlite']), path: take.text('memory.path') },
+    tools: {
+      dir: take.text('tools.dir'),
+      executables: take.words('tools.executables'),
+      backend: take.choice('tools.backend', toolBackends),
+    },
+    memory: {
+      backend: take.choice('memory.backend', ['sqlite']),
+      path: take.text('memory.path'),
+      agentDir: take.maybe('memory.agent_dir', take.text),
+      historyMax: take.number('memory.history_max'),
+      historyKeep: take.number('memory.history_keep'),
+    },
     receipts: { enabled: take.boolean('receipts.enabled'), path: take.text('receipts.path') },
     log: { level: take.choice('log.level', logLevels) },
   }
@@ -50,6 +79,9 @@ function provider(entries: Entries, name: string): ProviderConfig {
   const kind = take.choice('kind', providerKinds)
   if (kind === 'reliable') return { kind, name, providers: take.words('providers') }
   if (kind === 'router') return { kind, name, routes: take.map('routes'), default: take.text('default') }
+  if (kind === 'stub') return { kind, name, model: take.text('model') }
+  if (kind === 'fifo')
+    return { kind, name, model: take.text('model'), dir: take.text('dir'), totalTimeoutS: take.number('total_timeout_s') }
   const common = { name, model: take.text('model'), totalTimeoutS: take.number('total_timeout_s'), prices: prices(take) }
   if (kind === 'mock') return { kind, ...common, fixture: take.maybe('fixture', take.text) }
   return {

@@ -7,8 +7,11 @@ export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof logLevels)[number]
 
 export const wireKinds = ['openai-compatible', 'anthropic', 'openai'] as const
-export const providerKinds = ['mock', ...wireKinds, 'reliable', 'router'] as const
+export const providerKinds = ['mock', ...wireKinds, 'reliable', 'router', 'stub', 'fifo'] as const
 export type ProviderKind = (typeof providerKinds)[number]
+
+export const toolBackends = ['native', 'bash', 'llm'] as const
+export type ToolBackend = (typeof toolBackends)[number]
 
 /** US dollars per million tokens; absent means unknown, not free. */
 export type Prices = { readonly input?: number; readonly output?: number; readonly cached?: number }
@@ -21,6 +24,18 @@ export type MockProvider = {
   readonly fixture?: string
   readonly totalTimeoutS: number
   readonly prices: Prices
+}
+
+/** Answers "stub response N", for tests of scripts: no network, and N counts the calls of an agent. */
+export type StubProvider = { readonly kind: 'stub'; readonly name: string; readonly model: string }
+
+/** Whoever reads `dir`/brain_in and writes `dir`/brain_out. */
+export type FifoProvider = {
+  readonly kind: 'fifo'
+  readonly name: string
+  readonly model: string
+  readonly dir: string
+  readonly totalTimeoutS: number
 }
 
 /** A provider behind HTTP. `apiKeyEnv` names a variable; whether it is set matters only when the provider is used. */
@@ -50,7 +65,7 @@ export type RouterProvider = {
   readonly default: string
 }
 
-export type ProviderConfig = MockProvider | WireProvider | ReliableProvider | RouterProvider
+export type ProviderConfig = MockProvider | StubProvider | FifoProvider | WireProvider | ReliableProvider | RouterProvider
 
 export type SecurityConfig = {
   readonly autonomy: Autonomy
@@ -63,6 +78,8 @@ export type SecurityConfig = {
   /** In addition to 80 and 443. */
   readonly allowedPorts: readonly number[]
   readonly approveAllMedium: boolean
+  /** Executables of low risk. */
+  readonly allowTools: readonly string[]
   readonly auditLog: boolean
 }
 
@@ -81,8 +98,23 @@ export type LimitsConfig = {
   readonly maxRunUsd?: number
 }
 
+/** `tokenEnv` names a variable; `api` absent: Discord's own. */
+export type DiscordConfig = {
+  readonly enabled: boolean
+  readonly tokenEnv: string
+  readonly channelIds: readonly string[]
+  readonly api?: string
+}
+
+/** What agents.json says of one agent. `soul` is an absolute path inside the home. */
+export type AgentConfig = { readonly soul?: string; readonly model?: string }
+
 export type Config = {
   readonly workspaceDir: string
+  /** Absent: "default" for the filter, none for `agent`. There may be no such agent. */
+  readonly defaultAgent?: string
+  /** Those of agents.json; any folder under agents/ is one as well. */
+  readonly agents: { readonly [id: string]: AgentConfig }
   /** A key of `providers`. */
   readonly defaultProvider: string
   /** The model asked of the default provider; for `reliable` and `router` that of the first provider they would ask. */
@@ -91,8 +123,20 @@ export type Config = {
   readonly limits: LimitsConfig
   readonly providers: { readonly models: { readonly [name: string]: ProviderConfig } }
   /** `toolsAllow` absent: every built-in tool. */
-  readonly channels: { readonly cli: { readonly enabled: boolean; readonly toolsAllow?: readonly string[] } }
-  readonly memory: { readonly backend: 'sqlite'; readonly path: string }
+  readonly channels: {
+    readonly cli: { readonly enabled: boolean; readonly toolsAllow?: readonly string[] }
+    readonly discord: DiscordConfig
+  }
+  /** `executables`: those of `dir` that every turn offers. */
+  readonly tools: { readonly dir: string; readonly executables: readonly string[]; readonly backend: ToolBackend }
+  /** `agentDir`: instead of agents/default. */
+  readonly memory: {
+    readonly backend: 'sqlite'
+    readonly path: string
+    readonly agentDir?: string
+    readonly historyMax: number
+    readonly historyKeep: number
+  }
   readonly receipts: { readonly enabled: boolean; readonly path: string }
   readonly log: { readonly level: LogLevel }
 }
@@ -103,7 +147,7 @@ export function providerNamed(config: Config, name: string): ProviderConfig | un
   return Object.hasOwn(models, name) ? models[name] : undefined
 }
 
-export type Source = 'flag' | 'environment' | 'project' | 'user' | 'default'
+export type Source = 'flag' | 'agent' | 'environment' | 'project' | 'user' | 'default'
 
 /** Where a value came from; `where` is a file, a variable, a flag or "built in". Line and column count from 1. */
 export type Origin = { readonly source: Source; readonly where: string; readonly line?: number; readonly column?: number }

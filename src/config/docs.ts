@@ -23,12 +23,19 @@ helper answers.
 
 ## Which source wins
 
-flags > environment > project > user > defaults.
+flags > agents.json > environment > env file > project > user > defaults.
 
 - **Flags**: \`--workspace DIR\`, \`--model PROVIDER/MODEL\` or \`--model MODEL\`, and so on. The part before the first slash chooses a provider when one
   has that name; otherwise the slash is part of the model's name.
 - **Environment**: the variables below; an empty one counts as not set. Lists are written \`a,b\` or as JSON; \`[]\` is the empty list.
   \`BRAIDCLAW_MOCK_FIXTURE=FILE\` is the fixture of every mock provider.
+- **agents.json** (\`~/.braidclaw/agents.json\`, or \`config/agents.json\` in the same folder): \`{"coder": {"soul": "souls/coder.md", "model": null}}\`. The model of the
+  agent that is asked (\`--agent\`, \`default_agent\`, or else "default") counts above the environment. \`soul\` is relative to the home.
+- **Env file**: \`config/braidclaw.env\` or \`config/shellclaw.env\` in the home, lines of \`NAME=value\` with the same variables. It is read, never run: \`$(…)\`
+  is text, and a line that is no assignment is reported. \`SHELLCLAW_MODEL\`, \`SHELLCLAW_DEFAULT_AGENT\` and \`SHELLCLAW_TOOL_BACKEND\` mean the same as with
+  \`BRAIDCLAW_\` where that one is not set, here and in the environment; \`SHELLCLAW_HOME\` too, in the environment.
+- **\`BRAIDCLAW_LLM_BACKEND=NAME\`** (or \`SHELLCLAW_LLM_BACKEND\`) lets that provider answer whatever anything else says, \`-m\` included. \`stub\` answers "stub response N",
+  where N counts the calls of an agent.
 - **Project**: \`.braidclaw/config.toml\` in the workspace given by \`-C\`, or else in the current folder, and only when you have trusted that folder or
   one above it; otherwise it is ignored, and a line on stderr says so. Even then it cannot set keys marked *user only*, and those marked
   *stricter* only so that they permit less: a lower level, a smaller budget, fewer tools; what it forbids is added to what you forbid.

@@ -26,9 +26,12 @@ test('init makes home, config, database, logs and workspace, private where it mu
     ['config', 'created'],
     ['logs', 'created'],
     ['workspace', 'created'],
+    ['agent', 'created'],
+    ['soul', 'created'],
     ['memory', 'created'],
   ])
-  expect([mode(home), mode(paths.config), mode(paths.logs)]).toEqual([0o700, 0o600, 0o700])
+  expect([mode(home), mode(paths.config), mode(paths.logs), mode(paths.agents)]).toEqual([0o700, 0o600, 0o700, 0o700])
+  expect(readFileSync(join(paths.agents, 'default/soul.md'), 'utf8')).toBe('You are a helpful personal assistant.\n')
   expect([existsSync(paths.memory), existsSync(join(user, 'braidclaw-workspace'))]).toEqual([true, true])
   expect(validateConfig({ ...input, trusted: () => false }).ok).toBe(true)
 })
@@ -43,7 +46,7 @@ test('a second init changes nothing and says so', async () => {
       throw new Error('called again')
     },
   })
-  expect(result.ok && result.steps.map((step) => step.state)).toEqual(['kept', 'kept', 'kept', 'kept', 'kept'])
+  expect(result.ok && result.steps.map((step) => step.state)).toEqual(['kept', 'kept', 'kept', 'kept', 'kept', 'kept', 'kept'])
   expect(readFileSync(paths.config, 'utf8')).toBe('# mine\n')
   expect(result.steps.map(describeStep)[1]).toBe(`kept      config    ${paths.config} (an existing config file is never overwritten)`)
 })

@@ -1,7 +1,8 @@
 /** `init`: brings the home folder into being, and never overwrites anything. */
 
 import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
+import { defaultSoul } from '../memory/recall/words.ts'
 import type { ConfigProblem } from './config.ts'
 import { type LoadInput, loadConfig } from './load.ts'
 import { type HomePaths, homePaths } from './paths.ts'
@@ -41,6 +42,8 @@ export async function initHome(input: InitInput): Promise<InitResult> {
       doing.path = folder.path
       steps.push(folder.shared ? sharedFolder(folder.what, folder.path) : privateFolder(folder.what, folder.path))
     }
+    doing.path = join(paths.agents, 'default', 'soul.md')
+    steps.push(privateFolder('agent', dirname(doing.path)), newFile({ what: 'soul', path: doing.path, text: `${defaultSoul}\n` }))
     doing.path = memory.path
     steps.push(await database(memory.path, input.createDatabase))
     return { ok: true, steps, notices: loaded.notices }
@@ -82,13 +85,17 @@ function sharedFolder(what: string, path: string): InitStep {
 }
 
 function configFile(path: string, { env, cwd, workspace, proposals = proposeProviders(env) }: InitInput): InitStep {
+  const text = defaultConfigToml({ proposals, workspace: workspace === undefined ? undefined : resolve(cwd, workspace) })
+  return newFile({ what: 'config', path, text })
+}
+
+function newFile({ what, path, text }: { readonly what: string; readonly path: string; readonly text: string }): InitStep {
   try {
-    const text = defaultConfigToml({ proposals, workspace: workspace === undefined ? undefined : resolve(cwd, workspace) })
     createWhole(path, text)
-    return { what: 'config', path, state: 'created' }
+    return { what, path, state: 'created' }
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error
-    return { what: 'config', path, state: 'kept' }
+    return { what, path, state: 'kept' }
   }
 }
 

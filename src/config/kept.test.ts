@@ -68,6 +68,7 @@ test.each<[string, Partial<Circumstances>]>([
   ['another build', { program: 'build 2' }],
   ['another folder', { cwd: '/' }],
   ['a variable of ours', { env: { HOME: '/', OTHER: 'x', BRAIDCLAW_LIMITS_MAX_TOOL_ROUNDS: '9' } }],
+  ['a variable of another name', { env: { HOME: folder, HISTORY_KEEP: '20' } }],
   ['another user', { env: { HOME: '/nobody', OTHER: 'x' } }],
   ['a flag', { flags: { model: 'local/mock' } }],
 ])('in other circumstances it does not count: %s', (_, change) => {

@@ -3,6 +3,8 @@
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import type { Config, Origins } from './config.ts'
 import type { Flags } from './layers/flags.ts'
+import { homePaths } from './paths.ts'
+import { isOurVariable } from './setting.ts'
 import { readConfigFile } from './text/read.ts'
 
 export type Circumstances = {
@@ -50,9 +52,23 @@ function keyOf({ program, home, cwd, env, flags }: Circumstances): string | unde
   if (project !== user && existsSync(project)) return undefined
   const read = readConfigFile(user)
   if (read.state === 'unusable') return undefined
-  if (read.state === 'text' && (read.worldWritable || read.text.includes('$'))) return undefined
-  const ours = Object.entries(env).filter(([name]) => name === 'HOME' || name.startsWith('BRAIDCLAW_'))
-  return JSON.stringify([program, home, cwd, flags, ours.sort(), read.state === 'text' ? read.text : null])
+  if (read.state === 'text' && (read.worldWritable || /\$|WORKSPACE/.test(read.text))) return undefined
+  const more = moreFiles(home)
+  if (more === undefined) return undefined
+  const ours = Object.entries(env).filter(([name]) => name === 'HOME' || isOurVariable(name))
+  return JSON.stringify([program, home, cwd, flags, ours.sort(), read.state === 'text' ? read.text : null, more])
+}
+
+/** Most homes have none of them. */
+function moreFiles(home: string): readonly (string | null)[] | undefined {
+  const { agentsFiles, envFiles } = homePaths(home)
+  const texts: (string | null)[] = []
+  for (const path of [...agentsFiles, ...envFiles]) {
+    const read = existsSync(path) ? readConfigFile(path) : undefined
+    if (read && (read.state !== 'text' || read.worldWritable || read.text.includes('$'))) return undefined
+    texts.push(read?.state === 'text' ? read.text : null)
+  }
+  return texts
 }
 
 /** Of both: a file of other circumstances, a torn one and a foreign one look alike. */

@@ -124,6 +124,7 @@ describe('what holds', () => {
       workspaceDir: '/home/ann/braidclaw-workspace',
       defaultProvider: 'local',
       defaultModel: 'mock',
+      agents: {},
       security: {
         autonomy: 'supervised',
         workspaceOnly: true,
@@ -133,6 +134,7 @@ describe('what holds', () => {
         allowedDomains: [],
         allowedPorts: [],
         approveAllMedium: false,
+        allowTools: [],
         auditLog: true,
       },
       limits: {
@@ -162,8 +164,12 @@ describe('what holds', () => {
           },
         },
       },
-      channels: { cli: { enabled: true, toolsAllow: ['file_read', 'file_list', 'time', 'memory_search', 'shell'] } },
-      memory: { backend: 'sqlite', path: '/home/ann/.braidclaw/memory.sqlite' },
+      channels: {
+        cli: { enabled: true, toolsAllow: ['file_read', 'file_list', 'time', 'memory_search', 'shell'] },
+        discord: { enabled: false, tokenEnv: 'DISCORD_BOT_TOKEN', channelIds: [] },
+      },
+      tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], backend: 'native' },
+      memory: { backend: 'sqlite', path: '/home/ann/.braidclaw/memory.sqlite', historyMax: 200, historyKeep: 40 },
       receipts: { enabled: true, path: '/home/ann/.braidclaw/tool_receipts.log' },
       log: { level: 'warn' },
     })

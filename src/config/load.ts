@@ -1,16 +1,18 @@
-/** Defaults < user file < trusted project's file < environment < flags, into one checked Config, or everything that is wrong at once. */
+/** Defaults < user file < trusted project's file < env file < environment < agents.json < flags, into one checked Config, or everything that is wrong at once. */
 
 import { join, resolve } from 'node:path'
 import { assemble } from './assemble.ts'
 import type { Config, ConfigProblem, Origins, Source } from './config.ts'
-import { defaultEntries, withProviderDefaults } from './layers/defaults.ts'
+import { type Agents, agentLayer, readAgents } from './layers/agents.ts'
+import { defaultEntries, withProviderDefaults, withStub } from './layers/defaults.ts'
 import { type Entries, type Layer, providerNames } from './layers/entries.ts'
-import { environmentLayer } from './layers/environment.ts'
+import { type EnvFileLayers, envFileLayers } from './layers/env-file.ts'
+import { backendLayer, environmentLayer, variablesOf } from './layers/environment.ts'
 import { type FileLayer, fileLayer } from './layers/file.ts'
 import { type Flags, flagLayer } from './layers/flags.ts'
 import { overlay, overlayProject } from './layers/merge.ts'
 import { splitModel, withModel } from './layers/model.ts'
-import { completeness, kindOf, references } from './layers/references.ts'
+import { completeness, kindOf, lengths, references } from './layers/references.ts'
 import type { Surroundings } from './text/expand.ts'
 import { type FileRead, readConfigFile } from './text/read.ts'
 
@@ -42,37 +44,59 @@ export type Loaded =
 export function loadConfig(input: LoadInput): Loaded {
   const around = { home: input.home, userHome: input.env.HOME || process.getBuiltinModule('node:os').homedir(), env: input.env }
   const where = { ...around, base: input.cwd, typed: true }
-  const environment = environmentLayer(input.env, where)
+  const variables = variablesOf(input.env)
+  const environment = environmentLayer(variables, where)
   const flags = flagLayer(input.flags ?? {}, where)
   const user = userLayer(input, around)
-  const project = projectLayer(input, around, overlay(environment.entries, flags.entries))
-  return finish(input, { user, project, environment, flags, base: defaultEntries(where, user.file === undefined ? input.cwd : undefined) })
+  // In a home that cannot be read one complaint is enough.
+  const readFile = user.broken ? () => missing : (input.readFile ?? readConfigFile)
+  const envFile = envFileLayers({ around, readFile })
+  const project = projectLayer(input, around, overlay(envFile.settings.entries, environment.entries, flags.entries))
+  const agents = readAgents(input.home, readFile)
+  const agent = agentLayer(agents, overlay(user.entries, envFile.settings.entries, environment.entries, flags.entries), where)
+  const backend = backendLayer(variables, where)
+  const base = defaultEntries(where, user.file === undefined ? input.cwd : undefined)
+  return finish(input, { user, project, envFile, environment, agents, agent, flags, backend, base })
 }
 
 type ReadLayer = FileLayer & { readonly file?: string }
 type Layers = {
   readonly user: ReadLayer
   readonly project: ReadLayer
+  readonly envFile: EnvFileLayers
   readonly environment: Layer
+  readonly agents: Agents
+  readonly agent: Layer
   readonly flags: Layer
+  readonly backend: Layer
   readonly base: Entries
 }
 
-function finish(input: LoadInput, { user, project, environment, flags, base }: Layers): Loaded {
+function finish(input: LoadInput, { user, project, envFile, environment, agents, agent, flags, backend, base }: Layers): Loaded {
   const own = overlay(base, user.entries)
   const shared = overlayProject(own, project.entries)
   const names = () => providerNames(withProviderDefaults(shared.entries))
-  const [fromEnv, fromFlags] = [splitModel(environment.entries, names), splitModel(flags.entries, names)]
-  const entries = withModel(withFixture(withProviderDefaults(overlay(shared.entries, fromEnv.entries, fromFlags.entries)), input))
-  const layers = [user, project, environment, flags]
-  const direct = [...layers.flatMap((layer) => layer.problems), ...shared.problems]
+  const split = [envFile.settings, environment, agent, flags].map((layer) => splitModel(layer.entries, names))
+  const stated = overlay(shared.entries, ...split.map((layer) => layer.entries), envFile.backend.entries, backend.entries)
+  const entries = withModel(withFixture(withProviderDefaults(withStub(stated)), input))
+  const layers = [user, project, envFile.settings, envFile.backend, environment, agent, flags, backend]
+  const direct = [...layers.flatMap((layer) => layer.problems), ...shared.problems, ...agents.problems]
   const known = { entries, mentioned: new Set(direct.map((problem) => problem.key)) }
   const broken = user.broken || project.broken
-  const problems = [...direct, ...(broken ? [] : [...completeness(known), ...references(known)])]
+  const problems = [...direct, ...(broken ? [] : [...completeness(known), ...references(known), ...lengths(known)])]
   if (problems.length > 0) return { ok: false, problems: inOrder(problems) }
-  const notices = [...layers.flatMap((layer) => layer.notices), ...fromEnv.notices, ...fromFlags.notices]
-  return { ok: true, config: assemble(entries), origins: originsOf(entries), notices, file: user.file, project: project.file }
+  const notices = [...layers, ...split].flatMap((layer) => layer.notices)
+  return {
+    ok: true,
+    config: assemble(entries, agents.agents),
+    origins: originsOf(entries),
+    notices,
+    file: user.file,
+    project: project.file,
+  }
 }
+
+const missing: FileRead = { state: 'missing' }
 
 const nothing: ReadLayer = { entries: new Map(), problems: [], notices: [], broken: false }
 

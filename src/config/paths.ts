@@ -12,6 +12,11 @@ export type HomePaths = {
   readonly estop: string
   readonly trustedFolders: string
   readonly logs: string
+  readonly agents: string
+  /** The first that is there counts. */
+  readonly agentsFiles: readonly string[]
+  /** In the order they are read; what a later one says wins. */
+  readonly envFiles: readonly string[]
 }
 
 /** `memory` and `receipts` are the defaults; the config may put those two elsewhere. */
@@ -26,5 +31,8 @@ export function homePaths(home: string): HomePaths {
     estop: join(home, 'ESTOP'),
     trustedFolders: join(home, 'trusted_folders'),
     logs: join(home, 'logs'),
+    agents: join(home, 'agents'),
+    agentsFiles: [join(home, 'agents.json'), join(home, 'config', 'agents.json')],
+    envFiles: [join(home, 'config', 'shellclaw.env'), join(home, 'config', 'braidclaw.env')],
   }
 }

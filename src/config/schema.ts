@@ -19,6 +19,7 @@ export function configSchema(): JsonObject {
         models: { type: 'object', propertyNames: { pattern: forms.provider.pattern }, additionalProperties: provider() },
       }),
       channels: object({ cli: section('channels.cli') }),
+      tools: section('tools'),
       memory: section('memory'),
       receipts: section('receipts'),
       log: section('log'),

@@ -4,6 +4,7 @@ import type { ProviderKind } from './config.ts'
 
 /** What a word must look like; `says` completes "must be …". */
 export const forms = {
+  agent: { pattern: '^[a-z0-9][a-z0-9-]{0,63}$', says: 'the name of an agent: lower-case letters, digits and "-"' },
   any: { pattern: '^[^\\u0000]+$', says: 'some text' },
   command: { pattern: '^[^\\s/\\u0000]+$', says: 'a command name without path or arguments, such as "rm"' },
   domain: {
@@ -11,6 +12,7 @@ export const forms = {
     says: 'a host name such as "api.example.org", or "*.example.org" for what lies below it (no scheme, port or path)',
   },
   provider: { pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$', says: 'the name of a provider: letters, digits, "-" and "_"' },
+  snowflake: { pattern: '^\\d{17,20}$', says: 'a Discord channel id: 17 to 20 digits ("Copy Channel ID")' },
   tool: { pattern: '^[A-Za-z0-9_.-]+$', says: 'the name of a tool, such as "file_read"' },
   variable: { pattern: '^[A-Z_][A-Z0-9_]*$', says: 'the NAME of an environment variable, such as "OPENAI_API_KEY", not the key itself' },
 } as const
@@ -52,6 +54,11 @@ export type Setting = Common &
 /** `providers.models.local.kind` → `providers.models.*.kind`. */
 export function patternOf(key: string): string {
   return key.replace(/^providers\.models\.[^.]+/, 'providers.models.*')
+}
+
+/** Whether a variable may mean something to the configuration. */
+export function isOurVariable(name: string): boolean {
+  return /^((BRAID|SHELL)CLAW_.+|PLANCKCLAW_DIR|HISTORY_MAX|HISTORY_KEEP|DISCORD_CHANNEL_ID)$/.test(name)
 }
 
 /** The last part of a dotted key. */

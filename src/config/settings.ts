@@ -1,10 +1,12 @@
 /** Every key of the configuration, once: type, default, range and meaning. Loading, `config schema`, the docs and completions read this table. */
 
-import { autonomyLevels, logLevels, providerKinds } from './config.ts'
+import { autonomyLevels, logLevels, providerKinds, toolBackends } from './config.ts'
 import type { Setting } from './setting.ts'
 
 const wire = ['openai-compatible', 'anthropic', 'openai'] as const
 const priced = ['mock', ...wire] as const
+const named = ['mock', ...wire, 'stub', 'fifo'] as const
+const waiting = [...priced, 'fifo'] as const
 const seconds = { type: 'number', min: 0.01, max: 86_400, unit: 'seconds' } as const
 const price = { type: 'number', min: 0, max: 100_000, unit: 'US dollars per million tokens', kinds: priced, absent: 'unknown' } as const
 
@@ -32,6 +34,14 @@ export const settings: readonly Setting[] = [
     env: 'BRAIDCLAW_MODEL',
     absent: "the provider's own model",
     about: 'The model asked of the default provider. Left aside when a stronger source (flag, environment) chooses another provider.',
+  },
+  {
+    key: 'default_agent',
+    type: 'text',
+    form: 'agent',
+    absent: '"default" for the filter, none for "agent"',
+    project: 'refused',
+    about: 'Whose soul, session and log a turn has: a folder under ~/.braidclaw/agents.',
   },
 
   {
@@ -95,6 +105,15 @@ export const settings: readonly Setting[] = [
     default: false,
     project: 'refused',
     about: 'Answer yes to every question about a medium risk.',
+  },
+  {
+    key: 'security.allow_tools',
+    type: 'words',
+    form: 'tool',
+    default: [],
+    project: 'refused',
+    about:
+      'Executables that count as a low risk and so run without a question; all others are of medium risk, whatever they say of themselves.',
   },
   {
     key: 'security.audit_log',
@@ -171,9 +190,9 @@ export const settings: readonly Setting[] = [
     key: 'providers.models.*.model',
     type: 'text',
     form: 'any',
-    kinds: priced,
+    kinds: named,
     required: wire,
-    byKind: { mock: 'mock' },
+    byKind: { mock: 'mock', stub: 'stub', fifo: 'claude-haiku-4-5-20241022' },
     about: "The model's name, as the provider spells it.",
   },
   {
@@ -232,8 +251,15 @@ export const settings: readonly Setting[] = [
     key: 'providers.models.*.total_timeout_s',
     ...seconds,
     default: 600,
-    kinds: priced,
+    kinds: waiting,
     about: 'Give up on one model call after this long.',
+  },
+  {
+    key: 'providers.models.*.dir',
+    type: 'path',
+    default: '/tmp/planckclaw',
+    kinds: ['fifo'],
+    about: 'The folder with the FIFOs brain_in and brain_out, whose other ends are the model (docs/daemon.md).',
   },
   {
     key: 'providers.models.*.max_retries',
@@ -280,6 +306,63 @@ export const settings: readonly Setting[] = [
   },
 
   {
+    key: 'channels.discord.enabled',
+    type: 'boolean',
+    default: false,
+    project: 'refused',
+    about: 'Whether the daemon also listens on Discord (docs/daemon.md).',
+  },
+  {
+    key: 'channels.discord.token_env',
+    type: 'text',
+    form: 'variable',
+    default: 'DISCORD_BOT_TOKEN',
+    project: 'refused',
+    about: "The NAME of the variable that holds the bot's token.",
+  },
+  {
+    key: 'channels.discord.channel_ids',
+    type: 'words',
+    form: 'snowflake',
+    default: [],
+    env: 'DISCORD_CHANNEL_ID',
+    project: 'refused',
+    about: 'The Discord channels it listens and answers in; all others are ignored.',
+  },
+  {
+    key: 'channels.discord.api',
+    type: 'url',
+    project: 'refused',
+    absent: 'https://discord.com/api',
+    about: 'Where the API of Discord is, for a proxy or a test.',
+  },
+
+  {
+    key: 'tools.dir',
+    type: 'path',
+    default: '~/.braidclaw/tools',
+    project: 'refused',
+    about: 'The folder of your own tools: executables that answer --describe (docs/tools.md).',
+  },
+  {
+    key: 'tools.executables',
+    type: 'words',
+    form: 'tool',
+    default: [],
+    project: 'stricter',
+    about: 'Which of them every turn offers to the model. Without being named here or by --tools, none is.',
+  },
+  {
+    key: 'tools.backend',
+    type: 'choice',
+    values: toolBackends,
+    default: 'native',
+    env: 'BRAIDCLAW_TOOL_BACKEND',
+    project: 'refused',
+    about: 'Who runs the loop of a turn with --tools: ourselves, or the script for bash or llm (docs/tool-backends.md).',
+  },
+
+  {
     key: 'memory.backend',
     type: 'choice',
     values: ['sqlite'],
@@ -288,6 +371,36 @@ export const settings: readonly Setting[] = [
     about: 'How conversations are kept.',
   },
   { key: 'memory.path', type: 'path', default: '~/.braidclaw/memory.sqlite', project: 'refused', about: 'The database file.' },
+  {
+    key: 'memory.agent_dir',
+    type: 'path',
+    env: 'PLANCKCLAW_DIR',
+    absent: '~/.braidclaw/agents/default',
+    project: 'refused',
+    about: 'The folder of the agent "default": soul.md, history.jsonl, summary.md, pins.jsonl.',
+  },
+  {
+    key: 'memory.history_max',
+    type: 'whole',
+    min: 3,
+    max: 1_000_000,
+    unit: 'messages',
+    default: 200,
+    env: 'HISTORY_MAX',
+    project: 'refused',
+    about: 'When a conversation has more messages than this since its last summary, the older ones are summarised.',
+  },
+  {
+    key: 'memory.history_keep',
+    type: 'whole',
+    min: 2,
+    max: 1_000_000,
+    unit: 'messages',
+    default: 40,
+    env: 'HISTORY_KEEP',
+    project: 'refused',
+    about: 'How many of the newest are then left as they are. Must be less than history_max.',
+  },
   {
     key: 'receipts.enabled',
     type: 'boolean',

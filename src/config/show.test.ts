@@ -13,6 +13,7 @@ import { load, loaded, minimum } from './test-load.ts'
 const everything = `workspace_dir = "/w"
 default_provider = "o"
 default_model = "dm"
+default_agent = "coder"
 [security]
 autonomy = "full"
 workspace_only = false
@@ -64,12 +65,20 @@ providers = ["m", "o"]
 kind = "router"
 routes = { cheap = "m" }
 default = "o"
+[channels.discord]
+enabled = true
+token_env = "BOT"
+channel_ids = ["123456789012345678"]
+api = "http://127.0.0.1:1/api"
 [channels.cli]
 enabled = false
 tools_allow = ["time"]
 [memory]
 backend = "sqlite"
 path = "/m.sqlite"
+agent_dir = "/agent"
+history_max = 260
+history_keep = 30
 [receipts]
 enabled = false
 path = "/r.log"

@@ -73,7 +73,11 @@ export function defaultConfigToml({
     ['# Answers without any network; it is no language model.', '[providers.models.local]', 'kind = "mock"', 'model = "mock"'],
     ...(proposals.length === 0 ? [exampleProvider] : proposals.map(providerTable)),
   ]
-  const last = [section('channels.cli', ['channels.cli.enabled']), section('memory', ['memory.backend', 'memory.path'])]
+  const last = [
+    section('channels.cli', ['channels.cli.enabled']),
+    section('tools', []),
+    section('memory', ['memory.backend', 'memory.path']),
+  ]
   const all = [top, ...rest, ...providers, ...last, section('receipts', ['receipts.enabled', 'receipts.path']), section('log', [])]
   return `${all.map((lines) => lines.join('\n')).join('\n\n')}\n`
 }
@@ -120,6 +124,7 @@ const examples: { readonly [key: string]: unknown } = {
   'limits.max_run_tokens': 200_000,
   'limits.max_run_usd': 1,
   'channels.cli.tools_allow': ['file_read', 'file_list', 'time', 'memory_search', 'shell'],
+  'memory.agent_dir': '~/.braidclaw/agents/default',
 }
 
 function defaultOfKey(key: string): unknown {

@@ -1,7 +1,7 @@
 /** Every tool attempt the journal knows of, to be held against the receipts. */
 
 import { isObject } from '../kit/json.ts'
-import { argsHashOf, resultHashOf } from './draft.ts'
+import { argsHashOf, resultHashOf, sandboxOf } from './draft.ts'
 import { isAlive } from './owner.ts'
 import type { Store } from './store.ts'
 
@@ -14,6 +14,7 @@ export type Attempt = {
   readonly argsHash: string
   readonly status?: string
   readonly resultHash?: string
+  readonly sandbox?: string
   readonly receiptId?: string
   readonly pending: boolean
 }
@@ -49,7 +50,8 @@ function begun({ runId, conversationId, owner }: Row, { id, call }: { [key: stri
 
 function done(before: Attempt, { outcome }: { [key: string]: unknown }): Attempt {
   const told = isObject(outcome) ? outcome : {}
-  return { ...before, pending: false, status: String(told.status), resultHash: resultHashOf(told), ...receiptOf(told.receipt) }
+  const sandbox = isObject(told.metadata) ? sandboxOf(told.metadata.sandbox) : {}
+  return { ...before, pending: false, status: String(told.status), resultHash: resultHashOf(told), ...sandbox, ...receiptOf(told.receipt) }
 }
 
 function refused(before: Attempt, { by, reason, receipt }: { [key: string]: unknown }): Attempt {

@@ -23,6 +23,8 @@ export type ReceiptDraft = {
   readonly risk: Risk
   readonly approval?: string
   readonly error?: string
+  /** What confined the call's child processes. */
+  readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
 }
 
 export type ReceiptTrouble = { readonly code: string; readonly message: string }

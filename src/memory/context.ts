@@ -1,13 +1,23 @@
-/** The conversation so far as messages for the model: the newest whole turns that fit, and a count of those that did not. */
+/** The conversation so far as messages for the model: a summary of the older turns if there is one, and the newest whole turns that fit. */
 
 import { isObject } from '../kit/json.ts'
 import type { Part } from '../runtime/event.ts'
 import type { Message } from '../runtime/port.ts'
+import { summarySection } from './recall/words.ts'
 import type { Store } from './store.ts'
+import { latestSummary, placeOf } from './summaries.ts'
 import type { Role } from './turns.ts'
 
-/** `omittedTurns` are the older turns left out for want of room: tell the model or the person when it is not zero. */
-export type Context = { readonly messages: Message[]; readonly omittedTurns: number; readonly estimatedTokens: number }
+/**
+ * `omittedTurns` are the older turns left out for want of room: tell the model or the person when it is not zero. `summarisedTurns` are those
+ * that the first message tells in short.
+ */
+export type Context = {
+  readonly messages: Message[]
+  readonly omittedTurns: number
+  readonly estimatedTokens: number
+  readonly summarisedTurns?: number
+}
 
 type Row = { readonly role: Role; readonly content: string; readonly toolResults: string | null; readonly body: string }
 type ToolMessage = Extract<Message, { role: 'tool' }>
@@ -21,35 +31,55 @@ const unanswered = 'No result: the run ended before this call was carried out.'
  */
 export function createContext(store: Store): (conversationId: string, tokenBudget: number) => Context {
   return (conversationId, tokenBudget) => {
+    const turns = countTurns(store, conversationId)
+    if (turns === undefined) return { messages: [], omittedTurns: 0, estimatedTokens: 0 }
+    const summary = summaryThatFits(store, conversationId, tokenBudget)
     const taken: Message[][] = []
-    let tokens = 0
-    for (const runId of runsOf(store, conversationId)) {
+    let tokens = summary.tokens
+    for (const runId of runsOf(store, conversationId, summary.place)) {
       const messages = messagesOfRun(rowsOf(store, runId))
       const more = estimateTokens(messages)
       if (tokens + more > tokenBudget) break
       tokens += more
       taken.unshift(messages)
     }
-    const omittedTurns = countTurns(store, conversationId) - taken.filter((messages) => messages.length > 0).length
-    return { messages: taken.flat(), omittedTurns: Math.max(0, omittedTurns), estimatedTokens: tokens }
+    const omittedTurns = turns - summary.turns - taken.filter((messages) => messages.length > 0).length
+    return {
+      messages: [...summary.messages, ...taken.flat()],
+      omittedTurns: Math.max(0, omittedTurns),
+      estimatedTokens: tokens,
+      ...(summary.turns > 0 ? { summarisedTurns: summary.turns } : {}),
+    }
   }
+}
+
+/** What stands for all runs up to `place`. */
+type Summarised = { readonly messages: readonly Message[]; readonly place: number; readonly turns: number; readonly tokens: number }
+
+function summaryThatFits(store: Store, conversationId: string, tokenBudget: number): Summarised {
+  const summary = latestSummary(store, conversationId)
+  const place = summary ? placeOf(store, summary.through) : undefined
+  const messages = summary ? [{ role: 'user' as const, content: summarySection(summary.text) }] : []
+  const tokens = estimateTokens(messages)
+  if (!summary || place === undefined || tokens > tokenBudget) return { messages: [], place: 0, turns: 0, tokens: 0 }
+  return { messages, place, turns: summary.turns, tokens }
 }
 
 /** Newest first, by sequence: a clock may be set back. A page at a time, or each turn of a long conversation would cost more than the last. */
-function* runsOf(store: Store, conversationId: string): Generator<string> {
-  const page = store.sql<{ at: number; runId: string }, [string, number]>(
-    'SELECT rowid AS at, run_id AS runId FROM runs WHERE conversation_id = ? AND rowid < ? ORDER BY rowid DESC LIMIT 32',
+function* runsOf(store: Store, conversationId: string, after: number): Generator<string> {
+  const page = store.sql<{ at: number; runId: string }, [string, number, number]>(
+    'SELECT rowid AS at, run_id AS runId FROM runs WHERE conversation_id = ? AND rowid < ? AND rowid > ? ORDER BY rowid DESC LIMIT 32',
   )
-  for (let runs = page.all(conversationId, Number.MAX_SAFE_INTEGER); runs.length > 0; ) {
+  for (let runs = page.all(conversationId, Number.MAX_SAFE_INTEGER, after); runs.length > 0; ) {
     for (const { runId } of runs) yield runId
-    runs = page.all(conversationId, runs.at(-1)?.at ?? 0)
+    runs = page.all(conversationId, runs.at(-1)?.at ?? 0, after)
   }
 }
 
-/** Questions asked; a run that never came to one is no turn. */
-function countTurns(store: Store, conversationId: string): number {
+/** Questions asked; a run that never came to one is no turn. Undefined when nothing was ever said. */
+function countTurns(store: Store, conversationId: string): number | undefined {
   const row = store.sql<{ turns: number }, [string]>('SELECT turns FROM conversations WHERE conversation_id = ?').get(conversationId)
-  return row?.turns ?? 0
+  return row?.turns
 }
 
 export function estimateTokens(messages: readonly Message[]): number {

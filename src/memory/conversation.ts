@@ -110,7 +110,7 @@ function clear(store: Store, yes: boolean): Cleared {
     const counts = { conversations: count('conversations'), turns: count('turns') }
     store.script(`DELETE FROM turns; DELETE FROM conversations; DELETE FROM journal; DELETE FROM runs WHERE ended IS NOT NULL
       AND run_id NOT IN (SELECT run_id FROM intents);
-      DELETE FROM approvals WHERE state <> 'open'; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all')`)
+      DELETE FROM approvals WHERE state <> 'open'; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all')`)
     return counts
   })
   return { ok: true, ...counted, shrunk: shrink(store) }

@@ -9,6 +9,7 @@ import { addTurn, type Conversations, createConversations } from './conversation
 import { type StorageFailure, storageFailure } from './failure.ts'
 import { createJournal, type Journal } from './journal.ts'
 import type { Projections } from './projections.ts'
+import type { Summaries } from './recall/conversation-store.ts'
 import { createSearch, type Hit, type SearchRequest } from './search.ts'
 import { openStore } from './store.ts'
 
@@ -25,10 +26,14 @@ export type Memory = {
   attempts(runId?: string): Generator<Attempt>
   /** Loaded when asked for: a turn has no use for it. */
   projections(): Promise<Projections>
+  /** Loaded when asked for: most conversations are short. */
+  summaries(): Promise<Summaries>
   /** All or nothing, on disk when it returns; transactions within join it. */
   transaction<T>(body: () => T): T
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
+  /** Closes the quick way; only right before the process ends. See `Store.leave`. */
+  leave(): void
 }
 
 export type MemoryOptions = { readonly path: string; readonly log: Log; readonly now: Clock; readonly busyTimeoutMs?: number }
@@ -52,9 +57,11 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       projections: async () => (await import('./projections.ts')).createProjections(store),
+      summaries: async () => (await import('./recall/conversation-store.ts')).createSummaries(store, { now, log }),
       transaction: store.write,
       failureOf: (error) => storageFailure(path, error),
       close: store.close,
+      leave: store.leave,
     },
   }
 }

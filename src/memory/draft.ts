@@ -15,7 +15,12 @@ export function resultHashOf({ receipt: _, ...outcome }: { readonly [key: string
 }
 
 /** The half of a draft that the outcome decides. */
-export function outcomeDraft(outcome: ToolOutcome): Pick<ReceiptDraft, 'resultHash' | 'status' | 'error'> {
-  const { status, error } = outcome
-  return { resultHash: resultHashOf(outcome), status, ...(error ? { error } : {}) }
+export function outcomeDraft(outcome: ToolOutcome): Pick<ReceiptDraft, 'resultHash' | 'status' | 'error' | 'sandbox'> {
+  const { status, error, metadata } = outcome
+  return { resultHash: resultHashOf(outcome), status, ...(error ? { error } : {}), ...sandboxOf(metadata?.sandbox) }
+}
+
+/** What the tool said of its children, if it started any. */
+export function sandboxOf(told: unknown): Pick<ReceiptDraft, 'sandbox'> {
+  return told === 'bubblewrap' || told === 'landlock' || told === 'none' ? { sandbox: told } : {}
 }

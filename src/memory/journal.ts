@@ -2,6 +2,7 @@
 
 import type { Risk } from '../runtime/event.ts'
 import type { RunIdentity } from '../runtime/port.ts'
+import { type AlteredEntry, digestOf, firstAltered, type StoredEntry } from './digest.ts'
 import type { JournalEntry } from './entry.ts'
 import { thisProcess } from './owner.ts'
 import type { Store } from './store.ts'
@@ -26,6 +27,8 @@ export type OpenIntent = {
   readonly risk: Risk
   readonly argsHash: string
   readonly approval: string | null
+  /** What its receipt will say of every call's confinement, whatever became of it. */
+  readonly sandbox: 'none' | null
 }
 
 export type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run: RunIdentity; readonly body: unknown }
@@ -34,6 +37,8 @@ export type Journal = {
   /** On disk when it returns, together with the turn row it makes. @throws SQLiteError */
   append(entry: JournalAppend): number
   events(runId: string): JournalEntry[]
+  /** The first entry that is not as it was written, by the running digest; see digest.ts. */
+  alteredIn(runId: string): AlteredEntry | undefined
   /** Newest first. */
   runs(filter: { readonly limit: number; readonly conversation?: string }): RunRecord[]
   run(runId: string): RunRecord | undefined
@@ -47,7 +52,7 @@ export type Journal = {
 
 const runColumns = `run_id AS runId, conversation_id AS conversationId, turn_id AS turnId, provider, model, channel, owner, started, ended, code,
   message, digest`
-const intentColumns = 'run_id AS runId, call_id AS callId, tool, risk, args_hash AS argsHash, approval'
+const intentColumns = 'run_id AS runId, call_id AS callId, tool, risk, args_hash AS argsHash, approval, sandbox'
 
 export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly seq: number; readonly at: number }) => void): Journal {
   const owner = thisProcess()
@@ -57,13 +62,20 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return store.write(() => {
       enrol(run, at)
       const { lastInsertRowid } = store
-        .sql<never, [string, string, string, number, string]>('INSERT INTO journal(run_id, kind, type, at, body) VALUES (?, ?, ?, ?, ?)')
-        .run(run.runId, kind, type, at, text)
+        .sql<never, [string, string, string, number, string, string]>(
+          'INSERT INTO journal(run_id, kind, type, at, body, digest) VALUES (?, ?, ?, ?, ?, ?)',
+        )
+        .run(run.runId, kind, type, at, text, digestOf(run.runId, lastDigest(run.runId), { kind, type, at, body: text }))
       const seq = Number(lastInsertRowid)
       const turn = turnOf(run, { kind, type, at, body }, (callId) => openIntent(run.runId, callId)?.tool)
       if (turn) addTurn(turn, { seq, at })
       return seq
     })
+  }
+
+  function lastDigest(runId: string): string | null {
+    const last = store.sql<{ digest: string | null }, [string]>('SELECT digest FROM journal WHERE run_id = ? ORDER BY seq DESC LIMIT 1')
+    return last.get(runId)?.digest ?? null
   }
 
   function enrol({ runId, conversationId, turnId, provider, model, channel }: RunIdentity, at: number): void {
@@ -81,6 +93,11 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       )
       .all(runId)
       .map((row) => ({ ...row, body: JSON.parse(row.body) }))
+  }
+
+  function alteredIn(runId: string): AlteredEntry | undefined {
+    const stored = store.sql<StoredEntry, [string]>('SELECT seq, kind, type, at, body, digest FROM journal WHERE run_id = ? ORDER BY seq')
+    return firstAltered(runId, stored.iterate(runId))
   }
 
   function runs({ limit, conversation }: { readonly limit: number; readonly conversation?: string }): RunRecord[] {
@@ -115,12 +132,12 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return found.get(runId, callId) ?? undefined
   }
 
-  function begin({ runId, callId, tool, risk, argsHash, approval }: OpenIntent): void {
+  function begin({ runId, callId, tool, risk, argsHash, approval, sandbox }: OpenIntent): void {
     store
-      .sql<never, [string, string, string, string, string, string | null]>(
-        'INSERT INTO intents(run_id, call_id, tool, risk, args_hash, approval) VALUES (?, ?, ?, ?, ?, ?)',
+      .sql<never, [string, string, string, string, string, string | null, string | null]>(
+        'INSERT INTO intents(run_id, call_id, tool, risk, args_hash, approval, sandbox) VALUES (?, ?, ?, ?, ?, ?, ?)',
       )
-      .run(runId, callId, tool, risk, argsHash, approval)
+      .run(runId, callId, tool, risk, argsHash, approval, sandbox)
   }
 
   function settle(runId: string, callId: string): void {
@@ -135,5 +152,5 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .run(at, code, message, digest, runId)
   }
 
-  return { append, events, runs, run, unfinished, openIntent, begin, settle, end }
+  return { append, events, alteredIn, runs, run, unfinished, openIntent, begin, settle, end }
 }

@@ -4,23 +4,28 @@ import { readFileSync } from 'node:fs'
 
 /** "pid@start time": the start time tells a process from a later one with the same number. Elsewhere than Linux it is "pid@0". */
 export function thisProcess(): string {
-  return `${process.pid}@${startOf(process.pid) ?? '0'}`
+  return ownerOf(process.pid)
+}
+
+/** The same of another process. */
+export function ownerOf(pid: number): string {
+  return `${pid}@${startOf(pid) ?? '0'}`
 }
 
 /** In doubt alive: then work is left alone and a later start looks again. */
 export function isAlive(owner: string): boolean {
   const [pid = '', started = ''] = owner.split('@')
   if (!/^[1-9][0-9]*$/.test(pid)) return false
-  if (started !== '0' && started !== '') return startOf(Number(pid)) === started
-  return signalReaches(Number(pid))
+  const now = started === '0' || started === '' ? undefined : startOf(Number(pid))
+  return now === undefined ? signalReaches(Number(pid)) : now === started
 }
 
-/** Boot and start tick of a process; undefined when there is none or there is no /proc. */
+/** Boot and start tick of a process; undefined when there is none, none to be seen (hidepid), or no /proc. */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    if (fields[0] === 'Z') return undefined
+    if (fields[0] === 'Z') return 'a zombie'
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
     return `${fields[19]}-${boot}`
   } catch {

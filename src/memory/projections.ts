@@ -7,6 +7,7 @@ import type { RunIdentity } from '../runtime/port.ts'
 import { addTurn, type TurnRow, turnColumns, turnOfRow } from './conversation.ts'
 import type { JournalEntry } from './entry.ts'
 import { openStore, type Store } from './store.ts'
+import { alteredSummary, disprovedSummary, dropDisproved } from './summaries.ts'
 import { projectTurns, turnOf } from './turns.ts'
 
 /** SHA-256 in hex over all rows in canonical JSON, of what is there and of what the journal says. `difference` names the first that differs. */
@@ -23,10 +24,12 @@ export type Rebuilt = { readonly ok: true; readonly turns: number } | { readonly
 export type Projections = {
   /** Makes them anew in a scratch file beside the database, of one moment; others may go on writing. */
   check(): ProjectionCheck
-  /** Deletes them and makes them anew, or leaves all as it was. Others wait meanwhile. */
+  /** Deletes them and makes them anew, or leaves all as it was. Summaries that the journal disproves go too. Others wait meanwhile. */
   rebuild(): Rebuilt
   /** Whether the turns of one run are what its journal says. @returns the first difference */
   differenceIn(run: RunIdentity): string | undefined
+  /** Whether the summaries of a conversation, which are no projection, are as they were written. @returns the first that is not */
+  alteredSummary(conversationId: string): string | undefined
 }
 
 export function createProjections(store: Store): Projections {
@@ -37,7 +40,9 @@ export function createProjections(store: Store): Projections {
       store.script('BEGIN')
       try {
         const filled = scratch.write(() => fill(store, scratch))
-        return filled.ok ? compare(store, scratch) : { equal: false, live: '', rebuilt: '', turns: 0, difference: filled.message }
+        return filled.ok
+          ? withSummaries(store, compare(store, scratch))
+          : { equal: false, live: '', rebuilt: '', turns: 0, difference: filled.message }
       } finally {
         store.script('ROLLBACK')
       }
@@ -50,6 +55,7 @@ export function createProjections(store: Store): Projections {
         store.script(`INSERT INTO turns_fts(turns_fts) VALUES ('delete-all'); DELETE FROM turns; DELETE FROM conversations`)
         const filled = fill(store, store)
         if (!filled.ok) throw new Unreadable(filled.message)
+        dropDisproved(store)
         return filled
       })
     } catch (error) {
@@ -75,7 +81,13 @@ export function createProjections(store: Store): Projections {
     return at === undefined ? undefined : `turn row ${at + 1} of ${run.runId} is not what its journal says`
   }
 
-  return { check, rebuild, differenceIn }
+  return { check, rebuild, differenceIn, alteredSummary: (conversationId) => alteredSummary(store, conversationId)?.message }
+}
+
+/** A summary cannot be made anew here, only held against the journal it came from. */
+function withSummaries(store: Store, found: ProjectionCheck): ProjectionCheck {
+  const difference = found.difference ?? disprovedSummary(store)?.message
+  return difference === undefined ? found : { ...found, equal: false, difference }
 }
 
 class Unreadable extends Error {}

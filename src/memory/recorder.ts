@@ -5,7 +5,7 @@ import type { ExternalEvent, InternalEvent, Risk, ToolOutcome } from '../runtime
 import type { Clock, Log, Recorder, RunIdentity } from '../runtime/port.ts'
 import type { Appended, AppendReceipt, Checkpoint, ReceiptDraft } from './checkpoint.ts'
 import type { Memory } from './db.ts'
-import { argsHashOf, outcomeDraft } from './draft.ts'
+import { argsHashOf, outcomeDraft, sandboxOf } from './draft.ts'
 import { storageFailure } from './failure.ts'
 import { changeText } from './hash.ts'
 import { deadRuns, type Recovery, recoverRuns } from './recover.ts'
@@ -14,6 +14,8 @@ export type RecorderOptions = {
   readonly memory: Memory
   /** Absent when receipts are switched off in the configuration. */
   readonly receipt?: AppendReceipt
+  /** What every receipt of this program says, whatever the call: commands run unconfined because somebody asked for that. */
+  readonly sandbox?: 'none'
   /** Whether log and checkpoint agree, found by reading alone. Absent: every start settles them under the lock. */
   readonly atRest?: (checkpoint: Checkpoint | undefined) => boolean
   readonly log: Log
@@ -55,7 +57,7 @@ export type RunRecorder = Recorder & {
 }
 
 export function createRecorder(options: RecorderOptions): RunRecorder {
-  const { memory, receipt, log, now } = options
+  const { memory, receipt, log, now, sandbox: always } = options
   const { journal } = memory
   const withoutSecrets = cleaner(options)
 
@@ -72,8 +74,8 @@ export function createRecorder(options: RecorderOptions): RunRecorder {
     const intent = journal.openIntent(run.runId, id)
     if (!intent)
       throw new RecordFailure('no_intent', `call "${id}" of run ${run.runId} has a result but was never begun, or has one already`)
-    const { tool, argsHash, risk, approval } = intent
-    const receipt = write(run, { tool, argsHash, risk, ...(approval ? { approval } : {}), ...outcomeDraft(outcome) })
+    const { tool, argsHash, risk, approval, sandbox } = intent
+    const receipt = write(run, { tool, argsHash, risk, ...(approval ? { approval } : {}), ...outcomeDraft(outcome), ...sandboxOf(sandbox) })
     const done = { type: 'tool.done' as const, id, outcome: { ...outcome, ...receipt } }
     journal.append({ run, kind: 'external', type: 'tool.done', at: now(), body: done })
     journal.settle(run.runId, id)
@@ -85,8 +87,8 @@ export function createRecorder(options: RecorderOptions): RunRecorder {
     const { id, call, judgement, approval } = clean
     keep(() => {
       journal.append({ run, kind: 'intent', type: 'act', at: now(), body: clean })
-      const { risk } = judgement
-      journal.begin({ runId: run.runId, callId: id, tool: call.name, risk, argsHash: argsHashOf(call), approval: approval ?? null })
+      const begun = { runId: run.runId, callId: id, tool: call.name, risk: judgement.risk, argsHash: argsHashOf(call) }
+      journal.begin({ ...begun, approval: approval ?? null, sandbox: always ?? null })
     })
   }
 
@@ -95,7 +97,8 @@ export function createRecorder(options: RecorderOptions): RunRecorder {
     const { call, judgement, by, reason } = clean
     const outcome: ToolOutcome = { status: 'denied', output: '', error: `${by}: ${reason}` }
     return keep(() => {
-      const written = write(run, { tool: call.name, argsHash: argsHashOf(call), risk: judgement.risk, ...outcomeDraft(outcome) })
+      const draft = { tool: call.name, argsHash: argsHashOf(call), risk: judgement.risk, ...outcomeDraft(outcome), ...sandboxOf(always) }
+      const written = write(run, draft)
       journal.append({ run, kind: 'note', type: 'deny', at: now(), body: { ...clean, ...written } })
       return written.receipt
     })
@@ -113,8 +116,8 @@ export function createRecorder(options: RecorderOptions): RunRecorder {
 
   function deed({ conversationId, tool, input, risk }: Deed): string | undefined {
     const outcome: ToolOutcome = { status: 'allowed', output: '' }
-    const draft = { tool, argsHash: argsHashOf({ input: withoutSecrets(input) }), risk, approval: 'operator', ...outcomeDraft(outcome) }
-    return keep(() => write({ conversationId }, draft).receipt)
+    const what = { tool, argsHash: argsHashOf({ input: withoutSecrets(input) }), risk, approval: 'operator' }
+    return keep(() => write({ conversationId }, { ...what, ...outcomeDraft(outcome), ...sandboxOf(always) }).receipt)
   }
 
   /** To disk, inside the transaction that holds the result. @returns nothing when receipts are off. */

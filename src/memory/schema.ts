@@ -52,4 +52,18 @@ CREATE TABLE always_rules(
   UNIQUE (tool, scope)
 ) STRICT;
 `,
+  `
+ALTER TABLE journal ADD COLUMN digest TEXT;
+ALTER TABLE intents ADD COLUMN sandbox TEXT;
+`,
+  `
+CREATE TABLE summaries(
+  id INTEGER PRIMARY KEY, conversation_id TEXT NOT NULL, through_position INTEGER NOT NULL, turns INTEGER NOT NULL, text TEXT NOT NULL,
+  source_digest TEXT NOT NULL, previous_digest TEXT NOT NULL, model TEXT NOT NULL, at INTEGER NOT NULL, digest TEXT NOT NULL
+) STRICT;
+CREATE INDEX summaries_by_conversation ON summaries(conversation_id, id);
+CREATE TABLE summary_failures(
+  conversation_id TEXT PRIMARY KEY, count INTEGER NOT NULL, at INTEGER NOT NULL, message TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+`,
 ]

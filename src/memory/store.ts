@@ -1,7 +1,7 @@
 /** One SQLite file: opened safely, brought to the newest schema, written only under `BEGIN IMMEDIATE`. */
 
 import { Database } from 'bun:sqlite'
-import { closeSync, constants, existsSync, fchmodSync, fstatSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, constants, existsSync, fchmodSync, fstatSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Log } from '../runtime/port.ts'
 import { type StorageFailure, storageFailure } from './failure.ts'
@@ -16,6 +16,11 @@ export type Store = {
   /** Several statements without parameters, outside any transaction of ours. */
   script(text: string): void
   close(): void
+  /**
+   * Closes, but leaves what is in a small WAL for whoever opens the file next: it is as safe there, and merging it takes three syncs. For
+   * a process that is about to end: another connection of this very process to the same file would lose its locks.
+   */
+  leave(): void
 }
 
 export type StoreOptions = {
@@ -62,8 +67,9 @@ function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
     db.run('PRAGMA journal_mode = WAL')
     db.run('PRAGMA synchronous = FULL')
     const store = storeOver(db, path)
-    const found = migrate(store)
-    if (found <= migrations.length) return { ok: true, store }
+    const { found, migrated } = migrate(store)
+    // What has just been made is merged, so that the file never stands there almost empty.
+    if (found <= migrations.length) return { ok: true, store: migrated ? { ...store, leave: store.close } : store }
     store.close()
     const why = `schema ${found}, this version knows up to ${migrations.length}`
     return {
@@ -76,14 +82,15 @@ function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
   }
 }
 
-/** @returns the schema number the file has afterwards. Another process may migrate at the same time: the lock decides, then we look again. */
-function migrate(store: Store): number {
+/** `found` is the schema number the file has afterwards. Another process may migrate at the same time: the lock decides, then we look again. */
+function migrate(store: Store): { readonly found: number; readonly migrated: boolean } {
   const version = () => store.sql<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
-  if (version() >= migrations.length) return version()
+  const found = version()
+  if (found >= migrations.length) return { found, migrated: false }
   return store.write(() => {
     for (const step of migrations.slice(version())) store.script(step)
     if (version() < migrations.length) store.script(`PRAGMA user_version = ${migrations.length}`)
-    return version()
+    return { found: version(), migrated: true }
   })
 }
 
@@ -95,7 +102,22 @@ function storeOver(db: Database, path: string): Store {
     write: (body) => transact(db, body),
     // Finalises the cached statements too: an unfinalised one would keep the file open and its WAL unmerged.
     close: () => db.close(),
+    leave: () => {
+      if (isSmall(`${path}-wal`)) db.fileControl(NULL_IO, null)
+      db.close()
+    },
   }
+}
+
+/** SQLITE_FCNTL_NULL_IO: SQLite lets go of the database file, so that closing cannot take the lock that merging needs. */
+const NULL_IO = 43
+
+/** The next opener reads the whole WAL, some 2 ms for each MiB. */
+const smallWal = 512 * 1024
+
+function isSmall(wal: string): boolean {
+  const found = statSync(wal, { throwIfNoEntry: false })
+  return found !== undefined && found.size < smallWal
 }
 
 function transact<T>(db: Database, body: () => T): T {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dialects } from '../../test/support/dialects.ts'
 import { sends, startFake, testDeps, wireConfig } from '../../test/support/vendor-fake.ts'
-import { type Provider, ProviderFailure } from '../runtime/port.ts'
+import { type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { createProvider } from './create.ts'
 import { listModels } from './models.ts'
 import { probeProvider } from './probe.ts'
@@ -19,7 +19,14 @@ function registry(configs: Configs, baseDir?: string) {
   async function provider(name: string): Promise<Provider> {
     const config = configs[name]
     if (config === undefined) throw new Error(`no ${name}`)
-    return createProvider(name, config, { ...deps, provider })
+    return createProvider(name, config, {
+      ...deps,
+      provider,
+      count: () => 1,
+      brain:
+        async ({ dir }) =>
+        async (frame) => ({ ok: true, answer: JSON.stringify({ content: [{ type: 'text', text: `${dir} ${frame.length > 20}` }] }) }),
+    })
   }
   return { provider, lines: deps.lines }
 }
@@ -128,3 +135,11 @@ for (const dialect of dialects) {
     })
   })
 }
+
+test('a fifo provider asks the other end of its folder', async () => {
+  const { provider } = registry({ brain: { kind: 'fifo', dir: '/run/fifos' } })
+  const chunks: ModelChunk[] = []
+  const request = { systemPrompt: '', messages: [{ role: 'user' as const, content: 'Hello' }], tools: [], model: '' }
+  for await (const chunk of (await provider('brain')).chat(request, new AbortController().signal)) chunks.push(chunk)
+  expect(chunks[0]).toEqual({ type: 'text', text: '/run/fifos true' })
+})

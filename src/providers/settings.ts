@@ -1,6 +1,7 @@
 /** What a provider is told: its part of the resolved config, and what it may use of the world. */
 
 import type { Log, Provider } from '../runtime/port.ts'
+import type { AskBrain } from './fifo/provider.ts'
 
 /** US dollars per million tokens. A cost is told only when `input` and `output` are known; `cached` falls back to `input`. */
 export type Prices = { readonly input?: number; readonly output?: number; readonly cached?: number }
@@ -38,6 +39,10 @@ export type MockConfig = {
   readonly prices?: Prices
 }
 
+export type StubConfig = { readonly kind: 'stub'; readonly model?: string }
+
+export type FifoConfig = { readonly kind: 'fifo'; readonly model?: string; readonly dir: string; readonly totalTimeoutS?: number }
+
 export type ReliableConfig = { readonly kind: 'reliable'; readonly providers: readonly string[] }
 
 export type RouterConfig = {
@@ -46,7 +51,7 @@ export type RouterConfig = {
   readonly routes?: { readonly [hint: string]: string }
 }
 
-export type ProviderConfig = WireConfig | MockConfig | ReliableConfig | RouterConfig
+export type ProviderConfig = WireConfig | MockConfig | StubConfig | FifoConfig | ReliableConfig | RouterConfig
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
@@ -61,7 +66,13 @@ export type ProviderDeps = {
   readonly baseDir?: string
 }
 
-export type CreateDeps = ProviderDeps & { provider(name: string): Promise<Provider> }
+export type CreateDeps = ProviderDeps & {
+  provider(name: string): Promise<Provider>
+  /** Of a stub: which of its agent's calls this is, from 1. */
+  count(): number | Promise<number>
+  /** Of a FIFO provider: questions to the other end of that folder's FIFOs. @throws ProviderFailure `bad_request` when there are none */
+  brain(wanted: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain>
+}
 
 export const defaults = {
   idleTimeoutS: 60,

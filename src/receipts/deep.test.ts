@@ -32,6 +32,10 @@ test('an attempt that the journal tells differently is named with what differs',
   expect(deepVerify(home.paths.log, [attempt(1, { resultHash: 'y' })]).problems[0]?.message).toEndWith('differ in result')
 })
 
+test('a sandbox that the journal tells and the receipt does not is named', () => {
+  expect(deepVerify(home.paths.log, [attempt(0, { sandbox: 'bubblewrap' })]).problems[0]?.message).toEndWith('differ in sandbox')
+})
+
 test('attempts that agree, and one still under way, are fine; the receipts left over are counted', () => {
   const running = attempt(7, { status: undefined, receiptId: undefined, pending: true })
   expect(deepVerify(home.paths.log, [attempt(0), attempt(2), running])).toEqual({

@@ -12,6 +12,8 @@ export type JournalledAttempt = {
   readonly argsHash: string
   readonly status?: string
   readonly resultHash?: string
+  /** What the journal says confined its children. */
+  readonly sandbox?: string
   readonly receiptId?: string
   readonly pending: boolean
 }
@@ -70,7 +72,8 @@ function differences(attempt: JournalledAttempt, receipt: Receipt): string[] {
     ['status', attempt.status, receipt.status],
     ['result', attempt.resultHash, receipt.result_hash],
   ] as const
-  return pairs.filter(([, journal, log]) => journal !== log).map(([name]) => name)
+  const wrong = pairs.filter(([, journal, log]) => journal !== log).map(([name]) => name)
+  return attempt.sandbox === undefined || attempt.sandbox === receipt.sandbox ? wrong : [...wrong, 'sandbox']
 }
 
 function receiptsById(path: string): Map<string, Receipt> {

@@ -113,7 +113,7 @@ test('the mac is HMAC-SHA256 as RFC 4231 has it', () => {
 test('a receipt has a fixed spelling that old logs depend on', () => {
   const receipt = sealed(
     {
-      v: 2,
+      v: 1,
       seq: 1,
       log_id: '0123456789abcdef0123456789abcdef',
       id: 'receipt-01234567-1',

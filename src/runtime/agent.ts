@@ -9,15 +9,18 @@ import type { ChatRequest, Decision, Message, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledRules } from './rules/journal.ts'
 
+/** What stands before the prompt of a run: none of it changes while the run lasts. */
+export type Opening = Pick<ChatRequest, 'systemPrompt' | 'tools'> & { readonly history: readonly Message[] }
+
 export type AgentConfig = {
   readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array }
-  readonly request: Omit<ChatRequest, 'messages'>
+  readonly model: string
+  /** The conversation so far, the system prompt and the tools, asked afresh before each run. */
+  readonly opening: () => Opening | Promise<Opening>
   readonly limits: RunLimits
   readonly approvalTtlMs: number
   readonly conversationId: string
   readonly channel: string
-  /** The conversation so far, read afresh before each run. */
-  readonly history: () => readonly Message[] | Promise<readonly Message[]>
   /** More b-threads, beside the program's own. They can only veto. */
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The same rules as data, for the journal: a replay obeys what the run obeyed. */
@@ -44,18 +47,19 @@ export type Agent = {
 }
 
 export function createAgent(config: AgentConfig): Agent {
-  const { ports, request, limits, conversationId, channel } = config
+  const { ports, model, limits, conversationId, channel } = config
   const state: { run?: Run; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
 
   async function* run(prompt: string): AsyncGenerator<AgentEvent> {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
     const identity = identify()
+    const { history, systemPrompt, tools } = await config.opening()
     const current = createRun({
       identity,
       threads: [...program(limits), ...(config.rules ?? [])],
       ports,
-      request,
-      history: await config.history(),
+      request: { systemPrompt, tools, model },
+      history,
       approvalTtlMs: config.approvalTtlMs,
       maxMs: limits.maxMs ?? 0,
     })
@@ -67,13 +71,13 @@ export function createAgent(config: AgentConfig): Agent {
   /** With the limits and rules that hold now, so that a replay needs no configuration. */
   function startOf(prompt: string): RunStart {
     const { journalledRules } = config
-    const now = { at: ports.now(), mode: state.mode, model: request.model, limits, ...(journalledRules ? { rules: journalledRules } : {}) }
+    const now = { at: ports.now(), mode: state.mode, model, limits, ...(journalledRules ? { rules: journalledRules } : {}) }
     return { type: 'run.start', prompt, ...now }
   }
 
   function identify(): RunIdentity {
     const [runId, turnId] = [createId('run', ports.random(12)), createId('turn', ports.random(12))]
-    return { runId, turnId, conversationId, provider: ports.provider.name, model: request.model, channel }
+    return { runId, turnId, conversationId, provider: ports.provider.name, model, channel }
   }
 
   return {

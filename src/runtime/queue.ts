@@ -1,42 +1,62 @@
 /** A bounded hand-over between a run and its consumer: a full queue makes the producer wait. */
 
+import { createInbox } from '../kernel/inbox.ts'
+
 export type Queue<T> = {
-  /** Resolves when there is room for more; after `close` it drops the item and resolves at once. */
-  push(item: T): Promise<void>
+  /** Undefined while there is room for more, which costs nothing to go on from; else what to wait for. After `close` it drops the item. */
+  push(item: T): Promise<void> | undefined
   /** Ends the iteration once what is queued has been taken. */
   close(): void
   items(): AsyncGenerator<T>
 }
 
 export function createQueue<T>(capacity: number): Queue<T> {
-  const waiting: T[] = []
-  const state = { closed: false }
-  const room: (() => void)[] = []
-  const arrival: (() => void)[] = []
-  const wake = (sleepers: (() => void)[]) => {
-    for (const rouse of sleepers.splice(0)) rouse()
+  const waiting = createInbox<{ readonly item: T }>()
+  const state = { size: 0, closed: false }
+  const [room, arrival] = [createSleepers(), createSleepers()]
+
+  async function roomForMore(): Promise<void> {
+    while (state.size >= capacity && !state.closed) await room.sleep()
   }
+
   return {
-    async push(item) {
-      if (state.closed) return
-      waiting.push(item)
-      wake(arrival)
-      while (waiting.length >= capacity && !state.closed) await new Promise<void>((rouse) => room.push(rouse))
+    push(item) {
+      if (state.closed) return undefined
+      waiting.push({ item })
+      state.size += 1
+      arrival.wake()
+      return state.size < capacity ? undefined : roomForMore()
     },
     close() {
       state.closed = true
-      wake(room)
-      wake(arrival)
+      room.wake()
+      arrival.wake()
     },
     async *items() {
       for (;;) {
-        const [item] = waiting.splice(0, 1)
-        if (item !== undefined) {
-          wake(room)
-          yield item
+        const next = waiting.first()
+        if (next !== undefined) {
+          waiting.drop()
+          state.size -= 1
+          room.wake()
+          yield next.item
         } else if (state.closed) return
-        else await new Promise<void>((rouse) => arrival.push(rouse))
+        else await arrival.sleep()
       }
+    },
+  }
+}
+
+/** Most often nobody sleeps, and waking nobody costs one look. */
+function createSleepers(): { sleep(): Promise<void>; wake(): void } {
+  let sleepers: (() => void)[] = []
+  return {
+    sleep: () => new Promise((rouse) => sleepers.push(rouse)),
+    wake() {
+      if (sleepers.length === 0) return
+      const awake = sleepers
+      sleepers = []
+      for (const rouse of awake) rouse()
     },
   }
 }

@@ -27,10 +27,10 @@ export async function live(script: Script, on?: (event: AgentEvent, agent: Agent
   const agent = createAgent({
     conversationId: 'c',
     channel: 'test',
-    history: () => [],
     approvalTtlMs: 60_000,
     limits: { ...limits, ...script.limits },
-    request: { systemPrompt: 's', tools: [], model: 'scripted' },
+    model: 'scripted',
+    opening: () => ({ history: [], systemPrompt: 's', tools: [] }),
     rules: script.rules,
     ports: { ...ports(script), recorder: recorder((entry) => void written.push(entry)) },
   })

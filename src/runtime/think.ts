@@ -14,8 +14,8 @@ export type Question = {
   readonly usedIds: Set<string>
   readonly redact: Redact
   readonly redactStream: RedactStream
-  /** Waited for: a consumer that is slow to take a piece slows the model's stream down. */
-  readonly onPiece: (piece: AgentEvent) => Promise<void>
+  /** Waited for, if there is something to wait for: a consumer that is slow to take a piece slows the model's stream down. */
+  readonly onPiece: (piece: AgentEvent) => Promise<void> | undefined
 }
 
 /** Never rejects: whatever goes wrong is a `model.fail`. */
@@ -51,11 +51,10 @@ function endOf(signal: AbortSignal): Promise<undefined> {
 
 async function listen({ provider, request, signal, redactStream, onPiece }: Question): Promise<ChatResponse> {
   const clean = redactStream()
-  const say = async (content: string) => {
-    if (content !== '' && !signal.aborted) await onPiece({ type: 'text', content, isPartial: true })
-  }
+  const say = (content: string) => (content === '' || signal.aborted ? undefined : onPiece({ type: 'text', content, isPartial: true }))
   for await (const chunk of provider.chat(request, signal)) {
-    if (chunk.type === 'text') await say(clean.push(chunk.text))
+    const room = chunk.type === 'text' ? say(clean.push(chunk.text)) : undefined
+    if (room !== undefined) await room
     if (chunk.type !== 'done') continue
     await say(clean.flush())
     return chunk.response

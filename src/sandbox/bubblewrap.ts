@@ -30,7 +30,9 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
   if (program === null) return { ok: false, missing: `bubblewrap is not installed; ${install}` }
   const folder = ownFolder(places.stateHome)
   if (!folder.ok) return folder
-  const way = joinNetwork({ settings, folder: folder.path })
+  const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
+  const strict = settings.without?.includes('seccomp') ? undefined : filterProgram({ arch, inet: true, unix: false })
+  const way = joinNetwork({ settings, folder: folder.path, filter: strict })
   if (!way.ok) {
     folder.remove()
     return way
@@ -69,7 +71,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter })
   })
   const start = async (plan: SpawnPlan): Promise<Ended> => {
-    const guards = mounts.guards((path) => stubs.make(path))
+    const guards = mounts.guards((path) => stubs.make(path), plan)
     if (!guards.ok) return guards
     const waiting = spare.take(guards.mounts)
     if (waiting instanceof Error) return { ok: false, message: `the sandbox could not be started: ${waiting.message}` }

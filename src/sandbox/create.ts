@@ -1,27 +1,26 @@
-/** Chooses a sandbox that works on this machine. There is no silent way down to none. */
+/** Makes the sandbox that is asked for. There is no way down by itself: neither to none, nor to one that protects less. */
 
 import { createBubblewrap } from './bubblewrap.ts'
-import { createLandlock } from './landlock.ts'
 import { resolvePlaces } from './places.ts'
 import type { Created, SandboxSettings } from './port.ts'
+import { withoutMounts } from './readable.ts'
 
 /** Never throws for what a machine lacks: `missing` says what to install or change. Only `kind: 'none'` runs commands unconfined. */
 export async function createSandbox(settings: SandboxSettings): Promise<Created> {
   if (settings.kind === 'none') {
     return {
       ok: true,
-      sandbox: { name: 'none', describe: () => ['none: commands run with all the rights of this user'], spawn: settings.spawnPlain },
+      sandbox: {
+        name: 'none',
+        describe: () => ['none: commands run with all the rights of this user'],
+        spawn: (plan) => settings.spawnPlain(withoutMounts(plan)),
+      },
     }
   }
   if (process.platform !== 'linux') return { ok: false, missing: `sandbox: ${process.platform} has none that we know; run on Linux` }
   const resolved = resolvePlaces(settings)
   if (!resolved.ok) return resolved
   const making = { settings, places: resolved.places }
-  if (settings.kind === 'landlock') return await createLandlock(making)
-  const first = await createBubblewrap(making)
-  if (first.ok || settings.kind === 'bubblewrap') return first
-  const second = await createLandlock(making)
-  if (!second.ok) return { ok: false, missing: `${first.missing}; ${second.missing}` }
-  settings.log('warn', 'sandbox: landlock instead of bubblewrap, which protects less', { missing: first.missing })
-  return second
+  if (settings.kind === 'landlock') return await (await import('./landlock.ts')).createLandlock(making)
+  return await createBubblewrap(making)
 }

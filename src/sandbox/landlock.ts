@@ -8,6 +8,7 @@ import { openLibc } from './libc.ts'
 import type { Places } from './places.ts'
 import type { Created, Ended, SandboxSettings, SpawnPlan } from './port.ts'
 import { privateBelow } from './private.ts'
+import { withoutMounts } from './readable.ts'
 
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
 type Grants = Orders['grants']
@@ -66,13 +67,19 @@ function openBelow(folder: string, secrets: readonly string[]): string[] {
 
 type Launch = Making & { readonly plan: SpawnPlan; readonly scratch: string; readonly grants: Grants }
 
-async function launch({ plan, settings, places, scratch, grants }: Launch): Promise<Ended> {
+async function launch({ plan: given, settings, places, scratch, grants }: Launch): Promise<Ended> {
+  const plan = withoutMounts(given)
   const own = join(scratch, crypto.randomUUID())
   mkdirSync(own, { recursive: true, mode: 0o700 })
   const orders: Orders = {
     cwd: plan.cwd,
     env: { ...plan.env, HOME: own, TMPDIR: own },
-    grants: [...grants, { path: places.workspace, grant: 'write' }, { path: own, grant: 'write' }],
+    grants: [
+      ...grants,
+      ...(plan.readablePaths ?? []).map(({ path, from = path }) => ({ path: from, grant: 'read' as const })),
+      { path: places.workspace, grant: plan.readOnly ? 'read' : 'write' },
+      { path: own, grant: 'write' },
+    ],
     limits: { ...settings.limits, processes: settings.limits.processes + runningTasks() },
   }
   const first: { text?: string } = {}

@@ -1,17 +1,19 @@
 /** The mounts of a sandbox: the system is looked over once, the protected names at each command, for they come and go. */
 
-import type { SandboxSettings } from './port.ts'
+import type { SandboxSettings, SpawnPlan } from './port.ts'
 import { guardsFor } from './protect.ts'
 import { findRepositories } from './repositories.ts'
 import { type GuardMounts, guardMounts, type View, viewArguments } from './view.ts'
 
 type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }
+/** What of a command changes its mounts. */
+type Besides = Pick<SpawnPlan, 'readablePaths' | 'readOnly'>
 type Guarded = { readonly ok: true; readonly mounts: GuardMounts } | { readonly ok: false; readonly message: string }
 
 export type Mounts = {
   fixed(): readonly string[]
   /** `make` puts a place holder and says whether it is needed. */
-  guards(make: (path: string) => boolean): Guarded
+  guards(make: (path: string) => boolean, plan: Besides): Guarded
 }
 
 /** Repositories come and go as well; looking for them at every command would cost more than the command. */
@@ -31,12 +33,13 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
       known.fixed ??= viewArguments(view)
       return known.fixed
     },
-    guards(make) {
-      if (view.without.has('protected paths')) return { ok: true, mounts: guardMounts({ view, guards: [], gitStub }) }
+    guards(make, { readablePaths, readOnly }) {
+      const besides = { view, gitStub, readablePaths, readOnly }
+      if (view.without.has('protected paths')) return { ok: true, mounts: guardMounts({ ...besides, guards: [] }) }
       const found = guardsFor({ workspace, extra: settings.protectedPaths, repositories: repositories() })
       if (!found.ok) return found
       const guards = found.guards.filter(({ type, path }) => type !== 'absent' || make(path))
-      return { ok: true, mounts: guardMounts({ view, guards, gitStub }) }
+      return { ok: true, mounts: guardMounts({ ...besides, guards }) }
     },
   }
 }

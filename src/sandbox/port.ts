@@ -2,6 +2,12 @@
 
 export type Environment = { readonly [name: string]: string }
 
+/**
+ * An absolute folder or file, read-only. With `from` (a file) its content is seen at `path` instead of what stands there; where a sandbox has
+ * no mounts, a program that is named by `path` is started as `from`.
+ */
+export type ReadablePath = { readonly path: string; readonly from?: string }
+
 /** `argv[0]` is the executable, absolute or on the PATH of `env`; `env` is all the child gets. */
 export type SpawnPlan = {
   readonly argv: readonly string[]
@@ -9,6 +15,10 @@ export type SpawnPlan = {
   readonly env: Environment
   /** On abort everything that the command started is killed. */
   readonly signal: AbortSignal
+  /** What this command may read besides. */
+  readonly readablePaths?: readonly ReadablePath[]
+  /** The workspace is read-only for this command. */
+  readonly readOnly?: boolean
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 
@@ -24,7 +34,7 @@ export type Log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, 
 
 export type SandboxName = 'bubblewrap' | 'landlock' | 'none'
 
-/** `auto`: bubblewrap, or else Landlock. `none` only because somebody typed it. */
+/** `auto` is bubblewrap. Landlock protects less, none nothing at all: both only because somebody typed it. */
 export type SandboxKind = 'auto' | SandboxName
 
 export type Sandbox = {
@@ -87,6 +97,8 @@ export type SandboxSettings = {
   readonly secretPaths?: readonly string[]
   /** `example.org`, or `*.example.org` for what lies below it. Empty: no network at all. */
   readonly allowedDomains: readonly string[]
+  /** Besides 80 and 443. */
+  readonly allowedPorts?: readonly number[]
   /** Needed as soon as a domain is allowed. */
   readonly network?: Network
   readonly limits: Limits

@@ -4,9 +4,10 @@ import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'nod
 import { basename } from 'node:path'
 import type { Cover } from './empty.ts'
 import { isWithin, type Places } from './places.ts'
-import type { Layer } from './port.ts'
+import type { Layer, ReadablePath } from './port.ts'
 import { privateBelow } from './private.ts'
 import type { Guard } from './protect.ts'
+import { readableMounts } from './readable.ts'
 
 export type View = {
   readonly places: Places
@@ -85,21 +86,34 @@ function hide({ blank, cover }: View, paths: readonly string[]): string[] {
   return paths.flatMap((path) => (statSync(path).isDirectory() ? cover(path) : ['--ro-bind', blank, path]))
 }
 
-export type Guarding = { readonly view: View; readonly guards: readonly Guard[]; readonly gitStub: string }
+export type Guarding = {
+  readonly view: View
+  readonly guards: readonly Guard[]
+  readonly gitStub: string
+  readonly readablePaths?: readonly ReadablePath[]
+  readonly readOnly?: boolean
+}
 
 /** `early` can be mounted before the command is known, as long as `key` stays the same; `late` needs the place holders. */
 export type GuardMounts = { readonly key: string; readonly early: readonly string[]; readonly late: readonly string[] }
 
 /** `gitStub` is a file as the place holder for git's `commondir`: the place holder itself need not be there yet when these are read. */
-export function guardMounts({ view, guards, gitStub }: Guarding): GuardMounts {
+export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnly = false }: Guarding): GuardMounts {
   const there = guards.filter(({ type }) => type !== 'absent')
   const secrets = view.without.has('hidden files') ? [] : secretsInside(view)
-  const early = [...there.flatMap(({ type, path }) => [type === 'pin' ? '--bind' : '--ro-bind', path, path]), ...hide(view, secrets)]
+  const { workspace } = view.places
+  const readable = readableMounts(readablePaths)
+  const early = [
+    ...(readOnly ? ['--ro-bind', workspace, workspace] : []),
+    ...there.flatMap(({ type, path }) => [type === 'pin' && !readOnly ? '--bind' : '--ro-bind', path, path]),
+    ...hide(view, secrets),
+    ...readable.arguments,
+  ]
   const late = guards
     .filter(({ type }) => type === 'absent')
     .flatMap(({ path }) => (basename(path) === 'commondir' ? ['--ro-bind', gitStub, path] : view.cover(path)))
-  const inodes = [view.places.workspace, ...secrets].map((path) => statSync(path, { throwIfNoEntry: false })?.ino)
-  return { key: [...inodes, ...there.map(({ inode }) => inode), ...early, ...late].join('\0'), early, late }
+  const inodes = [workspace, ...secrets].map((path) => statSync(path, { throwIfNoEntry: false })?.ino)
+  return { key: [...inodes, ...there.map(({ inode }) => inode), readable.key, ...early, ...late].join('\0'), early, late }
 }
 
 function secretsInside(view: View): string[] {

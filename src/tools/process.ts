@@ -9,6 +9,9 @@ export type SpawnPlan = {
   readonly env: Environment
   /** On abort the group gets SIGTERM, and 250 ms later SIGKILL. */
   readonly signal: AbortSignal
+  /** For a sandbox, see its port. */
+  readonly readablePaths?: readonly { readonly path: string; readonly from?: string }[]
+  readonly readOnly?: boolean
   /** Pieces as they arrive; order is kept within each stream and, as far as the pipes tell, between them. */
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }

@@ -1,6 +1,7 @@
 /** search: files by glob, lines by regular expression, or both. */
 
 import type { Tool, ToolContext, ToolResult } from '../runtime/port.ts'
+import { sayingSandbox } from './confined.ts'
 import type { Files } from './files.ts'
 import { type Grep, grepOwn, type Match } from './grep.ts'
 import { done, fail, refused, text, textOr } from './input.ts'
@@ -33,7 +34,7 @@ export function searchTool(deps: SearchDeps): Tool {
       const start = deps.files.stat(path)
       if (!start.ok) return refused(start)
       const survey = { candidates: candidates(deps, path, glob), context }
-      return pattern === '' ? names(survey) : lines(deps, survey, pattern)
+      return pattern === '' ? names(survey) : sayingSandbox(deps.spawn, (spawn) => lines({ ...deps, spawn }, survey, pattern))
     },
   }
 }

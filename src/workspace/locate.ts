@@ -17,6 +17,8 @@ export type Locator = {
   locate(given: string, access: Access): Found | NotFound
   /** A path for people: relative to the root when inside it. */
   show(real: string): string
+  /** True the first time that this folder is asked about. */
+  isNew(folder: string): boolean
 }
 
 /** @throws when the root is no folder */
@@ -34,8 +36,10 @@ export function createLocator({
   const root = realPath(folder)
   if (root === undefined) throw new Error(`the workspace folder "${given}" was removed while it was opened`)
 
+  const known = new Set<string>()
+  const isNew = (folder: string) => known.size < known.add(folder).size
   const show = (real: string) => (real === root ? '.' : relative(root, real))
-  return { root, check, show, locate: (path, access) => locate({ given: path, access, alias, root, check, show, home }) }
+  return { root, check, show, isNew, locate: (path, access) => locate({ given: path, access, alias, root, check, show, home }) }
 }
 
 function relative(root: string, real: string): string {

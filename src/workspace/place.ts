@@ -6,6 +6,7 @@ import type { Refusal } from './contract.ts'
 import { codeOf, explain, flags, type Held, hold, realPath, slot } from './descriptor.ts'
 import { type Locator, quote } from './locate.ts'
 import { kindOf } from './regular.ts'
+import { sweepTemporary } from './sweep.ts'
 
 /** `previous` is the file that will be replaced. The caller disposes `folder`. */
 export type Place = { readonly ok: true; readonly folder: Held; readonly name: string; readonly real: string; readonly previous?: Stats }
@@ -49,7 +50,10 @@ function checked(locator: Locator, { given, folder, name, previous }: Opened): P
   const above = realPath(folder)
   const real = above === undefined ? undefined : join(above, name)
   const verdict = real === undefined ? undefined : locator.check(real, 'write')
-  if (real !== undefined && verdict?.ok) return { ok: true, folder, name, real, previous }
+  if (above !== undefined && real !== undefined && verdict?.ok) {
+    if (locator.isNew(above)) sweepTemporary(folder)
+    return { ok: true, folder, name, real, previous }
+  }
   folder[Symbol.dispose]()
   return refused(given, verdict?.ok === false ? verdict.rule : undefined)
 }

@@ -5,6 +5,7 @@ import type { Refusal, Written } from './contract.ts'
 import { codeOf, explain, flags, type Held, hold, slot } from './descriptor.ts'
 import { type Locator, quote } from './locate.ts'
 import { type Place, place } from './place.ts'
+import { temporaryName } from './sweep.ts'
 
 export function writeText(locator: Locator, given: string, text: string): Written | Refusal {
   const bytes = encode(given, text)
@@ -32,7 +33,7 @@ type Replacement = {
 
 /** Undefined when done. On any failure the old file is untouched and the temporary one is gone. */
 export function replace({ spot, given, bytes, basis }: Replacement): Refusal | undefined {
-  const temporary = `.braidclaw-${crypto.randomUUID()}.tmp`
+  const temporary = temporaryName()
   try {
     fill(spot, temporary, bytes)
     if (basis !== undefined && !unchanged(spot, basis)) return changed(spot.folder, temporary, given)

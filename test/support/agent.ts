@@ -41,10 +41,10 @@ export function stage(script: Script): Stage {
   const agent = createAgent({
     conversationId: 'conversation-1',
     channel: 'test',
-    history: () => [],
     approvalTtlMs: script.ttlMs ?? 60_000,
     limits: { maxToolRounds: 5, maxParallel: 4, ...script.limits },
-    request: { systemPrompt: 'system', tools: [], model: 'scripted' },
+    model: 'scripted',
+    opening: () => ({ history: [], systemPrompt: 'system', tools: [] }),
     ports: {
       provider: {
         name: 'scripted',

@@ -5,11 +5,9 @@ import { isTerminal, openTerminal } from '../../channels/tty.ts'
 import { describeProblem } from '../../config/config.ts'
 import { workspaceProblems } from '../../config/validate.ts'
 import { openMemory } from '../../memory/db.ts'
-import { readKey } from '../../receipts/key.ts'
-import { verifyReceipts } from '../../receipts/verify.ts'
+import { checkChain } from '../chain.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { resolveExecutable } from '../policy.ts'
-import { receiptPaths } from '../records.ts'
 import type { DoctorFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
 import { readStop } from '../stop-file.ts'
@@ -77,11 +75,9 @@ function records(setup: Setup): Finding[] {
   const opened = openMemory({ path: config.memory.path, log, now: Date.now })
   if (!opened.ok) return [{ what: 'memory', state: 'bad', says: opened.failure.message }]
   const { memory } = opened
-  const checkpoint = memory.checkpoint.get()
   const open = memory.journal.unfinished().length
+  const chain = existsSync(config.receipts.path) || memory.checkpoint.get() ? checkChain({ setup, memory, deep: false }).found : undefined
   memory.close()
-  const { log: path, head, key } = receiptPaths(setup)
-  const chain = existsSync(path) || checkpoint ? verifyReceipts({ path, headPath: head, key: readKey(key), checkpoint }) : undefined
   return [
     {
       what: 'memory',
@@ -105,7 +101,7 @@ function stop({ paths }: Setup): Finding {
 function programs(): Finding[] {
   const wanted = [
     ['bash', 'the shell tool needs it'],
-    ['bwrap', 'commands are confined less well without it (package bubblewrap)'],
+    ['bwrap', 'no command runs without it: the shell tool is off (package bubblewrap)'],
     ['rg', 'search is faster with it (package ripgrep)'],
     ['git', 'useful in workspaces'],
   ] as const

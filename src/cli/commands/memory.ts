@@ -1,10 +1,16 @@
-/** `memory list | search | show | clear | export`. */
+/** `memory list | search | show | clear | export | pin | pins | unpin`. */
 
+import { mkdirSync } from 'node:fs'
+import { printable } from '../../channels/render.ts'
+import { agentFolder } from '../../memory/recall/folder.ts'
+import type { Pin, Pinned, Pins } from '../../memory/recall/pins.ts'
+import { openPins } from '../../memory/recall/recall.ts'
 import { resolveConversation } from '../conversation.ts'
 import { CliExit, exitCodes } from '../exit.ts'
+import { personaOf } from '../persona.ts'
 import { withMemory } from '../records.ts'
 import type { Json } from '../routes/flags.ts'
-import type { ClearFlags, ListFlags } from '../routes/types.ts'
+import type { AgentOnly, ClearFlags, ListFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
 import type { CliContext } from '../world.ts'
 
@@ -58,6 +64,50 @@ export async function exportAll(this: CliContext, _flags: NonNullable<unknown>, 
       if (this.outputClosed()) return
     }
   })
+}
+
+type PinFlags = Json & AgentOnly
+
+export function pin(this: CliContext, { agent, json = false }: PinFlags, ...words: string[]): void {
+  const text = this.redactor.text(words.join(' '))
+  const pinned = mustPin(pinsToChange(this, agent).add(text))
+  this.process.stdout.write(json ? `${JSON.stringify(pinned)}\n` : `pinned as ${pinned.number}: ${printable(pinned.text)}\n`)
+}
+
+export function unpin(this: CliContext, { agent, json = false }: PinFlags, number: number): void {
+  const unpinned = mustPin(pinsToChange(this, agent).remove(number))
+  this.process.stdout.write(json ? `${JSON.stringify(unpinned)}\n` : `unpinned: ${printable(unpinned.text)}\n`)
+}
+
+export function pins(this: CliContext, { agent, json = false }: PinFlags): void {
+  const { pins: found, unreadable, trouble } = openPins(pinsOf(this, agent)).list()
+  if (trouble !== undefined) throw new CliExit(exitCodes.error, `error: ${trouble}`)
+  if (unreadable > 0) this.process.stderr.write(`warning: ${unreadable} lines of pins.jsonl are no pins and were left aside\n`)
+  if (found.length === 0 && !json) this.process.stderr.write('nothing is pinned\n')
+  this.process.stdout.write(json ? `${JSON.stringify(found)}\n` : found.map(pinLine).join(''))
+}
+
+function pinLine({ number, text }: Pin): string {
+  return `${number}  ${printable(text).replaceAll('\n', '\n   ')}\n`
+}
+
+/** The folder of the agent that is meant. @throws CliExit 2 when there is no such agent */
+function pinsOf(context: CliContext, agent: string | undefined): Parameters<typeof openPins>[0] {
+  const setup = setUp(context, agent === undefined ? {} : { agent })
+  const { config, paths, log } = setup
+  const folder = agentFolder({ agents: paths.agents, id: personaOf(setup).id, chosen: config.memory.agentDir })
+  return { folder, now: Date.now, log }
+}
+
+function pinsToChange(context: CliContext, agent: string | undefined): Pins {
+  const options = pinsOf(context, agent)
+  mkdirSync(options.folder, { recursive: true, mode: 0o700 })
+  return openPins(options)
+}
+
+function mustPin(pinned: Pinned): Pin {
+  if (pinned.ok) return pinned.pin
+  throw new CliExit(exitCodes.error, `error: ${pinned.message}`)
 }
 
 const when = (at: number) => new Date(at).toISOString().slice(0, 16).replace('T', ' ')

@@ -8,16 +8,18 @@ import { policyOf, resolveExecutable } from '../policy.ts'
 import type { PolicyFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
 import { readStop } from '../stop-file.ts'
+import { wishFor } from '../tool-wishes.ts'
+import { type ToolWish, tenTools } from '../toolbox.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 export async function explain(
   this: CliContext,
-  { tool, json, output, autonomy, workspace }: PolicyFlags,
+  { tool, tools, json, output, autonomy, workspace }: PolicyFlags,
   ...words: string[]
 ): Promise<void> {
   const setup = setUp(this, { autonomy, workspace })
   const { explainCall, explainCommand } = await import('../../security/explain.ts')
-  const options = await gateOptions(setup)
+  const options = await gateOptions(setup, tool === undefined ? tenTools : await wishFor(setup, tool, tools))
   const show = (whole: Explanation) => {
     const said = setup.redactor.value(whole)
     return output === 'json' ? this.process.stdout.write(`${JSON.stringify(said)}\n`) : print(this, said)
@@ -39,10 +41,11 @@ function commandLine(words: readonly string[]): string {
     : words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
 }
 
-async function gateOptions(setup: Setup) {
+async function gateOptions(setup: Setup, wish: ToolWish) {
   const { config, paths, context } = setup
-  const policy = policyOf(config, paths, context.env)
-  const { all: tools } = await createHands({ setup, policy, conversationId: 'explain' })
+  const hands = await createHands({ setup, policy: policyOf(config, paths, context.env), conversationId: 'explain', tools: wish })
+  hands.close()
+  const { all: tools, policy } = hands
   return {
     policy,
     tools,

@@ -5,13 +5,18 @@ import { prepareGround } from '../../sandbox/probe/ground.ts'
 import { type ProbeResult, probeSandbox } from '../../sandbox/probe.ts'
 import { spawnPlain } from '../../tools/process.ts'
 import { CliExit, exitCodes } from '../exit.ts'
+import { policyOf } from '../policy.ts'
+import { wayOut } from '../way-out.ts'
 import type { Setup } from '../world.ts'
 
 /** @throws CliExit 1 when an attempt got through, or when there is no sandbox to probe. */
-export async function probe({ context: { process }, log }: Setup, json: boolean): Promise<void> {
+export async function probe(setup: Setup, json: boolean): Promise<void> {
+  const { process, env } = setup.context
+  const { config, paths, log } = setup
   const ground = prepareGround()
   try {
-    const made = await createSandbox({ kind: 'auto', ...ground.settings, spawnPlain, log })
+    const out = await wayOut('auto', policyOf(config, paths, env), setup)
+    const made = await createSandbox({ kind: 'auto', ...ground.settings, ...out, spawnPlain, log })
     if (!made.ok) throw new CliExit(exitCodes.error, `error: no sandbox to probe: ${made.missing}`)
     const { sandbox } = made
     const results = await probeSandbox(sandbox, { ground })

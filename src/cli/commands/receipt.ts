@@ -51,7 +51,7 @@ function report({ process: { stdout, stderr } }: CliContext, found: Verification
   for (const { message } of found.warnings) stderr.write(`warning: ${message}\n`)
   const [first] = found.problems
   if (first) stdout.write(`invalid chain at receipt ${first.record}: ${first.message}\n`)
-  for (const { message } of joined) stdout.write(`journal and receipts disagree: ${message}\n`)
+  for (const { message } of joined) stdout.write(`the record was altered: ${message}\n`)
   if (!first && joined.length === 0) stdout.write(`valid: ${found.count} receipts; completeness ${found.completeness}\n`)
 }
 

@@ -2,6 +2,7 @@
 
 import type { Memory } from '../../memory/db.ts'
 import type { RunRecord } from '../../memory/journal.ts'
+import { alteration, withAlteration } from '../altered.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { runLimits } from '../limits.ts'
 import { judgeBy } from '../policy-file.ts'
@@ -53,7 +54,7 @@ async function again({ setup, memory, runs, json, stream }: Again): Promise<void
   const altered: string[] = []
   for (const { runId } of runs) {
     const { entries, limits, rules, guessed } = await material(setup, memory, { runId })
-    const found = replayRun({ runId, entries, limits, rules })
+    const found = withAlteration(replayRun({ runId, entries, limits, rules }), alteration(memory, runId))
     if (found.divergence) altered.push(runId)
     if (guessed) stderr.write(`warning: ${runId} does not say under which limits it ran; those of the configuration are taken\n`)
     if (json) stdout.write(`${JSON.stringify({ runId, ...found })}\n`)

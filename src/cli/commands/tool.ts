@@ -3,62 +3,99 @@
 import { createAskLine } from '../../channels/ask.ts'
 import { openTerminal } from '../../channels/tty.ts'
 import { takeTurn } from '../../channels/turn.ts'
-import type { AgentEvent } from '../../runtime/event.ts'
+import type { AgentEvent, Call, Ending } from '../../runtime/event.ts'
 import { directCall } from '../direct-call.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { createHands } from '../hands.ts'
 import { onInterrupt } from '../interrupt.ts'
+import { traceOf, traceResult } from '../loop-trace.ts'
 import { policyOf } from '../policy.ts'
-import type { Json, Workspace } from '../routes/flags.ts'
-import type { ToolRunFlags } from '../routes/types.ts'
+import type { ToolListFlags, ToolRunFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
 import { readStdin } from '../stdin.ts'
-import type { CliContext } from '../world.ts'
+import { everything, wishFor } from '../tool-wishes.ts'
+import { builtInNames, type ToolWish } from '../toolbox.ts'
+import type { CliContext, Setup } from '../world.ts'
 import { parseObject } from './policy.ts'
 
-export async function list(this: CliContext, { workspace, json = false }: Workspace & Json): Promise<void> {
+export async function list(this: CliContext, { workspace, tools, sandbox, json = false }: ToolListFlags): Promise<void> {
   const setup = setUp(this, { workspace })
   const { config, paths } = setup
-  const hands = await createHands({ setup, policy: policyOf(config, paths, this.env), conversationId: 'list' })
+  const wish = tools === undefined ? await everything(setup) : (await import('../tool-wish.ts')).toolWishOf(setup, tools)
+  const hands = await createHands({ setup, policy: policyOf(config, paths, this.env), conversationId: 'list', sandbox, tools: wish })
+  hands.close()
+  const offered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
   const rows = hands.all.map((tool) => ({
     name: tool.name,
     description: tool.description,
     risk: tool.risk,
-    active: hands.tools.includes(tool),
+    active: hands.tools.includes(tool) && offered(tool.name),
+    source: 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in',
     parameters: tool.parameters,
   }))
   if (json) return void this.process.stdout.write(`${JSON.stringify(rows)}\n`)
-  for (const { name, description, risk, active } of rows) {
-    this.process.stdout.write(
-      `${active ? ' ' : '-'} ${name.padEnd(14)} ${risk.padEnd(7)} ${description}${active ? '' : ' (not in channels.cli.tools_allow)'}\n`,
-    )
+  for (const { name, description, risk, active, source } of rows) {
+    const [own, first = ''] = [source !== 'built in', description.split('\n')[0]]
+    const why = active ? '' : own ? ' (not in tools.executables)' : ' (not in channels.cli.tools_allow)'
+    this.process.stdout.write(`${active ? ' ' : '-'} ${name.padEnd(14)} ${risk.padEnd(7)} ${first}${own ? ` [${source}]` : ''}${why}\n`)
   }
 }
 
-export async function run(
-  this: CliContext,
-  { json, workspace, autonomy, approveAllMedium, sandbox }: ToolRunFlags,
-  name: string,
+export async function run(this: CliContext, flags: ToolRunFlags, name: string): Promise<void> {
+  const { json, workspace, autonomy, approveAllMedium, tools } = flags
+  const setup = setUp(this, { workspace, autonomy, approveAllMedium, agent: flags.agent })
+  const text = json === '-' ? await readStdin({ patient: true, tell: (line) => this.process.stderr.write(`${line}\n`) }) : json
+  const wish = await wishFor(setup, name, tools)
+  if (flags.channel === 'tool-loop') return forLoop(setup, flags, { name, text, wish })
+  const { ending, result } = await callOnce(setup, flags, { call: { name, input: parseObject(text) }, wish })
+  const output = typeof result?.output === 'string' ? result.output : ''
+  if (result?.status !== 'completed') {
+    throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${output || ending.message}`)
+  }
+  this.process.stdout.write(output.endsWith('\n') || output === '' ? output : `${output}\n`)
+}
+
+/** For a loop that somebody else runs: stdout is, byte for byte, what a model would be told, also of a refusal or a failure. */
+async function forLoop(
+  setup: Setup,
+  flags: ToolRunFlags,
+  { name, text, wish }: { name: string; text: string; wish: ToolWish },
 ): Promise<void> {
-  const setup = setUp(this, { workspace, autonomy, approveAllMedium })
-  const input = parseObject(
-    json === '-' ? await readStdin({ patient: true, tell: (line) => this.process.stderr.write(`${line}\n`) }) : json,
-  )
+  const { readArguments } = await import('../../providers/arguments.ts')
+  const { stdout } = setup.context.process
+  const trace = traceOf(setup)
+  const call = { name, ...readArguments(text) }
+  trace('tool_call', `${name} ${call.malformed ?? JSON.stringify(call.input)}`)
+  const { ending, result, told } = await callOnce(setup, flags, { call, wish: { ...wish, refusals: 'not permitted' } })
+  if (told === undefined) throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${ending.message}`)
+  traceResult(trace, { name, text: told, ok: result?.status === 'completed' })
+  stdout.write(told)
+  if (result?.status !== 'completed') throw new CliExit(exitCodes[ending.code] || exitCodes.error)
+}
+
+type Once = { readonly call: Pick<Call, 'name' | 'input' | 'malformed'>; readonly wish: ToolWish }
+type Called = { readonly ending: Ending; readonly result?: Extract<AgentEvent, { type: 'tool_result' }>; readonly told?: string }
+
+async function callOnce(setup: Setup, { sandbox, channel = 'cli' }: ToolRunFlags, { call, wish }: Once): Promise<Called> {
+  const { context } = setup
   const terminal = openTerminal()
   const ask = terminal === undefined ? undefined : createAskLine(terminal)
-  const animal = await this.wake(setup, {
-    channel: 'cli',
+  const seen: { result?: Called['result']; told?: string } = {}
+  const animal = await context.wake(setup, {
+    channel,
     ask,
     conversation: { kind: 'new' },
-    provider: directCall(name, input),
+    provider: directCall(call, (told) => {
+      seen.told = told
+    }),
+    tools: wish,
     ...(sandbox ? { sandbox } : {}),
   })
   const interrupt = onInterrupt((by) => animal.agent.cancel(by))
-  const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}
   try {
     const ending = await takeTurn({
       agent: animal.agent,
-      prompt: `tool run ${name}`,
+      prompt: `tool run ${call.name}`,
       render: {
         show: (event) => {
           if (event.type === 'tool_result') seen.result = event
@@ -68,15 +105,11 @@ export async function run(
       ask,
       always: animal.allowAlways,
       isStanding: animal.isStanding,
-      tell: (line) => this.process.stderr.write(`${line}\n`),
-      gone: this.outputClosed,
+      tell: (line) => context.process.stderr.write(`${line}\n`),
+      gone: context.outputClosed,
       signal: interrupt.signal,
     })
-    const output = typeof seen.result?.output === 'string' ? seen.result.output : ''
-    if (seen.result?.status !== 'completed') {
-      throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${output || ending.message}`)
-    }
-    this.process.stdout.write(output.endsWith('\n') || output === '' ? output : `${output}\n`)
+    return { ending, ...seen }
   } finally {
     interrupt.stop()
     animal.close()

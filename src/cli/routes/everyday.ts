@@ -2,7 +2,8 @@
 
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../world.ts'
-import { jsonFlag, sandboxFlag, wholeNumber, workspaceFlag } from './flags.ts'
+import { jsonFlag, workspaceFlag } from './flags.ts'
+import { turnFlags } from './turn-flags.ts'
 import type { AgentFlags, DoctorFlags, EstopFlags, InitFlags, TrustFlags } from './types.ts'
 
 export const agent = buildCommand<AgentFlags, [], CliContext>({
@@ -16,44 +17,7 @@ export const agent = buildCommand<AgentFlags, [], CliContext>({
         brief: 'Run one turn with this message and exit; text on stdin is appended',
         placeholder: 'text',
       },
-      ...workspaceFlag,
-      model: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'Provider and model for this call, e.g. local/mock',
-        placeholder: 'provider/model',
-      },
-      autonomy: { kind: 'enum', values: ['readonly', 'supervised', 'full'], optional: true, brief: 'How much may happen without asking' },
-      maxTurns: {
-        kind: 'parsed',
-        parse: wholeNumber,
-        optional: true,
-        brief: 'Tool rounds at most (default: limits.max_tool_rounds, 5)',
-        placeholder: 'n',
-      },
-      continue: { kind: 'boolean', optional: true, withNegated: false, brief: 'Go on with the latest conversation' },
-      resume: { kind: 'parsed', parse: String, optional: true, brief: 'Go on with this conversation', placeholder: 'id' },
-      acceptAltered: {
-        kind: 'boolean',
-        optional: true,
-        withNegated: false,
-        brief: 'Go on although the record of the conversation was altered; a receipt says so',
-      },
-      ...sandboxFlag,
-      approveAllMedium: {
-        kind: 'boolean',
-        optional: true,
-        withNegated: false,
-        brief: 'Say yes beforehand to every medium-risk call of this run',
-      },
-      outputFormat: {
-        kind: 'enum',
-        values: ['text', 'json', 'stream-json'],
-        optional: true,
-        brief: 'text (default), one JSON object, or one AgentEvent a line',
-      },
-      ...jsonFlag,
+      ...turnFlags,
     },
     aliases: { m: 'message', C: 'workspace', c: 'continue' },
   },

@@ -19,6 +19,20 @@ export const sandboxFlag = {
   },
 } as const
 
+export const toolsFlag = {
+  tools: {
+    kind: 'parsed',
+    parse: String,
+    optional: true,
+    brief: 'Which tools: a folder of executables, a JSON file that lists some by name, or "default" for the built-in ones',
+    placeholder: 'what',
+  },
+} as const
+
+export const autonomyFlag = {
+  autonomy: { kind: 'enum', values: ['readonly', 'supervised', 'full'], optional: true, brief: 'Instead of security.autonomy' },
+} as const
+
 export const jsonFlag = { json: { kind: 'boolean', optional: true, withNegated: false, brief: 'Print JSON for machines' } } as const
 
 export type Workspace = { readonly workspace?: string }

@@ -1,17 +1,10 @@
-/** Looking at and trying what is set up: config, provider, tool, policy, completion. */
+/** Looking at and trying what is set up: config, provider, policy, completion. */
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import { proposeProviders, proposeShells, proposeTools } from '../proposals.ts'
+import { proposeProviders, proposeShells } from '../proposals.ts'
 import type { CliContext } from '../world.ts'
-import { type Json, jsonFlag, sandboxFlag, type Workspace, workspaceFlag } from './flags.ts'
-import type { ConfigShowFlags, PolicyFlags, ToolRunFlags } from './types.ts'
-
-const autonomy = {
-  kind: 'enum',
-  values: ['readonly', 'supervised', 'full'],
-  optional: true,
-  brief: 'Instead of security.autonomy',
-} as const
+import { autonomyFlag, type Json, jsonFlag, toolsFlag, type Workspace, workspaceFlag } from './flags.ts'
+import type { ConfigShowFlags, PolicyFlags } from './types.ts'
 
 export const config = buildRouteMap<string, CliContext>({
   routes: {
@@ -47,6 +40,7 @@ export const config = buildRouteMap<string, CliContext>({
       docs: { brief: 'Print the JSON Schema of config.toml', customUsage: [{ input: '> config.schema.json', brief: 'for an editor' }] },
     }),
   },
+  defaultCommand: 'show',
   docs: { brief: 'Show, validate or describe the configuration' },
 })
 
@@ -77,41 +71,6 @@ export const provider = buildRouteMap<string, CliContext>({
   docs: { brief: 'List or test model providers' },
 })
 
-export const tool = buildRouteMap<string, CliContext>({
-  routes: {
-    list: buildCommand<Workspace & Json, [], CliContext>({
-      loader: async () => (await import('../commands/tool.ts')).list,
-      parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
-      docs: {
-        brief: 'List the tools, their risk and whether they are active',
-        customUsage: [{ input: '', brief: '- marks what tools_allow leaves out' }],
-      },
-    }),
-    run: buildCommand<ToolRunFlags, [string], CliContext>({
-      loader: async () => (await import('../commands/tool.ts')).run,
-      parameters: {
-        flags: {
-          json: { kind: 'parsed', parse: String, brief: 'The arguments, a JSON object; "-" reads them from stdin', placeholder: 'args' },
-          ...sandboxFlag,
-          approveAllMedium: { kind: 'boolean', optional: true, withNegated: false, brief: 'Say yes beforehand to a medium-risk call' },
-          autonomy,
-          ...workspaceFlag,
-        },
-        aliases: { C: 'workspace' },
-        positional: {
-          kind: 'tuple',
-          parameters: [{ parse: String, brief: 'Name of the tool', placeholder: 'name', proposeCompletions: proposeTools }],
-        },
-      },
-      docs: {
-        brief: 'Run one tool through the same gate as the model, with a receipt',
-        customUsage: [{ input: `file_read --json '{"path":"README.md"}'`, brief: 'read a file' }],
-      },
-    }),
-  },
-  docs: { brief: 'List or run tools' },
-})
-
 export const policy = buildRouteMap<string, CliContext>({
   routes: {
     explain: buildCommand<PolicyFlags, string[], CliContext>({
@@ -127,7 +86,8 @@ export const policy = buildRouteMap<string, CliContext>({
           },
           json: { kind: 'parsed', parse: String, optional: true, brief: 'Its arguments, a JSON object (with --tool)', placeholder: 'args' },
           output: { kind: 'enum', values: ['text', 'json'], optional: true, brief: 'How the answer is printed' },
-          autonomy,
+          ...toolsFlag,
+          ...autonomyFlag,
           ...workspaceFlag,
         },
         aliases: { C: 'workspace' },

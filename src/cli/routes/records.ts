@@ -3,7 +3,10 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../world.ts'
 import { type Json, jsonFlag, wholeNumber } from './flags.ts'
-import type { AnchorFlags, ApprovalListFlags, ClearFlags, DecisionFlags, ListFlags, VerifyFlags } from './types.ts'
+import { agentFlag } from './turn-flags.ts'
+import type { AgentOnly, AnchorFlags, ApprovalListFlags, ClearFlags, DecisionFlags, ListFlags, VerifyFlags } from './types.ts'
+
+type PinFlags = Json & AgentOnly
 
 const limit = (count: string) =>
   ({ limit: { kind: 'parsed', parse: wholeNumber, default: count, brief: 'How many at most', placeholder: 'n' } }) as const
@@ -58,8 +61,36 @@ export const memory = buildRouteMap<string, CliContext>({
         ],
       },
     }),
+    pin: buildCommand<PinFlags, [string, ...string[]], CliContext>({
+      loader: async () => (await import('../commands/memory.ts')).pin,
+      parameters: {
+        flags: { ...agentFlag, ...jsonFlag },
+        positional: {
+          kind: 'array',
+          minimum: 1,
+          parameter: { parse: String, brief: 'What is to be kept, word for word', placeholder: 'fact' },
+        },
+      },
+      docs: {
+        brief: 'Keep a fact in the system prompt, whatever is summarised',
+        customUsage: [{ input: '"I live in Lisbon"', brief: 'for the agent of every turn' }],
+      },
+    }),
+    pins: buildCommand<PinFlags, [], CliContext>({
+      loader: async () => (await import('../commands/memory.ts')).pins,
+      parameters: { flags: { ...agentFlag, ...jsonFlag } },
+      docs: { brief: 'List what is pinned', customUsage: [{ input: '--agent coder', brief: 'to one agent' }] },
+    }),
+    unpin: buildCommand<PinFlags, [number], CliContext>({
+      loader: async () => (await import('../commands/memory.ts')).unpin,
+      parameters: {
+        flags: { ...agentFlag, ...jsonFlag },
+        positional: { kind: 'tuple', parameters: [{ parse: wholeNumber, brief: 'As "memory pins" shows it', placeholder: 'number' }] },
+      },
+      docs: { brief: 'Take a pin away; those after it move up', customUsage: [{ input: '2', brief: 'the second' }] },
+    }),
   },
-  docs: { brief: 'List, search, show, clear or export conversations' },
+  docs: { brief: 'List, search, show, clear or export conversations; pin facts' },
 })
 
 export const receipt = buildRouteMap<string, CliContext>({

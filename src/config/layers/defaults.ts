@@ -22,6 +22,12 @@ export function defaultEntries(where: Where, workspace: string | undefined): Ent
   return entries
 }
 
+/** `stub`, where it is asked for and nobody has defined another. */
+export function withStub(entries: Entries): Entries {
+  if (entries.get('default_provider')?.value !== 'stub' || providerNames(entries).includes('stub')) return entries
+  return new Map([...entries, ['providers.models.stub.kind', { value: 'stub', origin: builtIn }] as const])
+}
+
 /** `local`, unless the user has defined another, and what each provider's kind lacks. */
 export function withProviderDefaults(entries: Entries): Entries {
   const all = new Map<string, Entry>()

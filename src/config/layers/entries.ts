@@ -42,6 +42,7 @@ type Given = {
 /** Checks one value given now (a flag, a variable) and puts it, or what is wrong with it, into the draft. */
 export function put({ entries, problems }: Draft, { setting, raw, where, origin }: Given): void {
   const checked = check(setting, raw, where)
-  problems.push(...checked.wrong.map((message) => ({ file: origin.where, key: setting.key, message })))
+  const line = origin.line === undefined ? {} : { line: origin.line }
+  problems.push(...checked.wrong.map((message) => ({ file: origin.where, ...line, key: setting.key, message })))
   if (checked.value !== undefined) entries.set(setting.key, { value: checked.value, origin })
 }

@@ -1,23 +1,77 @@
 /** The environment as a layer: BRAIDCLAW_<SECTION>_<KEY>, and a few short names. */
 
-import { type Setting, variableOf } from '../setting.ts'
+import type { Origin } from '../config.ts'
+import { settingOf } from '../find.ts'
+import { isOurVariable, type Setting, variableOf } from '../setting.ts'
 import { settings } from '../settings.ts'
 import type { Where } from '../text/check.ts'
 import { nearest } from '../text/suggest.ts'
 import { draftLayer, type Layer, put } from './entries.ts'
 
+/** What variables hold, each with where it is said. */
+export type Variables = ReadonlyMap<string, { readonly text: string; readonly origin: Origin }>
+
+/** Another spelling of a variable, used where that one is not set. */
+const aliases: { readonly [name: string]: string } = {
+  SHELLCLAW_MODEL: 'BRAIDCLAW_MODEL',
+  SHELLCLAW_DEFAULT_AGENT: 'BRAIDCLAW_DEFAULT_AGENT',
+  SHELLCLAW_TOOL_BACKEND: 'BRAIDCLAW_TOOL_BACKEND',
+  SHELLCLAW_SKILLS_DIR: 'BRAIDCLAW_TOOLS_DIR',
+}
+
+/** Whoever tests a script with these means every turn in it, whatever model its lines ask for. */
+const backends = ['BRAIDCLAW_LLM_BACKEND', 'SHELLCLAW_LLM_BACKEND']
+
+/** Not settings, but read elsewhere. */
+const others = ['BRAIDCLAW_HOME', 'BRAIDCLAW_LOG', 'BRAIDCLAW_MOCK_FIXTURE']
+
 /** An empty variable counts as not set: `X= braidclaw` must not empty a list of forbidden paths. */
-export function environmentLayer(env: Where['env'], where: Where): Layer {
+export function variablesOf(env: Where['env']): Variables {
+  const ours = Object.entries(env).filter(([name, text]) => isOurVariable(name) && text)
+  return new Map(ours.map(([name, text = '']) => [name, { text, origin: { source: 'environment', where: name } }]))
+}
+
+export function environmentLayer(given: Variables, where: Where): Layer {
   const draft = draftLayer()
-  if (!Object.keys(env).some((name) => name.startsWith('BRAIDCLAW_') && name !== 'BRAIDCLAW_HOME' && name !== 'BRAIDCLAW_LOG')) return draft
+  const variables = withAliases(given)
+  if (![...variables.keys()].some((name) => !others.includes(name))) return draft
   for (const setting of settings) {
-    const [variable, other] = [setting.env, variableOf(setting)].filter((name) => name !== undefined && (env[name] ?? '') !== '')
-    if (variable === undefined) continue
-    if (other !== undefined && env[other] !== env[variable]) draft.notices.push(`${other} is set too and not used: ${variable} decides`)
-    put(draft, { setting, raw: fromText(setting, env[variable] ?? ''), where, origin: { source: 'environment', where: variable } })
+    const [variable, other] = namesOf(setting).filter((name) => variables.has(name))
+    const said = variable === undefined ? undefined : variables.get(variable)
+    if (variable === undefined || said === undefined) continue
+    if (other !== undefined && variables.get(other)?.text !== said.text)
+      draft.notices.push(`${other} is set too and not used: ${variable} decides`)
+    put(draft, { setting, raw: fromText(setting, said.text), where, origin: said.origin })
   }
-  draft.notices.push(...strangers(env))
+  draft.notices.push(...strangers(variables))
   return draft
+}
+
+/** Who answers instead of whoever would: stronger than any flag. */
+export function backendLayer(given: Variables, where: Where): Layer {
+  const draft = draftLayer()
+  const setting = settingOf('default_provider')
+  const said = backends.map((name) => given.get(name)).find((found) => found !== undefined)
+  if (said && setting) put(draft, { setting, raw: said.text, where, origin: said.origin })
+  return draft
+}
+
+/** Every variable that means something here. */
+export function knownVariables(): readonly string[] {
+  return [...settings.flatMap(namesOf), ...Object.keys(aliases), ...backends]
+}
+
+function namesOf(setting: Setting): readonly string[] {
+  return [setting.env, variableOf(setting)].filter((name) => name !== undefined)
+}
+
+function withAliases(given: Variables): Variables {
+  const variables = new Map(given)
+  for (const [alias, name] of Object.entries(aliases)) {
+    const said = given.get(alias)
+    if (said && !given.has(name)) variables.set(name, said)
+  }
+  return variables
 }
 
 /** Text as the row wants it; what does not fit stays text, so that the check can say what was found. Lists: `a,b` or a JSON list. */
@@ -51,12 +105,14 @@ function listFrom(text: string): readonly unknown[] {
 }
 
 /** Variables that look like settings of ours and are none: most likely a typing error. */
-function strangers(env: Where['env']): readonly string[] {
-  const known = settings.flatMap((setting) => [setting.env, variableOf(setting)]).filter((name) => name !== undefined)
-  const sections = /^BRAIDCLAW_(SECURITY|LIMITS|PROVIDERS|CHANNELS|MEMORY|RECEIPTS|LOG|WORKSPACE|DEFAULT)_/
-  const odd = Object.keys(env).filter((name) => sections.test(name) && !known.includes(name) && env[name] !== undefined)
-  return odd.map((name) => {
-    const near = nearest(name, known)
-    return `${name} is not a setting and was ignored${near === undefined ? '' : `; did you mean ${near}?`}`
-  })
+function strangers(variables: Variables): readonly string[] {
+  const known = knownVariables()
+  const sections = /^BRAIDCLAW_(SECURITY|LIMITS|PROVIDERS|CHANNELS|TOOLS|MEMORY|RECEIPTS|LOG|WORKSPACE|DEFAULT)_/
+  return [...variables.keys()].filter((name) => sections.test(name) && !known.includes(name)).map((name) => noSetting(name, known))
+}
+
+/** A sentence about a name nobody reads. */
+export function noSetting(name: string, known = knownVariables()): string {
+  const near = nearest(name, known)
+  return `${name} is not a setting and was ignored${near === undefined ? '' : `; did you mean ${near}?`}`
 }

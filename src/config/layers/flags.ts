@@ -9,6 +9,7 @@ export type Flags = {
   readonly workspace?: string
   readonly provider?: string
   readonly model?: string
+  readonly agent?: string
   readonly autonomy?: string
   readonly maxTurns?: number
   readonly approveAllMedium?: boolean
@@ -20,6 +21,7 @@ const flagKeys: { readonly [flag in keyof Required<Flags>]: readonly [key: strin
   workspace: ['workspace_dir', '--workspace'],
   provider: ['default_provider', '--provider'],
   model: ['default_model', '--model'],
+  agent: ['default_agent', '--agent'],
   autonomy: ['security.autonomy', '--autonomy'],
   maxTurns: ['limits.max_tool_rounds', '--max-turns'],
   approveAllMedium: ['security.approve_all_medium', '--approve-all-medium'],

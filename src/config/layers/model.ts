@@ -36,7 +36,7 @@ function hint(provider: string, providers: readonly string[], where: string): re
     : [`${where}: no provider is called "${provider}", so the whole text is taken as the model's name; did you mean "${near}/…"?`]
 }
 
-const strength: readonly Source[] = ['default', 'user', 'project', 'environment', 'flag']
+const strength: readonly Source[] = ['default', 'user', 'project', 'environment', 'agent', 'flag']
 
 /** A model chosen for one provider is not asked of another that a stronger source chose later. */
 export function withModel(entries: Entries): Entries {

@@ -70,6 +70,16 @@ export function references({ entries, mentioned }: Known): readonly ConfigProble
   return [...unknown.map(({ key, name }) => unknownProvider(entries, key, name, [...names])), ...cycles(entries)]
 }
 
+/** What is kept of a history must be less than what makes it too long. */
+export function lengths({ entries, mentioned }: Known): readonly ConfigProblem[] {
+  const [max, keep] = ['memory.history_max', 'memory.history_keep'].map((key) => ({ key, entry: entries.get(key) }))
+  if (!max?.entry || !keep?.entry || mentioned.has(max.key) || mentioned.has(keep.key)) return []
+  if (Number(keep.entry.value) < Number(max.entry.value)) return []
+  const [blamed, other] = keep.entry.origin.source === 'default' ? [max, keep] : [keep, max]
+  const must = blamed === keep ? 'less' : 'more'
+  return [problem(blamed.entry, blamed.key, `${blamed.entry?.value} must be ${must} than ${other.key} (${other.entry?.value})`)]
+}
+
 function unknownProvider(entries: Entries, key: string, name: string, names: readonly string[]): ConfigProblem {
   const advice = didYouMean(name, names) || `; there are: ${names.join(', ')}. Add [providers.models.${name}] or choose one of these`
   return problem(entries.get(key), key, `there is no provider ${quote(name)}${advice}`)

@@ -8,7 +8,7 @@ const AF_VSOCK = 40
 
 /** The visitor's side of the server outside; the door says whether anybody came. */
 const tcp =
-  'use Socket; my $to = inet_aton($ARGV[0]) or no_("resolve"); socket(my $s, PF_INET, SOCK_STREAM, 0) or no_("socket"); connect($s, sockaddr_in($ARGV[1], $to)) or no_("connect"); print "connected\n"'
+  'use Socket; use IO::Handle; my $to = inet_aton($ARGV[0]) or no_("resolve"); socket(my $s, PF_INET, SOCK_STREAM, 0) or no_("socket"); connect($s, sockaddr_in($ARGV[1], $to)) or no_("connect"); print "connected\n"'
 const unix =
   'use Socket; socket(my $s, PF_UNIX, SOCK_STREAM, 0) or no_("socket"); $ARGV[0] =~ s/^@/\\0/; connect($s, pack_sockaddr_un($ARGV[0])) or no_("connect"); print "connected\n"'
 
@@ -24,6 +24,19 @@ export const networkAttempts: readonly Attempt[] = [
     door: 'tcp',
     argv: ({ outside }) => perl(tcp, '127.0.0.1', String(outside.port)),
     layer: 'network namespace',
+  }),
+  door({
+    name: 'reach a server through the proxy, if there is one',
+    door: 'tcp',
+    argv: ({ outside }) =>
+      perl(
+        `${tcp}; $s->autoflush(1); print $s "CONNECT 127.0.0.1:$ARGV[2] HTTP/1.1\\r\\n\\r\\n"; my $answer = <$s>; print $answer =~ / 200 / ? "through\\n" : "proxy: $answer"`,
+        '127.0.0.1',
+        '3128',
+        String(outside.port),
+      ),
+    layer: 'network namespace',
+    through: 'through',
   }),
   door({
     name: 'reach an abstract socket',
@@ -61,18 +74,20 @@ type Door = {
   readonly name: string
   readonly door: string
   readonly layer: 'network namespace' | 'mount namespace' | 'seccomp'
+  /** What it prints when it got through; `connected` unless said otherwise. */
+  readonly through?: string
   argv: Attempt['argv']
 }
 
 /** New visits are counted, for two attempts use one door. */
-function door({ name, door, argv, layer }: Door): Attempt {
+function door({ name, door, argv, layer, through = 'connected' }: Door): Attempt {
   return {
     name,
     needs: ['perl'],
     argv,
     judge: async (seen) => {
       await Bun.sleep(SETTLE_MS)
-      const came = seen.output.includes('connected') && seen.field.outside.visits().includes(door)
+      const came = seen.output.includes(through) && seen.field.outside.visits().includes(door)
       return callVerdict(seen, came, layer)
     },
   }

@@ -1,0 +1,125 @@
+/** Stays connected to Discord's gateway: identifies, resumes, waits ever longer while nothing works, and gives up only where Discord says so. */
+
+import type { APIGatewayBotInfo } from '@discordjs/core'
+import { Encoding, type FetchingStrategyOptions } from '@discordjs/ws'
+import type { Log } from '../../runtime/port.ts'
+import { isWantedAtOnce, isWorthResuming, pauseMs } from './backoff.ts'
+import { closingMessage } from './closing.ts'
+import { type Refusal, refusalOf } from './refusal.ts'
+import { type Ended, openShard, type SessionStore, type ShardSettings } from './shard.ts'
+
+export type GatewaySettings = Pick<ShardSettings, 'isGateway' | 'onDispatch'> & {
+  readonly token: string
+  readonly intents: number
+  readonly gatewayInfo: () => Promise<APIGatewayBotInfo>
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+/** `ok` when it was told to stop. */
+export type Outcome = { readonly ok: true } | { readonly ok: false; readonly message: string }
+
+/** @returns once `signal` says so, or what no coming back can mend. */
+export async function stayConnected(settings: GatewaySettings): Promise<Outcome> {
+  const { signal, log } = settings
+  const store: SessionStore = { session: null }
+  const state: State = { failures: 0, info: undefined }
+  while (!signal.aborted) {
+    const found = await knownGateway(settings, store, state)
+    if (signal.aborted) break
+    if (found.kind === 'final') return { ok: false, message: found.message }
+    if (found.kind === 'wait') {
+      log('warn', 'discord out of reach', { reason: found.message, waitMs: found.ms })
+      await pause(settings, found.ms)
+      continue
+    }
+    const ended = await connection(settings, store, found.info)
+    if (signal.aborted) break
+    if (ended.next === 'never') return { ok: false, message: closingMessage({ ...ended, intents: settings.intents }) }
+    await pause(settings, settle({ ended, store, state, log }))
+  }
+  return { ok: true }
+}
+
+/** `failures` counts connections and questions in a row that came to nothing. */
+type State = { failures: number; info: APIGatewayBotInfo | undefined }
+
+type Found =
+  | { readonly kind: 'found'; readonly info: APIGatewayBotInfo }
+  | { readonly kind: 'wait'; readonly ms: number; readonly message: string }
+  | { readonly kind: 'final'; readonly message: string }
+
+/** Asked anew before each identify: there are only so many of these a day, and Discord takes the token away from who goes on without. */
+async function knownGateway(settings: GatewaySettings, store: SessionStore, state: State): Promise<Found> {
+  if (store.session !== null && state.info !== undefined) return { kind: 'found', info: state.info }
+  try {
+    const info = await settings.gatewayInfo()
+    if (!settings.isGateway(info.url))
+      return { kind: 'final', message: `gateway: ${JSON.stringify(info.url)} is no place to send a token to` }
+    state.info = info
+    const { remaining, reset_after } = info.session_start_limit
+    if (remaining > 0) return { kind: 'found', info }
+    return { kind: 'wait', ms: Math.max(reset_after, pauseMs(0)), message: 'this bot has used up its connections of today' }
+  } catch (error) {
+    return unknownGateway(refusalOf(error, 'gateway'), state)
+  }
+}
+
+function unknownGateway(refusal: Refusal, state: State): Found {
+  if (refusal.kind === 'final' && refusal.status === 401) return refusal
+  const ms = refusal.kind === 'wait' ? refusal.ms : pauseMs(state.failures)
+  state.failures += 1
+  return { kind: 'wait', ms, message: refusal.message }
+}
+
+async function connection(settings: GatewaySettings, store: SessionStore, info: APIGatewayBotInfo): Promise<Ended> {
+  const { isGateway, onDispatch, signal } = settings
+  const shard = openShard({ options: optionsOf(settings, info), store, isGateway, onDispatch })
+  signal.addEventListener('abort', shard.close, { once: true })
+  try {
+    return await shard.ended
+  } finally {
+    signal.removeEventListener('abort', shard.close)
+  }
+}
+
+type Settling = { readonly ended: Ended; readonly store: SessionStore; readonly state: State; readonly log: Log }
+
+/** @returns milliseconds until the next connection */
+function settle({ ended, store, state, log }: Settling): number {
+  const { code, reason, wasReady } = ended
+  if (wasReady) state.failures = 0
+  const waitMs = isWantedAtOnce(ended) ? 0 : pauseMs(state.failures)
+  if (!wasReady) state.failures += 1
+  const isLost = store.session !== null && !isWorthResuming(ended, state.failures)
+  if (isLost) store.session = null
+  log('warn', 'discord disconnected', { code, reason, waitMs, resumes: store.session !== null })
+  if (isLost) log('warn', 'discord session lost', { consequence: 'messages written until it is connected again are not seen' })
+  return waitMs
+}
+
+async function pause({ sleep, signal }: GatewaySettings, ms: number): Promise<void> {
+  if (ms > 0) await sleep(ms, signal).catch(() => {})
+}
+
+function optionsOf({ token, intents }: GatewaySettings, gatewayInformation: APIGatewayBotInfo): FetchingStrategyOptions {
+  return {
+    token,
+    intents,
+    gatewayInformation,
+    shardCount: 1,
+    version: '10',
+    encoding: Encoding.JSON,
+    // Neither is worth it for one channel's text, and each would look for a native module.
+    compression: null,
+    useIdentifyCompression: false,
+    identifyProperties: { os: process.platform, browser: 'braidclaw', device: 'braidclaw' },
+    initialPresence: null,
+    largeThreshold: null,
+    // Bun's sockets know no time limit of their own for the handshake: it is within the second one.
+    handshakeTimeout: null,
+    helloTimeout: 20_000,
+    readyTimeout: 15_000,
+  }
+}

@@ -1,0 +1,36 @@
+/** Which of the messages that Discord delivers are for us: written by a person, in one of our channels, with text. */
+
+import type { GatewayMessageCreateDispatchData } from '@discordjs/core'
+
+/** Ids are Discord's, 17 to 20 digits. */
+export type DiscordMessage = {
+  readonly channel: string
+  readonly text: string
+  readonly authorId: string
+  readonly messageId: string
+}
+
+export type Heard =
+  | { readonly kind: 'message'; readonly message: DiscordMessage }
+  | { readonly kind: 'not for us' }
+  | { readonly kind: 'no text'; readonly messageId: string; readonly channel: string; readonly why: string }
+
+/** A message and a reply; joins, pins, boosts and the like are Discord's own words. */
+const WRITTEN: ReadonlySet<number> = new Set([0, 19])
+
+type Ears = { readonly channelIds: readonly string[]; readonly selfId: string | undefined }
+
+export function hear(data: GatewayMessageCreateDispatchData, { channelIds, selfId }: Ears): Heard {
+  const { author, channel_id: channel, content, id: messageId } = data
+  const isMachine = author.bot === true || author.system === true || data.webhook_id !== undefined || author.id === selfId
+  if (!channelIds.includes(channel) || isMachine || !WRITTEN.has(data.type)) return { kind: 'not for us' }
+  if (typeof content !== 'string' || content.trim() === '') return { kind: 'no text', messageId, channel, why: whyNoText(data) }
+  return { kind: 'message', message: { channel, text: content, authorId: author.id, messageId } }
+}
+
+/** Without the intent Discord empties the attachments as well, so that a message of nothing at all gives it away. */
+function whyNoText({ attachments, embeds, sticker_items, poll }: GatewayMessageCreateDispatchData): string {
+  const hasOther = [attachments, embeds, sticker_items].some((list) => (list?.length ?? 0) > 0) || poll !== undefined
+  if (hasOther) return 'it holds only attachments, stickers or a poll, which are not read'
+  return 'Discord delivered it empty; turn on "Message Content Intent" at https://discord.com/developers/applications, page Bot'
+}

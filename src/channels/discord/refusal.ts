@@ -1,0 +1,40 @@
+/** What a failed request to Discord's REST API means: wait, try again, or tell a person what to change. */
+
+import { DiscordAPIError, HTTPError, RateLimitError } from '@discordjs/rest'
+
+export const PORTAL = 'https://discord.com/developers/applications'
+
+export type Refusal =
+  | { readonly kind: 'wait'; readonly ms: number; readonly isGlobal: boolean; readonly message: string }
+  | { readonly kind: 'passing'; readonly message: string }
+  | { readonly kind: 'final'; readonly status: number; readonly message: string }
+
+/** A 429 that does not say for how long. */
+const UNSAID_MS = 1_000
+
+/** @param about what was asked for, as in "channel 123" */
+export function refusalOf(error: unknown, about: string): Refusal {
+  if (error instanceof RateLimitError) return waiting(error, about)
+  if (error instanceof HTTPError) return { kind: 'passing', message: `${about}: Discord answers ${error.status}` }
+  if (error instanceof DiscordAPIError) return { kind: 'final', status: error.status, message: worded(error, about) }
+  if (error instanceof Error && error.name === 'AbortError') return { kind: 'passing', message: `${about}: no answer from Discord in time` }
+  return { kind: 'passing', message: `${about}: Discord cannot be reached: ${error instanceof Error ? error.message : String(error)}` }
+}
+
+/** One of the two tells when a bucket fills up again, the other what a request too many was told. */
+function waiting({ retryAfter, timeToReset, global: isGlobal }: RateLimitError, about: string): Refusal {
+  const told = retryAfter > 0 ? retryAfter : UNSAID_MS
+  const ms = Math.ceil(timeToReset > told ? timeToReset : told)
+  return { kind: 'wait', ms, isGlobal, message: `${about}: Discord wants ${Math.ceil(ms / 1000)} s of silence (429)` }
+}
+
+function worded({ status, message }: DiscordAPIError, about: string): string {
+  const said = `${status} ${message.replace(/^\d{3}: /, '').replaceAll('\n', '; ')}`
+  return `${about}: ${said}${advice[status] === undefined ? '' : `; ${advice[status]}`}`
+}
+
+const advice: { readonly [status: number]: string } = {
+  401: `the bot token is wrong or was replaced: copy it anew from ${PORTAL}, page Bot (DISCORD_BOT_TOKEN)`,
+  403: 'invite the bot to the server and allow it "View Channel" and "Send Messages" there',
+  404: 'no such channel, or the bot is not in its server: check the id (DISCORD_CHANNEL_ID) and invite the bot',
+}

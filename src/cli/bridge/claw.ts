@@ -1,0 +1,84 @@
+/** `bridge claw`: our tools for an agent that lists and calls them through two FIFOs; every call passes our gate and leaves a receipt. */
+
+import { takeTurn } from '../../channels/turn.ts'
+import { frame } from '../../kit/frames.ts'
+import { isObject, type JsonObject } from '../../kit/json.ts'
+import { parseJson, readClawRequest } from '../../kit/wire.ts'
+import { toolOf } from '../../providers/fifo/payload.ts'
+import type { AgentEvent } from '../../runtime/event.ts'
+import { directCall } from '../direct-call.ts'
+import type { BridgeFlags } from '../routes/types.ts'
+import { specOf } from '../toolbox.ts'
+import type { Animal, Setup } from '../world.ts'
+import { type Bridging, linesFrom, writerTo } from './ends.ts'
+
+export async function serveClaw(bridging: Bridging, { sandbox }: BridgeFlags): Promise<void> {
+  const { setup, dir } = bridging
+  const direct = turningCall()
+  const animal = await setup.context.wake(setup, {
+    channel: 'claw',
+    conversation: { kind: 'new' },
+    provider: direct.provider,
+    ...(sandbox ? { sandbox } : {}),
+  })
+  try {
+    const requests = linesFrom(bridging, 'claw_in')
+    const answer = writerTo(bridging, 'claw_out')
+    setup.context.process.stderr.write(`ready: our tools serve ${dir}; stop with Ctrl-C\n`)
+    for await (const line of requests) {
+      if (line.ok && line.text.trim() === '') continue
+      await answer(frame(line.ok ? await respond({ setup, animal, direct }, line.text) : `error: ${line.error}`))
+    }
+  } finally {
+    animal.close()
+  }
+}
+
+type Claw = { readonly setup: Setup; readonly animal: Animal; readonly direct: ReturnType<typeof turningCall> }
+
+async function respond({ setup, animal, direct }: Claw, text: string): Promise<string> {
+  const request = readClawRequest(text)
+  if (request.type === 'list') return JSON.stringify((await animal.hands()).tools.map(specOf).map(toolOf))
+  if (request.type === 'problem') return `error: the line has ${request.problem}; write list_tools, or name, tab, JSON`
+  const input = request.input.trim() === '' ? {} : parseJson(request.input)
+  if (!isObjectOfJson(input)) return `error: ${request.name}: the arguments are no JSON object`
+  direct.next(request.name, input)
+  return call(setup, animal, request.name)
+}
+
+function isObjectOfJson(value: unknown): value is JsonObject {
+  return isObject(value)
+}
+
+/** A refusal is said in words: the wire has no other place for it. */
+async function call(setup: Setup, animal: Animal, name: string): Promise<string> {
+  const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}
+  const ending = await takeTurn({
+    agent: animal.agent,
+    prompt: `tool ${name}`,
+    render: {
+      show: (event) => {
+        if (event.type === 'tool_result') seen.result = event
+      },
+      end: () => {},
+    },
+    always: animal.allowAlways,
+    isStanding: animal.isStanding,
+    tell: (line) => setup.log('info', line),
+    gone: () => false,
+    signal: new AbortController().signal,
+  })
+  const output = typeof seen.result?.output === 'string' ? seen.result.output : ''
+  return seen.result?.status === 'completed' ? output : `error: ${output || ending.message}`
+}
+
+/** One provider for all calls, so that they are one conversation. */
+function turningCall() {
+  const state = { current: directCall({ name: '', input: {} }) }
+  return {
+    next(name: string, input: JsonObject) {
+      state.current = directCall({ name, input })
+    },
+    provider: { ...state.current, chat: (...asked: Parameters<(typeof state.current)['chat']>) => state.current.chat(...asked) },
+  }
+}

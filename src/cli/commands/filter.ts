@@ -1,0 +1,93 @@
+/** The filter: text in, one answer out. `braidclaw "question"`, `… | braidclaw`. */
+
+import { createAskLine } from '../../channels/ask.ts'
+import { openTerminal } from '../../channels/tty.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import { filterWish } from '../filter-wish.ts'
+import { introduce } from '../introduce.ts'
+import { messageOf } from '../message.ts'
+import { createMirror, sessionOf } from '../mirror.ts'
+import { type Persona, personaOf, soulOf } from '../persona.ts'
+import type { FilterFlags } from '../routes/types.ts'
+import { setUpKept } from '../setup-kept.ts'
+import { formatOf, turn } from '../turn.ts'
+import { renderWhole } from '../whole.ts'
+import type { CliContext, Setup } from '../world.ts'
+
+/** Several words are one question. @throws CliExit with the exit code of the turn, unless it is 0 */
+export async function filter(this: CliContext, flags: FilterFlags, ...words: string[]): Promise<void> {
+  mindModel(flags, words)
+  const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
+  const setup = await setUpKept(this, { workspace, model, agent, autonomy, maxTurns, approveAllMedium })
+  if (!setup.config.channels.cli.enabled)
+    throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
+  const persona = personaOf(setup)
+  const said = await systemOf({ setup, flags, persona })
+  const prompt = await promptOf(this, flags, words)
+  const code = await answer({ setup, flags, persona, prompt, system: said })
+  if (code !== 0) throw new CliExit(code)
+}
+
+/** `agent` has its message behind -m; here it is the model, whose name has no spaces. */
+function mindModel({ model }: FilterFlags, words: readonly string[]): void {
+  if (model === undefined || !/\s/.test(model)) return
+  const question = JSON.stringify([model, ...words].join(' '))
+  throw new CliExit(
+    exitCodes.usage,
+    `error: -m names the model here, and no model is called ${JSON.stringify(model)}. To ask that: braidclaw ${question}`,
+  )
+}
+
+async function promptOf(context: CliContext, { model }: FilterFlags, words: readonly string[]): Promise<string> {
+  const hint = model === undefined ? '' : `; -m names the model here (${model})`
+  const advice = `give a message, or pipe text in${hint}`
+  const prompt = await messageOf({ ...(words.length > 0 ? { message: words.join(' ') } : {}), advice }, context)
+  if (prompt !== undefined) return prompt
+  throw new CliExit(exitCodes.usage, `error: nothing to answer: ${advice}`)
+}
+
+type Asking = { readonly setup: Setup; readonly flags: FilterFlags; readonly persona: Persona }
+
+/** -s in place of the soul. Empty when nobody said anything: then the model gets the question alone. */
+async function systemOf({ setup, flags: { system }, persona }: Asking): Promise<string> {
+  if (system === undefined) return soulOf(setup, persona)
+  const { systemTextOf } = await import('../system-text.ts')
+  const { text, file } = systemTextOf(system, { cwd: setup.context.cwd, home: setup.context.env.HOME ?? '' })
+  setup.log('info', 'system prompt', { from: file ?? 'text' })
+  return text
+}
+
+type Question = Asking & { readonly prompt: string; readonly system: string }
+
+async function answer(question: Question): Promise<number> {
+  const { setup, flags, persona, prompt } = question
+  introduce(setup)
+  if (flags.tools !== undefined || flags.toolBackend !== undefined) {
+    const code = await (await import('../tool-loop.ts')).elsewhere({ ...question, tools: flags.tools })
+    if (code !== undefined) return code
+  }
+  const wish = await filterWish({ ...question, ...(flags.tools === undefined ? {} : { tools: flags.tools }) })
+  const mirror = createMirror(setup, persona)
+  const terminal = flags.tools === undefined ? undefined : openTerminal()
+  const ask = terminal === undefined ? undefined : createAskLine(terminal)
+  const animal = await setup.context.wake(setup, { channel: 'filter', ask, ...wish })
+  try {
+    const { conversationId } = animal.agent
+    mindSession({ setup, flags, persona }, conversationId)
+    mirror.begin(prompt, conversationId)
+    const format = formatOf(flags)
+    return await turn({ animal, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole, watch: mirror.show })
+  } finally {
+    mirror.end()
+    animal.memory.leave()
+    animal.close()
+  }
+}
+
+/** -c with nothing to go on with begins a new conversation, so that a script can say it from its first line on. */
+function mindSession({ setup, flags, persona }: Asking, conversationId: string): void {
+  if (!flags.continue) return
+  const wanted = sessionOf(persona)
+  if (wanted.kind === 'session' && wanted.id !== conversationId)
+    setup.context.process.stderr.write('note: nothing to go on with; a new conversation begins\n')
+}

@@ -1,0 +1,78 @@
+/** `tool describe | new`: looking at executables as the gate will see them, and writing one to begin with. */
+
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { printable } from '../../channels/render.ts'
+import { isToolName, nameRule } from '../../tools/executable/description.ts'
+import type { Survey } from '../../tools/executable/source.ts'
+import { extensionOf, templateOf } from '../../tools/executable/template.ts'
+import { cleanEnvironment } from '../../tools/process.ts'
+import { createConfinement } from '../confine.ts'
+import { surveyor } from '../executables.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import { policyOf } from '../policy.ts'
+import type { ToolDescribeFlags, ToolNewFlags } from '../routes/types.ts'
+import { setUp } from '../setup.ts'
+import { builtInNames } from '../toolbox.ts'
+import { workspaceOf } from '../workspace.ts'
+import type { CliContext } from '../world.ts'
+
+export async function describe(
+  this: CliContext,
+  { workspace, sandbox = 'auto', json = false }: ToolDescribeFlags,
+  path?: string,
+): Promise<void> {
+  const setup = setUp(this, { workspace })
+  const { config, paths } = setup
+  workspaceOf(config)
+  const policy = policyOf(config, paths, this.env)
+  const confinement = createConfinement(sandbox, { setup, policy })
+  const at = path === undefined ? config.tools.dir : resolve(this.cwd, path)
+  const deps = { spawn: confinement.spawn, env: cleanEnvironment({ home: policy.workspace }), maxOutputBytes: config.limits.maxOutputBytes }
+  const survey = await surveyor(setup, at, deps)()
+  confinement.close()
+  if (!survey.ok) throw new CliExit(exitCodes.error, `error: ${survey.why}`)
+  this.process.stdout.write(json ? asJson(survey) : asText(survey, at))
+  if (survey.refused.length > 0) throw new CliExit(exitCodes.error)
+}
+
+type Surveyed = Extract<Survey, { ok: true }>
+
+function asJson({ tools, refused }: Surveyed): string {
+  const rows = tools.map(({ name, description, parameters, risk, source, sha256 }) => ({
+    name,
+    description,
+    parameters,
+    risk,
+    source,
+    sha256,
+  }))
+  return `${JSON.stringify({ tools: rows, broken: refused })}\n`
+}
+
+function asText({ tools, refused }: Surveyed, at: string): string {
+  if (tools.length + refused.length === 0) return `no executables in ${at}\n`
+  const good = tools.map(({ name, description, parameters, risk, source }) => {
+    const names = Object.keys(parameters.properties ?? {}).map((key) => (parameters.required?.includes(key) ? key : `[${key}]`))
+    return `ok      ${name.padEnd(16)} ${risk.padEnd(7)} (${names.join(' ')}) ${description.split('\n')[0]} [${source}]`
+  })
+  const bad = refused.map(({ path, why }) => `broken  ${path}: ${why}`)
+  return `${[...good, ...bad].map(printable).join('\n')}\n`
+}
+
+export async function create(this: CliContext, { lang = 'sh', tools }: ToolNewFlags, name: string): Promise<void> {
+  const { config } = setUp(this)
+  if (!isToolName(name)) throw new CliExit(exitCodes.usage, `error: ${JSON.stringify(name)} is no name for a tool: ${nameRule}`)
+  if (builtInNames.includes(name)) throw new CliExit(exitCodes.usage, `error: "${name}" is a built-in tool; choose another name`)
+  const folder = tools === undefined ? config.tools.dir : resolve(this.cwd, tools)
+  const path = join(folder, `${name}${extensionOf[lang]}`)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  try {
+    writeFileSync(path, templateOf(lang, name), { mode: 0o755, flag: 'wx' })
+  } catch (error) {
+    const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
+    throw exists ? new CliExit(exitCodes.error, `error: ${path} is there already; nothing was written`) : error
+  }
+  this.process.stdout.write(`${path}\n`)
+  this.process.stderr.write(`look at it: braidclaw tool describe ${folder}; offer it in every turn: tools.executables = ["${name}"]\n`)
+}

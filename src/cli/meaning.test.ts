@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'bun:test'
+import { commands } from './app.ts'
+import { meaningOf } from './meaning.ts'
+
+const meaning = (line: readonly string[]) => {
+  const found = meaningOf(line, commands())
+  return found.kind === 'doubt' ? found.message : [found.kind, ...found.words]
+}
+
+describe('in doubt nothing is asked of a model', () => {
+  test.each([
+    [['agnet'], 'did you mean "agent"?'],
+    [['agnet', 'what', 'is', 'this'], 'did you mean "agent"?'],
+    [['memroy', 'list'], 'did you mean "memory"?'],
+    [['conf'], 'did you mean "config"?'],
+    [['Agent'], 'did you mean "agent"?'],
+    [['--verison'], 'did you mean "--version"?'],
+    [['config', 'shwo'], '"config" has no command "shwo"; did you mean "show"?'],
+    [['session', 'apend', 'user', 'x'], 'did you mean "append"?'],
+    [['--agent', 'coder', 'session'], 'braidclaw session --agent coder'],
+    [['-s', 'shout', 'sesion'], 'did you mean the command "session"?'],
+  ])('%j', (line, says) => {
+    expect(meaning(line)).toContain(says)
+    expect(meaning(line)).toStartWith('error: ')
+  })
+
+  test('it says how to ask it all the same', () => {
+    expect(meaning(['agnet'])).toContain('braidclaw -- agnet')
+    expect(meaning(['-s', 'shout', 'sesion'])).toContain('braidclaw -s shout -- sesion')
+  })
+})
+
+test.each([
+  [['what time is it']],
+  [['what', 'time', 'is', 'it']],
+  [['hello']],
+  [['hi']],
+  [['agent?']],
+  [['--', 'agent']],
+  [['-c', 'and then?']],
+  [['-s', 'agent', 'what is it']],
+  [['-s', 'x', '--', 'session']],
+  [['--max-turns', '3', 'go on']],
+  [['-m', 'x']],
+])('%j is a question', (line) => {
+  expect(meaning(line)).toEqual(['filter', 'filter', ...line])
+})
+
+test.each([
+  [['agent'], ['agent']],
+  [
+    ['session', '5'],
+    ['session', '5'],
+  ],
+  [['config'], ['config']],
+  [
+    ['tool', 'rnu'],
+    ['tool', 'rnu'],
+  ],
+  [['--help'], ['--help']],
+  [
+    ['help', 'memory'],
+    ['memory', '--help'],
+  ],
+  [[], ['--help']],
+])('%j is a command', (line, words) => {
+  expect(meaning(line)).toEqual(['command', ...words])
+})

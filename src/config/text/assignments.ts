@@ -1,0 +1,73 @@
+/** Files of `NAME=value` lines in a shell's spelling: read as text, never run. */
+
+export type Assignment = { readonly name: string; readonly value: string /** From 1. */; readonly line: number }
+
+/** A line that is no assignment; `why` never shows what stands there: it may be a secret. */
+export type OddLine = { readonly line: number; readonly why: string }
+
+export type Assignments = { readonly assignments: readonly Assignment[]; readonly odd: readonly OddLine[] }
+
+/**
+ * `export`, quotes, backslashes and comments mean what they mean in a shell. `$NAME`, `$(…)` and backticks mean nothing: they stay as
+ * they are written. Whatever else a shell would do with a line (a command, a list, an unclosed quote) is odd. In order, repeats included.
+ */
+export function readAssignments(text: string): Assignments {
+  const assignments: Assignment[] = []
+  const odd: OddLine[] = []
+  for (const [index, raw] of text
+    .replace(/^\ufeff/, '')
+    .split('\n')
+    .entries()) {
+    const found = readLine(raw.replace(/\r$/, '').trim())
+    if (typeof found === 'string') odd.push({ line: index + 1, why: found })
+    else if (found) assignments.push({ ...found, line: index + 1 })
+  }
+  return { assignments, odd }
+}
+
+/** Undefined for an empty line or a comment; a text for what is wrong. */
+function readLine(line: string): { readonly name: string; readonly value: string } | string | undefined {
+  if (line === '' || line.startsWith('#')) return undefined
+  const [, name, rest] = /^(?:export[ \t]+)?([A-Za-z_]\w*)=(.*)$/s.exec(line) ?? []
+  if (name === undefined || rest === undefined) return 'is no assignment NAME=value; nothing is run from this file'
+  const read = readValue(rest)
+  return 'why' in read ? read.why : { name, value: read.value }
+}
+
+type Value = { readonly value: string } | { readonly why: string }
+
+/** Pieces in quotes and without them stand side by side, as in `a"b c"'d'`. */
+function readValue(text: string): Value {
+  let value = ''
+  for (let rest = text; ; ) {
+    if (rest === '' || /^[ \t]+(#|$)/.test(rest)) return { value }
+    const taken = piece(rest)
+    if (taken === undefined) return { why: whatStops(rest) }
+    value += taken.text
+    rest = rest.slice(taken.length)
+  }
+}
+
+type Piece = { readonly text: string; readonly length: number }
+
+const pieces: readonly (readonly [form: RegExp, read: (inside: string) => string])[] = [
+  [/^'([^']*)'/, (inside) => inside],
+  [/^"((?:[^"\\]|\\.)*)"/s, (inside) => inside.replace(/\\(["\\$`])/g, '$1')],
+  [/^(\$\([^()]*\)|`[^`]*`)/, (inside) => inside],
+  [/^\\(.)/s, (inside) => inside],
+  [/^([^\s'"\\`;&|<>()]+)/, (inside) => inside],
+]
+
+function piece(rest: string): Piece | undefined {
+  for (const [form, read] of pieces) {
+    const [whole, inside] = form.exec(rest) ?? []
+    if (whole !== undefined && inside !== undefined) return { text: read(inside), length: whole.length }
+  }
+  return undefined
+}
+
+function whatStops(rest: string): string {
+  if (/^['"]/.test(rest)) return 'has a quote that is not closed on the same line'
+  if (/^\s/.test(rest)) return 'has more words after the value; put a value with spaces into quotes'
+  return `has an unquoted ${JSON.stringify(rest[0])}; put the value into quotes. Nothing is run from this file`
+}

@@ -1,0 +1,84 @@
+/** What is said on the six FIFOs between an agent and its three bridges: their names, messages, and requests to the claw. */
+
+import { isObject, type Json } from './json.ts'
+
+/** `x_in` and `x_out` are seen from the agent for `interact`, and from the bridge for `brain` and `claw`. */
+export const FIFOS = ['interact_in', 'interact_out', 'brain_in', 'brain_out', 'claw_in', 'claw_out'] as const
+
+/** A line between the agent and the outside: `channel` says to whom the answer goes, `text` may have many lines. */
+export type Message = { readonly channel: string; readonly text: string }
+
+/** Why a line is no message, in words that follow "has". */
+export type MessageProblem = 'no tab' | 'no channel' | 'no text'
+
+export type ReadMessage = ({ readonly ok: true } & Message) | { readonly ok: false; readonly problem: MessageProblem }
+
+/** Backslash, newline and tab become `\\`, `\n` and `\t`; everything else, carriage returns too, stays as it is. */
+export function escapeText(text: string): string {
+  return text.replace(/[\\\n\t]/g, (found) => (found === '\n' ? '\\n' : found === '\t' ? '\\t' : '\\\\'))
+}
+
+/** The reverse. Another escape, or a backslash at the end, is taken as it stands: not every bridge escapes the backslash. */
+export function unescapeText(text: string): string {
+  return text.replace(/\\([nt\\])/g, (_, code) => (code === 'n' ? '\n' : code === 't' ? '\t' : '\\'))
+}
+
+/** `{channel}\t{text}` without its newline. One `\r` at the end belongs to the line's ending; text of white space alone is no message. */
+export function readMessage(line: string): ReadMessage {
+  const tab = line.indexOf('\t')
+  const channel = line.slice(0, tab)
+  const text = unescapeText(line.slice(tab + 1).replace(/\r$/, ''))
+  const problem = tab < 0 ? 'no tab' : channel === '' ? 'no channel' : text.trim() === '' ? 'no text' : undefined
+  return problem === undefined ? { ok: true, channel, text } : { ok: false, problem }
+}
+
+/**
+ * `{channel}\t{text}\n` for a FIFO. A last `\r` of the text does not arrive.
+ * @throws RangeError for a channel that is empty or holds a tab or newline: no line that was read has such a one.
+ */
+export function messageLine({ channel, text }: Message): string {
+  if (!/^[^\t\n]+$/.test(channel)) throw new RangeError(`channel ${JSON.stringify(channel)}: no line can carry it`)
+  return `${channel}\t${escapeText(text)}\n`
+}
+
+/** How the claw is asked for its tools. Both spellings are about: we understand both, send the first, and then the second if that got no list. */
+export const DISCOVERY = ['list_tools', '__list_tools__'] as const
+
+export type ClawRequest =
+  | { readonly type: 'list' }
+  | { readonly type: 'call'; readonly name: string; readonly input: string }
+  | { readonly type: 'problem'; readonly problem: 'no tab' | 'no name' }
+
+/** A line to the claw without its newline. `input` is the text after the tab, JSON by contract, not looked at. */
+export function readClawRequest(line: string): ClawRequest {
+  const [name = '', ...input] = line.replace(/\r$/, '').split('\t')
+  if (input.length > 0) return name === '' ? { type: 'problem', problem: 'no name' } : { type: 'call', name, input: input.join('\t') }
+  return DISCOVERY.some((word) => word === name) ? { type: 'list' } : { type: 'problem', problem: 'no tab' }
+}
+
+/** `{name}\t{input}\n`, `input` being a JSON value; or undefined for a name that no line can carry. */
+export function callLine(name: string, input: unknown): string | undefined {
+  return /^[^\t\n]+$/.test(name) ? `${name}\t${JSON.stringify(input)}\n` : undefined
+}
+
+/** The claw's list of tools as it sent it, or undefined when that is no JSON array. */
+export function readTools(frame: string): readonly Json[] | undefined {
+  const list = parseJson(frame)
+  return Array.isArray(list) ? list : undefined
+}
+
+/** JSON, or undefined for text that is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export type Fields = { readonly [key: string]: unknown }
+
+/** The members of an object; none of anything else. */
+export function fieldsOf(value: unknown): Fields {
+  return isObject(value) ? value : {}
+}

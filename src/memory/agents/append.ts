@@ -1,0 +1,48 @@
+/** Lines at the end of a file: in one write, so that those of other processes never come between or into them. */
+
+import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+const { O_RDWR, O_APPEND, O_CREAT, O_NONBLOCK, O_NOCTTY } = constants
+const flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY
+
+/**
+ * `text` ends in a newline. The file (0600) and its folder (0700) are made when absent. After a line that a crash tore a new one begins.
+ * Not synced: what lies here mirrors the journal. @throws errno errors, also when the disk took only a part
+ */
+export function appendText(path: string, text: string): void {
+  const file = openFor(path)
+  try {
+    const bytes = Buffer.from(`${endsTorn(file, path) ? '\n' : ''}${text}`)
+    const written = writeSync(file, bytes)
+    if (written < bytes.length) throw trouble('ENOSPC', path, `only ${written} of ${bytes.length} bytes were written`)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function openFor(path: string): number {
+  try {
+    return openSync(path, flags, 0o600)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    return openSync(path, flags, 0o600)
+  }
+}
+
+function endsTorn(file: number, path: string): boolean {
+  const found = fstatSync(file)
+  if (!found.isFile()) throw trouble('EINVAL', path, 'is no regular file')
+  const last = new Uint8Array(1)
+  return found.size > 0 && readSync(file, last, 0, 1, found.size - 1) === 1 && last[0] !== 10
+}
+
+function trouble(code: string, path: string, what: string): Error {
+  return Object.assign(new Error(`${code}: "${path}": ${what}`), { code, path, errno: 0, syscall: 'write' })
+}
+
+/** `2026-02-12T10:00:00Z`: the seconds alone, as `jq fromdate` wants them. */
+export function timestamp(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 19)}Z`
+}

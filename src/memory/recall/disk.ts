@@ -1,0 +1,108 @@
+/** The few steps by which files of an agent folder are replaced, so that tests can end the world before any of them. */
+
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fdatasyncSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+
+/** Each may throw errno errors. */
+export type Disk = {
+  /** Empty, whatever was there. */
+  create(path: string, mode: number): number
+  /** Made when absent. To write at the end, whoever else writes, or at positions. */
+  open(path: string, how: 'append' | 'at'): number
+  /** @returns how many bytes a full disk took */
+  write(file: number, bytes: Uint8Array, position?: number): number
+  truncate(file: number, size: number): void
+  sync(file: number): void
+  close(file: number): void
+  rename(from: string, to: string): void
+  /** Fine when there is none. */
+  remove(path: string): void
+  syncFolder(path: string): void
+}
+
+const { O_WRONLY, O_CREAT, O_TRUNC, O_APPEND, O_NONBLOCK, O_RDONLY } = constants
+
+export const realDisk: Disk = {
+  create: (path, mode) => {
+    const file = openSync(path, O_WRONLY | O_CREAT | O_TRUNC, mode)
+    fchmodSync(file, mode)
+    return file
+  },
+  open: (path, how) => openSync(path, O_WRONLY | O_CREAT | O_NONBLOCK | (how === 'append' ? O_APPEND : 0), 0o600),
+  write: (file, bytes, position) => writeSync(file, bytes, 0, bytes.length, position ?? null),
+  truncate: ftruncateSync,
+  sync: fdatasyncSync,
+  close: closeSync,
+  rename: renameSync,
+  remove: (path) => rmSync(path, { force: true }),
+  syncFolder: (path) => {
+    const folder = openSync(path, O_RDONLY)
+    try {
+      fsyncSync(folder)
+    } finally {
+      closeSync(folder)
+    }
+  },
+}
+
+/** All of it, or it throws. */
+export function writeAll(disk: Disk, file: number, bytes: Uint8Array, position?: number): void {
+  for (let done = 0; done < bytes.length; ) {
+    const count = disk.write(file, bytes.subarray(done), position === undefined ? undefined : position + done)
+    if (count === 0) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+    done += count
+  }
+}
+
+/** A file of these bytes, on disk, in `path`'s place or under a name of its own; the mode stays. */
+export function writeFile(disk: Disk, path: string, bytes: Uint8Array, mode = modeOf(path)): void {
+  const file = disk.create(path, mode)
+  try {
+    writeAll(disk, file, bytes)
+    disk.sync(file)
+  } finally {
+    disk.close(file)
+  }
+}
+
+/** Old or new, never less, whatever happens. Called under the folder's lock: the name beside it is the same for all. */
+export function replaceFile(disk: Disk, path: string, bytes: Uint8Array): void {
+  writeFile(disk, `${path}.next`, bytes, modeOf(path))
+  disk.rename(`${path}.next`, path)
+  disk.syncFolder(dirname(path))
+}
+
+export function modeOf(path: string): number {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found ? found.mode & 0o777 : 0o600
+}
+
+/** Trouble with the disk in words; undefined for a bug, which should be thrown. */
+export function diskTrouble(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && /^(E[A-Z]+|SQLITE_[A-Z_]+)$/.test(error.code)
+    ? error.message
+    : undefined
+}
+
+/** A step whose trouble with the disk is a value. */
+export function orTrouble<T>(step: () => T): T | { readonly ok: false; readonly message: string } {
+  try {
+    return step()
+  } catch (error) {
+    const message = diskTrouble(error)
+    if (message === undefined) throw error
+    return { ok: false, message }
+  }
+}

@@ -1,0 +1,30 @@
+/** The words around a conversation that outgrew the model's window: what the compaction asks, and what stands before the messages. */
+
+/** One question to the model that summarises. `maxTokens` bounds its answer. */
+export type SummaryRequest = { readonly system: string; readonly text: string; readonly maxTokens: number }
+
+/** Of soul.md when there is none. */
+export const defaultSoul = 'You are a helpful personal assistant.'
+
+const compactor =
+  'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
+
+export function summaryRequest({ existing, conversation }: { readonly existing: string; readonly conversation: string }): SummaryRequest {
+  return { system: compactor, text: `EXISTING SUMMARY:\n${existing}\n\nCONVERSATION TO SUMMARIZE:\n${conversation}`, maxTokens: 2048 }
+}
+
+export type SystemParts = { readonly soul: string; readonly summary: string; readonly pins: readonly string[] }
+
+/** What is empty is left out with its heading. Pins come last and from code: no model ever rewords them. */
+export function systemText({ soul, summary, pins }: SystemParts): string {
+  return [soul, ...(summary === '' ? [] : [summarySection(summary)]), ...(pins.length === 0 ? [] : [pinnedSection(pins)])].join('\n---\n')
+}
+
+export function summarySection(summary: string): string {
+  return `CONVERSATION SUMMARY:\n${summary}`
+}
+
+/** One item a pin; its further lines are indented. */
+export function pinnedSection(pins: readonly string[]): string {
+  return `PINNED FACTS:\n${pins.map((pin) => `- ${pin.replaceAll('\n', '\n  ')}`).join('\n')}`
+}

@@ -1,0 +1,222 @@
+/** The pure router as a program of its own, run and not imported, on Bun or Node: soul, history, tools, compaction; nothing else. */
+
+import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createSplitter } from './kit/frames.ts'
+import type { Json } from './kit/json.ts'
+import { type BrainReply, readReply, type ToolUse } from './kit/reply.ts'
+import { callLine, DISCOVERY, escapeText, fieldsOf, parseJson, readMessage, readTools } from './kit/wire.ts'
+import { createFifos } from './service/fifo/create.ts'
+import { openPipe } from './service/fifo/pipe.ts'
+import { createTalk } from './service/fifo/talk.ts'
+
+const MODEL = 'claude-haiku-4-5-20241022'
+const SOUL = 'You are a helpful personal assistant.'
+const COMPACT =
+  'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
+const TOOL_ROUNDS = 20
+/** Of a message and of an answer of the brain or the claw. */
+const MAX_LENGTH = 4_194_304
+/** How long the claw may take to list its tools, for either word it may know; without an answer the brain is asked without them. */
+const LIST_MS = 1000
+
+type Env = typeof process.env
+type Ask = (text: string, timeoutMs?: number) => string | undefined
+type Think = (payload: object) => BrainReply
+type Said = { readonly role: string; readonly content: string }
+type Prompt = { readonly system: string; readonly messages: unknown[] }
+type Memory = {
+  prompt(text: string): Prompt
+  append(question: string, answer: string): void
+  compact(max: number, think: Think): void
+}
+
+await main(process.env)
+
+async function main(env: Env): Promise<void> {
+  const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'
+  const [max, keep] = [count(env, 'HISTORY_MAX', 200), count(env, 'HISTORY_KEEP', 40)]
+  if (keep >= max) fail(`HISTORY_KEEP ${keep} must be less than HISTORY_MAX ${max}`)
+  const created = await createFifos(fifos)
+  if (!created.ok) fail(created.message)
+  const memory = openMemory(env.PLANCKCLAW_DIR || './memory', keep)
+  const timeoutMs = count(env, 'PLANCKCLAW_TIMEOUT', 300) * 1000
+  const think = thinker(openAsk(`${fifos}/brain`, timeoutMs))
+  const respond = responder({ memory, think, claw: openAsk(`${fifos}/claw`, timeoutMs) })
+  serve(fifos, (text, say) => {
+    const answer = respond(text)
+    memory.append(text, answer)
+    say(answer)
+    memory.compact(max, think)
+  })
+}
+
+function count(env: Env, name: string, otherwise: number): number {
+  const value = Number(env[name] || otherwise)
+  return Number.isSafeInteger(value) && value >= 0 ? value : fail(`${name}: "${env[name]}" is no whole number`)
+}
+
+function fail(message: string): never {
+  console.error(message)
+  process.exit(1)
+}
+
+/** For ever. What nobody reads of the answers stays in the pipe; while that is full, we wait. */
+function serve(fifos: string, hear: (text: string, say: (answer: string) => void) => void): void {
+  const inbox = openPipe(`${fifos}/interact_in`, true)
+  const outbox = openPipe(`${fifos}/interact_out`, true)
+  const lines = createSplitter(MAX_LENGTH)
+  for (;;) {
+    for (const line of lines.push(inbox.read() ?? new Uint8Array())) {
+      const message = readMessage(line.text)
+      if (!message.ok) {
+        console.error(`interact_in: a line has ${message.problem}`)
+        continue
+      }
+      const say = (text: string): void => {
+        for (let rest = Buffer.from(`${message.channel}\t${escapeText(text)}\n`); rest.length > 0; )
+          rest = rest.subarray(outbox.write(rest))
+      }
+      if (line.ok) hear(message.text, say)
+      else say(line.error)
+    }
+  }
+}
+
+function openAsk(path: string, usualMs: number): Ask {
+  const [request, answer] = [openPipe(`${path}_in`), openPipe(`${path}_out`)]
+  const talk = createTalk({ request, answer, maxLength: MAX_LENGTH })
+  const sleeper = new Int32Array(new SharedArrayBuffer(4))
+  return (text, timeoutMs = usualMs) => {
+    const asking = talk.ask(text, timeoutMs)
+    let step = asking.next()
+    for (; !step.done; step = asking.next()) Atomics.wait(sleeper, 0, 0, step.value)
+    if (step.value.ok) return step.value.answer
+    console.error(`${path}: ${step.value.why}`)
+    return undefined
+  }
+}
+
+function thinker(ask: Ask): Think {
+  return (payload) => {
+    const answer = ask(`${JSON.stringify({ model: MODEL, ...payload })}\n\n`) ?? '{"error":"timeout"}'
+    const reply = readReply(answer)
+    if (reply.type === 'error') console.error(`brain: ${answer.slice(0, 500)}`)
+    return reply
+  }
+}
+
+type Parts = { readonly memory: Memory; readonly think: Think; readonly claw: Ask }
+
+function responder({ memory, think, claw }: Parts): (text: string) => string {
+  const words = [...DISCOVERY]
+
+  return (text) => {
+    const tools = list()
+    const { system, messages } = memory.prompt(text)
+    for (let round = 0; round < TOOL_ROUNDS; round += 1) {
+      const reply = think({ max_tokens: 1024, system, messages, tools })
+      if (reply.type === 'text') return reply.text
+      if (reply.type === 'error') return reply.error === 'fatal' ? 'Temporarily unavailable' : "I'm temporarily unavailable."
+      messages.push({ role: 'assistant', content: reply.content }, { role: 'user', content: reply.uses.map(use) })
+    }
+    return `I stopped after ${TOOL_ROUNDS} rounds of tools.`
+  }
+
+  /** Some claws know the one word, some the other. */
+  function list(): readonly Json[] | undefined {
+    for (const _ of DISCOVERY) {
+      const tools = readTools(claw(`${words[0]}\n`, LIST_MS) ?? '')
+      if (tools) return tools
+      words.reverse()
+    }
+    return undefined
+  }
+
+  function use({ id, name, input }: ToolUse): unknown {
+    const line = callLine(name, input)
+    const answer = line && claw(line)
+    return { type: 'tool_result', tool_use_id: id, content: answer ?? 'error: no answer', is_error: answer === undefined }
+  }
+}
+
+/** Three files that people read and edit: soul.md and summary.md are read now, history.jsonl each time. */
+function openMemory(dir: string, keep: number): Memory {
+  const [history, summaries, pending] = [`${dir}/history.jsonl`, `${dir}/summary.md`, `${dir}/compaction.planck`]
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  settle(parseJson(read(pending)))
+  const soul = read(`${dir}/soul.md`).trimEnd() || SOUL
+  let summary = read(summaries).trimEnd()
+
+  /** Lines that are no messages are left alone. */
+  function all(): Said[] {
+    return read(history)
+      .split('\n')
+      .flatMap((line) => {
+        const { role, content } = fieldsOf(parseJson(line))
+        return typeof content === 'string' && (role === 'user' || role === 'assistant') ? [{ role, content }] : []
+      })
+  }
+
+  /** Where the last `keep` messages begin; never with an answer whose question is left out. */
+  function start(messages: readonly Said[]): number {
+    let at = Math.max(0, messages.length - keep)
+    while (messages[at]?.role === 'assistant') at += 1
+    return at
+  }
+
+  /** A pair in one write; after a line that a crash tore, on a new one. */
+  function append(question: string, answer: string): void {
+    const pair = text([
+      { role: 'user', content: question },
+      { role: 'assistant', content: answer },
+    ])
+    appendFileSync(history, /.$/.test(read(history)) ? `\n${pair}` : pair, { mode: 0o600 })
+  }
+
+  function compact(max: number, think: Think): void {
+    const messages = all()
+    if (messages.length <= max) return
+    const cut = start(messages)
+    const content = `EXISTING SUMMARY:\n${summary}\n\nCONVERSATION TO SUMMARIZE:\n${text(messages.slice(0, cut)).trimEnd()}`
+    const reply = think({ max_tokens: 2048, system: COMPACT, messages: [{ role: 'user', content }] })
+    if (reply.type !== 'text') return
+    summary = reply.text
+    put(pending, JSON.stringify([summary, text(messages.slice(cut))]))
+    settle(parseJson(read(pending)))
+  }
+
+  /** Once `pending` has its name the compaction counts: the next start does these steps again when a crash came between them. */
+  function settle(next: unknown): void {
+    if (!Array.isArray(next)) return
+    put(summaries, String(next[0]))
+    put(history, String(next[1]))
+    rmSync(pending)
+  }
+
+  function prompt(content: string): Prompt {
+    const messages = all()
+    const system = summary ? `${soul}\n---\nCONVERSATION SUMMARY:\n${summary}` : soul
+    return { system, messages: [...messages.slice(start(messages)), { role: 'user', content }] }
+  }
+
+  return { prompt, append, compact }
+}
+
+function text(messages: readonly Said[]): string {
+  return messages.map((message) => `${JSON.stringify(message)}\n`).join('')
+}
+
+/** Empty when the file is missing. */
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** The old or the new file, never a part. */
+function put(path: string, text: string): void {
+  writeFileSync(`${path}.next`, text, { mode: 0o600, flush: true })
+  renameSync(`${path}.next`, path)
+}

@@ -1,0 +1,73 @@
+/** An answer of the brain's FIFO: a message of the Messages API, or `{"error": …}`. */
+
+import { isObject } from '../../kit/json.ts'
+import { parseJson } from '../../kit/wire.ts'
+import type { Part, Usage } from '../../runtime/event.ts'
+import { type ChatResponse, ProviderFailure } from '../../runtime/port.ts'
+import { readArguments, soundObject } from '../arguments.ts'
+import { cut } from '../failure.ts'
+
+export type AnswerOptions = { readonly provider: string; readonly model: string; readonly newId: (wanted: string) => string }
+
+/** @throws ProviderFailure `timeout` and `server` for the bridge's two words, `bad_response` for what is no answer */
+export function readAnswer(frame: string, { provider, model, newId }: AnswerOptions): ChatResponse {
+  const answer = parseJson(frame)
+  if (!isObject(answer)) throw bad(provider, `no JSON object: ${cut(frame)}`)
+  if ('error' in answer) throw said(provider, answer.error)
+  if (!Array.isArray(answer.content)) throw bad(provider, `no content: ${cut(frame)}`)
+  const blocks: readonly unknown[] = answer.content
+  const parts = blocks.flatMap((block) => (isObject(block) ? partOf(block, newId) : []))
+  const named = typeof answer.model === 'string' && answer.model !== '' ? answer.model : model
+  return {
+    parts,
+    stop: stopOf(answer.stop_reason, parts),
+    usage: usageOf(answer.usage),
+    model: named,
+    provider,
+    rawProviderPayload: answer,
+  }
+}
+
+function said(provider: string, error: unknown): ProviderFailure {
+  if (error === 'timeout') return new ProviderFailure('timeout', `provider "${provider}": the brain's bridge says "timeout"`, { provider })
+  const detail = isObject(error) ? error.message : error
+  const words = typeof detail === 'string' ? detail : JSON.stringify(error)
+  return new ProviderFailure('server', `provider "${provider}": the brain's bridge says "${cut(words)}"`, { provider })
+}
+
+function bad(provider: string, what: string): ProviderFailure {
+  return new ProviderFailure('bad_response', `provider "${provider}": the brain answered with ${what}`, { provider })
+}
+
+function partOf(block: { readonly [key: string]: unknown }, newId: AnswerOptions['newId']): Part[] {
+  if (block.type === 'text') return typeof block.text === 'string' ? [{ type: 'text', text: block.text.toWellFormed() }] : []
+  if (block.type === 'tool_use') return callOf(block, newId)
+  const kept = soundObject(block)
+  if (kept === undefined || (block.type !== 'thinking' && block.type !== 'redacted_thinking')) return []
+  return [{ type: 'thinking', text: typeof block.thinking === 'string' ? block.thinking.toWellFormed() : '', meta: { block: kept } }]
+}
+
+function callOf({ id, name, input }: { readonly [key: string]: unknown }, newId: AnswerOptions['newId']): Part[] {
+  if (typeof name !== 'string') return []
+  const asked = typeof input === 'string' ? input : JSON.stringify(input ?? {})
+  return [{ type: 'call', id: newId(typeof id === 'string' ? id : 'call'), name: name.toWellFormed(), ...readArguments(asked) }]
+}
+
+function stopOf(reason: unknown, parts: readonly Part[]): ChatResponse['stop'] {
+  if (parts.some(({ type }) => type === 'call')) return 'tool_calls'
+  if (reason === 'max_tokens') return 'length'
+  return reason === 'refusal' ? 'content_filter' : 'stop'
+}
+
+function usageOf(usage: unknown): Usage {
+  const count = (key: string) => {
+    const value = isObject(usage) ? usage[key] : undefined
+    return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0
+  }
+  const cached = count('cache_read_input_tokens')
+  return {
+    inputTokens: count('input_tokens') + cached,
+    outputTokens: count('output_tokens'),
+    ...(cached ? { cachedInputTokens: cached } : {}),
+  }
+}

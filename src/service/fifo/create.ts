@@ -1,0 +1,43 @@
+/** The folder with the six FIFOs: made when missing, refused when anybody but its owner could have a hand in it. */
+
+import { lstatSync, mkdirSync, type Stats } from 'node:fs'
+import { FIFOS } from '../../kit/wire.ts'
+
+export type Created = { readonly ok: true } | { readonly ok: false; readonly message: string }
+
+/**
+ * Makes `dir` (0700) and in it what is missing of the six FIFOs (0600). FIFOs of ours that are there already stay: a bridge that outlived
+ * its agent has them open. Symlinks, other files, other owners and wider modes are refused, and nothing is changed then.
+ * @throws only on I/O errors such as a full disk.
+ */
+export async function createFifos(dir: string): Promise<Created> {
+  const paths = FIFOS.map((name) => `${dir}/${name}`)
+  for (const path of [dir, ...paths]) {
+    const message = troubleWith(path, path === dir)
+    if (message) return { ok: false, message }
+  }
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const missing = paths.filter((path) => !stat(path))
+  return missing.length === 0 ? { ok: true } : await make(missing)
+}
+
+/** Neither runtime can make a FIFO by itself; every Linux has the command. */
+async function make(paths: readonly string[]): Promise<Created> {
+  const { spawnSync } = await import('node:child_process')
+  const { error, stderr, status } = spawnSync('mkfifo', ['-m600', ...paths])
+  return status === 0 ? { ok: true } : { ok: false, message: `mkfifo: ${error ?? stderr}` }
+}
+
+/** Of the thing itself: a symlink is one. */
+function stat(path: string): Stats | undefined {
+  return lstatSync(path, { throwIfNoEntry: false })
+}
+
+/** What is wrong with something that is there; undefined when it is missing or fine. */
+function troubleWith(path: string, isFolder: boolean): string | undefined {
+  const found = stat(path)
+  if (!found) return undefined
+  const { uid, mode } = found
+  if ((isFolder ? found.isDirectory() : found.isFIFO()) && uid === process.geteuid?.() && !(mode & 0o077)) return undefined
+  return `${path} is no ${isFolder ? 'folder' : 'FIFO'} of ours alone (user ${uid}, mode ${mode.toString(8)}); remove it or chmod go= it`
+}

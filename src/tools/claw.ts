@@ -1,0 +1,103 @@
+/** The tools of a claw: another process that lists them and carries them out, one line to ask and one frame to answer. */
+
+import { isObject, type Json } from '../kit/json.ts'
+import { callLine, DISCOVERY, readTools } from '../kit/wire.ts'
+import type { Risk } from '../runtime/event.ts'
+import type { ToolContext, ToolResult } from '../runtime/port.ts'
+import { capText } from './cap.ts'
+import { parseDescription } from './executable/description.ts'
+import type { Executable } from './executable/tool.ts'
+import { done, fail } from './input.ts'
+
+/** `unread`: nobody took the question; `timeout`: somebody did, and did not answer in time. */
+export type AskClaw = (
+  line: string,
+  signal: AbortSignal,
+) => Promise<{ readonly ok: true; readonly answer: string } | { readonly ok: false; readonly why: string }>
+
+export type ClawOptions = {
+  readonly ask: AskClaw
+  /** Names that are taken. */
+  readonly builtIn: readonly string[]
+  /** What the operator said of the tool of this name; the claw's own words do not count. */
+  readonly riskOf: (name: string) => Risk
+  readonly maxOutputBytes: number
+}
+
+export type ClawSurvey = { readonly tools: readonly Executable[]; readonly refused: readonly string[] }
+
+/** Below the executor's own limit, so that whoever is slow hears it from here. */
+const TIMEOUT_MS = 30_000
+
+/** @returns one look; `tools` is the same array as long as the claw's list is. A claw that does not answer has none. Never rejects. */
+export function createClaw(options: ClawOptions): (signal: AbortSignal) => Promise<ClawSurvey> {
+  const state: { list?: string; survey: ClawSurvey } = { survey: { tools: [], refused: [] } }
+  return async (signal) => {
+    const listed = await list(options.ask, signal)
+    if (!listed.ok) return { tools: [], refused: [listed.why] }
+    const text = JSON.stringify(listed.entries)
+    if (text !== state.list) state.survey = survey(options, listed.entries)
+    state.list = text
+    return state.survey
+  }
+}
+
+type Listed = { readonly ok: true; readonly entries: readonly Json[] } | { readonly ok: false; readonly why: string }
+
+/** Some claws know the one word and some the other; only a claw that answers is asked again. */
+async function list(ask: AskClaw, signal: AbortSignal): Promise<Listed> {
+  let last = ''
+  for (const word of DISCOVERY) {
+    const said = await ask(`${word}\n`, signal)
+    if (!said.ok) return { ok: false, why: `the claw is silent (${said.why}); is its bridge running?` }
+    const entries = readTools(said.answer)
+    if (entries) return { ok: true, entries }
+    last = said.answer
+  }
+  return { ok: false, why: `the claw answered ${DISCOVERY[0]} with no JSON array but ${JSON.stringify(last.slice(0, 80))}` }
+}
+
+function survey(options: ClawOptions, entries: readonly Json[]): ClawSurvey {
+  const [tools, refused]: [Executable[], string[]] = [[], []]
+  for (const entry of entries) {
+    const made = toolOf(options, entry)
+    if (typeof made === 'string') refused.push(made)
+    else if (options.builtIn.includes(made.name)) refused.push(`the claw's "${made.name}" has the name of a built-in tool; rename it`)
+    else if (tools.some(({ name }) => name === made.name)) refused.push(`the claw lists "${made.name}" twice; the first counts`)
+    else tools.push(made)
+  }
+  return { tools, refused }
+}
+
+function toolOf({ ask, riskOf, maxOutputBytes }: ClawOptions, entry: Json): Executable | string {
+  const { name, description, input_schema, parameters } = isObject(entry) ? entry : {}
+  const schema = input_schema ?? parameters ?? { type: 'object', properties: {} }
+  const parsed = parseDescription(JSON.stringify({ name, description, parameters: schema }))
+  if (!parsed.ok) return `a tool of the claw ${parsed.why.replace(' for --describe', '')}`
+  const { spec } = parsed
+  return {
+    ...spec,
+    risk: riskOf(spec.name),
+    source: 'claw',
+    sha256: new Bun.CryptoHasher('sha256').update(JSON.stringify(spec)).digest('hex'),
+    changed: () => undefined,
+    timeoutMs: TIMEOUT_MS,
+    idempotent: false,
+    touches: () => [],
+    invoke: (input, context) => invoke({ ask, line: callLine(spec.name, input), maxOutputBytes }, context),
+  }
+}
+
+type Asking = { readonly ask: AskClaw; readonly line: string | undefined; readonly maxOutputBytes: number }
+
+/** The wire has no word for failure: what the claw says is the result. */
+async function invoke({ ask, line, maxOutputBytes }: Asking, { signal }: ToolContext): Promise<ToolResult> {
+  if (line === undefined) return fail('the name of the tool cannot be written on a line')
+  const said = await ask(line, signal)
+  if (said.ok) return done(capText(said.answer, maxOutputBytes))
+  return fail(
+    said.why === 'unread'
+      ? "nobody reads claw_in, so it did not run; is the claw's bridge running?"
+      : `the claw took the call and gave no answer (${said.why}); what it did is unknown`,
+  )
+}

@@ -1,0 +1,76 @@
+/** What an executable says of itself, parsed once: a name, a sentence, a JSON Schema of an object. Anything else it claims is ignored. */
+
+import { isObject, type JsonObject } from '../../kit/json.ts'
+import type { Schema, ToolSpec } from '../../runtime/port.ts'
+import { quote } from '../../security/text.ts'
+
+export type Parsed = { readonly ok: true; readonly spec: ToolSpec } | { readonly ok: false; readonly why: string }
+
+const MAX_DESCRIPTION = 4_096
+const MAX_DEPTH = 32
+
+/** As every model vendor takes them. */
+const namePattern = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
+
+export const nameRule = 'a letter, then letters, digits, "_" and "-", 64 characters at most'
+
+export function isToolName(name: string): boolean {
+  return namePattern.test(name)
+}
+
+/** Never throws. `why` completes "… was refused: it". */
+export function parseDescription(text: string): Parsed {
+  const value = parsed(text)
+  if (!isObject(value)) return no(`printed no JSON object for --describe but ${quote(text.trim().slice(0, 80))}`)
+  const { name, description, parameters } = value
+  if (typeof name !== 'string' || !isToolName(name)) return no(`calls itself ${quote(name)}; a name is ${nameRule}`)
+  if (typeof description !== 'string' || description.trim() === '') return no('has no "description"; say in a sentence what it does')
+  if (description.length > MAX_DESCRIPTION)
+    return no(`has a description of ${description.length} characters; ${MAX_DESCRIPTION} are the limit`)
+  if (!isSchema(parameters)) return no(`has ${flawOf(parameters)}; give {"type":"object","properties":{…}}`)
+  if (depth(parameters) > MAX_DEPTH) return no(`has "parameters" nested more than ${MAX_DEPTH} deep`)
+  return { ok: true, spec: { name, description: description.trim().toWellFormed(), parameters } }
+}
+
+function no(why: string): Parsed {
+  return { ok: false, why }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function flawOf(parameters: unknown): string {
+  if (parameters === undefined) return 'no "parameters"'
+  if (!isObject(parameters)) return '"parameters" that are no JSON object'
+  if (parameters.type !== 'object') return `"parameters" of type ${quote(parameters.type)}, not "object"`
+  return parameters.properties !== undefined && !isObject(parameters.properties)
+    ? '"properties" that are no JSON object'
+    : '"required" that is no list of names'
+}
+
+/** What JSON.parse made, so everything below is JSON. */
+export function isSchema(value: unknown): value is Schema {
+  if (!isJsonObject(value) || value.type !== 'object') return false
+  const { properties, required } = value
+  return (
+    (properties === undefined || isObject(properties)) &&
+    (required === undefined || (Array.isArray(required) && required.every((each) => typeof each === 'string')))
+  )
+}
+
+function isJsonObject(value: unknown): value is JsonObject {
+  return isObject(value)
+}
+
+function depth(value: unknown): number {
+  let level: readonly unknown[] = [value]
+  for (let deep = 0; ; deep++) {
+    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []))
+    if (level.length === 0 || deep > MAX_DEPTH) return deep
+  }
+}

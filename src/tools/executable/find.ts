@@ -1,0 +1,99 @@
+/** The executables of one folder, and those that are refused unseen: nothing is run here. */
+
+import { accessSync, closeSync, constants, openSync, readdirSync, readSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** `path` as it stands in the folder; `real` with links followed. */
+export type Found = { readonly path: string; readonly real: string }
+
+export type Refused = { readonly path: string; readonly why: string }
+
+export type Finding =
+  | { readonly ok: true; readonly found: readonly Found[]; readonly refused: readonly Refused[] }
+  | { readonly ok: false; readonly why: string }
+
+export type Search = {
+  /** A folder, or one executable. */
+  readonly at: string
+  /** Why nothing is to be run from this real folder, if so. Asked of where the name stands, and of where a link leads. */
+  readonly untrusted: (folder: string) => string | undefined
+}
+
+/** Describing runs every executable of a folder: nobody means /usr/bin. */
+const MOST = 100
+
+/** In the order of names. Folders in it, hidden files and files that are neither executable nor scripts are passed over. Never throws. */
+export function findExecutables({ at, untrusted }: Search): Finding {
+  const looked = stat(at)
+  if (!looked) return { ok: false, why: `${at}: there is no such folder` }
+  if (!looked.isDirectory()) return sorted([look(at, untrusted)])
+  const names = list(at)
+  if (!names) return { ok: false, why: `${at}: it cannot be read` }
+  const candidates = names.filter((name) => !name.startsWith('.')).map((name) => join(at, name))
+  const executable = candidates.filter((path) => isExecutable(path, stat(path)))
+  if (executable.length > MOST)
+    return { ok: false, why: `${at} holds ${executable.length} executables, ${MOST} are the limit; make a folder for your tools alone` }
+  return sorted(candidates.map((path) => look(path, untrusted)))
+}
+
+function sorted(looked: readonly (Found | Refused | undefined)[]): Finding {
+  const all = looked.filter((one) => one !== undefined)
+  return { ok: true, found: all.filter((one) => 'real' in one), refused: all.filter((one) => 'why' in one) }
+}
+
+function look(path: string, untrusted: Search['untrusted']): Found | Refused | undefined {
+  const found = stat(path)
+  if (!found) return { path, why: 'it leads nowhere' }
+  if (!found.isFile()) return undefined
+  if (!isExecutable(path, found))
+    return isScript(path) ? { path, why: `it is a script but not executable; run: chmod +x ${path}` } : undefined
+  const real = realpathSync(path)
+  const folders = [...new Set([realpathSync(dirname(path)), dirname(real)])]
+  const open = [real, ...folders].find((each) => isOpen(stat(each)))
+  if (open !== undefined) return { path, why: `every user of this machine may write ${open}; run: chmod o-w ${open}` }
+  const why = folders.map(untrusted).find((each) => each !== undefined)
+  return why === undefined ? { path, real } : { path, why }
+}
+
+/** In a sticky folder (/tmp) only the owner may replace a file. */
+function isOpen(found: Stats | undefined): boolean {
+  return found !== undefined && (found.mode & 0o002) !== 0 && (found.mode & 0o1000) === 0
+}
+
+function isExecutable(path: string, found: Stats | undefined): boolean {
+  if (!found?.isFile()) return false
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isScript(path: string): boolean {
+  try {
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    const begin = Buffer.alloc(2)
+    readSync(file, begin)
+    closeSync(file)
+    return begin.toString('latin1') === '#!'
+  } catch {
+    return false
+  }
+}
+
+function stat(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
+}
+
+function list(folder: string): string[] | undefined {
+  try {
+    return readdirSync(folder).toSorted()
+  } catch {
+    return undefined
+  }
+}

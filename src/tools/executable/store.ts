@@ -1,0 +1,117 @@
+/** Private copies of executables by their SHA-256: what was hashed and described is what runs, whatever becomes of the file it came from. */
+
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
+
+export type Kept = { readonly ok: true; readonly sha256: string; readonly copy: string } | { readonly ok: false; readonly why: string }
+
+export type Store = {
+  /** The copy of the file as it is now; hashed anew only when its inode, size or times have changed. Never throws. */
+  keep(path: string): Kept
+  /** What `remember` was told of these very bytes, in whatever process. */
+  recall(sha256: string): string | undefined
+  remember(sha256: string, text: string): void
+}
+
+const MAX_BYTES = 512 * 1024 * 1024
+const STALE_MS = 30 * 24 * 3_600_000
+
+/** `folder` must be one that nobody but this user, and no tool, can write to; it is made when it is first needed. */
+export function createStore(folder: string, now: () => number): Store {
+  const known = new Map<string, { readonly stamp: string; readonly kept: Kept }>()
+  return {
+    keep(path) {
+      try {
+        const stamp = stampOf(path)
+        const before = known.get(path)
+        if (before?.stamp === stamp && before.kept.ok && existsSync(before.kept.copy)) return before.kept
+        const kept = copyInto({ folder, path, stamp, now })
+        known.set(path, { stamp, kept })
+        return kept
+      } catch (error) {
+        return { ok: false, why: `it cannot be read or kept: ${error instanceof Error ? error.message : String(error)}` }
+      }
+    },
+    recall(sha256) {
+      try {
+        return readFileSync(join(folder, `${sha256}.json`), 'utf8')
+      } catch {
+        return undefined
+      }
+    },
+    remember(sha256, text) {
+      const draft = join(folder, `.${crypto.randomUUID()}`)
+      writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
+      renameSync(draft, join(folder, `${sha256}.json`))
+    },
+  }
+}
+
+/** The change time cannot be set back by whoever writes the file. */
+function stampOf(path: string): string {
+  const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
+  return [dev, ino, size, mtimeNs, ctimeNs].join(':')
+}
+
+type Copying = { readonly folder: string; readonly path: string; readonly stamp: string; readonly now: () => number }
+
+/** The copy is hashed, not the file: so no change of the file can come between. */
+function copyInto({ folder, path, stamp, now }: Copying): Kept {
+  const { size } = statSync(path)
+  if (size > MAX_BYTES) return { ok: false, why: `it has ${size} bytes; ${MAX_BYTES} are the limit` }
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const draft = join(folder, `.${crypto.randomUUID()}`)
+  try {
+    copyFileSync(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+    chmodSync(draft, 0o500)
+    const sha256 = hashOf(draft)
+    if (stampOf(path) !== stamp) return { ok: false, why: 'it changed while it was read; it is looked at again next time' }
+    const home = join(folder, sha256)
+    const copy = join(home, basename(path))
+    const isNew = !existsSync(copy)
+    mkdirSync(home, { recursive: true, mode: 0o700 })
+    if (isNew) renameSync(draft, copy)
+    utimesSync(home, now() / 1_000, now() / 1_000)
+    if (isNew) sweep(folder, now)
+    return { ok: true, sha256, copy }
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+function hashOf(path: string): string {
+  const hasher = new Bun.CryptoHasher('sha256')
+  const chunk = Buffer.allocUnsafe(1 << 20)
+  const file = openSync(path, 'r')
+  try {
+    for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) hasher.update(chunk.subarray(0, read))
+  } finally {
+    closeSync(file)
+  }
+  return hasher.digest('hex')
+}
+
+/** What nobody used for a month. */
+function sweep(folder: string, now: () => number): void {
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name)
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (found && now() - found.mtimeMs > STALE_MS) rmSync(path, { recursive: true, force: true })
+  }
+}

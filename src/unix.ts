@@ -1,0 +1,164 @@
+/** The library of the Unix half: `import { llmCall, composeSystem, session, tools } from 'braidclaw/unix'`. */
+
+import { statSync } from 'node:fs'
+import { directCall } from './cli/direct-call.ts'
+import type { exitCodes } from './cli/exit.ts'
+import { filterWish } from './cli/filter-wish.ts'
+import { asValue, type Surroundings, setUpFor, unended, withAnimal } from './cli/library.ts'
+import { createMirror } from './cli/mirror.ts'
+import { personaOf, soulOf } from './cli/persona.ts'
+import type { Setup } from './cli/world.ts'
+import { wake } from './main.ts'
+import { composeSystem as compose } from './memory/agents/compose.ts'
+import { appendSession, archiveSession, countSession, type Loaded, loadSession } from './memory/agents/session.ts'
+import type { JsonObject } from './runtime/event.ts'
+import type { Schema } from './runtime/port.ts'
+
+export type { Surroundings } from './cli/library.ts'
+export type { Entry, Loaded } from './memory/agents/session.ts'
+
+export type LlmOptions = Surroundings & {
+  /** In place of the agent's soul; a text, never a path. */
+  readonly system?: string
+  /** `provider/model` of the configuration. */
+  readonly model?: string
+  /** Go on with the conversation of the agent's session; without one a new one begins. */
+  readonly continue?: boolean
+  /** Whose soul, session and log; default: the configured one, or "default". */
+  readonly agent?: string
+  /** What the model may call: `default`, a folder of executables, or a JSON list. Absent: nothing. Nobody is asked: what needs a yes is refused. */
+  readonly tools?: string
+  readonly signal?: AbortSignal
+  /** The answer while it is written. */
+  readonly onText?: (piece: string) => void
+}
+
+/** `code` names the exit code of the command line (README). A failure may come with a text: an answer over a refused tool, for one. */
+export type Answer =
+  | { readonly ok: true; readonly text: string; readonly runId: string; readonly conversationId: string }
+  | { readonly ok: false; readonly code: keyof typeof exitCodes; readonly message: string; readonly text: string }
+
+/** One question, one answer: the filter as a function. Journalled, redacted and mirrored like any other turn. Throws for bugs alone. */
+export function llmCall(message: string, options: LlmOptions = {}): Promise<Answer> {
+  return asValue<Answer>(
+    () => ask(message, options),
+    (failure) => ({ ok: false, ...failure, text: '' }),
+  )
+}
+
+async function ask(message: string, { system, tools: named, onText, signal, ...options }: LlmOptions): Promise<Answer> {
+  const setup = setUpFor(options, { model: options.model, agent: options.agent })
+  const persona = personaOf(setup)
+  const wish = await filterWish({
+    setup,
+    persona,
+    system: system ?? (await soulOf(setup, persona)),
+    flags: { continue: options.continue },
+    ...(named === undefined ? {} : { tools: named }),
+  })
+  const mirror = createMirror(setup, persona)
+  return withAnimal(await wake(setup, { channel: 'library', ...wish }), async ({ agent }) => {
+    const seen = { text: '' }
+    const cancel = () => agent.cancel('program')
+    mirror.begin(message, agent.conversationId)
+    try {
+      for await (const event of agent.run(message)) {
+        if (signal?.aborted) cancel()
+        else if (event.type === 'init') signal?.addEventListener('abort', cancel, { once: true })
+        mirror.show(event)
+        if (event.type === 'text' && event.isPartial) onText?.(event.content)
+        if (event.type === 'approval_gate') agent.approve(event.gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
+        if (event.type === 'done') seen.text = event.result ?? ''
+      }
+    } finally {
+      signal?.removeEventListener('abort', cancel)
+      mirror.end()
+    }
+    const ending = agent.ending() ?? unended
+    if (ending.code !== 'answered') return { ok: false, code: ending.code, message: ending.message, text: seen.text }
+    return { ok: true, text: seen.text, runId: agent.runId() ?? '', conversationId: agent.conversationId }
+  })
+}
+
+/**
+ * The system prompt of an agent's folder: exactly soul.md where there is nothing else, then context/*.md by name, pins and summary.
+ * @throws Error when there is no such folder, or its soul cannot be read
+ */
+export async function composeSystem(folder: string): Promise<string> {
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`no folder "${folder}"; name that of an agent`)
+  const composed = await compose({ folder })
+  if (!composed.ok) throw new Error(composed.message)
+  return composed.text
+}
+
+/** Files of {"ts","role","content"} lines. Nothing is redacted here. All throw errno errors, but for a file that is not there: it is empty. */
+export const session = {
+  /** One line, in one write: safe beside other writers. The file and its folder are made when absent. */
+  append(file: string, role: string, content: string): void {
+    appendSession(file, [{ role, content }], Date.now())
+  },
+  /** The last `limit` entries, all without it. Torn and foreign lines are left out, and counted in `unreadable`. */
+  load(file: string, limit?: number): Loaded {
+    return loadSession(file, limit)
+  },
+  count(file: string): number {
+    return countSession(file)
+  },
+  /** Archives it as `<time>.jsonl` beside it. @returns that path, undefined when there was nothing */
+  clear(file: string): string | undefined {
+    return archiveSession(file, Date.now())
+  },
+}
+
+export type ToolInfo = { readonly name: string; readonly description: string; readonly parameters: Schema; readonly risk: string }
+
+export type ToolOptions = Surroundings & {
+  /** As llmCall's; default: the ten and the operator's own. */
+  readonly tools?: string
+}
+
+/** `denied`: the gate refused, or would have had to ask. */
+export type ToolRun =
+  | { readonly ok: true; readonly output: string }
+  | { readonly ok: false; readonly code: keyof typeof exitCodes; readonly message: string }
+
+export const tools = {
+  /** @throws Error when the configuration or the named tools cannot be used */
+  async list({ tools: named, ...options }: ToolOptions = {}): Promise<readonly ToolInfo[]> {
+    const setup = setUpFor(options, {})
+    const [{ createHands }, { policyOf }] = await Promise.all([import('./cli/hands.ts'), import('./cli/policy.ts')])
+    const policy = policyOf(setup.config, setup.paths, setup.context.env)
+    const wish = named === undefined ? await everythingFor(setup) : (await import('./cli/tool-wish.ts')).toolWishOf(setup, named)
+    const hands = await createHands({ setup, policy, conversationId: 'list', tools: wish })
+    hands.close()
+    return hands.tools.map(({ name, description, parameters, risk }) => ({ name, description, parameters, risk }))
+  },
+  /** One call through the same gate as the model's, with a receipt. Nobody is asked. Throws for bugs alone. */
+  run(name: string, input: JsonObject, options: ToolOptions = {}): Promise<ToolRun> {
+    return asValue<ToolRun>(
+      () => runTool(name, input, options),
+      (failure) => ({ ok: false, ...failure }),
+    )
+  },
+}
+
+async function everythingFor(setup: Setup) {
+  return (await import('./cli/tool-wishes.ts')).everything(setup)
+}
+
+async function runTool(name: string, input: JsonObject, { tools: named, ...options }: ToolOptions): Promise<ToolRun> {
+  const setup = setUpFor(options, {})
+  const wish = await (await import('./cli/tool-wishes.ts')).wishFor(setup, name, named)
+  const provider = directCall({ name, input })
+  const animal = await wake(setup, { channel: 'library', conversation: { kind: 'new' }, provider, tools: wish })
+  return withAnimal(animal, async ({ agent }) => {
+    const seen = { done: false, output: '' }
+    for await (const event of agent.run(`tool run ${name}`)) {
+      if (event.type === 'approval_gate') agent.approve(event.gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
+      if (event.type === 'tool_result') Object.assign(seen, { done: event.status === 'completed', output: String(event.output ?? '') })
+    }
+    if (seen.done) return { ok: true, output: seen.output }
+    const { code, message } = agent.ending() ?? unended
+    return { ok: false, code: code === 'answered' ? 'error' : code, message: seen.output || message }
+  })
+}

@@ -1,0 +1,35 @@
+/** Takes away the temporary files that a killed write left beside its target: ours by name and owner, and old enough to be nobody's. */
+
+import { lstatSync, readdirSync, unlinkSync } from 'node:fs'
+import { type Held, slot } from './descriptor.ts'
+
+const OLD_MS = 60 * 60 * 1_000
+
+/** What a new text is written to before it takes the place of the old; the name says whose it is. */
+export function temporaryName(): string {
+  return `.braidclaw-${crypto.randomUUID()}.tmp`
+}
+
+const ours = /^\.braidclaw-[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}\.tmp$/
+
+/** In one folder, not below. What cannot be looked at or removed stays: it harms nobody. */
+export function sweepTemporary(folder: Held, now = Date.now()): void {
+  for (const name of namesIn(folder)) {
+    if (!ours.test(name)) continue
+    try {
+      const stat = lstatSync(slot(folder, name))
+      const mine = stat.isFile() && stat.nlink === 1 && stat.uid === process.geteuid?.()
+      if (mine && now - stat.mtimeMs > OLD_MS && now - stat.ctimeMs > OLD_MS) unlinkSync(slot(folder, name))
+    } catch {
+      // gone meanwhile, or not ours to take
+    }
+  }
+}
+
+function namesIn(folder: Held): string[] {
+  try {
+    return readdirSync(slot(folder))
+  } catch {
+    return []
+  }
+}
