@@ -113,7 +113,7 @@ api_key_env = "BENCH_API_KEY"
 async function recordTurns(folders: Folders, model: Model): Promise<number> {
   const program = programOf('braidclaw', folders, model)
   await rehearse(program(turn('braidclaw', 'text')), 'text', model)
-  const turns = ['one-tool', 'text', '4000-deltas'].map((scenario) => program(turn('braidclaw', scenario)))
+  const turns = ['one-tool', 'text', 'filter', '4000-deltas'].map((scenario) => program(turn('braidclaw', scenario)))
   await record(turns, join(root, 'scripts', 'turn.order'))
   return 0
 }

@@ -57,9 +57,13 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       const all = tools.more ? (await (await hands.get()).refresh()).map(specOf) : builtInSpecs(tools, config.channels.cli.toolsAllow)
       return offered(all, { sandbox: wish.sandbox, log })
     }
+    const room = { due: false }
     const past = (): Past => {
       try {
-        return wish.past?.() ?? { history: history(memory, conversationId, setup) }
+        if (wish.past) return wish.past()
+        const { messages, turns } = history(memory, conversationId, setup)
+        room.due = (turns + 1) * 2 > config.memory.historyMax
+        return { history: messages }
       } catch (error) {
         throw inWords(memory, error)
       }
@@ -108,6 +112,11 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       hands: hands.get,
       allowAlways: (proposal) => hands.made()?.allowAlways(proposal),
       isStanding: (proposal) => hands.made()?.isStanding(proposal) ?? false,
+      async makeRoom(options) {
+        if (!room.due) return
+        const { makeRoom } = await import('./cli/make-room.ts')
+        await makeRoom({ ...options, setup, memory, conversationId, provider: answering })
+      },
       close() {
         unwatch()
         hands.made()?.close()
@@ -170,10 +179,11 @@ async function rulesFor({ config, paths, context, log }: Setup) {
 /** The last whole turns that fit; what does not fit is said, to the model and in the log. */
 function history(memory: Memory, conversationId: string, { config, log }: Setup) {
   const { messages, omittedTurns } = memory.context(conversationId, config.limits.contextTokens)
-  if (omittedTurns === 0) return messages
+  const turns = messages.filter(({ role }) => role === 'user').length + omittedTurns
+  if (omittedTurns === 0) return { messages, turns }
   log('info', 'context trimmed', { conversation: conversationId, omittedTurns })
   const content = `[${omittedTurns} earlier turns of this conversation are not shown here; memory_search finds them]`
-  return [{ role: 'user' as const, content }, ...messages]
+  return { messages: [{ role: 'user' as const, content }, ...messages], turns }
 }
 
 const plain = { push: (piece: string) => piece, flush: () => '' }

@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts'
 import { didYouMean } from '../config/text/suggest.ts'
 import { composeSystem } from '../memory/agents/compose.ts'
 import { type AgentPaths, agentPaths } from '../memory/agents/paths.ts'
+import { agentFolder } from '../memory/recall/folder.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import { createMirror, type Mirror, sessionOf } from './mirror.ts'
 import type { Setup, Wish } from './world.ts'
@@ -30,7 +31,7 @@ type Known = Pick<Setup, 'config' | 'paths'>
 /** The configured one, or "default", which is there without any file. @throws CliExit 2 naming the agents there are */
 export function personaOf({ config, paths }: Known): Persona {
   const id = config.defaultAgent ?? 'default'
-  const folder = join(paths.agents, id)
+  const folder = agentFolder({ agents: paths.agents, id, ...(config.memory.agentDir ? { chosen: config.memory.agentDir } : {}) })
   const isThere = id === 'default' || Object.hasOwn(config.agents, id) || statSync(folder, { throwIfNoEntry: false })?.isDirectory()
   if (isThere) return { id, paths: agentPaths(folder) }
   const there = agentsOf({ config, paths })

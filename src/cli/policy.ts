@@ -24,6 +24,8 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
     receipts.path,
     paths.estop,
     ...(receipts.path.startsWith(`${paths.home}/`) ? [] : besides(receipts.path)),
+    // What an agent is told of itself: a model that could write there would write its own orders.
+    ...(memory.agentDir ? [memory.agentDir] : []),
   ]
   return definePolicy({
     autonomy: security.autonomy,

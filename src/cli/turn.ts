@@ -39,11 +39,12 @@ export async function turn(options: TurnOptions): Promise<number> {
     gone: context.outputClosed,
     signal: interrupt.signal,
   })
-  interrupt.stop()
   const exitCode = exitCodes[ending.code]
   const told = withWayOut(animal, ending)
   render.end({ ending: told, exitCode, runId: animal.agent.runId() ?? '', conversationId: animal.agent.conversationId })
   if (format === 'text') explain(context, told)
+  if (exitCode === 0) await animal.makeRoom({ tell: (line) => context.process.stderr.write(`${line}\n`), signal: interrupt.signal })
+  interrupt.stop()
   return exitCode
 }
 

@@ -87,6 +87,8 @@ export type Animal = {
   /** See Hands. */
   allowAlways(proposal: Proposal): string | undefined
   isStanding(proposal: Proposal): boolean
+  /** Has the older turns summarised when the conversation has become long; said through `tell` when it is. Never rejects. */
+  makeRoom(options: { readonly tell: (line: string) => void; readonly signal: AbortSignal }): Promise<void>
   close(): void
 }
 

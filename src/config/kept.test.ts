@@ -108,3 +108,28 @@ test('a home that cannot be written is no trouble', () => {
   keep({ ...now, home: '/nonexistent/home' }, load())
   expect(recall({ ...now, home: '/nonexistent/home' })).toBeUndefined()
 })
+
+test('four circumstances are kept side by side; a fifth takes the place of the oldest', () => {
+  const others = ['a', 'b', 'c', 'd', 'e'].map((model) => ({ ...now, flags: { model } }))
+  for (const each of others) keep(each, load(each))
+  expect(others.map((each) => recall(each)?.config.defaultModel)).toEqual([undefined, 'b', 'c', 'd', 'e'])
+})
+
+test.each(['agents.json', 'config/agents.json', 'config/braidclaw.env', 'config/shellclaw.env'])(
+  '%s makes it void when it comes and when it changes',
+  (name) => {
+    keep(now, load())
+    const path = join(now.home, name)
+    mkdirSync(join(path, '..'), { recursive: true })
+    const [first, second, third] = name.endsWith('.env') ? ['A=1', 'A=2', 'A=$X'] : ['{}', '{"a":{}}', '{"$a":{}}']
+    for (const text of [first, second]) {
+      writeFileSync(path, text ?? '')
+      expect(recall(now)).toBeUndefined()
+      keep(now, load({ ...now, home: '/nowhere' }))
+      expect(recall(now)).toBeDefined()
+    }
+    writeFileSync(path, third ?? '')
+    keep(now, load({ ...now, home: '/nowhere' }))
+    expect(recall(now)).toBeUndefined()
+  },
+)

@@ -24,19 +24,28 @@ export function recall(now: Circumstances): Kept | undefined {
   const key = keyOf(now)
   const read = key === undefined ? undefined : readConfigFile(pathIn(now.home))
   if (key === undefined || read?.state !== 'text' || read.worldWritable) return undefined
-  const end = read.text.indexOf('\n')
-  const body = read.text.slice(end + 1)
-  return read.text.slice(0, end) === seal(key, body) ? JSON.parse(body) : undefined
+  const body = keptIn(read.text).find(([sealed = '', text = '']) => sealed === seal(key, text))?.[1]
+  return body === undefined ? undefined : JSON.parse(body)
 }
+
+/** Two lines each: a pipeline of several agents or models does not load for each of them anew. */
+function keptIn(text: string): readonly (readonly string[])[] {
+  const lines = text.split('\n')
+  return Array.from({ length: Math.min(most, lines.length >> 1) }, (_, at) => lines.slice(2 * at, 2 * at + 2))
+}
+
+const most = 4
 
 /** It may not succeed: then the next start loads again. Never throws. */
 export function keep(now: Circumstances, kept: Kept): void {
   const key = keyOf(now)
   if (key === undefined) return
   const body = JSON.stringify(kept)
+  const before = readConfigFile(pathIn(now.home))
+  const others = before.state === 'text' && !before.worldWritable ? keptIn(before.text).slice(0, most - 1) : []
   const draft = `${pathIn(now.home)}.${crypto.randomUUID()}`
   try {
-    writeFileSync(draft, `${seal(key, body)}\n${body}`, { mode: 0o600, flag: 'wx' })
+    writeFileSync(draft, [[seal(key, body), body], ...others].flat().join('\n'), { mode: 0o600, flag: 'wx' })
     renameSync(draft, pathIn(now.home))
   } catch {}
 }

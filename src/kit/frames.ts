@@ -18,52 +18,56 @@ export type Splitter = {
   torn(): boolean
 }
 
-/** How much of one that is too long is shown, in UTF-16 units. */
+/** How much of one that is too long is shown, in bytes. */
 const SHOWN = 200
+const NEWLINE = 10
+const RETURN = 13
 
 /**
  * Lines: each `\n` ends one, and nothing else does. Framed: a frame is the lines before a blank one, joined by newlines; a lone `\r` is
  * blank, one blank line before a frame is left over from the frame before, and two with nothing before them are the empty frame.
- * Bytes that are no UTF-8 become U+FFFD. About `maxLength` UTF-16 units are held at most.
+ * Bytes that are no UTF-8 become U+FFFD. At most `maxBytes` and a chunk are held.
  */
-export function createSplitter(maxLength: number, framed = false): Splitter {
-  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  /** The lines of a frame so far, then the line that has not ended. */
-  let [whole, line] = ['', '']
+export function createSplitter(maxBytes: number, framed = false): Splitter {
+  let held = Buffer.alloc(0)
+  /** Where the line begins that has not ended. */
+  let line = 0
   let [skipping, blank] = [false, false]
 
-  function add(part: string): Line[] {
-    line += part
-    const over = whole.length + line.length > maxLength
-    const found: Line[] =
-      over && !skipping ? [{ ok: false, text: (whole + line).slice(0, SHOWN), error: `longer than ${maxLength} characters` }] : []
-    skipping ||= over
-    if (skipping) [whole, line] = ['', line.slice(-2)]
-    return found
-  }
-
-  function endLine(): Line[] {
-    const last = line
-    line = ''
-    if (!framed) whole = `${last}\n`
-    else if (last !== '' && last !== '\r') {
-      whole += `${last}\n`
-      return []
+  function push(chunk: Uint8Array): Line[] {
+    const found: Line[] = []
+    let from = held.length
+    held = Buffer.concat([held, chunk])
+    for (let at = held.indexOf(NEWLINE, from); at >= 0; at = held.indexOf(NEWLINE, from)) {
+      from = at + 1
+      if (framed && at > line && !(at === line + 1 && held[line] === RETURN)) line = from
+      else {
+        found.push(...take(framed ? line - 1 : at))
+        held = held.subarray(from)
+        line = from = 0
+      }
     }
-    const ended = !skipping && (blank || whole !== '')
-    const found: Line[] = ended ? [{ ok: true, text: whole.slice(0, -1) }] : []
-    blank = !skipping && !ended
-    skipping = false
-    whole = ''
-    return found
+    return [...found, ...skip()]
   }
 
-  return {
-    push: (chunk) =>
-      decoder
-        .decode(chunk, { stream: true })
-        .split('\n')
-        .flatMap((part, at) => [...(at > 0 ? endLine() : []), ...add(part)]),
-    torn: () => skipping || whole + line !== '',
+  /** The bytes before `end`; below 0 when there was nothing but a blank line. */
+  function take(end: number): Line[] {
+    const whole = !skipping && (end >= 0 || blank)
+    blank = !skipping && !whole
+    skipping = false
+    return whole ? [{ ok: true, text: held.toString('utf8', 0, Math.max(0, end)) }] : []
   }
+
+  /** Keeps no more of one that is too long than shows whether its line is blank. */
+  function skip(): Line[] {
+    const [begun, over] = [skipping, held.length > maxBytes]
+    if (!begun && !over) return []
+    const text = held.toString('utf8', 0, SHOWN)
+    held = held.subarray(line).subarray(-2)
+    line = 0
+    skipping = true
+    return begun ? [] : [{ ok: false, text, error: `longer than ${maxBytes} bytes` }]
+  }
+
+  return { push, torn: () => skipping || held.length > 0 }
 }

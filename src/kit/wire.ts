@@ -15,21 +15,26 @@ export type ReadMessage = ({ readonly ok: true } & Message) | { readonly ok: fal
 
 /** Backslash, newline and tab become `\\`, `\n` and `\t`; everything else, carriage returns too, stays as it is. */
 export function escapeText(text: string): string {
-  return text.replace(/[\\\n\t]/g, (found) => (found === '\n' ? '\\n' : found === '\t' ? '\\t' : '\\\\'))
+  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\t', '\\t')
 }
 
 /** The reverse. Another escape, or a backslash at the end, is taken as it stands: not every bridge escapes the backslash. */
 export function unescapeText(text: string): string {
-  return text.replace(/\\([nt\\])/g, (_, code) => (code === 'n' ? '\n' : code === 't' ? '\t' : '\\'))
+  const parts = text.split('\\\\').map((part) => part.replaceAll('\\n', '\n').replaceAll('\\t', '\t'))
+  return parts.join('\\')
 }
 
 /** `{channel}\t{text}` without its newline. One `\r` at the end belongs to the line's ending; text of white space alone is no message. */
 export function readMessage(line: string): ReadMessage {
   const tab = line.indexOf('\t')
   const channel = line.slice(0, tab)
-  const text = unescapeText(line.slice(tab + 1).replace(/\r$/, ''))
+  const text = unescapeText(withoutReturn(line.slice(tab + 1)))
   const problem = tab < 0 ? 'no tab' : channel === '' ? 'no channel' : text.trim() === '' ? 'no text' : undefined
   return problem === undefined ? { ok: true, channel, text } : { ok: false, problem }
+}
+
+function withoutReturn(text: string): string {
+  return text.endsWith('\r') ? text.slice(0, -1) : text
 }
 
 /**
@@ -51,14 +56,14 @@ export type ClawRequest =
 
 /** A line to the claw without its newline. `input` is the text after the tab, JSON by contract, not looked at. */
 export function readClawRequest(line: string): ClawRequest {
-  const [name = '', ...input] = line.replace(/\r$/, '').split('\t')
+  const [name = '', ...input] = withoutReturn(line).split('\t')
   if (input.length > 0) return name === '' ? { type: 'problem', problem: 'no name' } : { type: 'call', name, input: input.join('\t') }
   return DISCOVERY.some((word) => word === name) ? { type: 'list' } : { type: 'problem', problem: 'no tab' }
 }
 
 /** `{name}\t{input}\n`, `input` being a JSON value; or undefined for a name that no line can carry. */
 export function callLine(name: string, input: unknown): string | undefined {
-  return /^[^\t\n]+$/.test(name) ? `${name}\t${JSON.stringify(input)}\n` : undefined
+  return name !== '' && !name.includes('\t') && !name.includes('\n') ? `${name}\t${JSON.stringify(input)}\n` : undefined
 }
 
 /** The claw's list of tools as it sent it, or undefined when that is no JSON array. */

@@ -26,7 +26,7 @@ export function callOptions(at: {
     prompt: [...systemMessage(request.systemPrompt, marks), ...request.messages.flatMap(messageOf)],
     tools: toolsOf(request.tools, marks),
     temperature: request.temperature ?? config.temperature,
-    maxOutputTokens: config.maxOutputTokens,
+    maxOutputTokens: request.maxOutputTokens ?? config.maxOutputTokens,
     reasoning: config.reasoning,
     providerOptions: marks.call,
     abortSignal: at.signal,

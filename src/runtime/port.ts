@@ -25,6 +25,8 @@ export type ChatRequest = {
   readonly tools: readonly ToolSpec[]
   readonly model: string
   readonly temperature?: number
+  /** Of this answer, in place of the provider's own limit. */
+  readonly maxOutputTokens?: number
   /** Hints for the router (`{ hint: "cheap" }`) and for logs; never sent to a vendor. */
   readonly metadata?: JsonObject
 }

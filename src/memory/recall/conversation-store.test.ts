@@ -167,6 +167,8 @@ describe('when it fails', () => {
     expect(await compact()).toMatchObject({ state: 'done' })
     chats(4, 7)
     expect(await compact(async () => ({ ok: false, message: 'again' }))).toMatchObject({ state: 'failed' })
+    desk.clock.now += 61_000
+    expect(await compact()).toMatchObject({ state: 'done' })
   })
 
   test('a summary that another process made meanwhile stands', async () => {

@@ -52,7 +52,8 @@ test('the question goes out as the design has it, without tools', async () => {
       messages: [{ role: 'user', content: 'EXISTING SUMMARY:\nold\n\nCONVERSATION TO SUMMARIZE:\nlines' }],
       tools: [],
       model: 'small',
-      metadata: { hint: 'cheap', max_tokens: 2048 },
+      maxOutputTokens: 2048,
+      metadata: { hint: 'cheap' },
     },
   ])
   expect(answer).toEqual({ ok: true, text: 'in short', model: 'small-2', usage: { inputTokens: 7, outputTokens: 2 } })

@@ -22,8 +22,11 @@ async function answerOf(
   signal: AbortSignal,
 ): Promise<ChatResponse | undefined> {
   const messages = [{ role: 'user', content: request.text }] as const
-  const metadata = { hint: 'cheap', max_tokens: request.maxTokens }
-  for await (const chunk of provider.chat({ systemPrompt: request.system, messages, tools: [], model, metadata }, signal)) {
+  const metadata = { hint: 'cheap' }
+  for await (const chunk of provider.chat(
+    { systemPrompt: request.system, messages, tools: [], model, maxOutputTokens: request.maxTokens, metadata },
+    signal,
+  )) {
     if (chunk.type === 'done') return chunk.response
   }
   return undefined

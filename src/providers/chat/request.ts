@@ -11,7 +11,7 @@ type Called = Extract<Part, { type: 'call' }>
 export function chatBody(request: ChatRequest, config: WireConfig): string {
   return JSON.stringify({
     model: request.model || config.model,
-    max_tokens: config.maxOutputTokens,
+    max_tokens: request.maxOutputTokens ?? config.maxOutputTokens,
     temperature: request.temperature ?? config.temperature,
     reasoning_effort: config.reasoning,
     messages: [...systemMessage(request.systemPrompt), ...request.messages.flatMap(messageOf)],

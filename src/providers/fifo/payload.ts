@@ -15,7 +15,7 @@ export function payloadOf(request: ChatRequest, { model, maxTokens = seedMaxToke
   const { systemPrompt, messages, tools, temperature } = request
   return JSON.stringify({
     model: request.model || model || seedModel,
-    max_tokens: maxTokens,
+    max_tokens: request.maxOutputTokens ?? maxTokens,
     ...(temperature === undefined ? {} : { temperature }),
     ...(systemPrompt === '' ? {} : { system: systemPrompt }),
     messages: turnsOf(messages),

@@ -12,8 +12,12 @@ export type Answer =
   | { readonly ok: true; readonly answer: string }
   | { readonly ok: false; readonly why: 'unread' | 'timeout' | 'too_long' }
 
-/** Yields how many ms to wait before it is continued, or fewer when something has arrived. Given up early, it withdraws the question. */
-export type Asking = Generator<number, Answer, unknown>
+/** A question under way. To be looked at again and again until there is an answer, after so many ms or sooner when something has come. */
+export type Asking = {
+  look(): Answer | number
+  /** Given up: what nobody has read is withdrawn. */
+  cancel(): void
+}
 
 /** A question ends as the wire demands: a line with `\n`, a frame with `\n\n`. One must end before the next begins. */
 export type Talk = { ask(text: string, timeoutMs: number): Asking }
@@ -50,58 +54,47 @@ export function createTalk({ request, answer, maxLength }: TalkOptions): Talk {
   let doubt = true
   let closing: Uint8Array = NOTHING
 
-  function* ask(text: string, timeoutMs: number): Asking {
+  function ask(text: string, timeoutMs: number): Asking {
     if (discard()) doubt = true
     if (withdraw() > 0) leave(END)
     const until = performance.now() + timeoutMs
+    const frames = createSplitter(maxBytes, true)
     const head = closing.length
     const out = Buffer.concat([closing, Buffer.from(text)])
     let sent = 0
-    let answered = false
+    let offering = doubt
+    let wait = 0.5
 
     /** Writes what there is room for, up to here. */
-    const send = (to: number): void => {
+    function send(to: number): void {
       sent += request.write(out.subarray(sent, to))
     }
+
     /** Takes back what nobody has read; true when nobody has begun to read it. */
-    const recall = (): boolean => {
+    function recall(): boolean {
       sent -= withdraw()
       const untouched = sent <= head
       if (untouched) closing = out.subarray(sent, head)
-      else if (!answered) leave(sent < out.length ? END : NOTHING)
+      else leave(sent < out.length ? END : NOTHING)
       return untouched
     }
-    const left = (): number => until - performance.now()
 
-    try {
-      for (let wait = 1; doubt; wait = Math.min(wait * 2, WAIT_MS)) {
-        discard()
-        send(head + 1)
-        yield Math.min(wait, left())
-        if (!recall()) break
-        if (left() <= 0) return { ok: false, why: 'unread' }
-      }
-      discard()
-      const frames = createSplitter(maxLength, true)
-      for (let wait = 1; ; wait = Math.min(wait * 2, WAIT_MS)) {
-        send(out.length)
-        const bytes = answer.read()
-        const found = bytes ? frames.push(bytes) : []
-        if (found.length > 0 && sent === out.length) {
-          answered = true
-          closing = NOTHING
-          doubt = frames.torn() || found.some((one, at) => !one.ok || (at > 0 && one.text !== ''))
-          return joined(found)
-        }
-        if (left() <= 0) return { ok: false, why: recall() ? 'unread' : 'timeout' }
-        if (bytes) wait = 1
-        yield Math.min(wait, left())
-      }
-    } finally {
-      recall()
+    function pause(why: () => Answer): Answer | number {
+      const left = until - performance.now()
+      wait = Math.min(wait * 2, WAIT_MS)
+      return left > 0 ? Math.min(wait, left) : why()
     }
-  }
 
+    function offer(): Answer | number {
+      discard()
+      send(head + 1)
+      return pause(() => ({ ok: false, why: recall() ? 'unread' : 'timeout' }))
+    }
+
+    function look(): Answer | number {
+      if (offering && recall()) return offer()
+      ...
+    }
   function leave(end: Uint8Array): void {
     closing = end
     doubt = true

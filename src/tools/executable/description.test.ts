@@ -5,7 +5,7 @@ import { isToolName, parseDescription } from './description.ts'
 const good = {
   name: 'weather',
   description: 'Says the weather.',
-  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  parameters: { type: 'object' as const, properties: { city: { type: 'string' } }, required: ['city'] },
 }
 const why = (value: unknown) => {
   const parsed = parseDescription(typeof value === 'string' ? value : JSON.stringify(value))
