@@ -22,7 +22,7 @@ const root = join(import.meta.dir, '..')
 const dist = join(root, 'dist')
 const PROMPT = 'What is in the notes?'
 const entries: { readonly [name: string]: string } = {
-  braidclaw: join(root, 'src', 'main.ts'),
+  braidclaw: join(root, 'src', 'braidclaw.ts'),
   share: join(import.meta.dir, 'share.ts'),
 }
 

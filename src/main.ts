@@ -1,38 +1,25 @@
-/** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. */
+/** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. What only some turns need is loaded when they do. */
 
+import { existsSync } from 'node:fs'
+import { conversationFor, goesOn } from './cli/conversation.ts'
 import type { HandsOptions } from './cli/hands.ts'
-import type { Hands, ToolWish } from './cli/toolbox.ts'
+import { runLimits } from './cli/limits.ts'
+import { offered } from './cli/offered.ts'
+import { knock, providerFor } from './cli/provider.ts'
+import { createRecord, inWords, openRecords, questionsOf } from './cli/records.ts'
+import { watchStop } from './cli/stop-file.ts'
+import { builtInNames, builtInSpecs, type Hands, specOf, type ToolWish, tenTools, unknownNames } from './cli/toolbox.ts'
+import { workspaceOf } from './cli/workspace.ts'
 import type { Animal, Past, Setup, Wish } from './cli/world.ts'
 import type { Memory } from './memory/db.ts'
+import { createAgent as createRunner } from './runtime/agent.ts'
+import { systemPrompt } from './runtime/prompt.ts'
+import { createStreamRedactor } from './security/redact-stream.ts'
 
 /** @throws CliExit when memory, workspace, provider or conversation cannot be had; the message says what to do. */
 export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   const { config, paths, log, redactor } = setup
-  const { knock, providerFor } = await import('./cli/provider.ts')
   if (!wish.provider) knock(setup)
-  const [
-    { openRecords, createRecord, questionsOf, inWords },
-    { workspaceOf },
-    { builtInSpecs, specOf },
-    { offered },
-    { createAgent: createRunner },
-    { conversationFor, goesOn },
-    { runLimits },
-    { systemPrompt },
-    { watchStop },
-    { createStreamRedactor },
-  ] = await Promise.all([
-    import('./cli/records.ts'),
-    import('./cli/workspace.ts'),
-    import('./cli/toolbox.ts'),
-    import('./cli/offered.ts'),
-    import('./runtime/agent.ts'),
-    import('./cli/conversation.ts'),
-    import('./cli/limits.ts'),
-    import('./runtime/prompt.ts'),
-    import('./cli/stop-file.ts'),
-    import('./security/redact-stream.ts'),
-  ])
   log('info', 'startup', { channel: wish.channel })
   log('info', 'config path', { path: setup.file ?? 'none' })
   log('info', 'workspace path', { path: config.workspaceDir })
@@ -132,7 +119,6 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
 
 /** The ten, and the operator's own that the configuration names. */
 async function standingTools(setup: Setup): Promise<ToolWish> {
-  const { tenTools } = await import('./cli/toolbox.ts')
   if (setup.config.tools.executables.length === 0) return tenTools
   return { ...tenTools, more: (await import('./cli/executables.ts')).standingExecutables(setup) }
 }
@@ -140,7 +126,6 @@ async function standingTools(setup: Setup): Promise<ToolWish> {
 /** A name in the operator's list that means no tool is said at the start; with further tools, hands.ts knows them all. */
 async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<void> {
   const { toolsAllow = [] } = config.channels.cli
-  const { builtInNames, unknownNames } = await import('./cli/toolbox.ts')
   if (more || unknownNames(toolsAllow).length === 0) return
   const { warnOfUnknown } = await import('./cli/unknown-tools.ts')
   warnOfUnknown(log, toolsAllow, builtInNames)
@@ -160,7 +145,6 @@ function handsOf(options: Omit<HandsOptions, 'policy'>): { get(): Promise<Hands>
 
 /** The operator's own rules. They are looked for at every start, and loaded only where there are any. @throws CliExit 2 on a rule that is not understood */
 async function rulesFor({ config, paths, context, log }: Setup) {
-  const { existsSync } = await import('node:fs')
   const folders = [`${paths.home}/rules`, `${config.workspaceDir}/.braidclaw/rules`]
   if (!folders.some((folder) => existsSync(folder))) return {}
   const [{ loadRules }, { createTrust }, { CliExit, exitCodes }] = await Promise.all([
@@ -192,5 +176,3 @@ function after(ms: number, then: () => void): () => void {
   const timer = setTimeout(then, ms)
   return () => clearTimeout(timer)
 }
-
-if (import.meta.main) await (await import('./cli/start.ts')).start(process.argv.slice(2), wake)

@@ -1,6 +1,6 @@
 /** The pure router as a program of its own, run and not imported, on Bun or Node: soul, history, tools, compaction; nothing else. */
 
-import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createSplitter } from './kit/frames.ts'
 import type { Json } from './kit/json.ts'
 import { type BrainReply, readReply, type ToolUse } from './kit/reply.ts'
@@ -15,7 +15,7 @@ const COMPACT =
   'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
 const TOOL_ROUNDS = 20
 /** Of a message and of an answer of the brain or the claw. */
-const MAX_LENGTH = 4_194_304
+const MAX_BYTES = 4_194_304
 /** How long the claw may take to list its tools, for either word it may know; without an answer the brain is asked without them. */
 const LIST_MS = 1000
 
@@ -30,14 +30,18 @@ type Memory = {
   compact(max: number, think: Think): void
 }
 
-await main(process.env)
+start(process.env)
 
-async function main(env: Env): Promise<void> {
+/** Bun's compilers to machine code would take 10 MB for nothing: it is started once more without them. */
+function start(env: Env): void {
+  const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'
+  if (env.BUN_JSC_useJIT || !process.versions.bun) return main(env, fifos)
+  process.execve(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], { ...env, BUN_JSC_useJIT: '0' })
+}
+function main(env: Env): void {
   const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'
   const [max, keep] = [count(env, 'HISTORY_MAX', 200), count(env, 'HISTORY_KEEP', 40)]
   if (keep >= max) fail(`HISTORY_KEEP ${keep} must be less than HISTORY_MAX ${max}`)
-  const created = await createFifos(fifos)
-  if (!created.ok) fail(created.message)
   const memory = openMemory(env.PLANCKCLAW_DIR || './memory', keep)
   const timeoutMs = count(env, 'PLANCKCLAW_TIMEOUT', 300) * 1000
   const think = thinker(openAsk(`${fifos}/brain`, timeoutMs))
@@ -64,7 +68,7 @@ function fail(message: string): never {
 function serve(fifos: string, hear: (text: string, say: (answer: string) => void) => void): void {
   const inbox = openPipe(`${fifos}/interact_in`, true)
   const outbox = openPipe(`${fifos}/interact_out`, true)
-  const lines = createSplitter(MAX_LENGTH)
+  const lines = createSplitter(MAX_BYTES)
   for (;;) {
     for (const line of lines.push(inbox.read() ?? new Uint8Array())) {
       const message = readMessage(line.text)
@@ -84,14 +88,14 @@ function serve(fifos: string, hear: (text: string, say: (answer: string) => void
 
 function openAsk(path: string, usualMs: number): Ask {
   const [request, answer] = [openPipe(`${path}_in`), openPipe(`${path}_out`)]
-  const talk = createTalk({ request, answer, maxLength: MAX_LENGTH })
+  const talk = createTalk({ request, answer, maxBytes: MAX_BYTES })
   const sleeper = new Int32Array(new SharedArrayBuffer(4))
   return (text, timeoutMs = usualMs) => {
     const asking = talk.ask(text, timeoutMs)
-    let step = asking.next()
-    for (; !step.done; step = asking.next()) Atomics.wait(sleeper, 0, 0, step.value)
-    if (step.value.ok) return step.value.answer
-    console.error(`${path}: ${step.value.why}`)
+    let found = asking.look()
+    for (; typeof found === 'number'; found = asking.look()) Atomics.wait(sleeper, 0, 0, found)
+    if (found.ok) return found.answer
+    console.error(`${path}: ${found.why}`)
     return undefined
   }
 }
@@ -170,7 +174,9 @@ function openMemory(dir: string, keep: number): Memory {
       { role: 'user', content: question },
       { role: 'assistant', content: answer },
     ])
-    appendFileSync(history, /.$/.test(read(history)) ? `\n${pair}` : pair, { mode: 0o600 })
+    const before = read(history)
+    const torn = before && !before.endsWith('\n')
+    appendFileSync(history, torn ? `\n${pair}` : pair, { mode: 0o600 })
   }
 
   function compact(max: number, think: Think): void {
@@ -208,11 +214,7 @@ function text(messages: readonly Said[]): string {
 
 /** Empty when the file is missing. */
 function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
+  return existsSync(path) ? readFileSync(path, 'utf8') : ''
 }
 
 /** The old or the new file, never a part. */

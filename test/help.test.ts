@@ -10,6 +10,7 @@ import { home } from './support/turns.ts'
 describe('help', () => {
   const commands = [
     'agent', 'init', 'onboard', 'doctor', 'trust', 'estop', 'completion',
+    'filter', 'session load', 'session append', 'session count', 'session clear', 'reset', 'compose', 'log',
     'config show', 'config validate', 'config schema', 'provider list', 'provider test', 'tool list', 'tool run', 'policy explain',
     'memory list', 'memory search', 'memory show', 'memory clear', 'memory export',
     'receipt list', 'receipt show', 'receipt verify', 'receipt anchor',

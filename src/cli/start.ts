@@ -1,43 +1,37 @@
 /** From the command line to an exit code. */
 
-import { version } from '../../package.json'
-import type { Question } from './plain.ts'
+import { wake } from '../main.ts'
+import { agent } from './commands/agent.ts'
+import { createContext } from './context.ts'
+import { isBare, plainFlags, plainQuestion, type Question } from './plain.ts'
 import type { AgentFlags } from './routes/types.ts'
-import type { CliContext, Wake } from './world.ts'
+import type { CliContext } from './world.ts'
 
-/** Ends the process. `--version` alone answers before anything else is loaded. */
-export async function start(words: readonly string[], wake: Wake): Promise<never> {
-  if (words.length === 1 && (words[0] === '--version' || words[0] === '-v')) {
-    console.log(version)
-    process.exit(0)
-  }
+/** Ends the process. What a plain turn runs is imported by name, so that the executable holds it as one piece; other commands load their own. */
+export async function start(words: readonly string[]): Promise<never> {
   if (words[0] === '__landlock') (await import('../sandbox/landlock-launch.ts')).runLandlocked(words.slice(1))
-  const [{ createContext }, plain] = await Promise.all([import('./context.ts'), import('./plain.ts')])
   const context = createContext(process.env, wake)
   if (words[0] === '__complete') {
     await (await import('./complete.ts')).complete(context, words[1] ?? 'bash', words.slice(2))
     process.exit(0)
   }
-  const flags = plain.plainFlags(words)
-  const question = flags ? undefined : await questionIn(words, plain)
+  const flags = plainFlags(words)
+  const question = flags ? undefined : await questionIn(words)
   const code = flags ? await ask(context, flags) : question ? await filter(context, question) : await parse(context, words)
   process.exit(unwritten(context) ?? code)
 }
 
 /** A question that nobody could take for a command. Without any word it is what stdin carries. */
-async function questionIn(words: readonly string[], { plainQuestion, isBare }: Plain): Promise<Question | undefined> {
+async function questionIn(words: readonly string[]): Promise<Question | undefined> {
   if (words.length === 0) return (await import('../channels/tty.ts')).stdinKind() === 'data' ? nothingSaid : undefined
   const question = isBare(words[0] ?? '') ? undefined : plainQuestion(words)
   const doubtful = question?.words.length === 1 && !question.escaped && isBare(question.words[0] ?? '')
   return doubtful ? undefined : question
 }
 
-type Plain = Pick<typeof import('./plain.ts'), 'plainQuestion' | 'isBare'>
-
 const nothingSaid: Question = { flags: {}, words: [], escaped: false }
 
 async function ask(context: CliContext, flags: AgentFlags): Promise<number> {
-  const { agent } = await import('./commands/agent.ts')
   return straight(context, () => agent.call(context, flags))
 }
 

@@ -2,6 +2,7 @@
 
 import type { Provider } from '../runtime/port.ts'
 import { type CreateDeps, defaults, type ProviderConfig, type RouterConfig } from './settings.ts'
+import { createWired } from './wired.ts'
 
 /** @throws ProviderFailure `bad_request` for a fixture that cannot be read */
 export async function createProvider(name: string, config: ProviderConfig, deps: CreateDeps): Promise<Provider> {
@@ -21,7 +22,7 @@ export async function createProvider(name: string, config: ProviderConfig, deps:
     case 'router':
       return createRouted(name, config, deps)
     default:
-      return (await import('./wired.ts')).createWired({ name, config, deps })
+      return createWired({ name, config, deps })
   }
 }
 

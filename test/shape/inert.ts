@@ -4,7 +4,7 @@ import { layerOf } from './layers.ts'
 import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 
 /** The one file that is run, not imported. */
-const ENTRY = new Set(['src/main.ts'])
+const ENTRY = new Set(['src/braidclaw.ts'])
 
 const STATEMENTS = new Set([
   'ImportDeclaration',

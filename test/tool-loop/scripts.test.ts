@@ -134,3 +134,21 @@ test('the flag decides before the environment, the environment before the config
   const native = await ask(['--tool-backend', 'native'], { BRAIDCLAW_TOOL_BACKEND: 'bash' })
   expect([native.code, native.stderr]).toEqual([0, ''])
 })
+
+test('the filter hands its loop over with --tool-backend: clean text on stdout, and too many rounds are a limit', async () => {
+  for (const loop of [bashOn, llmOn]) {
+    const words = (list: string) => ['--tools', list, '--tool-backend', loop.backend, '--approve-all-medium', '--max-turns', '1', 'go on']
+    const answered = await play(loop, { replies: [calls(call('repeat', { value: 1 })), say('It said 1.')], words })
+    expect([answered.code, answered.stdout, answered.transcript.length]).toEqual([0, 'It said 1.\n', 1])
+    expect(answered.trace.map(({ event }) => event)).toEqual([
+      'user_input',
+      'iteration',
+      'tool_call',
+      'tool_result',
+      'iteration',
+      'llm_response',
+    ])
+    const endless = await play(loop, { replies: [calls(call('repeat', { value: 1 }))], words })
+    expect([endless.code, endless.stdout]).toEqual([5, ''])
+  }
+})

@@ -32,6 +32,8 @@ export type Play = {
   readonly message?: string
   readonly env?: { readonly [name: string]: string }
   readonly before?: (home: Nest) => Promise<unknown>
+  /** Instead of `tool loop`: the whole command line, given the list of tools. */
+  readonly words?: (list: string) => readonly string[]
 }
 
 export type Told = { readonly name: string; readonly args: unknown; readonly result: string }
@@ -70,7 +72,7 @@ export const listed = [{ name: 'repeat' }, { name: 'fail' }, { name: 'file_read'
 
 export async function play(
   { backend, wire }: Loop,
-  { replies, tools = listed, max, args = ['--approve-all-medium'], message, env, before }: Play,
+  { replies, tools = listed, max, args = ['--approve-all-medium'], message, env, before, words: said }: Play,
 ): Promise<Played> {
   const home = nest()
   const dialect = dialectOf(wire)
@@ -80,7 +82,7 @@ export async function play(
   stageTools(join(folder, 'skills'))
   const list = join(folder, 'tools.json')
   writeFileSync(list, JSON.stringify(tools))
-  const words = [
+  const words = said?.(list) ?? [
     'tool',
     'loop',
     '--tool-backend',

@@ -3,7 +3,9 @@
 import { lstatSync, mkdirSync, type Stats } from 'node:fs'
 import { FIFOS } from '../../kit/wire.ts'
 
-export type Created = { readonly ok: true } | { readonly ok: false; readonly message: string }
+type Refused = { readonly ok: false; readonly message: string }
+
+export type Created = { readonly ok: true } | Refused
 
 /**
  * Makes `dir` (0700) and in it what is missing of the six FIFOs (0600). FIFOs of ours that are there already stay: a bridge that outlived
@@ -11,21 +13,23 @@ export type Created = { readonly ok: true } | { readonly ok: false; readonly mes
  * @throws only on I/O errors such as a full disk.
  */
 export async function createFifos(dir: string): Promise<Created> {
+  const found = lookAtFifos(dir)
+  if (!found.ok || found.missing.length === 0) return found
+  const { spawnSync } = await import('node:child_process')
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  // Neither runtime can make a FIFO by itself; every Linux has the command.
+  const { error, stderr, status } = spawnSync('mkfifo', ['-m600', ...found.missing])
+  return status === 0 ? { ok: true } : { ok: false, message: `mkfifo: ${error ?? stderr}` }
+}
+
+/** Changes nothing. */
+export function lookAtFifos(dir: string): { readonly ok: true; readonly missing: readonly string[] } | Refused {
   const paths = FIFOS.map((name) => `${dir}/${name}`)
   for (const path of [dir, ...paths]) {
     const message = troubleWith(path, path === dir)
     if (message) return { ok: false, message }
   }
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
-  const missing = paths.filter((path) => !stat(path))
-  return missing.length === 0 ? { ok: true } : await make(missing)
-}
-
-/** Neither runtime can make a FIFO by itself; every Linux has the command. */
-async function make(paths: readonly string[]): Promise<Created> {
-  const { spawnSync } = await import('node:child_process')
-  const { error, stderr, status } = spawnSync('mkfifo', ['-m600', ...paths])
-  return status === 0 ? { ok: true } : { ok: false, message: `mkfifo: ${error ?? stderr}` }
+  return { ok: true, missing: paths.filter((path) => !stat(path)) }
 }
 
 /** Of the thing itself: a symlink is one. */

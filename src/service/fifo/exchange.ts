@@ -1,7 +1,7 @@
 /** Questions to the brain or the claw and their answers, for a program that does other things meanwhile. */
 
 import { openPipe } from './pipe.ts'
-import { FRAME_LENGTH } from './read.ts'
+import { FRAME_BYTES } from './read.ts'
 import { type Answer, createTalk } from './talk.ts'
 import { createWaiter } from './wait.ts'
 
@@ -18,28 +18,29 @@ export type ExchangeOptions = {
   readonly requestPath: string
   readonly answerPath: string
   readonly timeoutMs: number
-  /** Of an answer, in UTF-16 units. */
-  readonly maxLength?: number
+  /** Of an answer. */
+  readonly maxBytes?: number
 }
 
 /**
  * How an answer is known to be this question's: see `createTalk`.
  * @throws errno errors; the paths are such as `createFifos` has looked at
  */
-export function createExchange({ requestPath, answerPath, timeoutMs, maxLength = FRAME_LENGTH }: ExchangeOptions): Exchange {
+export function createExchange({ requestPath, answerPath, timeoutMs, maxBytes = FRAME_BYTES }: ExchangeOptions): Exchange {
   const [request, answer, waiter] = [openPipe(requestPath), openPipe(answerPath), createWaiter(answerPath)]
-  const talk = createTalk({ request, answer, maxLength })
+  const talk = createTalk({ request, answer, maxBytes })
   const closing = new AbortController()
   let last: Promise<unknown> = Promise.resolve()
 
   async function run(text: string, signal: AbortSignal): Promise<Exchanged> {
     if (signal.aborted) return ended()
     const asking = talk.ask(text, timeoutMs)
-    for (let step = asking.next(); ; step = asking.next()) {
-      if (step.done) return step.value
-      await waiter.wait(step.value, signal)
+    for (;;) {
+      const found = asking.look()
+      if (typeof found !== 'number') return found
+      await waiter.wait(found, signal)
       if (signal.aborted) {
-        asking.return({ ok: false, why: 'timeout' })
+        asking.cancel()
         return ended()
       }
     }

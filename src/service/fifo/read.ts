@@ -9,14 +9,14 @@ import { createWaiter, LONGEST_WAIT_MS } from './wait.ts'
 export type ReadOptions = {
   /** Ends the reading and closes the FIFO; a reading that is never begun is closed only so. */
   readonly signal: AbortSignal
-  /** In UTF-16 units. A longer line or frame is told as `ok: false` with its beginning. */
-  readonly maxLength?: number
+  /** A longer line or frame is told as `ok: false` with its beginning. */
+  readonly maxBytes?: number
 }
 
 /** A line to the agent: a long article, not a book. */
-const LINE_LENGTH = 1_048_576
+const LINE_BYTES = 1_048_576
 /** A whole conversation with its tools. */
-export const FRAME_LENGTH = 16_777_216
+export const FRAME_BYTES = 16_777_216
 
 /**
  * Each line without its newline, from now on: the FIFO is open when this returns, whether anybody writes yet or not. It goes on whoever
@@ -24,13 +24,13 @@ export const FRAME_LENGTH = 16_777_216
  * What a writer left unfinished goes together with what the next one writes: the wire cannot tell them apart.
  * @throws errno errors; `path` is one that `createFifos` has looked at.
  */
-export function openLines(path: string, { signal, maxLength = LINE_LENGTH }: ReadOptions): AsyncGenerator<Line, void, undefined> {
-  return pieces({ path, signal, splitter: createSplitter(maxLength) })
+export function openLines(path: string, { signal, maxBytes = LINE_BYTES }: ReadOptions): AsyncGenerator<Line, void, undefined> {
+  return pieces({ path, signal, splitter: createSplitter(maxBytes) })
 }
 
 /** The same for text that ends at a blank line; see `createSplitter`. */
-export function openFrames(path: string, { signal, maxLength = FRAME_LENGTH }: ReadOptions): AsyncGenerator<Line, void, undefined> {
-  return pieces({ path, signal, splitter: createSplitter(maxLength, true) })
+export function openFrames(path: string, { signal, maxBytes = FRAME_BYTES }: ReadOptions): AsyncGenerator<Line, void, undefined> {
+  return pieces({ path, signal, splitter: createSplitter(maxBytes, true) })
 }
 
 type Source = { readonly path: string; readonly signal: AbortSignal; readonly splitter: Splitter }

@@ -25,8 +25,8 @@ export type Talk = { ask(text: string, timeoutMs: number): Asking }
 export type TalkOptions = {
   readonly request: Pipe
   readonly answer: Pipe
-  /** Of an answer, in UTF-16 units. */
-  readonly maxLength: number
+  /** Of an answer. */
+  readonly maxBytes: number
 }
 
 /** The longest between two looks. */
@@ -50,7 +50,7 @@ const END = new Uint8Array([10, 10])
  * holds the beginning of one gets its end before the next.
  * It does not cover a bridge that takes the next question before it has answered the last.
  */
-export function createTalk({ request, answer, maxLength }: TalkOptions): Talk {
+export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
   let doubt = true
   let closing: Uint8Array = NOTHING
 
@@ -79,22 +79,41 @@ export function createTalk({ request, answer, maxLength }: TalkOptions): Talk {
       return untouched
     }
 
-    function pause(why: () => Answer): Answer | number {
+    function look(): Answer | number {
+      if (offering && !recall()) {
+        offering = false
+        wait = 0.5
+        discard()
+      }
+      if (offering) {
+        discard()
+        send(head + 1)
+      } else {
+        send(out.length)
+        const bytes = answer.read()
+        const found = bytes ? frames.push(bytes) : []
+        if (found.length > 0 && sent === out.length) return settle(found)
+        if (bytes) wait = 0.5
+      }
       const left = until - performance.now()
       wait = Math.min(wait * 2, WAIT_MS)
-      return left > 0 ? Math.min(wait, left) : why()
+      if (left > 0) return Math.min(wait, left)
+      return { ok: false, why: recall() ? 'unread' : 'timeout' }
     }
 
-    function offer(): Answer | number {
-      discard()
-      send(head + 1)
-      return pause(() => ({ ok: false, why: recall() ? 'unread' : 'timeout' }))
+    /** What came at once was written in answer to one question: a bridge that let a blank line through. */
+    function settle(found: readonly Line[]): Answer {
+      withdraw()
+      closing = NOTHING
+      const texts = found.map((one) => one.text).filter((one) => one !== '')
+      const tooLong = found.some((one) => !one.ok)
+      doubt = tooLong || texts.length > 1 || frames.torn()
+      return tooLong ? { ok: false, why: 'too_long' } : { ok: true, answer: texts.join('\n\n') }
     }
 
-    function look(): Answer | number {
-      if (offering && recall()) return offer()
-      ...
-    }
+    return { look, cancel: recall }
+  }
+
   function leave(end: Uint8Array): void {
     closing = end
     doubt = true
@@ -122,11 +141,4 @@ function drain(pipe: Pipe): Uint8Array {
     chunks.push(bytes)
   }
   return Buffer.concat(chunks)
-}
-
-/** What came at once was written in answer to one question: a bridge that let a blank line through. */
-function joined(frames: readonly Line[]): Answer {
-  if (frames.some((frame) => !frame.ok)) return { ok: false, why: 'too_long' }
-  const texts = frames.map((frame) => frame.text).filter((text) => text !== '')
-  return { ok: true, answer: texts.join('\n\n') }
 }

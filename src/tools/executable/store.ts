@@ -41,7 +41,7 @@ export function createStore(folder: string, now: () => number): Store {
         const stamp = stampOf(path)
         const before = known.get(path)
         if (before?.stamp === stamp && before.kept.ok && existsSync(before.kept.copy)) return before.kept
-        const kept = copyInto({ folder, path, stamp, now })
+        const kept = copyInto({ folder, path, now })
         known.set(path, { stamp, kept })
         return kept
       } catch (error) {
@@ -69,10 +69,10 @@ function stampOf(path: string): string {
   return [dev, ino, size, mtimeNs, ctimeNs].join(':')
 }
 
-type Copying = { readonly folder: string; readonly path: string; readonly stamp: string; readonly now: () => number }
+type Copying = { readonly folder: string; readonly path: string; readonly now: () => number }
 
 /** The copy is hashed, not the file: so no change of the file can come between. */
-function copyInto({ folder, path, stamp, now }: Copying): Kept {
+function copyInto({ folder, path, now }: Copying): Kept {
   const { size } = statSync(path)
   if (size > MAX_BYTES) return { ok: false, why: `it has ${size} bytes; ${MAX_BYTES} are the limit` }
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -81,7 +81,6 @@ function copyInto({ folder, path, stamp, now }: Copying): Kept {
     copyFileSync(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
     chmodSync(draft, 0o500)
     const sha256 = hashOf(draft)
-    if (stampOf(path) !== stamp) return { ok: false, why: 'it changed while it was read; it is looked at again next time' }
     const home = join(folder, sha256)
     const copy = join(home, basename(path))
     const isNew = !existsSync(copy)
