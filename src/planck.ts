@@ -5,7 +5,7 @@ import { createSplitter } from './kit/frames.ts'
 import type { Json } from './kit/json.ts'
 import { type BrainReply, readReply, type ToolUse } from './kit/reply.ts'
 import { callLine, DISCOVERY, escapeText, fieldsOf, parseJson, readMessage, readTools } from './kit/wire.ts'
-import { createFifos } from './service/fifo/create.ts'
+import { lookAtFifos, makeFifos } from './service/fifo/create.ts'
 import { openPipe } from './service/fifo/pipe.ts'
 import { createTalk } from './service/fifo/talk.ts'
 
@@ -30,16 +30,21 @@ type Memory = {
   compact(max: number, think: Think): void
 }
 
-start(process.env)
+begin(process.env)
 
-/** Bun's compilers to machine code would take 10 MB for nothing: it is started once more without them. */
-function start(env: Env): void {
+/** Bun's compilers to machine code would cost 10 MB and gain nothing here: it is begun once more without them. */
+function begin(env: Env): void {
+  const { argv, execArgv, execPath, execve, versions } = process
   const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'
-  if (env.BUN_JSC_useJIT || !process.versions.bun) return main(env, fifos)
-  process.execve(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], { ...env, BUN_JSC_useJIT: '0' })
+  const found = lookAtFifos(fifos)
+  if (!found.ok) fail(found.message)
+  if (found.missing.length > 0) makeFifos(fifos, found.missing).then(() => begin(env))
+  else if (versions.bun && execve && !env.BUN_JSC_useJIT)
+    execve(execPath, [execPath, ...execArgv, ...argv.slice(1)], { ...env, BUN_JSC_useJIT: '0' })
+  else main(env, fifos)
 }
-function main(env: Env): void {
-  const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'
+
+function main(env: Env, fifos: string): void {
   const [max, keep] = [count(env, 'HISTORY_MAX', 200), count(env, 'HISTORY_KEEP', 40)]
   if (keep >= max) fail(`HISTORY_KEEP ${keep} must be less than HISTORY_MAX ${max}`)
   const memory = openMemory(env.PLANCKCLAW_DIR || './memory', keep)
@@ -51,6 +56,7 @@ function main(env: Env): void {
     memory.append(text, answer)
     say(answer)
     memory.compact(max, think)
+    if (process.versions.bun) Bun.gc(true)
   })
 }
 

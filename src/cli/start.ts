@@ -2,6 +2,7 @@
 
 import { wake } from '../main.ts'
 import { agent } from './commands/agent.ts'
+import { filter } from './commands/filter.ts'
 import { createContext } from './context.ts'
 import { isBare, plainFlags, plainQuestion, type Question } from './plain.ts'
 import type { AgentFlags } from './routes/types.ts'
@@ -17,7 +18,7 @@ export async function start(words: readonly string[]): Promise<never> {
   }
   const flags = plainFlags(words)
   const question = flags ? undefined : await questionIn(words)
-  const code = flags ? await ask(context, flags) : question ? await filter(context, question) : await parse(context, words)
+  const code = flags ? await ask(context, flags) : question ? await answer(context, question) : await parse(context, words)
   process.exit(unwritten(context) ?? code)
 }
 
@@ -35,9 +36,8 @@ async function ask(context: CliContext, flags: AgentFlags): Promise<number> {
   return straight(context, () => agent.call(context, flags))
 }
 
-async function filter(context: CliContext, { flags, words }: Question): Promise<number> {
-  const { filter: answer } = await import('./commands/filter.ts')
-  return straight(context, () => answer.call(context, flags, ...words))
+async function answer(context: CliContext, { flags, words }: Question): Promise<number> {
+  return straight(context, () => filter.call(context, flags, ...words))
 }
 
 /** To the command without the parser; what it throws ends as it would behind it. */

@@ -62,6 +62,17 @@ test('a path outside the workspace is not permitted', async () => {
   expect(transcript[0]?.result).toStartWith('Tool not permitted: path.')
 })
 
+test('arguments that are no JSON object are not permitted, and the model is told', async () => {
+  for (const loop of [...loops, ...others].filter(({ backend, wire }) => backend !== 'llm' && wire === 'openai-compatible')) {
+    const made = ['not { json', '[1]'].map((args, at) => ({ id: `call_bad${at}`, name: 'repeat', args: [args] }))
+    const { code, transcript, receipts } = await play(loop, { replies: [calls(...made), say('ok')] })
+    expect(code).toBe(0)
+    for (const { result } of transcript)
+      expect(result).toStartWith('Tool not permitted: schema.malformed: repeat: the arguments are no JSON object')
+    expect([transcript.length, receipts.map(({ status }) => status)]).toEqual([2, ['denied', 'denied']])
+  }
+})
+
 test('too many rounds end with 2 and no answer', async () => {
   const { code, stdout, transcript } = await onAll({ replies: [calls(call('repeat', { value: 1 }))], max: 2 })
   expect([code, stdout, transcript.length]).toEqual([2, '', 2])

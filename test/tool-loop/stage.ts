@@ -143,7 +143,7 @@ function fromMessages(messages: readonly unknown[]): readonly Told[] {
       const named = field(from, 'function')
       return {
         name: String(field(named, 'name')),
-        args: JSON.parse(String(field(named, 'arguments'))),
+        args: parsed(String(field(named, 'arguments'))),
         result: String(field(message, 'content')),
       }
     })
@@ -158,6 +158,14 @@ function fromBlocks(messages: readonly unknown[]): readonly Told[] {
       const from = made.find((one) => field(one, 'id') === field(block, 'tool_use_id'))
       return { name: String(field(from, 'name')), args: field(from, 'input'), result: textIn(field(block, 'content')) }
     })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
 }
 
 function textIn(content: unknown): string {

@@ -14,11 +14,14 @@ export type Created = { readonly ok: true } | Refused
  */
 export async function createFifos(dir: string): Promise<Created> {
   const found = lookAtFifos(dir)
-  if (!found.ok || found.missing.length === 0) return found
+  return found.ok && found.missing.length > 0 ? await makeFifos(dir, found.missing) : found
+}
+
+/** Neither runtime can make a FIFO by itself; every Linux has the command. */
+export async function makeFifos(dir: string, paths: readonly string[]): Promise<Created> {
   const { spawnSync } = await import('node:child_process')
   mkdirSync(dir, { recursive: true, mode: 0o700 })
-  // Neither runtime can make a FIFO by itself; every Linux has the command.
-  const { error, stderr, status } = spawnSync('mkfifo', ['-m600', ...found.missing])
+  const { error, stderr, status } = spawnSync('mkfifo', ['-m600', ...paths])
   return status === 0 ? { ok: true } : { ok: false, message: `mkfifo: ${error ?? stderr}` }
 }
 
