@@ -5,7 +5,7 @@ import { createSplitter } from './kit/frames.ts'
 import type { Json } from './kit/json.ts'
 import { type BrainReply, readReply, type ToolUse } from './kit/reply.ts'
 import { callLine, DISCOVERY, escapeText, fieldsOf, parseJson, readMessage, readTools } from './kit/wire.ts'
-import { lookAtFifos, makeFifos } from './service/fifo/create.ts'
+import { createFifos } from './service/fifo/create.ts'
 import { openPipe } from './service/fifo/pipe.ts'
 import { createTalk } from './service/fifo/talk.ts'
 
@@ -32,16 +32,17 @@ type Memory = {
 
 begin(process.env)
 
-/** Bun's compilers to machine code would cost 10 MB and gain nothing here: it is begun once more without them. */
-function begin(env: Env): void {
-  const { argv, execArgv, execPath, execve, versions } = process
+/** Bun's compilers to machine code would cost it 10 MB and gain nothing here: it becomes a Bun without them. */
+async function begin(env: Env): Promise<void> {
   const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'
-  const found = lookAtFifos(fifos)
-  if (!found.ok) fail(found.message)
-  if (found.missing.length > 0) makeFifos(fifos, found.missing).then(() => begin(env))
-  else if (versions.bun && execve && !env.BUN_JSC_useJIT)
-    execve(execPath, [execPath, ...execArgv, ...argv.slice(1)], { ...env, BUN_JSC_useJIT: '0' })
-  else main(env, fifos)
+  if (!env.PLANCKCLAW_READY) {
+    const created = await createFifos(fifos)
+    if (!created.ok) fail(created.message)
+    const { argv, execArgv, execPath, versions } = process
+    const lean = { ...env, BUN_JSC_useJIT: '0', PLANCKCLAW_READY: '1' }
+    if (versions.bun) process.execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], lean)
+  }
+  main(env, fifos)
 }
 
 function main(env: Env, fifos: string): void {
@@ -56,7 +57,7 @@ function main(env: Env, fifos: string): void {
     memory.append(text, answer)
     say(answer)
     memory.compact(max, think)
-    if (process.versions.bun) Bun.gc(true)
+    if (env.PLANCKCLAW_READY) Bun.gc(true)
   })
 }
 
@@ -152,7 +153,7 @@ function responder({ memory, think, claw }: Parts): (text: string) => string {
 /** Three files that people read and edit: soul.md and summary.md are read now, history.jsonl each time. */
 function openMemory(dir: string, keep: number): Memory {
   const [history, summaries, pending] = [`${dir}/history.jsonl`, `${dir}/summary.md`, `${dir}/compaction.planck`]
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  if (!existsSync(dir)) mkdirSync(dir, { recursive: true, mode: 0o700 })
   settle(parseJson(read(pending)))
   const soul = read(`${dir}/soul.md`).trimEnd() || SOUL
   let summary = read(summaries).trimEnd()

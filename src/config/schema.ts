@@ -18,7 +18,7 @@ export function configSchema(): JsonObject {
       providers: object({
         models: { type: 'object', propertyNames: { pattern: forms.provider.pattern }, additionalProperties: provider() },
       }),
-      channels: object({ cli: section('channels.cli') }),
+      channels: object({ cli: section('channels.cli'), discord: section('channels.discord') }),
       tools: section('tools'),
       memory: section('memory'),
       receipts: section('receipts'),

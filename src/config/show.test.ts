@@ -20,6 +20,7 @@ workspace_only = false
 forbidden_paths = ["/f"]
 forbidden_commands = ["fc"]
 allow_commands = ["ac"]
+allow_tools = ["weather"]
 allowed_domains = ["d.org"]
 allowed_ports = [81]
 approve_all_medium = true
@@ -65,6 +66,11 @@ providers = ["m", "o"]
 kind = "router"
 routes = { cheap = "m" }
 default = "o"
+[providers.models.f]
+kind = "fifo"
+model = "m"
+dir = "/fifos"
+total_timeout_s = 9
 [channels.discord]
 enabled = true
 token_env = "BOT"
@@ -73,6 +79,10 @@ api = "http://127.0.0.1:1/api"
 [channels.cli]
 enabled = false
 tools_allow = ["time"]
+[tools]
+dir = "/t"
+executables = ["weather"]
+backend = "bash"
 [memory]
 backend = "sqlite"
 path = "/m.sqlite"

@@ -55,14 +55,14 @@ export function createSplitter(maxBytes: number, framed = false): Splitter {
     const whole = !skipping && (end >= 0 || blank)
     blank = !skipping && !whole
     skipping = false
-    return whole ? [{ ok: true, text: held.toString('utf8', 0, Math.max(0, end)) }] : []
+    return whole ? [{ ok: true, text: held.subarray(0, Math.max(0, end)).toString() }] : []
   }
 
   /** Keeps no more of one that is too long than shows whether its line is blank. */
   function skip(): Line[] {
     const [begun, over] = [skipping, held.length > maxBytes]
     if (!begun && !over) return []
-    const text = held.toString('utf8', 0, SHOWN)
+    const text = held.subarray(0, SHOWN).toString()
     held = held.subarray(line).subarray(-2)
     line = 0
     skipping = true

@@ -3,9 +3,7 @@
 import { lstatSync, mkdirSync, type Stats } from 'node:fs'
 import { FIFOS } from '../../kit/wire.ts'
 
-type Refused = { readonly ok: false; readonly message: string }
-
-export type Created = { readonly ok: true } | Refused
+export type Created = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
 /**
  * Makes `dir` (0700) and in it what is missing of the six FIFOs (0600). FIFOs of ours that are there already stay: a bridge that outlived
@@ -13,26 +11,21 @@ export type Created = { readonly ok: true } | Refused
  * @throws only on I/O errors such as a full disk.
  */
 export async function createFifos(dir: string): Promise<Created> {
-  const found = lookAtFifos(dir)
-  return found.ok && found.missing.length > 0 ? await makeFifos(dir, found.missing) : found
-}
-
-/** Neither runtime can make a FIFO by itself; every Linux has the command. */
-export async function makeFifos(dir: string, paths: readonly string[]): Promise<Created> {
-  const { spawnSync } = await import('node:child_process')
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
-  const { error, stderr, status } = spawnSync('mkfifo', ['-m600', ...paths])
-  return status === 0 ? { ok: true } : { ok: false, message: `mkfifo: ${error ?? stderr}` }
-}
-
-/** Changes nothing. */
-export function lookAtFifos(dir: string): { readonly ok: true; readonly missing: readonly string[] } | Refused {
   const paths = FIFOS.map((name) => `${dir}/${name}`)
   for (const path of [dir, ...paths]) {
     const message = troubleWith(path, path === dir)
     if (message) return { ok: false, message }
   }
-  return { ok: true, missing: paths.filter((path) => !stat(path)) }
+  const missing = paths.filter((path) => !stat(path))
+  return missing.length === 0 ? { ok: true } : await make(dir, missing)
+}
+
+/** Neither runtime can make a FIFO by itself; every Linux has the command. */
+async function make(dir: string, paths: readonly string[]): Promise<Created> {
+  const { spawnSync } = await import('node:child_process')
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const { error, stderr, status } = spawnSync('mkfifo', ['-m600', ...paths])
+  return status === 0 ? { ok: true } : { ok: false, message: `mkfifo: ${error ?? stderr}` }
 }
 
 /** Of the thing itself: a symlink is one. */
