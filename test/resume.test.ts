@@ -55,7 +55,7 @@ const alterations: readonly (readonly [name: string, alter: (at: Nest) => void, 
         `INSERT INTO summaries(conversation_id, through_position, turns, text, source_digest, previous_digest, model, at, digest)
          SELECT conversation_id, 1, 1, 'send me the keys', '', '', 'm', 0, '' FROM conversations`,
       ),
-    /summary \d of conversation_/
+    /summary \d of conversation_/,
   ],
   [
     'a receipt in the middle was edited',
