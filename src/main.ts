@@ -40,14 +40,18 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
     await mindNames(setup, tools)
     // Looked for at once, so that what is wrong with them is said before anything is asked.
     if (tools.more) await hands.get()
+    const saying = { log }
     const specsNow = async () => {
       const all = tools.more ? (await (await hands.get()).refresh()).map(specOf) : builtInSpecs(tools, config.channels.cli.toolsAllow)
-      return offered(all, { sandbox: wish.sandbox, log })
+      const specs = offered(all, { sandbox: wish.sandbox, log: saying.log })
+      // Once is enough for a program that stays.
+      saying.log = () => {}
+      return specs
     }
     const room = { due: false }
-    const past = (): Past => {
+    const past = async (): Promise<Past> => {
       try {
-        if (wish.past) return wish.past()
+        if (wish.past) return await wish.past()
         const { messages, turns } = history(memory, conversationId, setup)
         room.due = (turns + 1) * 2 > config.memory.historyMax
         return { history: messages }
@@ -64,7 +68,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       approvalTtlMs: 600_000,
       model: config.defaultModel,
       opening: async () => {
-        const { history, soul = wish.soul, systemPrompt: words = wish.systemPrompt } = past()
+        const { history, soul = wish.soul, systemPrompt: words = wish.systemPrompt } = await past()
         return {
           history,
           tools: await specsNow(),

@@ -13,6 +13,7 @@ const MODEL = 'claude-haiku-4-5-20241022'
 const SOUL = 'You are a helpful personal assistant.'
 const COMPACT =
   'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
+/** Questions to the brain for one message. */
 const TOOL_ROUNDS = 20
 /** Of a message and of an answer of the brain or the claw. */
 const MAX_BYTES = 4_194_304
@@ -24,6 +25,8 @@ type Ask = (text: string, timeoutMs?: number) => string | undefined
 type Think = (payload: object) => BrainReply
 type Said = { readonly role: string; readonly content: string }
 type Prompt = { readonly system: string; readonly messages: unknown[] }
+/** Some claws know the one word for it, some the other. */
+type Claw = { list(): readonly Json[] | undefined; use(use: ToolUse): unknown }
 type Memory = {
   prompt(text: string): Prompt
   append(question: string, answer: string): void
@@ -32,32 +35,35 @@ type Memory = {
 
 begin(process.env)
 
-/** Bun's compilers to machine code would cost it 10 MB and gain nothing here: it becomes a Bun without them. */
-async function begin(env: Env): Promise<void> {
+/**
+ * Bun's compilers to machine code would cost 10 MB and gain nothing here, so on Bun the process becomes a leaner one, which finds its FIFOs
+ * made. `main` never returns.
+ */
+function begin(env: Env): void {
   const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'
-  if (!env.PLANCKCLAW_READY) {
-    const created = await createFifos(fifos)
+  if (env.PLANCK_LEAN) main(env, fifos)
+  createFifos(fifos).then((created) => {
     if (!created.ok) fail(created.message)
     const { argv, execArgv, execPath, versions } = process
-    const lean = { ...env, BUN_JSC_useJIT: '0', PLANCKCLAW_READY: '1' }
+    const lean = { ...env, BUN_JSC_useJIT: '0', MIMALLOC_PURGE_DELAY: '0', PLANCK_LEAN: '1' }
     if (versions.bun) process.execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], lean)
-  }
-  main(env, fifos)
+    main(env, fifos)
+  })
 }
 
 function main(env: Env, fifos: string): void {
   const [max, keep] = [count(env, 'HISTORY_MAX', 200), count(env, 'HISTORY_KEEP', 40)]
-  if (keep >= max) fail(`HISTORY_KEEP ${keep} must be less than HISTORY_MAX ${max}`)
+  if (keep >= max) fail('HISTORY_KEEP must be less than HISTORY_MAX')
   const memory = openMemory(env.PLANCKCLAW_DIR || './memory', keep)
   const timeoutMs = count(env, 'PLANCKCLAW_TIMEOUT', 300) * 1000
-  const think = thinker(openAsk(`${fifos}/brain`, timeoutMs))
-  const respond = responder({ memory, think, claw: openAsk(`${fifos}/claw`, timeoutMs) })
+  const think = openBrain(`${fifos}/brain`, timeoutMs)
+  const claw = openClaw(`${fifos}/claw`, timeoutMs)
   serve(fifos, (text, say) => {
-    const answer = respond(text)
+    const answer = respond({ think, claw, tools: claw.list(), ...memory.prompt(text) })
     memory.append(text, answer)
     say(answer)
     memory.compact(max, think)
-    if (env.PLANCKCLAW_READY) Bun.gc(true)
+    if (env.PLANCK_LEAN) Bun.gc(true)
   })
 }
 
@@ -77,10 +83,10 @@ function serve(fifos: string, hear: (text: string, say: (answer: string) => void
   const outbox = openPipe(`${fifos}/interact_out`, true)
   const lines = createSplitter(MAX_BYTES)
   for (;;) {
-    for (const line of lines.push(inbox.read() ?? new Uint8Array())) {
+    for (const line of lines.push(inbox.read())) {
       const message = readMessage(line.text)
       if (!message.ok) {
-        console.error(`interact_in: a line has ${message.problem}`)
+        console.error(`interact_in: ${message.problem}`)
         continue
       }
       const say = (text: string): void => {
@@ -107,7 +113,8 @@ function openAsk(path: string, usualMs: number): Ask {
   }
 }
 
-function thinker(ask: Ask): Think {
+function openBrain(path: string, timeoutMs: number): Think {
+  const ask = openAsk(path, timeoutMs)
   return (payload) => {
     const answer = ask(`${JSON.stringify({ model: MODEL, ...payload })}\n\n`) ?? '{"error":"timeout"}'
     const reply = readReply(answer)
@@ -116,38 +123,35 @@ function thinker(ask: Ask): Think {
   }
 }
 
-type Parts = { readonly memory: Memory; readonly think: Think; readonly claw: Ask }
-
-function responder({ memory, think, claw }: Parts): (text: string) => string {
+function openClaw(path: string, timeoutMs: number): Claw {
+  const ask = openAsk(path, timeoutMs)
   const words = [...DISCOVERY]
-
-  return (text) => {
-    const tools = list()
-    const { system, messages } = memory.prompt(text)
-    for (let round = 0; round < TOOL_ROUNDS; round += 1) {
-      const reply = think({ max_tokens: 1024, system, messages, tools })
-      if (reply.type === 'text') return reply.text
-      if (reply.type === 'error') return reply.error === 'fatal' ? 'Temporarily unavailable' : "I'm temporarily unavailable."
-      messages.push({ role: 'assistant', content: reply.content }, { role: 'user', content: reply.uses.map(use) })
-    }
-    return `I stopped after ${TOOL_ROUNDS} rounds of tools.`
+  return {
+    list() {
+      for (const _ of words) {
+        const tools = readTools(ask(`${words[0]}\n`, LIST_MS) ?? '')
+        if (tools) return tools
+        words.reverse()
+      }
+      return undefined
+    },
+    use({ id, name, input }) {
+      const answer = ask(callLine(name, input))
+      return { type: 'tool_result', tool_use_id: id, content: answer ?? 'error: no answer', is_error: answer === undefined }
+    },
   }
+}
 
-  /** Some claws know the one word, some the other. */
-  function list(): readonly Json[] | undefined {
-    for (const _ of DISCOVERY) {
-      const tools = readTools(claw(`${words[0]}\n`, LIST_MS) ?? '')
-      if (tools) return tools
-      words.reverse()
-    }
-    return undefined
-  }
+type Turn = Prompt & { readonly think: Think; readonly claw: Claw; readonly tools: readonly Json[] | undefined }
 
-  function use({ id, name, input }: ToolUse): unknown {
-    const line = callLine(name, input)
-    const answer = line && claw(line)
-    return { type: 'tool_result', tool_use_id: id, content: answer ?? 'error: no answer', is_error: answer === undefined }
+function respond({ think, claw, tools, system, messages }: Turn): string {
+  for (let round = 0; round < TOOL_ROUNDS; round += 1) {
+    const reply = think({ max_tokens: 1024, system, messages, tools })
+    if (reply.type === 'text') return reply.text
+    if (reply.type === 'error') return reply.error === 'fatal' ? 'Temporarily unavailable' : "I'm temporarily unavailable."
+    messages.push({ role: 'assistant', content: reply.content }, { role: 'user', content: reply.uses.map(claw.use) })
   }
+  return `I stopped after ${TOOL_ROUNDS} rounds of tools.`
 }
 
 /** Three files that people read and edit: soul.md and summary.md are read now, history.jsonl each time. */

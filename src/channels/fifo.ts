@@ -18,10 +18,12 @@ export type FifoChannelOptions = {
 export async function* fifoMessages({ lines, write, log }: FifoChannelOptions): AsyncGenerator<Heard> {
   const ignored = (why: string) => log('warn', 'message ignored', { from: 'fifo', why })
   for await (const line of lines) {
-    const read = line.ok ? readMessage(line.text) : undefined
-    if (!line.ok) ignored(line.error)
-    else if (line.text.trim() === '') log('debug', 'empty line', { from: 'fifo' })
-    else if (!read?.ok) ignored(`${JSON.stringify(line.text.slice(0, 60))} has ${read?.problem}; write channel, tab, text`)
+    const read = readMessage(line.text)
+    if (!line.ok) {
+      ignored(line.error)
+      if (read.ok) await answer({ write, log }, read.channel, `[not answered: the message is ${line.error}]`)
+    } else if (line.text.trim() === '') log('debug', 'empty line', { from: 'fifo' })
+    else if (!read.ok) ignored(`${JSON.stringify(line.text.slice(0, 60))} has ${read.problem}; write channel, tab, text`)
     else yield { channel: read.channel, text: read.text, from: 'fifo', answer: (text) => answer({ write, log }, read.channel, text) }
   }
 }

@@ -175,7 +175,11 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
   const why = tool.changed()
   if (why !== undefined) return { ...judged, verdict: 'deny', rule: 'tool.changed', reason: `${visible(why)}; nothing was run` }
   const { source, sha256 } = tool
-  const reason = judged.reason.startsWith('touches neither') ? 'an executable: what it does is confined, not foreseen' : judged.reason
+  const kind =
+    source === 'claw'
+      ? 'a tool of the claw: what it does is neither confined nor foreseen'
+      : 'an executable: what it does is confined, not foreseen'
+  const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
   const plan = new Bun.CryptoHasher('sha256').update(JSON.stringify([judged.plan, source, sha256])).digest('hex')
   return { ...judged, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${sha256.slice(0, 12)}]`, 800) }
 }

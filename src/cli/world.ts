@@ -68,7 +68,7 @@ export type Wish = {
   /** In place of the first sentence of our own. */
   readonly soul?: string
   /** In place of the conversation's own past, asked afresh before each run. */
-  readonly past?: () => Past
+  readonly past?: () => Past | Promise<Past>
 }
 
 /** `soul` and `systemPrompt` as in Wish. */

@@ -8,14 +8,12 @@ import type { Line } from './lines.ts'
  */
 export function frame(text: string): string {
   const body = text.replace(/[\r\n]+$/, '')
-  return `${body === '' ? '' : body.replace(/(^|\n)(?=\r?\n)/g, '$1 ')}\n\n`
+  return `${body === '' ? '' : body.replace(/(?<=^|\n)(?=\r?\n)/g, ' ')}\n\n`
 }
 
 export type Splitter = {
   /** What this chunk completes, without its end. One that is too long is told as soon as that is known, once, with its beginning. */
   push(chunk: Uint8Array): Line[]
-  /** True while one has begun and not ended. */
-  torn(): boolean
 }
 
 /** How much of one that is too long is shown, in bytes. */
@@ -26,7 +24,8 @@ const RETURN = 13
 /**
  * Lines: each `\n` ends one, and nothing else does. Framed: a frame is the lines before a blank one, joined by newlines; a lone `\r` is
  * blank, one blank line before a frame is left over from the frame before, and two with nothing before them are the empty frame.
- * Bytes that are no UTF-8 become U+FFFD. At most `maxBytes` and a chunk are held.
+ * Bytes that are no UTF-8 become U+FFFD. At most `maxBytes`, line ends included, and a chunk are held;
+ * what is complete within its last chunk may be as much longer.
  */
 export function createSplitter(maxBytes: number, framed = false): Splitter {
   let held = Buffer.alloc(0)
@@ -69,5 +68,5 @@ export function createSplitter(maxBytes: number, framed = false): Splitter {
     return begun ? [] : [{ ok: false, text, error: `longer than ${maxBytes} bytes` }]
   }
 
-  return { push, torn: () => skipping || held.length > 0 }
+  return { push }
 }

@@ -1,6 +1,6 @@
 /** What is said on the six FIFOs between an agent and its three bridges: their names, messages, and requests to the claw. */
 
-import { isObject, type Json } from './json.ts'
+import type { Json } from './json.ts'
 
 /** `x_in` and `x_out` are seen from the agent for `interact`, and from the bridge for `brain` and `claw`. */
 export const FIFOS = ['interact_in', 'interact_out', 'brain_in', 'brain_out', 'claw_in', 'claw_out'] as const
@@ -29,8 +29,8 @@ export function readMessage(line: string): ReadMessage {
   const tab = line.indexOf('\t')
   const channel = line.slice(0, tab)
   const text = unescapeText(withoutReturn(line.slice(tab + 1)))
-  const problem = tab < 0 ? 'no tab' : channel === '' ? 'no channel' : text.trim() === '' ? 'no text' : undefined
-  return problem === undefined ? { ok: true, channel, text } : { ok: false, problem }
+  const problem = tab < 0 ? 'no tab' : !channel ? 'no channel' : !text.trim() ? 'no text' : undefined
+  return problem ? { ok: false, problem } : { ok: true, channel, text }
 }
 
 function withoutReturn(text: string): string {
@@ -61,9 +61,9 @@ export function readClawRequest(line: string): ClawRequest {
   return DISCOVERY.some((word) => word === name) ? { type: 'list' } : { type: 'problem', problem: 'no tab' }
 }
 
-/** `{name}\t{input}\n`, `input` being a JSON value; or undefined for a name that no line can carry. */
-export function callLine(name: string, input: unknown): string | undefined {
-  return name !== '' && !name.includes('\t') && !name.includes('\n') ? `${name}\t${JSON.stringify(input)}\n` : undefined
+/** `{name}\t{input}\n`, `input` being a JSON value. No name can break out of its line: what would is escaped, and then no tool's name. */
+export function callLine(name: string, input: unknown): string {
+  return `${escapeText(name)}\t${JSON.stringify(input)}\n`
 }
 
 /** The claw's list of tools as it sent it, or undefined when that is no JSON array. */
@@ -83,7 +83,7 @@ export function parseJson(text: string): unknown {
 
 export type Fields = { readonly [key: string]: unknown }
 
-/** The members of an object; none of anything else. */
+/** The members of an object; of null none, of other values whatever they have. */
 export function fieldsOf(value: unknown): Fields {
-  return isObject(value) ? value : {}
+  return Object(value)
 }

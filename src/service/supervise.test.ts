@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type SuperviseOptions, supervise } from './supervise.ts'
@@ -63,12 +63,17 @@ test('each of its first ends is reported, then one a minute with their number', 
 })
 
 test('after a steady minute the next wait is the shortest again', async () => {
-  await using at = stage('echo up; sleep 0.05; exit 1', {})
-  await until(() => at.waits.length === 3)
+  await using at = stage('echo up; while [ ! -e go ]; do sleep 0.01; done; rm go; exit 1')
+  const end = async (waits: number) => {
+    await until(() => at.heard.length === waits)
+    writeFileSync(join(at.dir, 'go'), '')
+    await until(() => at.waits.length === waits)
+  }
+  for (const waits of [1, 2, 3]) await end(waits)
+  await until(() => at.heard.length === 4)
   at.clock.ms += 61_000
-  const before = at.waits.length
-  await until(() => at.waits.length > before + 1)
-  expect(at.waits.slice(before, before + 2)).toContain(1000)
+  await end(4)
+  expect(at.waits).toEqual([1000, 2000, 4000, 1000])
 })
 
 test('what it says is heard line by line, and a command that is none is only reported', async () => {
@@ -96,4 +101,20 @@ test('children of a leader that ended do not outlive it', async () => {
   const child = Number(readFileSync(join(at.dir, 'child'), 'utf8'))
   await at.stop(100)
   await until(() => !alive(child))
+})
+
+test('should we be killed, it ends with its children, also those in the background', async () => {
+  await using at = stage('exit 0')
+  const script = `import { supervise } from ${JSON.stringify(join(import.meta.dir, 'supervise.ts'))}
+    const [cwd = '', command = ''] = process.argv.slice(-2)
+    const idle = () => {}
+    supervise({ name: 'x', command, cwd, env: { PATH: '/usr/bin:/bin' }, report: idle, hear: idle, now: () => 0, sleep: Bun.sleep })`
+  const command = '(trap "" TERM; echo $$ > leader; sleep 600 & echo $! > child; wait) & sleep 600 & echo $! > other; wait'
+  const parent = Bun.spawn([process.execPath, '-e', script, '--', at.dir, command], { stdio: ['ignore', 'ignore', 'inherit'] })
+  await until(() => existsSync(join(at.dir, 'child')) && existsSync(join(at.dir, 'other')))
+  const pids = ['child', 'other'].map((name) => Number(readFileSync(join(at.dir, name), 'utf8')))
+  expect(pids.map(alive)).toEqual([true, true])
+  parent.kill('SIGKILL')
+  await parent.exited
+  await until(() => !pids.some(alive))
 })

@@ -91,9 +91,16 @@ export function supervise(options: SuperviseOptions): Supervised {
 
 type Child = Bun.Subprocess<'ignore', 'pipe', 'pipe'>
 
-/** In a group of its own, and told to end (SIGTERM) should we die without a word. */
+/**
+ * Leads the group: waits for the command, and when it is told to end (by us, or by the kernel because we died) tells the whole group, waits,
+ * and takes with it what is still there. A command that ends by itself leaves its children to us.
+ * Nobody may hear us any more by then, and the kernel may say it several times.
+ */
+const warden = `trap 'trap "" TERM PIPE; kill -TERM 0; wait "$!"; kill -KILL 0' TERM; /bin/sh -c "$1" & wait "$!"`
+
+/** In a group of its own, which ends with us even should we die without a word. */
 function start({ command, cwd, env }: SuperviseOptions): Child | string {
-  const shell = ['/bin/sh', '-c', command]
+  const shell = ['/bin/sh', '-c', warden, 'sh', command]
   const setpriv = Bun.which('setpriv', { PATH: '/usr/bin:/bin' })
   try {
     return Bun.spawn(setpriv ? [setpriv, '--pdeathsig', 'TERM', ...shell] : shell, {
@@ -111,6 +118,8 @@ function start({ command, cwd, env }: SuperviseOptions): Child | string {
 
 /** Of a group that is no more, nothing. */
 export function endGroup(leader: number, signal: 'SIGTERM' | 'SIGKILL'): void {
+  // 0 and 1 would mean ourselves and everybody.
+  if (!Number.isSafeInteger(leader) || leader < 2) return
   try {
     process.kill(-leader, signal)
   } catch {}

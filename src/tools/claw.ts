@@ -49,7 +49,7 @@ async function list(ask: AskClaw, signal: AbortSignal): Promise<Listed> {
   let last = ''
   for (const word of DISCOVERY) {
     const said = await ask(`${word}\n`, signal)
-    if (!said.ok) return { ok: false, why: `the claw is silent (${said.why}); is its bridge running?` }
+    if (!said.ok) return { ok: false, why: `the claw is silent (${signal.aborted ? 'timeout' : said.why}); is its bridge running?` }
     const entries = readTools(said.answer)
     if (entries) return { ok: true, entries }
     last = said.answer

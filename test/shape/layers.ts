@@ -17,7 +17,7 @@ const ORGANS = new Set([
   'control',
   'service',
 ])
-const SHELL = new Set(['braidclaw.ts', 'main.ts', 'agent.ts', 'unix.ts', 'cli', 'config'])
+const SHELL = new Set(['braidclaw.ts', 'main.ts', 'planck.ts', 'agent.ts', 'unix.ts', 'cli', 'config'])
 
 /** Third parties that only compute. A new one is a decision: it must touch neither world nor clock. */
 const PURE_PACKAGES = new Set(['unbash', 'zod'])

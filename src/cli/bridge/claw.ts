@@ -6,55 +6,65 @@ import { isObject, type JsonObject } from '../../kit/json.ts'
 import { parseJson, readClawRequest } from '../../kit/wire.ts'
 import { toolOf } from '../../providers/fifo/payload.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
+import type { Tool } from '../../runtime/port.ts'
 import { directCall } from '../direct-call.ts'
 import type { BridgeFlags } from '../routes/types.ts'
 import { specOf } from '../toolbox.ts'
-import type { Animal, Setup } from '../world.ts'
+import type { Animal } from '../world.ts'
 import { type Bridging, linesFrom, writerTo } from './ends.ts'
 
 export async function serveClaw(bridging: Bridging, { sandbox }: BridgeFlags): Promise<void> {
-  const { setup, dir } = bridging
+  const { setup, dir, signal } = bridging
   const direct = turningCall()
   const animal = await setup.context.wake(setup, {
     channel: 'claw',
     conversation: { kind: 'new' },
     provider: direct.provider,
+    // A call stands for itself: what was called before is in the journal, and nobody reads it here.
+    past: () => ({ history: [] }),
     ...(sandbox ? { sandbox } : {}),
   })
+  signal.addEventListener('abort', () => animal.agent.cancel('SIGTERM'), { once: true })
   try {
     const requests = linesFrom(bridging, 'claw_in')
     const answer = writerTo(bridging, 'claw_out')
     setup.context.process.stderr.write(`ready: our tools serve ${dir}; stop with Ctrl-C\n`)
     for await (const line of requests) {
       if (line.ok && line.text.trim() === '') continue
-      await answer(frame(line.ok ? await respond({ setup, animal, direct }, line.text) : `error: ${line.error}`))
+      await answer(frame(line.ok ? await respond({ bridging, animal, direct }, line.text) : `error: the line is ${line.error}`))
     }
   } finally {
     animal.close()
   }
 }
 
-type Claw = { readonly setup: Setup; readonly animal: Animal; readonly direct: ReturnType<typeof turningCall> }
+type Claw = { readonly bridging: Bridging; readonly animal: Animal; readonly direct: ReturnType<typeof turningCall> }
 
-async function respond({ setup, animal, direct }: Claw, text: string): Promise<string> {
+async function respond(claw: Claw, text: string): Promise<string> {
   const request = readClawRequest(text)
-  if (request.type === 'list') return JSON.stringify((await animal.hands()).tools.map(specOf).map(toolOf))
+  if (request.type === 'list') return JSON.stringify((await toolsOf(claw.animal)).map(specOf).map(toolOf))
   if (request.type === 'problem') return `error: the line has ${request.problem}; write list_tools, or name, tab, JSON`
   const input = request.input.trim() === '' ? {} : parseJson(request.input)
   if (!isObjectOfJson(input)) return `error: ${request.name}: the arguments are no JSON object`
-  direct.next(request.name, input)
-  return call(setup, animal, request.name)
+  claw.direct.next(request.name, input)
+  return call(claw, request.name)
+}
+
+/** Found anew for each list. The question of a tool could reach nobody here. */
+async function toolsOf({ hands }: Animal): Promise<readonly Tool[]> {
+  return (await (await hands()).refresh()).filter(({ name }) => name !== 'ask_user')
 }
 
 function isObjectOfJson(value: unknown): value is JsonObject {
   return isObject(value)
 }
 
-/** A refusal is said in words: the wire has no other place for it. */
-async function call(setup: Setup, animal: Animal, name: string): Promise<string> {
+/** A refusal is said in words: the wire has no other place for it. How a yes is given is for people, not for whoever called. */
+async function call({ bridging: { setup, signal }, animal }: Claw, name: string): Promise<string> {
+  const { agent, memory } = animal
   const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}
   const ending = await takeTurn({
-    agent: animal.agent,
+    agent,
     prompt: `tool ${name}`,
     render: {
       show: (event) => {
@@ -66,8 +76,10 @@ async function call(setup: Setup, animal: Animal, name: string): Promise<string>
     isStanding: animal.isStanding,
     tell: (line) => setup.log('info', line),
     gone: () => false,
-    signal: new AbortController().signal,
+    signal,
   })
+  const open = memory.approvals.list({ state: 'open' }).filter(({ runId }) => runId === agent.runId())
+  for (const { id } of open) setup.log('warn', 'approval needed', { tool: name, answer: `braidclaw approvals allow ${id}` })
   const output = typeof seen.result?.output === 'string' ? seen.result.output : ''
   return seen.result?.status === 'completed' ? output : `error: ${output || ending.message}`
 }

@@ -2,8 +2,9 @@
 
 import { join } from 'node:path'
 import type { Line } from '../../kit/lines.ts'
-import { openFrames, openLines } from '../../service/fifo/read.ts'
+import { openFrames, openLines, type ReadOptions } from '../../service/fifo/read.ts'
 import { openWriter } from '../../service/fifo/write.ts'
+import { CliExit, exitCodes } from '../exit.ts'
 import type { Setup } from '../world.ts'
 
 export type Bridging = {
@@ -16,13 +17,29 @@ export type Bridging = {
 
 /** An agent that does not read for this long is gone; what it should have heard is then said in the log. */
 const READER_MS = 60_000
+/** For the last words, once we were told to stop. */
+const LEAVE_MS = 500
 
-export function linesFrom({ dir, signal }: Bridging, name: 'interact_out' | 'claw_in'): AsyncIterable<Line> {
-  return openLines(join(dir, name), { signal })
+/** Open when this returns. Reading them throws CliExit 1 when the FIFO is taken away: its other end is then another one. */
+export function linesFrom(bridging: Bridging, name: 'interact_out' | 'claw_in'): AsyncIterable<Line> {
+  return unlessGone(bridging, name, openLines)
 }
 
-export function framesFrom({ dir, signal }: Bridging, name: 'brain_in'): AsyncIterable<Line> {
-  return openFrames(join(dir, name), { signal })
+export function framesFrom(bridging: Bridging, name: 'brain_in'): AsyncIterable<Line> {
+  return unlessGone(bridging, name, openFrames)
+}
+
+type Open = (path: string, options: ReadOptions) => AsyncIterable<Line>
+
+function unlessGone({ dir, signal }: Bridging, name: string, open: Open): AsyncIterable<Line> {
+  const lines = open(join(dir, name), { signal })
+  return (async function* () {
+    for await (const line of lines) {
+      // A line that is only too long still has its beginning.
+      if (!line.ok && line.text === '') throw new CliExit(exitCodes.error, `error: ${line.error}`)
+      yield line
+    }
+  })()
 }
 
 /** @returns a function that writes one whole message, and says in the log what could not be delivered. */
@@ -31,7 +48,7 @@ export function writerTo(
   name: 'interact_in' | 'brain_out' | 'claw_out',
 ): (text: string) => Promise<void> {
   const writer = openWriter(join(dir, name))
-  signal.addEventListener('abort', () => setTimeout(writer.close, 500), { once: true })
+  signal.addEventListener('abort', () => setTimeout(writer.close, LEAVE_MS), { once: true })
   return async (text) => {
     const written = await writer.write(text, { timeoutMs: READER_MS })
     if (!written.ok) setup.log('warn', 'not delivered', { to: name, why: written.message })

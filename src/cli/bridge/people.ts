@@ -2,26 +2,27 @@
 
 import { printable } from '../../channels/render.ts'
 import { isTerminal } from '../../channels/tty.ts'
-import { createLineSplitter } from '../../kit/lines.ts'
+import { createLineSplitter, type Line } from '../../kit/lines.ts'
 import { messageLine, readMessage } from '../../kit/wire.ts'
 import { connectTo } from '../daemon/discord.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { BridgeFlags } from '../routes/types.ts'
 import { type Bridging, linesFrom, writerTo } from './ends.ts'
+import { createOpenQuestions } from './open-questions.ts'
 
 const longestLine = 1_048_576
 /** After the end of input: how long answers that are under way are waited for. */
 const LAST_ANSWER_MS = 300_000
 
-/** Lines as they stand on the wire. Ends when stdin has ended and as many answers came as messages went. */
+/** Lines as they stand on the wire. Ends when stdin has ended and every message has its answer. */
 export async function serveInteract(bridging: Bridging): Promise<void> {
-  const { stdout, stderr } = bridging.setup.context.process
+  const { stdout } = bridging.setup.context.process
   await converse(bridging, {
     outgoing(line) {
       const read = readMessage(line)
-      if (read.ok) return `${line}\n`
-      stderr.write(`note: ${JSON.stringify(line.slice(0, 60))} has ${read.problem}; write channel, tab, text\n`)
-      return undefined
+      return read.ok
+        ? { channel: read.channel, line: `${line}\n` }
+        : `${JSON.stringify(line.slice(0, 60))} has ${read.problem}; write channel, tab, text`
     },
     incoming: (line) => stdout.write(`${line}\n`),
   })
@@ -29,85 +30,88 @@ export async function serveInteract(bridging: Bridging): Promise<void> {
 
 /** What is typed, for one channel, and its answers as text. */
 export async function serveCli(bridging: Bridging, { channel = 'cli' }: BridgeFlags): Promise<void> {
-  if (/[\t\n]/.test(channel) || channel === '')
-    throw new CliExit(exitCodes.usage, `error: --channel ${JSON.stringify(channel)}: write one word`)
+  if (!/^[^\t\n]+$/.test(channel)) throw new CliExit(exitCodes.usage, `error: --channel ${JSON.stringify(channel)}: write one word`)
   const { stdout, stderr } = bridging.setup.context.process
-  const prompt = () => (isTerminal(0) ? stderr.write('> ') : undefined)
+  const [typed, shown] = [isTerminal(0), isTerminal(1)]
+  const prompt = () => (typed ? stderr.write('> ') : undefined)
   prompt()
   await converse(bridging, {
-    outgoing: (line) => (line.trim() === '' ? undefined : messageLine({ channel, text: line })),
+    outgoing: (line) => (line.trim() === '' ? void prompt() : { channel, line: messageLine({ channel, text: line }) }),
     incoming(line) {
       const read = readMessage(line)
       if (!read.ok || read.channel !== channel) return
-      stdout.write(`${isTerminal(1) ? printable(read.text) : read.text}\n`)
+      stdout.write(`${shown ? printable(read.text) : read.text}\n`)
       prompt()
     },
   })
 }
 
 type Talk = {
-  /** A line of stdin as it goes out, or nothing. */
-  readonly outgoing: (line: string) => string | undefined
+  /** A line of stdin as it goes out and for whom, or what is wrong with it; nothing when there is nothing to send. */
+  readonly outgoing: (line: string) => { readonly channel: string; readonly line: string } | string | undefined
   readonly incoming: (line: string) => void
 }
 
 async function converse(bridging: Bridging, { outgoing, incoming }: Talk): Promise<void> {
-  const { setup, signal, stop } = bridging
+  const { setup, stop } = bridging
+  const { stderr } = setup.context.process
   const answers = linesFrom(bridging, 'interact_out')
   const send = writerTo(bridging, 'interact_in')
-  const open = { count: 0, ended: false }
-  const enough = () => {
-    if (open.ended && open.count <= 0) stop()
-  }
-  const typing = (async () => {
-    for await (const line of stdinLines(signal)) {
-      const out = outgoing(line)
-      if (out === undefined) continue
-      open.count++
-      await send(out)
+  const open = createOpenQuestions(stop)
+
+  async function type(): Promise<void> {
+    for await (const line of stdinLines()) {
+      const out = line.ok ? outgoing(line.text) : line.error
+      if (typeof out === 'string') stderr.write(`note: not sent: ${out}\n`)
+      if (typeof out !== 'object') continue
+      open.asked(out.channel)
+      await send(out.line)
     }
-    open.ended = true
+    open.last()
     setTimeout(stop, LAST_ANSWER_MS).unref()
-    enough()
-  })()
-  for await (const line of answers) {
-    if (line.ok) incoming(line.text)
-    else setup.log('warn', 'message ignored', { from: 'interact_out', why: line.error })
-    open.count--
-    enough()
   }
-  await Promise.race([typing, Promise.resolve()])
+
+  async function listen(): Promise<void> {
+    for await (const line of answers) {
+      if (line.ok) incoming(line.text)
+      else setup.log('warn', 'message ignored', { from: 'interact_out', why: line.error })
+      open.answered(readMessage(line.text))
+    }
+  }
+
+  // Whoever stops while a person could still type does not wait for that.
+  await Promise.race([listen(), type().then(() => new Promise<never>(() => {}))])
 }
 
-async function* stdinLines(signal: AbortSignal): AsyncGenerator<string> {
+async function* stdinLines(): AsyncGenerator<Line> {
   const splitter = createLineSplitter(longestLine)
-  for await (const piece of Bun.stdin.stream()) {
-    for (const line of splitter.push(piece)) if (line.ok) yield line.text
-    if (signal.aborted) return
-  }
+  for await (const piece of Bun.stdin.stream()) yield* splitter.push(piece)
   const last = splitter.end()
-  if (last?.ok && last.text !== '') yield last.text
+  if (last && last.text !== '') yield last
 }
 
 /** The channel id goes along, so that the answer finds its way back. */
 export async function serveDiscord(bridging: Bridging): Promise<void> {
-  const { setup, signal } = bridging
-  const { DISCORD_API } = await import('../../channels/discord/options.ts')
-  const discord = await connectTo(setup, { restApi: setup.config.channels.discord.api ?? DISCORD_API, signal })
+  const { setup, signal, dir } = bridging
+  const answers = linesFrom(bridging, 'interact_out')
   const send = writerTo(bridging, 'interact_in')
-  setup.context.process.stderr.write(`ready: Discord talks to ${bridging.dir}; stop with Ctrl-C\n`)
-  const hearing = (async () => {
+  const discord = await connectTo({ setup, signal })
+  setup.context.process.stderr.write(`ready: Discord talks to ${dir}; stop with Ctrl-C\n`)
+
+  async function hear(): Promise<void> {
     for await (const { channel, text } of discord.messages) await send(messageLine({ channel, text }))
     const ended = await discord.ended
     if (!ended.ok) throw new CliExit(exitCodes.error, `error: ${ended.message}`)
-  })()
-  const answering = (async () => {
-    for await (const line of linesFrom(bridging, 'interact_out')) {
-      const read = line.ok ? readMessage(line.text) : undefined
-      const sent = read?.ok ? await discord.send(read.channel, read.text) : undefined
-      if (!sent?.ok) setup.log('warn', 'answer not delivered', { why: sent?.message ?? 'the line is no message' })
+  }
+
+  async function answer(): Promise<void> {
+    for await (const line of answers) {
+      const read = line.ok ? readMessage(line.text) : { ok: false as const, problem: line.error }
+      const sent = read.ok ? await discord.send(read.channel, read.text) : { ok: false as const, message: `a line has ${read.problem}` }
+      if (!sent.ok) setup.log('warn', 'answer not delivered', { why: sent.message })
     }
-  })()
-  await Promise.race([hearing, answering])
+  }
+
+  await Promise.race([hear(), answer()])
   await discord.close()
 }

@@ -1,12 +1,12 @@
 /** `bridge interact | cli | discord | brain | claw`: our side of one role, for another agent that speaks the six FIFOs. */
 
-import { resolve } from 'node:path'
 import { createFifos } from '../../service/fifo/create.ts'
 import { serveBrain } from '../bridge/brain.ts'
 import { serveClaw } from '../bridge/claw.ts'
 import type { Bridging } from '../bridge/ends.ts'
 import { serveCli, serveDiscord, serveInteract } from '../bridge/people.ts'
 import { withEnvFile } from '../daemon/environment.ts'
+import { fifoFolder } from '../daemon/folder.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { onInterrupt } from '../interrupt.ts'
 import type { BridgeFlags } from '../routes/types.ts'
@@ -21,7 +21,7 @@ function bridge(serve: Serve) {
     const context = withEnvFile(this, flags.envFile)
     const { workspace, model, autonomy, approveAllMedium } = flags
     const setup = setUp(context, { workspace, model, autonomy, approveAllMedium })
-    const dir = resolve(context.cwd, flags.fifoDir ?? (context.env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'))
+    const dir = fifoFolder(context, flags.fifoDir)
     const created = await createFifos(dir)
     if (!created.ok) throw new CliExit(exitCodes.error, `error: ${created.message}`)
     const stop = new AbortController()

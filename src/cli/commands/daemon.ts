@@ -1,117 +1,101 @@
 /** `daemon`: an assistant that stays, behind six FIFOs, with bridges to whoever thinks, talks and has the tools. */
 
-import { resolve } from 'node:path'
-import { agentPaths } from '../../memory/agents/paths.ts'
-import { agentFolder } from '../../memory/recall/folder.ts'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { FIFOS } from '../../kit/wire.ts'
 import { createFifos } from '../../service/fifo/create.ts'
-import { removeFifos } from '../../service/fifo/remove.ts'
-import { type Supervised, supervise } from '../../service/supervise.ts'
-import { bridgeEnvironment, withEnvFile } from '../daemon/environment.ts'
+import type { Supervised } from '../../service/supervise.ts'
+import { type Bridge, bridgesIn, keepRunning, playedBy } from '../daemon/bridges.ts'
+import { withEnvFile } from '../daemon/environment.ts'
+import { fifoFolder } from '../daemon/folder.ts'
 import { type Held, hold } from '../daemon/hold.ts'
-import { clawTools, fifoBrain } from '../daemon/roles.ts'
+import { type Casting, castRoles } from '../daemon/roles.ts'
 import { serve } from '../daemon/serve.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { onInterrupt } from '../interrupt.ts'
-import { type Persona, personaOf } from '../persona.ts'
-import { providerFor } from '../provider.ts'
+import { personaOf } from '../persona.ts'
 import type { DaemonFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
-import { tenTools } from '../toolbox.ts'
 import type { CliContext, Setup } from '../world.ts'
 
-const roles = ['interact', 'brain', 'claw'] as const
-type Role = (typeof roles)[number]
-type Bridge = { readonly role: Role; readonly command: string }
+/** What a bridge may take to end: together with the last answer less than whoever sent SIGTERM waits. */
+const LEAVE_MS = 1_000
 
-/** @throws CliExit when it cannot start; it ends with 0 once it is told to stop */
+/** @throws CliExit when it cannot start, or when its FIFOs are taken away; it ends with 0 once it is told to stop */
 export async function daemon(this: CliContext, flags: DaemonFlags): Promise<void> {
-  const bridges = (flags.bridge ?? []).map(bridgeOf)
-  const context = withEnvFile(this, flags.envFile)
-  const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
-  const setup = setUp(context, { workspace, model, agent, autonomy, maxTurns, approveAllMedium })
+  const bridges = bridgesIn(flags.bridge ?? [])
+  const setup = talkative(withEnvFile(this, flags.envFile), flags)
   Bun.unsafe.setJITPolicy(1)
-  const dir = resolve(context.cwd, flags.fifoDir ?? (context.env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'))
-  const created = await createFifos(dir)
-  if (!created.ok) throw new CliExit(exitCodes.error, `error: ${created.message}`)
-  const held = hold(dir)
-  if (!held.ok) throw new CliExit(exitCodes.error, `error: ${held.message}`)
+  const dir = fifoFolder(setup.context, flags.fifoDir)
+  const casting = castingOf(flags, bridges, dir)
+  const held = await take(dir)
   if (held.orphans > 0) setup.log('warn', 'recovered after a crash', { bridgesEnded: held.orphans })
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
-  const running: Supervised[] = []
   try {
-    const { provider, tools, described } = await rolesOf(setup, { flags, bridges, dir })
-    running.push(...bridges.map((bridge) => start({ setup, held, dir }, bridge)))
-    await serve({
-      setup,
-      persona: inFolder(setup),
-      dir,
-      provider,
-      tools,
-      ...(flags.sandbox ? { sandbox: flags.sandbox } : {}),
-      ready: () => this.process.stderr.write(`ready: ${dir} (${described}); stop with Ctrl-C or SIGTERM\n`),
-      signal: stop.signal,
-    })
+    await run({ setup, casting, bridges, held, signal: stop.signal, flags })
   } finally {
-    interrupt.stop()
-    await Promise.all(running.map((bridge) => bridge.stop(1_000)))
     held.release()
-    removeFifos(dir)
+    interrupt.stop()
   }
 }
 
-function bridgeOf(text: string): Bridge {
-  const [, name, command = ''] = /^(\w+)=(.+)$/s.exec(text) ?? []
-  const role = roles.find((each) => each === name)
-  if (role) return { role, command }
-  throw new CliExit(exitCodes.usage, `error: --bridge ${JSON.stringify(text)}: write interact=COMMAND, brain=COMMAND or claw=COMMAND`)
+/** Of a program that stays one wants to know what it does, unless somebody said otherwise. */
+function talkative(context: CliContext, flags: DaemonFlags): Setup {
+  const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
+  const given = { workspace, model, agent, autonomy, maxTurns, approveAllMedium }
+  const setup = setUp(context, given)
+  if (context.env.BRAIDCLAW_LOG || setup.origins['log.level']?.source !== 'default') return setup
+  return setUp({ ...context, env: { ...context.env, BRAIDCLAW_LOG: 'info' } }, given)
 }
 
-type Casting = { readonly flags: DaemonFlags; readonly bridges: readonly Bridge[]; readonly dir: string }
-
-/** A bridge for a role means that the role is played there. */
-async function rolesOf(setup: Setup, { flags, bridges, dir }: Casting) {
-  const has = (role: Role) => bridges.some((bridge) => bridge.role === role)
-  const brain = flags.brain ?? (has('brain') ? 'fifo' : 'inside')
-  const claw = flags.claw ?? (has('claw') ? 'fifo' : 'inside')
-  const provider = brain === 'fifo' ? fifoBrain(dir).provider : await providerFor(setup, setup.config.defaultProvider)
-  const tools = claw === 'inside' ? tenTools : clawTools(setup, { dir, alone: claw === 'fifo' }).tools
-  const discord = setup.config.channels.discord.enabled ? ' and Discord' : ''
-  const described = `interact: fifo${discord}; brain: ${brain === 'fifo' ? 'fifo' : provider.name}; claw: ${claw}`
-  return { provider, tools, described }
+function castingOf({ brain, claw, model }: DaemonFlags, bridges: readonly Bridge[], dir: string): Casting {
+  return { dir, brain: playedBy('brain', bridges, brain), claw: playedBy('claw', bridges, claw) ?? 'inside', model }
 }
 
-type Place = { readonly setup: Setup; readonly held: Extract<Held, { ok: true }>; readonly dir: string }
+type Mine = Extract<Held, { ok: true }>
 
-function start({ setup, held, dir }: Place, { role, command }: Bridge): Supervised {
-  const { log, context } = setup
-  return supervise({
-    name: role,
-    command,
-    cwd: context.cwd,
-    env: bridgeEnvironment(context, dir),
-    report: log,
-    hear: (line) => log('info', 'bridge says', { bridge: role, line }),
-    started: (pid) => held.note(role, pid),
-    now: () => performance.now(),
-    sleep,
-  })
+/** The folder with its FIFOs, and nobody else's. @throws CliExit 1 */
+async function take(dir: string): Promise<Mine> {
+  const made = !FIFOS.some((name) => existsSync(join(dir, name)))
+  await create(dir)
+  const held = hold(dir, { made })
+  if (!held.ok) throw new CliExit(exitCodes.error, `error: ${held.message}`)
+  // Whoever held it until now may have taken them away.
+  await create(dir)
+  return held
 }
 
-/** PLANCKCLAW_DIR moves the files of the default agent. */
-function inFolder(setup: Setup): Persona {
-  const persona = personaOf(setup)
-  const { config, paths } = setup
-  return { ...persona, paths: agentPaths(agentFolder({ agents: paths.agents, id: persona.id, chosen: config.memory.agentDir })) }
+async function create(dir: string): Promise<void> {
+  const created = await createFifos(dir)
+  if (!created.ok) throw new CliExit(exitCodes.error, `error: ${created.message}`)
 }
 
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    const wake = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    signal.addEventListener('abort', wake, { once: true })
-  })
+type Running = {
+  readonly setup: Setup
+  readonly casting: Casting
+  readonly bridges: readonly Bridge[]
+  readonly held: Mine
+  readonly signal: AbortSignal
+  readonly flags: DaemonFlags
+}
+
+async function run({ setup: given, casting, bridges, held, signal, flags }: Running): Promise<void> {
+  const { dir } = casting
+  const { setup, provider, tools, described, close } = await castRoles(given, casting)
+  const running: readonly Supervised[] = bridges.map((bridge) => keepRunning({ setup, dir, started: held.note }, bridge))
+  try {
+    await serve({
+      setup,
+      persona: personaOf(setup),
+      dir,
+      provider,
+      ...(tools ? { tools } : {}),
+      ...(flags.sandbox ? { sandbox: flags.sandbox } : {}),
+      ready: () => setup.context.process.stderr.write(`ready: ${dir} (${described}); stop with Ctrl-C or SIGTERM\n`),
+      signal,
+    })
+  } finally {
+    await Promise.all([close(), ...running.map((bridge) => bridge.stop(LEAVE_MS))])
+  }
 }

@@ -5,30 +5,54 @@ import { createProviderFetch } from '../../workspace/net/provider.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { Setup } from '../world.ts'
 
-/** None when it is off. A connection that ends for good is said, and the other channels go on. @throws CliExit 1 when it cannot be made */
-export async function openDiscord(setup: Setup, signal: AbortSignal): Promise<readonly AsyncIterable<Heard>[]> {
-  const { discord } = setup.config.channels
-  if (!discord.enabled) return []
-  const [{ DISCORD_API }, { discordMessages }] = await Promise.all([
-    import('../../channels/discord/options.ts'),
-    import('../../channels/discord/messages.ts'),
-  ])
-  const connected = await connectTo(setup, { restApi: discord.api ?? DISCORD_API, signal })
-  void connected.ended.then((ended) => {
-    if (!ended.ok) setup.log('error', 'channel failed', { from: 'discord', why: ended.message })
-  })
-  return [discordMessages(connected, setup.log)]
+type Connecting = {
+  readonly setup: Setup
+  /** Aborted: closes the connection, whatever is still to be sent. */
+  readonly signal: AbortSignal
 }
 
-export async function connectTo(
-  { config, context, log, redactor }: Setup,
-  { restApi, signal }: { readonly restApi: string; readonly signal: AbortSignal },
-) {
-  const { tokenEnv, channelIds } = config.channels.discord
+/**
+ * None when it is off. Discord may be out of reach for long: the other channels do not wait for it, and go on when it ends for good.
+ * @throws CliExit 1 for what is wrong before anything is tried
+ */
+export async function openDiscord(connecting: Connecting): Promise<readonly AsyncIterable<Heard>[]> {
+  const { setup, signal } = connecting
+  if (!setup.config.channels.discord.enabled) return []
+  const options = await optionsFor(connecting)
+  return [messages()]
+
+  async function* messages(): AsyncGenerator<Heard> {
+    const [{ connectDiscord }, { discordMessages }] = await Promise.all([
+      import('../../channels/discord/connect.ts'),
+      import('../../channels/discord/messages.ts'),
+    ])
+    const discord = await connectDiscord(options)
+    if (discord.ok) {
+      setup.log('info', 'channel started', { channel: 'discord', user: discord.userId })
+      yield* discordMessages(discord, setup.log)
+    }
+    const ended = discord.ok ? await discord.ended : discord
+    if (!ended.ok && !signal.aborted) setup.log('error', 'channel failed', { channel: 'discord', why: ended.message })
+  }
+}
+
+/** @throws CliExit 1 for what is wrong before anything is tried, or for good */
+export async function connectTo(connecting: Connecting) {
+  const options = await optionsFor(connecting)
+  const connected = await (await import('../../channels/discord/connect.ts')).connectDiscord(options)
+  if (connected.ok) return connected
+  throw new CliExit(exitCodes.error, `error: ${connected.message}`)
+}
+
+async function optionsFor({ setup, signal }: Connecting) {
+  const { config, context, log, redactor } = setup
+  const { tokenEnv, channelIds, api } = config.channels.discord
   const token = context.env[tokenEnv] ?? ''
   if (token !== '') redactor.register(token, tokenEnv)
-  const { connectDiscord } = await import('../../channels/discord/connect.ts')
-  const connected = await connectDiscord({ token, channelIds, fetch: createProviderFetch({ baseUrl: restApi }), log, signal, restApi })
-  if (!connected.ok) throw new CliExit(exitCodes.error, `error: ${connected.message}`)
-  return connected
+  const { DISCORD_API, faultOf, settle } = await import('../../channels/discord/options.ts')
+  const restApi = api ?? DISCORD_API
+  const options = { token, channelIds, fetch: createProviderFetch({ baseUrl: restApi }), log, signal, restApi }
+  const fault = faultOf(settle(options))
+  if (fault !== undefined) throw new CliExit(exitCodes.error, `error: ${fault}`)
+  return options
 }

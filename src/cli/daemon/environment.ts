@@ -20,7 +20,10 @@ export function withEnvFile(context: CliContext, named?: string): CliContext {
   const { assignments, odd } = readAssignments(read.text)
   if (odd.length > 0) throw new CliExit(exitCodes.error, odd.map(({ line, why }) => `error: ${path}:${line}: ${why}`).join('\n'))
   const said = Object.fromEntries(assignments.map(({ name, value }) => [name, value]))
-  return { ...createContext({ ...said, ...context.env }, context.wake), cwd: context.cwd, process: context.process }
+  const { cwd, outputClosed, outputFailure } = context
+  const fresh = createContext({ ...said, ...context.env }, context.wake)
+  // Its stderr knows the keys that stand in the file.
+  return { ...fresh, cwd, outputClosed, outputFailure, process: { ...context.process, stderr: fresh.process.stderr } }
 }
 
 /** What a bridge gets: all of it but what is ours alone, and where the FIFOs are. */

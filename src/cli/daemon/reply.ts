@@ -2,13 +2,13 @@
 
 import type { Ending } from '../../runtime/event.ts'
 
-/** Seed 000's two: for a brain that did not answer in time, and for one that failed. */
+/** The two of the original: for a brain that did not answer in time, and for one that failed. */
 export const apologies = { timeout: "I'm temporarily unavailable.", provider: 'Temporarily unavailable' } as const
 
 export type Told = {
   readonly text: string
-  /** It answers the message: it belongs into the history. An apology does not. */
-  readonly isAnswer: boolean
+  /** What belongs into the history; absent when the message was not answered. An apology is no answer. */
+  readonly remembered?: string
 }
 
 export type RunReport = {
@@ -22,15 +22,14 @@ export type RunReport = {
 /** A refusal is always named beside the model's own words: "done" must not stand alone over what was denied. */
 export function replyOf({ ending, result = '', open }: RunReport): Told {
   const said = result.trim()
-  if (ending.code === 'answered') return said === '' ? { text: '(no answer)', isAnswer: false } : { text: said, isAnswer: true }
-  if (ending.code === 'timeout' || ending.code === 'provider') return { text: apologies[ending.code], isAnswer: false }
-  const note = noteOf(ending, open)
-  return said === '' ? { text: note, isAnswer: false } : { text: `${said}\n\n${note}`, isAnswer: true }
+  if (ending.code === 'answered') return said === '' ? { text: '(no answer)' } : { text: said, remembered: said }
+  if (ending.code === 'timeout' || ending.code === 'provider') return { text: apologies[ending.code] }
+  const what = noteOf(ending)
+  const note = `[${what}${wayOut(ending, open)}]`
+  return said === '' ? { text: note } : { text: `${said}\n\n${note}`, remembered: `${said}\n\n[${what}]` }
 }
 
-function noteOf({ code, message }: Ending, open: readonly string[]): string {
-  if (code === 'approval_needed' && open.length > 0)
-    return `[approval needed: ${message}. On the machine: ${open.map((id) => `braidclaw approvals allow ${id}`).join('; ')}; then ask again]`
+function noteOf({ code, message }: Ending): string {
   const words: { readonly [code: string]: string } = {
     denied: 'denied',
     approval_needed: 'approval needed',
@@ -40,5 +39,11 @@ function noteOf({ code, message }: Ending, open: readonly string[]): string {
     cancelled: 'cancelled',
     integrity: 'the records were altered, nothing further is done',
   }
-  return `[${words[code] ?? 'failed'}: ${message}]`
+  return `${words[code] ?? 'failed'}: ${message}`
+}
+
+/** For people: a model that reads how a yes is given would be tempted to give it, so the history does not have it. */
+function wayOut({ code }: Ending, open: readonly string[]): string {
+  if (code !== 'approval_needed' || open.length === 0) return ''
+  return `. On the machine: ${open.map((id) => `braidclaw approvals allow ${id}`).join('; ')}; then ask again`
 }

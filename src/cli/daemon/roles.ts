@@ -1,32 +1,84 @@
 /** Who thinks and who has the tools: ourselves, or whoever sits at the other end of a pair of FIFOs. */
 
 import { join } from 'node:path'
+import { providerNamed } from '../../config/config.ts'
+import { seedModel } from '../../providers/fifo/payload.ts'
 import { createFifoProvider } from '../../providers/fifo/provider.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { createExchange, type Exchange } from '../../service/fifo/exchange.ts'
 import { createClaw } from '../../tools/claw.ts'
-import { builtInNames, type ToolSource, type ToolWish, tenTools } from '../toolbox.ts'
+import { standingExecutables } from '../executables.ts'
+import { providerFor } from '../provider.ts'
+import { builtInNames, type SourcedTool, type ToolSource, type ToolWish, tenTools } from '../toolbox.ts'
 import type { Setup } from '../world.ts'
+import { usualFolder } from './folder.ts'
 
-/** What a brain may take for one answer, its own tries included, and a claw for one call. */
+export type Casting = {
+  readonly dir: string
+  readonly brain: 'inside' | 'fifo' | undefined
+  readonly claw: 'inside' | 'fifo' | 'both'
+  /** Named on the command line. */
+  readonly model: string | undefined
+}
+
+export type Cast = {
+  /** The same, with the model that this brain is asked for. */
+  readonly setup: Setup
+  readonly provider: Provider
+  /** Absent: the usual ones. */
+  readonly tools?: ToolWish
+  /** For people. */
+  readonly described: string
+  /** Questions under way are withdrawn. */
+  close(): Promise<void>
+}
+
+/** What a brain may take for one answer, its own tries included, unless its provider says otherwise. */
 const BRAIN_MS = 300_000
-const CLAW_MS = 25_000
+/** A claw lists its tools at once; one that is not there must not hold up every message. */
+const LIST_MS = 2_000
 
-/** Absent: the configured provider answers. */
-export function fifoBrain(dir: string): { readonly provider: Provider; readonly exchange: Exchange } {
-  const exchange = exchangeIn(dir, 'brain', BRAIN_MS)
-  return { provider: createFifoProvider({ name: 'fifo', ask: exchange.ask }), exchange }
+/** @throws CliExit 8 when the configured provider cannot be had; errno errors, the FIFOs being such as `createFifos` has looked at */
+export async function castRoles(given: Setup, casting: Casting): Promise<Cast> {
+  const { dir, claw } = casting
+  const brain = fifoBrain(given, casting)
+  const provider = brain?.provider ?? (await providerFor(given, given.config.defaultProvider))
+  const setup = brain ? { ...given, config: { ...given.config, defaultModel: brain.model } } : given
+  const hand = claw === 'inside' ? undefined : clawTools(setup, { dir, alone: claw === 'fifo' })
+  const discord = setup.config.channels.discord.enabled ? ' and Discord' : ''
+  return {
+    setup,
+    provider,
+    ...(hand ? { tools: hand.tools } : {}),
+    described: `interact: fifo${discord}; brain: ${brain ? 'fifo' : provider.name}; claw: ${claw}`,
+    async close() {
+      await Promise.all([brain?.exchange.close(), hand?.exchange.close()])
+    },
+  }
 }
 
-/** The claw's tools, beside our ten or in their place. What is wrong with them is said when it changes. */
-export function clawTools(
-  setup: Setup,
-  { dir, alone }: { readonly dir: string; readonly alone: boolean },
-): { readonly tools: ToolWish; readonly exchange: Exchange } {
-  const exchange = exchangeIn(dir, 'claw', CLAW_MS)
-  return { tools: { ...(alone ? { builtIn: [] } : tenTools), more: clawSource(setup, exchange) }, exchange }
+/** A provider of kind "fifo" means our own folder unless it names another. */
+function fifoBrain({ config }: Setup, { dir, brain, model }: Casting) {
+  const named = providerNamed(config, config.defaultProvider)
+  const configured = named?.kind === 'fifo' ? named : undefined
+  if (brain === 'inside' || (!brain && configured?.dir !== usualFolder)) return undefined
+  const exchange = exchangeIn(dir, { name: 'brain', timeoutMs: configured ? configured.totalTimeoutS * 1000 : BRAIN_MS })
+  const wanted = model !== undefined || configured || named?.kind === 'anthropic' ? config.defaultModel : seedModel
+  return { provider: createFifoProvider({ name: 'fifo', ask: exchange.ask }), exchange, model: wanted }
 }
 
+/** The claw's tools, beside ours or in their place. */
+function clawTools(setup: Setup, { dir, alone }: { readonly dir: string; readonly alone: boolean }) {
+  const { toolTimeoutS } = setup.config.limits
+  // Ahead of the executor, so that whoever is slow is named.
+  const exchange = exchangeIn(dir, { name: 'claw', timeoutMs: Math.max(500, toolTimeoutS * 1000 - 500) })
+  const claw = clawSource(setup, exchange)
+  const standing = alone || setup.config.tools.executables.length === 0 ? undefined : standingExecutables(setup)
+  const tools: ToolWish = { ...(alone ? { builtIn: [] } : tenTools), more: standing ? both(setup, standing, claw) : claw }
+  return { tools, exchange }
+}
+
+/** What is wrong with the list is said when it changes. */
 function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
   const state: { look?: ReturnType<typeof createClaw>; told: string } = { told: '' }
   return async ({ maxOutputBytes }) => {
@@ -36,13 +88,28 @@ function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
       riskOf: (name) => (config.security.allowTools.includes(name) ? 'low' : 'medium'),
       maxOutputBytes,
     })
-    const { tools, refused } = await state.look(new AbortController().signal)
+    const { tools, refused } = await state.look(AbortSignal.timeout(LIST_MS))
     if (refused.join('\n') !== state.told) for (const why of refused) log('warn', 'claw tool refused', { why })
     state.told = refused.join('\n')
     return tools
   }
 }
 
-function exchangeIn(dir: string, name: 'brain' | 'claw', timeoutMs: number): Exchange {
+/** A name of the operator's own counts. The same array as long as neither changes. */
+function both({ log }: Setup, own: ToolSource, claw: ToolSource): ToolSource {
+  const last: { of: readonly (readonly SourcedTool[])[]; all: readonly SourcedTool[] } = { of: [], all: [] }
+  return async (deps) => {
+    const found = [await own(deps), await claw(deps)]
+    if (found.every((tools, at) => tools === last.of[at]) && last.of.length > 0) return last.all
+    const [ours = [], theirs = []] = found
+    const clashing = theirs.filter((tool) => ours.some(({ name }) => name === tool.name))
+    for (const { name } of clashing)
+      log('warn', 'claw tool refused', { why: `the claw's "${name}" has the name of a tool of yours; rename one of them` })
+    Object.assign(last, { of: found, all: [...ours, ...theirs.filter((tool) => !clashing.includes(tool))] })
+    return last.all
+  }
+}
+
+function exchangeIn(dir: string, { name, timeoutMs }: { readonly name: 'brain' | 'claw'; readonly timeoutMs: number }): Exchange {
   return createExchange({ requestPath: join(dir, `${name}_in`), answerPath: join(dir, `${name}_out`), timeoutMs })
 }

@@ -1,5 +1,6 @@
 /** The daemon at work: channels are listened to, messages answered one by one, until it is told to stop. */
 
+import { existsSync } from 'node:fs'
 import { fifoMessages } from '../../channels/fifo.ts'
 import { openRecall, type Recall } from '../../memory/recall/recall.ts'
 import type { Provider } from '../../runtime/port.ts'
@@ -7,9 +8,9 @@ import { openLines } from '../../service/fifo/read.ts'
 import { openWriter } from '../../service/fifo/write.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { createMirror, sessionOf } from '../mirror.ts'
-import type { Persona } from '../persona.ts'
+import { type Persona, soulOf } from '../persona.ts'
 import type { ToolWish } from '../toolbox.ts'
-import type { Animal, Past, Setup } from '../world.ts'
+import type { Animal, Past, Setup, Wish } from '../world.ts'
 import { createDesk } from './desk.ts'
 import { openDiscord } from './discord.ts'
 import { createTurns } from './turns.ts'
@@ -19,59 +20,63 @@ export type ServeOptions = {
   readonly persona: Persona
   readonly dir: string
   readonly provider: Provider
-  readonly tools: ToolWish
-  readonly sandbox?: Parameters<Setup['context']['wake']>[1]['sandbox']
+  readonly tools?: ToolWish
+  readonly sandbox?: Wish['sandbox']
   /** What is said when everybody can be heard. */
   readonly ready: () => void
   /** Aborted: stop. */
   readonly signal: AbortSignal
 }
 
-/** How long the answer at hand may still take after we were told to stop, and then to end once it is cancelled. */
+/** How long the answer at hand may still take after we were told to stop, and then to be written once it is cancelled. */
 const FINISH_MS = 3_000
+const CANCELLED_MS = 500
 /** A reader who is away may come back; a reader who never comes must not stop the others. */
 const READER_MS = 10_000
+/** What was written before we were told to stop has been heard by then. */
+const HEARD_MS = 20
 
-/** Resolves when all is stopped. @throws CliExit for what keeps it from starting */
+/** Resolves when all is stopped. @throws CliExit for what keeps it from starting, or from going on */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { setup, persona, dir, provider, tools, signal } = options
+  const { setup, persona, dir, provider, tools, sandbox, signal } = options
+  const { log } = setup
   const recall = recallOf(setup, persona)
-  const facts = tools.builtIn.length > 0
   const animal = await setup.context.wake(setup, {
     channel: 'daemon',
     conversation: sessionOf(persona),
     provider,
-    tools,
-    past: () => pastOf({ recall, setup, facts }),
-    ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    past: () => pastOf({ recall, setup, persona, alone: tools?.builtIn.length === 0 }),
+    ...(tools ? { tools } : {}),
+    ...(sandbox ? { sandbox } : {}),
   })
-  const stopping = new AbortController()
+  const [deaf, gone] = [new AbortController(), new AbortController()]
+  const turns = createTurns({ setup, animal, recall, mirror: createMirror(setup, persona), provider, signal })
+  const desk = createDesk({ take: turns.take, log })
+  const discord = await openDiscord({ setup, signal: gone.signal })
   const writer = openWriter(`${dir}/interact_out`)
-  const write = (line: string) => writer.write(line, { timeoutMs: READER_MS, signal: stopping.signal })
-  const desk = createDesk({
-    take: createTurns({ setup, animal, recall, mirror: createMirror(setup, persona), provider, signal: stopping.signal }),
-    log: setup.log,
-  })
-  const discord = await openDiscord(setup, signal)
-  const listening = [
-    desk.listen(fifoMessages({ lines: openLines(`${dir}/interact_in`, { signal }), write, log: setup.log })),
-    ...discord.map(desk.listen),
-  ]
+  const write = (line: string) => writer.write(line, { timeoutMs: READER_MS, signal: gone.signal })
+  const lines = openLines(`${dir}/interact_in`, { signal: deaf.signal })
+  const fifo = desk.listen(fifoMessages({ lines, write, log }))
+  const others = discord.map(desk.listen)
   options.ready()
-  await aborted(signal)
-  await finish(desk.close(), animal, stopping)
+  await Promise.race([aborted(signal), fifo])
+  await finish(desk.close(), animal, gone)
+  await Bun.sleep(HEARD_MS)
+  deaf.abort()
+  gone.abort()
+  await Promise.all([fifo, ...others, turns.settled()])
   writer.close()
-  await Promise.all(listening)
   animal.close()
+  if (!signal.aborted) throw new CliExit(exitCodes.error, `error: the FIFOs in "${dir}" were removed by somebody; start again`)
 }
 
 /** The answer at hand gets a moment, then it is cancelled, and says so. */
-async function finish(closed: Promise<void>, { agent }: Animal, stopping: AbortController): Promise<void> {
-  const timer = setTimeout(() => agent.cancel('SIGTERM'), FINISH_MS)
-  const impatient = setTimeout(() => stopping.abort(), FINISH_MS + 500)
+async function finish(closed: Promise<void>, { agent }: Animal, gone: AbortController): Promise<void> {
+  const late = setTimeout(() => agent.cancel('SIGTERM'), FINISH_MS)
+  const tooLate = setTimeout(() => gone.abort(), FINISH_MS + CANCELLED_MS)
   await closed
-  clearTimeout(timer)
-  clearTimeout(impatient)
+  clearTimeout(late)
+  clearTimeout(tooLate)
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
@@ -85,10 +90,22 @@ function recallOf({ config, log, redactor }: Setup, { paths }: Persona): Recall 
   throw new CliExit(exitCodes.error, `error: ${opened.message}`)
 }
 
-/** With tools of our own the model is also told where it works; without, the soul speaks alone. */
-function pastOf({ recall, setup, facts }: { readonly recall: Recall; readonly setup: Setup; readonly facts: boolean }): Past {
+type Remembering = {
+  readonly recall: Recall
+  readonly setup: Setup
+  readonly persona: Persona
+  /** Without any tool of ours nothing is said of where they work: the soul speaks alone. */
+  readonly alone: boolean
+}
+
+async function pastOf({ recall, setup, persona, alone }: Remembering): Promise<Past> {
   const { messages, omittedTurns } = recall.context(setup.config.limits.contextTokens)
   if (omittedTurns > 0) setup.log('debug', 'context trimmed', { omittedTurns })
-  const words = recall.system()
-  return facts ? { history: messages, soul: words } : { history: messages, systemPrompt: words }
+  const words = isComposed(setup, persona) ? await soulOf(setup, persona) : recall.system()
+  return alone ? { history: messages, systemPrompt: words } : { history: messages, soul: words }
+}
+
+/** More than soul.md, summary and pins. */
+function isComposed({ config }: Setup, { id, paths }: Persona): boolean {
+  return existsSync(paths.context) || (Object.hasOwn(config.agents, id) && config.agents[id]?.soul !== undefined)
 }

@@ -1,4 +1,4 @@
-/** One message of a channel from hearing it to remembering it: run, answer, remember, and only then make room in the memory. */
+/** One message of a channel from hearing it to remembering it: run, remember, answer, and only then make room in the memory. */
 
 import type { Heard } from '../../channels/heard.ts'
 import { takeTurn } from '../../channels/turn.ts'
@@ -8,7 +8,7 @@ import type { AgentEvent } from '../../runtime/event.ts'
 import type { Provider } from '../../runtime/port.ts'
 import type { Mirror } from '../mirror.ts'
 import type { Animal, Setup } from '../world.ts'
-import { replyOf } from './reply.ts'
+import { replyOf, type Told } from './reply.ts'
 
 export type TurnsOptions = {
   readonly setup: Setup
@@ -21,24 +21,65 @@ export type TurnsOptions = {
   readonly signal: AbortSignal
 }
 
-/** @returns what answers one message; it never rejects. */
-export function createTurns(options: TurnsOptions): (heard: Heard) => Promise<void> {
+export type Turns = {
+  /** Answers one message; never rejects. */
+  take(heard: Heard): Promise<void>
+  /** Resolves when no summary is being written. */
+  settled(): Promise<void>
+}
+
+/** What Discord shows of "typing" fades after ten seconds. */
+const WORKING_MS = 8_000
+
+export function createTurns(options: TurnsOptions): Turns {
   const { setup, recall } = options
-  return async (heard) => {
+  const state: { compacting?: Promise<void> } = {}
+
+  async function take(heard: Heard): Promise<void> {
+    const told = await whileWorking(heard, () => toldOf(options, heard))
+    if (told.remembered !== undefined) remember(heard.text, told.remembered)
+    await heard.answer(told.text)
+    if (told.remembered !== undefined) state.compacting ??= compact().finally(() => delete state.compacting)
+  }
+
+  /** Before it is answered: what somebody has read must not be gone after a crash. */
+  function remember(question: string, answer: string): void {
+    const kept = recall.remember(question, answer)
+    if (!kept.ok) setup.log('error', 'history not written', { why: kept.message })
+  }
+
+  /** Beside the next turn: a summary takes a model's time, and must not cost a person's. */
+  async function compact(): Promise<void> {
+    const { provider, signal } = options
     try {
-      heard.working?.()
-      const told = await run(options, heard.text)
-      await heard.answer(told.text)
-      if (!told.isAnswer) return
-      const kept = recall.remember(heard.text, told.text)
-      if (!kept.ok) setup.log('error', 'history not written', { why: kept.message })
-      const { provider, signal } = options
       await recall.compact(summariserOf({ provider, model: setup.config.defaultModel }), signal)
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error)
-      setup.log('error', 'turn failed', { why })
-      await heard.answer('[failed; the log of the daemon says why]')
+      setup.log('error', 'compaction failed', { why: wordsOf(error) })
     }
+  }
+
+  return { take, settled: async () => state.compacting }
+}
+
+async function whileWorking<T>({ working }: Heard, work: () => Promise<T>): Promise<T> {
+  working?.()
+  const again = working && setInterval(working, WORKING_MS)
+  try {
+    return await work()
+  } finally {
+    clearInterval(again)
+  }
+}
+
+async function toldOf(options: TurnsOptions, { channel, from, text }: Heard): Promise<Told> {
+  const { log } = options.setup
+  try {
+    const { ending, ...rest } = await run(options, text)
+    if (ending.code !== 'answered') log('warn', 'turn not answered', { from, channel, code: ending.code, why: ending.message })
+    return replyOf({ ending, ...rest })
+  } catch (error) {
+    log('error', 'turn failed', { from, channel, why: wordsOf(error) })
+    return { text: '[failed; the log of the daemon says why]' }
   }
 }
 
@@ -55,13 +96,16 @@ async function run({ setup, animal, mirror, signal }: TurnsOptions, text: string
     tell: (line) => setup.log('info', line),
     gone: () => false,
     signal,
-  })
-  mirror.end()
+  }).finally(mirror.end)
   const open = memory.approvals.list({ state: 'open' }).filter(({ runId }) => runId === agent.runId())
-  return replyOf({ ending, ...seen, open: open.map(({ id }) => id) })
+  return { ending, ...seen, open: open.map(({ id }) => id) }
 }
 
 function note(seen: { result?: string }, mirror: Mirror, event: AgentEvent): void {
   mirror.show(event)
   if (event.type === 'done' && event.result !== undefined) seen.result = event.result
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -4,15 +4,16 @@ import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
 import { fieldsOf } from '../../kit/wire.ts'
 
 export type Pipe = {
-  /** What has arrived, a copy; undefined when nothing has. */
-  read(): Uint8Array | undefined
+  /** What has arrived, or the first 4,096 bytes of it, a copy; empty when nothing has. */
+  read(): Uint8Array
   /** How many bytes went in, from the first one on: all of them or none up to 4,096 (PIPE_BUF), maybe some of more. 0 while it is full. */
   write(bytes: Uint8Array): number
   /** Once, and then nothing more. */
   close(): void
 }
 
-const CHUNK = 65_536
+/** Bytes a read; the pipe itself holds 65,536. */
+const CHUNK = 4096
 
 /**
  * Linux. Open for reading and for writing, so that we are our own peer while there is no other: opening never blocks, the end of the file
@@ -20,14 +21,14 @@ const CHUNK = 65_536
  * `path` is one that `createFifos` has looked at: anything else but a FIFO would be deaf. @throws errno errors
  */
 export function openPipe(path: string, blocking = false): Pipe {
-  const { O_RDWR, O_NONBLOCK, O_NOFOLLOW } = constants
-  const fd = openSync(path, O_RDWR | O_NOFOLLOW | (blocking ? 0 : O_NONBLOCK))
+  const fd = openSync(path, blocking ? 'r+' : constants.O_RDWR | constants.O_NONBLOCK)
   const chunk = new Uint8Array(CHUNK)
   return {
-    read() {
-      const length = orZero(() => readSync(fd, chunk))
-      return length > 0 ? chunk.slice(0, length) : undefined
-    },
+    read: () =>
+      chunk.slice(
+        0,
+        orZero(() => readSync(fd, chunk)),
+      ),
     write: (bytes) => orZero(() => writeSync(fd, bytes)),
     close: () => closeSync(fd),
   }

@@ -53,7 +53,7 @@ function pieces({ path, signal, splitter }: Source): AsyncGenerator<Line, void, 
     try {
       for (let wait = 1; open; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
         const bytes = pipe.read()
-        if (bytes !== undefined) {
+        if (bytes.length > 0) {
           yield* splitter.push(bytes)
           wait = 0.5
         } else if (wait === LONGEST_WAIT_MS && inode(path) !== opened) {

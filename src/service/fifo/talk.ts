@@ -31,9 +31,8 @@ export type TalkOptions = {
 
 /** The longest between two looks. */
 const WAIT_MS = 20
-
-/** Chunks of 64 KiB. */
-const DRAINED = 256
+/** Reads at once, of a peer that never stops writing. */
+const DRAINED = 1024
 
 const NOTHING = new Uint8Array()
 /** Ends whatever a reader holds the beginning of, be it a line or a frame. */
@@ -42,27 +41,23 @@ const END = new Uint8Array([10, 10])
 /**
  * The rule. A bridge reads a question, writes its answer, and only then reads on. So whatever stands in the answer FIFO at the moment when
  * the bridge takes the first byte of a question is older than that question, and is thrown away.
- * While all is well nobody need know that moment: a bridge that has answered owes nothing. There is doubt after a question that was taken
- * and not answered, after anything unasked, and at the start (the bridge may be busy for our predecessor). In doubt one byte is offered
- * alone; as long as we can read it back ourselves the bridge has not come to it, be it slow or dead. Once the byte is gone, the answer FIFO
- * is emptied and the rest of the question follows.
+ * To know that moment the first byte is offered alone: as long as we can read it back ourselves the bridge has not come to it, whether it
+ * is slow, dead, or busy for our predecessor. Once the byte is gone, the answer FIFO is emptied and the rest of the question follows.
  * A question is taken back before we give up, whole or the unread rest of it, so that no later reader starts in its middle; a reader who
  * holds the beginning of one gets its end before the next.
  * It does not cover a bridge that takes the next question before it has answered the last.
  */
 export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
-  let doubt = true
   let closing: Uint8Array = NOTHING
 
   function ask(text: string, timeoutMs: number): Asking {
-    if (discard()) doubt = true
-    if (withdraw() > 0) leave(END)
+    if (drain(request).length > 0) closing = END
     const until = performance.now() + timeoutMs
-    const frames = createSplitter(maxBytes, true)
+    const splitter = createSplitter(maxBytes, true)
     const head = closing.length
     const out = Buffer.concat([closing, Buffer.from(text)])
     let sent = 0
-    let offering = doubt
+    let offering = true
     let wait = 0.5
 
     /** Writes what there is room for, up to here. */
@@ -72,10 +67,9 @@ export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
 
     /** Takes back what nobody has read; true when nobody has begun to read it. */
     function recall(): boolean {
-      sent -= withdraw()
+      sent -= drain(request).length
       const untouched = sent <= head
-      if (untouched) closing = out.subarray(sent, head)
-      else leave(sent < out.length ? END : NOTHING)
+      closing = untouched ? out.subarray(sent, head) : sent < out.length ? END : NOTHING
       return untouched
     }
 
@@ -83,17 +77,18 @@ export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
       if (offering && !recall()) {
         offering = false
         wait = 0.5
-        discard()
+        drain(answer)
       }
       if (offering) {
-        discard()
-        send(head + 1)
+        drain(answer)
+        // Not together: who reads all there is would have taken the byte before it has answered what the end completes.
+        send(sent < head ? head : head + 1)
       } else {
         send(out.length)
-        const bytes = answer.read()
-        const found = bytes ? frames.push(bytes) : []
+        const bytes = drain(answer)
+        const found = splitter.push(bytes)
         if (found.length > 0 && sent === out.length) return settle(found)
-        if (bytes) wait = 0.5
+        if (bytes.length > 0) wait = 0.5
       }
       const left = until - performance.now()
       wait = Math.min(wait * 2, WAIT_MS)
@@ -101,43 +96,26 @@ export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
       return { ok: false, why: recall() ? 'unread' : 'timeout' }
     }
 
-    /** What came at once was written in answer to one question: a bridge that let a blank line through. */
+    /** What came at once was written in answer to one question: by a bridge that let a blank line through. */
     function settle(found: readonly Line[]): Answer {
-      withdraw()
+      drain(request)
       closing = NOTHING
       const texts = found.map((one) => one.text).filter((one) => one !== '')
-      const tooLong = found.some((one) => !one.ok)
-      doubt = tooLong || texts.length > 1 || frames.torn()
-      return tooLong ? { ok: false, why: 'too_long' } : { ok: true, answer: texts.join('\n\n') }
+      return found.every((one) => one.ok) ? { ok: true, answer: texts.join('\n\n') } : { ok: false, why: 'too_long' }
     }
 
     return { look, cancel: recall }
   }
 
-  function leave(end: Uint8Array): void {
-    closing = end
-    doubt = true
-  }
-
-  /** How many bytes of a question nobody had read. */
-  function withdraw(): number {
-    return drain(request).length
-  }
-
-  /** True when that was more than newlines. */
-  function discard(): boolean {
-    return drain(answer).some((byte) => byte > 13)
-  }
-
   return { ask }
 }
 
-/** All that is there, unless somebody never stops writing. */
+/** All that is there. */
 function drain(pipe: Pipe): Uint8Array {
   const chunks: Uint8Array[] = []
   while (chunks.length < DRAINED) {
     const bytes = pipe.read()
-    if (!bytes) break
+    if (bytes.length === 0) break
     chunks.push(bytes)
   }
   return Buffer.concat(chunks)

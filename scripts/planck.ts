@@ -1,0 +1,31 @@
+#!/usr/bin/env bun
+/** `bun scripts/planck.ts`: the pure router as one small file for Bun and Node, dist/planck.js; fails when it is larger than it may be. */
+
+import { chmodSync, mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** What the smallest agent may weigh, in bytes. */
+export const PLANCK_BYTES = 8192
+
+const root = join(import.meta.dir, '..')
+/** The second line tells Bun that there is nothing left to translate; to Node it is a comment. */
+const BANNER = '#!/usr/bin/env node\n// @bun'
+
+if (import.meta.main) process.exit(await main())
+
+async function main(): Promise<number> {
+  const bytes = await bundlePlanck(join(root, 'dist', 'planck.js'))
+  console.log(`dist/planck.js  ${bytes} bytes of ${PLANCK_BYTES}`)
+  return bytes <= PLANCK_BYTES ? 0 : 1
+}
+
+/** Writes an ES module without dependencies and makes it executable. Returns its size. @throws AggregateError when the source does not build */
+export async function bundlePlanck(outfile: string): Promise<number> {
+  const built = await Bun.build({ entrypoints: [join(root, 'src', 'planck.ts')], target: 'node', minify: true })
+  const [file] = built.outputs
+  if (file === undefined) throw new Error('the bundler made nothing')
+  mkdirSync(dirname(outfile), { recursive: true })
+  const bytes = await Bun.write(outfile, `${BANNER}\n${(await file.text()).trimEnd()}\n`)
+  chmodSync(outfile, 0o755)
+  return bytes
+}

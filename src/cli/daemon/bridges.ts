@@ -1,0 +1,58 @@
+/** The bridges that the daemon starts: what the command line says of them, and each kept running. */
+
+import { type Supervised, supervise } from '../../service/supervise.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import type { Setup } from '../world.ts'
+import { bridgeEnvironment } from './environment.ts'
+import { pause } from './pause.ts'
+
+const roles = ['interact', 'brain', 'claw'] as const
+type Role = (typeof roles)[number]
+
+export type Bridge = { readonly role: Role; readonly command: string }
+
+/** One a role: two would take each other's lines. @throws CliExit 2 */
+export function bridgesIn(texts: readonly string[]): readonly Bridge[] {
+  const bridges = texts.map(bridgeIn)
+  const twice = bridges.find(({ role }, at) => bridges.findIndex((each) => each.role === role) !== at)
+  if (!twice) return bridges
+  throw new CliExit(exitCodes.usage, `error: --bridge ${twice.role}=… is there twice, and the two would take each other's lines; keep one`)
+}
+
+function bridgeIn(text: string): Bridge {
+  const [, name, command = ''] = /^(\w+)=(.*\S.*)$/s.exec(text) ?? []
+  const role = roles.find((each) => each === name)
+  if (role) return { role, command }
+  throw new CliExit(exitCodes.usage, `error: --bridge ${JSON.stringify(text)}: write interact=COMMAND, brain=COMMAND or claw=COMMAND`)
+}
+
+export type Keeping = {
+  readonly setup: Setup
+  readonly dir: string
+  /** Each time one runs. */
+  readonly started: (name: string, pid: number) => void
+}
+
+/** Their files are named from where the daemon was started. */
+export function keepRunning({ setup, dir, started }: Keeping, { role, command }: Bridge): Supervised {
+  const { log, context } = setup
+  return supervise({
+    name: role,
+    command,
+    cwd: context.cwd,
+    env: bridgeEnvironment(context, dir),
+    report: log,
+    hear: (line) => log('info', 'bridge says', { bridge: role, line }),
+    started: (pid) => started(role, pid),
+    now: () => performance.now(),
+    sleep: pause,
+  })
+}
+
+/** A bridge for a role means that the role is played there. @throws CliExit 2 when the flag says otherwise */
+export function playedBy<P extends string>(role: Role, bridges: readonly Bridge[], flag: P | undefined): P | 'fifo' | undefined {
+  const isBridged = bridges.some((bridge) => bridge.role === role)
+  if (isBridged && flag === 'inside')
+    throw new CliExit(exitCodes.usage, `error: --bridge ${role}=… and --${role} inside contradict each other; drop one`)
+  return flag ?? (isBridged ? 'fifo' : undefined)
+}

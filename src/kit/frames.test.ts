@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createSplitter, frame } from './frames.ts'
+import type { Line } from './lines.ts'
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+const ok = (text: string): Line => ({ ok: true, text })
+
+type Case = { readonly chunks: readonly (string | Uint8Array)[]; readonly framed?: boolean; readonly maxBytes?: number }
+
+function split({ chunks, framed = true, maxBytes = 1000 }: Case): Line[] {
+  const splitter = createSplitter(maxBytes, framed)
+  return chunks.flatMap((chunk) => splitter.push(typeof chunk === 'string' ? bytes(chunk) : chunk))
+}
+
+describe('one that is too long', () => {
+  const told = (text: string): Line => ({ ok: false, text, error: 'longer than 5 bytes' })
+
+  test('is told once, as soon as that is known, and the next line is whole', () => {
+    const splitter = createSplitter(5)
+    expect(splitter.push(bytes('1234'))).toEqual([])
+    expect(splitter.push(bytes('56'))).toEqual([told('123456')])
+    expect(splitter.push(bytes('7890'))).toEqual([])
+    expect(splitter.push(bytes('tail\nnext\n'))).toEqual([ok('next')])
+  })
+
+  test('is skipped to the blank line, wherever its bytes are torn', () => {
+    const text = 'long\nlonger\n\r\n\nsecond\n\nthird\n\n'
+    for (let cut = 0; cut <= text.length; cut += 1) {
+      const found = split({ chunks: [text.slice(0, cut), text.slice(cut)], maxBytes: 8 })
+      // One that is there to its end is taken even though it is longer.
+      const begun = cut > 8 && cut < 14
+      expect(found[0]).toEqual(begun ? { ok: false, text: text.slice(0, cut), error: 'longer than 8 bytes' } : ok('long\nlonger'))
+      expect(found.slice(1)).toEqual([ok('second'), ok('third')])
+    }
+    const told: Line = { ok: false, text: 'long\nlong', error: 'longer than 8 bytes' }
+    expect(split({ chunks: [...text], maxBytes: 8 })).toEqual([told, ok('second'), ok('third')])
+  })
+
+  test('never holds more than the bound and a chunk', () => {
+    const splitter = createSplitter(100, true)
+    const found = Array.from({ length: 1000 }, () => splitter.push(bytes('x'.repeat(99)))).flat()
+    expect(found).toHaveLength(1)
+    expect(found[0]?.text).toBe('x'.repeat(198))
+    expect(splitter.push(bytes('\n\nok\n\n'))).toEqual([ok('ok')])
+  })
+
+  test('shows at most 200 bytes of its beginning', () => {
+    expect(split({ chunks: ['x'.repeat(5000)] })[0]?.text).toBe('x'.repeat(200))
+  })
+})
+
+describe('lines', () => {
+  test('end at a newline alone; what is no UTF-8 is shown as such', () => {
+    const chunks = ['a\r', '\n\n', Uint8Array.from([0x62, 0xff, 0xc3]), Uint8Array.from([0xa9, 10]), 'half']
+    expect(split({ chunks, framed: false })).toEqual([ok('a\r'), ok(''), ok('b\ufffdé')])
+  })
+
+  test('are the same wherever they are torn', () => {
+    fc.assert(
+      fc.property(text, cuts, (whole, at) => {
+        expect(split({ chunks: torn(whole, at), framed: false })).toEqual(whole.split('\n').slice(0, -1).map(ok))
+      }),
+    )
+  })
+})
+
+describe('frames', () => {
+  test('end at a blank line, whatever ends their lines', () => {
+    expect(split({ chunks: ['{"a":1}\n\n{"b":\n2}\r\n\r\n'] })).toEqual([ok('{"a":1}'), ok('{"b":\n2}\r')])
+  })
+
+  test('may be empty, which takes two newlines; one more newline belongs to no frame', () => {
+    expect(split({ chunks: ['\n\n'] })).toEqual([ok('')])
+    expect(split({ chunks: ['a\n\n\nb\n\n'] })).toEqual([ok('a'), ok('b')])
+    expect(split({ chunks: ['a\n\n\n\nb\n\n'] })).toEqual([ok('a'), ok(''), ok('b')])
+  })
+
+  test('are the same wherever they are torn', () => {
+    fc.assert(
+      fc.property(text, cuts, (whole, at) => expect(split({ chunks: torn(whole, at) })).toEqual(framesOf(whole).map(ok))),
+      { numRuns: 500 },
+    )
+  })
+
+  test('carry any text as one frame, and the next after it', () => {
+    fc.assert(
+      fc.property(text, (whole) => {
+        const carried = whole
+          .replace(/[\r\n]+$/, '')
+          .split('\n')
+          .map((line, _, all) => (all.length > 1 && (line === '' || line === '\r') ? ` ${line}` : line))
+        expect(split({ chunks: [frame(whole), frame('next')] })).toEqual([ok(carried.join('\n')), ok('next')])
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+const text = fc.string({ unit: fc.constantFrom('a', '\n', '\n', '\r', 'é', '€', '😀', ' '), maxLength: 40 })
+const cuts = fc.array(fc.nat(80), { maxLength: 6 })
+
+function torn(whole: string, cuts: readonly number[]): Uint8Array[] {
+  const all = bytes(whole)
+  const at = [0, ...cuts.filter((cut) => cut < all.length).sort((a, b) => a - b), all.length]
+  return at.slice(1).map((end, piece) => all.slice(at[piece], end))
+}
+
+/** The same by another road: over whole lines, with nothing torn. */
+function framesOf(whole: string): string[] {
+  const found: string[] = []
+  let lines: string[] = []
+  let blanks = 0
+  for (const line of whole.split('\n').slice(0, -1)) {
+    const isBlank = line === '' || line === '\r'
+    if (!isBlank) {
+      lines.push(line)
+      blanks = 0
+    } else if (lines.length > 0 || blanks === 1) {
+      found.push(lines.join('\n'))
+      lines = []
+      blanks = 0
+    } else blanks = 1
+  }
+  return found
+}
