@@ -151,7 +151,7 @@ function respond({ think, claw, tools, system, messages }: Turn): string {
     if (reply.type === 'error') return reply.error === 'fatal' ? 'Temporarily unavailable' : "I'm temporarily unavailable."
     messages.push({ role: 'assistant', content: reply.content }, { role: 'user', content: reply.uses.map(claw.use) })
   }
-  return `I stopped after ${TOOL_ROUNDS} rounds of tools.`
+  return 'I stopped: too many rounds of tools.'
 }
 
 /** Three files that people read and edit: soul.md and summary.md are read now, history.jsonl each time. */

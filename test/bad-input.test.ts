@@ -61,6 +61,14 @@ describe('the configuration', () => {
     refused(await at.run(['agent', '-m', 'x', '-C', '/no/such/folder']), 1, '/no/such/folder')
   })
 
+  test('a current folder that was removed', async () => {
+    using at = nest()
+    const through = ['sh', '-c', 'mkdir gone && cd gone && rmdir ../gone && exec "$@"', 'sh']
+    refused(await at.run(['agent', '-m', 'x'], { through }), 1, 'gone (deleted)" does not exist')
+    at.config(everyTool)
+    expect((await at.run(['agent', '-m', 'x'], { through })).code).toBe(0)
+  })
+
   test('a tool that does not exist in tools_allow is said, and the rest still works', async () => {
     using at = nest()
     at.config(minimumConfig.replace('"shell"]', '"shel"]'))
@@ -193,6 +201,7 @@ describe('stdout', () => {
     await turn(at, [{ text: 'first' }])
     const result = await at.run(command.split(' '), { through: ['sh', '-c', 'exec "$@" > /dev/full', 'sh'] })
     refused(result, 1, 'stdout cannot be written (ENOSPC)')
+    expect(result.stderr).not.toContain('nobody reads')
   })
 })
 

@@ -65,9 +65,13 @@ describe('2: usage', () => {
   test.each([
     [['agnet', '-m', 'x'], 'did you mean "agent"'],
     [['tool', 'rnu', 'x'], 'did you mean "run"'],
-    [['agent', '--mesage', 'x'], 'did you mean --message'],
+    [['agent', '--mesage', 'x'], 'did you mean "--message"'],
     [['agent', '--max-turns', 'many'], '"many" is not a whole number'],
-    [['agent', '--autonomy', 'godmode', '-m', 'x'], 'readonly|supervised|full'],
+    [['agent', '--autonomy', 'godmode', '-m', 'x'], '--autonomy is one of readonly, supervised, full; got "godmode"'],
+    [['agent', '--hlep'], 'did you mean "--help"'],
+    [['agent', '-x'], 'no flag "-x"'],
+    [['agent', '--model'], '--model needs a value'],
+    [['agent', '--max-turns', '0', '-m', 'x'], '--max-turns: limits.max_tool_rounds: 0 is out of range'],
     [['agent', 'what', 'time', 'is', 'it'], 'braidclaw agent -m "what time is it"'],
     [['agnet'], 'braidclaw -- agnet'],
     [['-m', 'what time is it'], 'braidclaw "what time is it"'],
@@ -94,6 +98,29 @@ describe('2: usage', () => {
     const { code, stdout } = await at.run([], limit)
     expect(code).toBe(2)
     expect(stdout).toContain('COMMANDS')
+  })
+})
+
+describe('8: provider', () => {
+  test.each([
+    [['-m', 'openai/gpt-5.4-mini', 'hi'], {}, 'set OPENAI_API_KEY'],
+    [
+      ['agent', '--model', 'openai/gpt-5.4-mini', '-m', 'hi'],
+      { OPENAI_API_KEY: 'sk-not-yet-configured' },
+      'OPENAI_API_KEY is set: run "braidclaw init"',
+    ],
+    [['hi'], { BRAIDCLAW_MODEL: 'gpt' }, 'the model "gpt"'],
+  ])('the offline helper does not answer for a model that was named: %j', async (args, env, says) => {
+    using at = nest()
+    const { code, stdout, stderr } = await at.run(args, { ...limit, env })
+    expect([code, stdout]).toEqual([8, ''])
+    expect(stderr).toStartWith('error: no provider is configured for the model "')
+    expect(stderr).toContain(says)
+  })
+
+  test('by its own name it does', async () => {
+    using at = nest()
+    for (const name of ['local', 'mock', 'local/mock']) expect((await at.run(['-m', name, 'hi'], limit)).code).toBe(0)
   })
 })
 

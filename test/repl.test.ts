@@ -5,10 +5,12 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, type Nest, nest } from './support/cli.ts'
 import { ctrlC, ctrlD, talk, up } from './support/talk.ts'
-import { call, home, until } from './support/turns.ts'
+import { call, home, scripted, until } from './support/turns.ts'
 
 const history = (at: Nest) => join(at.home, '.braidclaw/history')
 const write = (path: string) => call('file_write', { path, content: 'written' })
+
+const echoing = (at: Nest) => scripted(at, [{ text: 'You said {{last_user_message}}' }]).env
 
 /** Without the codes that move the cursor. */
 const plain = (screen: string) => Bun.stripANSI(screen).replaceAll('\r', '')
@@ -160,6 +162,68 @@ test('Ctrl-C on a line throws the line away, on an empty one it says how to leav
   )
   expect(code).toBe(0)
   expect(stdout).toContain('You said sense')
+})
+
+test('Ctrl-Z stops the conversation, and fg goes on with what was typed', async () => {
+  using at = home()
+  const { code } = await at.terminal(
+    ['agent'],
+    [
+      ['> ', 'half\u001a'],
+      ['> half', 'way\r'],
+      ['You said halfway', ctrlD],
+    ],
+    { env: echoing(at), through: ['bash', '--norc', '-ic', '"$@"; fg', '-'] },
+  )
+  expect(code).toBe(0)
+})
+
+test('a pasted text of several lines is one message, sent by Enter; Ctrl-C throws it away', async () => {
+  using at = home()
+  const paste = (text: string) => `\u001b[200~${text}\u001b[201~`
+  const { code, stdout } = await at.terminal(
+    ['agent'],
+    [
+      ['> ', paste('rubbish\rand more')],
+      ['and more', ctrlC],
+      ['> ', paste('first\r  second\rthird')],
+      ['third', ' and typed\r'],
+      ['> ', ctrlD],
+    ],
+    { env: echoing(at) },
+  )
+  expect(code).toBe(0)
+  expect(stdout).toContain('\u001b[?2004h')
+  expect(plain(stdout)).toContain('You said first\n  second\nthird and typed\n')
+  expect(plain(stdout).split('You said')).toHaveLength(2)
+  expect(stdout).toEndWith('\u001b[?2004l\n')
+})
+
+test('a pasted yes with more after it is no yes', async () => {
+  using at = home()
+  const { stdout } = await talk(
+    at,
+    [write('a.txt'), { text: 'over' }],
+    [
+      ['> ', 'hi\r'],
+      ['[y/N/a]', '\u001b[200~y\rrm -rf /\u001b[201~\r'],
+      ['over', ctrlD],
+    ],
+  )
+  expect(stdout).toContain('denied: file_write')
+})
+
+test('a path at the beginning is something to say, not a command', async () => {
+  using at = home()
+  const { stdout } = await at.terminal(
+    ['agent'],
+    [
+      ['> ', '/etc/hosts is what?\r'],
+      ['You said /etc/hosts is what?', ctrlD],
+    ],
+    { env: echoing(at) },
+  )
+  expect(stdout).not.toContain('no command')
 })
 
 test('the history is kept, private, without secrets, without answers, without lines that begin with a space', async () => {

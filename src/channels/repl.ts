@@ -4,6 +4,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import type { AskLine } from './ask.ts'
+import { followPastes } from './paste.ts'
 
 export type Repl = {
   /** Hands each line to `take`, one at a time, until it says exit or the input ends. */
@@ -42,22 +43,29 @@ export function createRepl({ historyPath, write, commands, redact }: ReplOptions
     completer: (line: string) => [line.startsWith('/') ? commands.filter((command) => command.startsWith(line)) : [], line],
   })
 
+  const paste = followPastes(editor, write)
   /** A line goes to the open question, else to whoever waits for the next message, else it waits itself. */
-  editor.on('line', (line) => {
+  editor.on('line', (raw) => {
+    const line = paste.whole(raw)
+    if (line === undefined) return
     const take = state.answer ?? state.waiting
     if (take) take(line)
     else typed.push(line)
   })
+  /** After a stop (Ctrl-Z, fg) the editor waits to be told to read on. */
+  editor.on('SIGCONT', () => editor.resume())
   editor.on('close', () => {
+    paste.close()
     state.closed = true
+    if (state.answer) write('\n')
     state.answer?.(undefined)
     state.waiting?.(undefined)
   })
   /** Answers are no messages: the arrow keys do not bring them back. */
   editor.on('history', (history: string[]) => void (state.answer && history.shift()))
   editor.on('SIGINT', () => {
+    const typing = paste.discard() || editor.line !== ''
     if (state.busy) return void process.emit('SIGINT')
-    const typing = editor.line !== ''
     if (!typing && state.interrupts++ > 0) return editor.close()
     discard(editor, write)
     if (!typing) write('(Ctrl-D or /exit leaves)\n')
@@ -102,6 +110,7 @@ export function createRepl({ historyPath, write, commands, redact }: ReplOptions
         resolve(line)
       }
       const takeBack = () => {
+        paste.discard()
         discard(editor, write)
         settle(undefined)
       }

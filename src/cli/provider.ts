@@ -9,10 +9,13 @@ import { type Provider, ProviderFailure } from '../runtime/port.ts'
 import { connectAhead } from '../workspace/net/ahead.ts'
 import { createProviderFetch } from '../workspace/net/provider.ts'
 import { CliExit, exitCodes } from './exit.ts'
+import { notOffline } from './introduce.ts'
 import type { Environment, Setup } from './world.ts'
 
 /** @throws CliExit 8 when there is none of that name, or its fixture cannot be read */
 export async function providerFor(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string): Promise<Provider> {
+  const unheard = notOffline(setup, name)
+  if (unheard) throw new CliExit(exitCodes.provider, `error: ${unheard}`)
   try {
     return await connect(setup, name, new Map())
   } catch (error) {

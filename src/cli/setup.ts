@@ -9,15 +9,16 @@ import { equip, type Resolved } from './equip.ts'
 import { CliExit, exitCodes } from './exit.ts'
 import type { CliContext, Setup } from './world.ts'
 
-/** @throws CliExit 1 naming every problem of the configuration at once. */
+/** @throws CliExit naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
 export function setUp(context: CliContext, flags: Flags = {}): Setup {
   return equip(context, resolve(context, flags))
 }
 
-/** @throws CliExit 1 naming every problem of the configuration at once. */
+/** @throws CliExit naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
 export function resolve({ home, env, cwd }: CliContext, flags: Flags): Resolved {
   const trusted = (folder: string) => createTrust(homePaths(home).trustedFolders).isTrusted(folder)
   const loaded = loadConfig({ home, env, cwd, flags, trusted })
   if (loaded.ok) return loaded
-  throw new CliExit(exitCodes.error, loaded.problems.map((problem) => `error: ${describeProblem(problem)}`).join('\n'))
+  const code = loaded.problems.every(({ file }) => file.startsWith('--')) ? exitCodes.usage : exitCodes.error
+  throw new CliExit(code, loaded.problems.map((problem) => `error: ${describeProblem(problem)}`).join('\n'))
 }

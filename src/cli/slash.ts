@@ -27,7 +27,8 @@ export const slashCommands: readonly (readonly [string, string])[] = [
 const names = slashCommands.map(([usage]) => usage.split(' ')[0] ?? usage)
 
 export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outcome> {
-  if (!line.startsWith('/')) return 'message'
+  // A path, and a pasted text of several lines, is something to say.
+  if (!/^\/[\w-]*(?: .*)?$/.test(line)) return 'message'
   const { write } = setup.context.process.stdout
   const [command = '', ...rest] = line.split(/\s+/)
   const argument = rest.join(' ')

@@ -69,11 +69,13 @@ function withWayOut({ agent, memory }: Animal, ending: Ending): Ending {
 }
 
 /** One line on stderr when the answer alone would look better than it went. */
-function explain({ process: { stderr }, outputClosed }: CliContext, { code, message }: Ending): void {
+function explain({ process: { stderr }, outputClosed, outputFailure }: CliContext, { code, message }: Ending): void {
   if (code === 'denied') stderr.write(`denied: ${message}\n`)
   else if (code === 'approval_needed') stderr.write(`approval needed: ${message}\n`)
   else if (code === 'estop') stderr.write('stopped: "braidclaw estop --clear" lets tools run again\n')
-  else if (code === 'cancelled') stderr.write(outputClosed() ? 'cancelled: nobody reads stdout any more\n' : 'cancelled\n')
+  // A stdout that failed is an error of its own, said at the end.
+  else if (code === 'cancelled' && outputFailure() === undefined)
+    stderr.write(outputClosed() ? 'cancelled: nobody reads stdout any more\n' : 'cancelled\n')
 }
 
 /** `session` is what an agent of its own goes on with. @throws CliExit 2 when two conversations are named. */

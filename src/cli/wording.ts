@@ -1,6 +1,7 @@
 /** What a wrong command line is answered: what, the nearest right word, and where the help is. */
 
-import { type ApplicationText, ArgumentScannerError, text_en } from '@stricli/core'
+import { type ApplicationText, ArgumentScannerError, formatMessageForArgumentScannerError, text_en } from '@stricli/core'
+import { didYouMean } from '../config/text/suggest.ts'
 import { silence } from './exit.ts'
 import { exitOf } from './trouble.ts'
 
@@ -38,5 +39,16 @@ function route([command = '', sub = '']: readonly string[]): string {
 
 function wrongArguments(error: unknown): string {
   if (!(error instanceof ArgumentScannerError)) return exitOf(error).message
-  return error.message.charAt(0).toLowerCase() + error.message.slice(1)
+  const text = formatMessageForArgumentScannerError(error, plainly)
+  return text.charAt(0).toLowerCase() + text.slice(1)
+}
+
+/** Each names the flag as it is typed; what is not here is well said by the parser. */
+const plainly: Parameters<typeof formatMessageForArgumentScannerError>[1] = {
+  FlagNotFoundError: ({ input, corrections }) =>
+    `no flag "--${input}"${didYouMean(`--${input}`, [...corrections.map((name) => `--${name}`), '--help'])}`,
+  AliasNotFoundError: ({ input }) => `no flag "-${input}"`,
+  EnumValidationError: ({ externalFlagName, input, values }) =>
+    `--${externalFlagName} is one of ${values.join(', ')}; got "${input}"${didYouMean(input, values)}`,
+  UnsatisfiedFlagError: ({ externalFlagName }) => `--${externalFlagName} needs a value`,
 }

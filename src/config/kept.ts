@@ -24,14 +24,16 @@ export function recall(now: Circumstances): Kept | undefined {
   const key = keyOf(now)
   const read = key === undefined ? undefined : readConfigFile(pathIn(now.home))
   if (key === undefined || read?.state !== 'text' || read.worldWritable) return undefined
-  const body = keptIn(read.text).find(([sealed = '', text = '']) => sealed === seal(key, text))?.[1]
+  const body = keptIn(read.text).find(([sealed, text]) => sealed === seal(key, text))?.[1]
   return body === undefined ? undefined : JSON.parse(body)
 }
 
 /** Two lines each: a pipeline of several agents or models does not load for each of them anew. */
-function keptIn(text: string): readonly (readonly string[])[] {
+function keptIn(text: string): readonly (readonly [seal: string, body: string])[] {
   const lines = text.split('\n')
-  return Array.from({ length: Math.min(most, lines.length >> 1) }, (_, at) => lines.slice(2 * at, 2 * at + 2))
+  const kept: [seal: string, body: string][] = []
+  for (let at = 0; at + 1 < lines.length && kept.length < most; at += 2) kept.push([lines[at] ?? '', lines[at + 1] ?? ''])
+  return kept
 }
 
 const most = 4

@@ -28,9 +28,10 @@ describe('one that is too long', () => {
     const text = 'long\nlonger\n\r\n\nsecond\n\nthird\n\n'
     for (let cut = 0; cut <= text.length; cut += 1) {
       const found = split({ chunks: [text.slice(0, cut), text.slice(cut)], maxBytes: 8 })
-      // One that is there to its end is taken even though it is longer.
-      const begun = cut > 8 && cut < 14
-      expect(found[0]).toEqual(begun ? { ok: false, text: text.slice(0, cut), error: 'longer than 8 bytes' } : ok('long\nlonger'))
+      // What is shown is what was there when that was known.
+      const shown = cut > 8 && cut < 14 ? text.slice(0, cut) : 'long\nlonger'
+      expect(found[0]?.ok).toBe(false)
+      expect(found[0]?.text).toStartWith(shown)
       expect(found.slice(1)).toEqual([ok('second'), ok('third')])
     }
     const told: Line = { ok: false, text: 'long\nlong', error: 'longer than 8 bytes' }

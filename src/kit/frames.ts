@@ -24,8 +24,7 @@ const RETURN = 13
 /**
  * Lines: each `\n` ends one, and nothing else does. Framed: a frame is the lines before a blank one, joined by newlines; a lone `\r` is
  * blank, one blank line before a frame is left over from the frame before, and two with nothing before them are the empty frame.
- * Bytes that are no UTF-8 become U+FFFD. At most `maxBytes`, line ends included, and a chunk are held;
- * what is complete within its last chunk may be as much longer.
+ * Bytes that are no UTF-8 become U+FFFD. At most `maxBytes` and a chunk are held.
  */
 export function createSplitter(maxBytes: number, framed = false): Splitter {
   let held = Buffer.alloc(0)
@@ -54,18 +53,23 @@ export function createSplitter(maxBytes: number, framed = false): Splitter {
     const whole = !skipping && (end >= 0 || blank)
     blank = !skipping && !whole
     skipping = false
-    return whole ? [{ ok: true, text: held.subarray(0, Math.max(0, end)).toString() }] : []
+    return whole ? [piece(end)] : []
+  }
+
+  function piece(end: number): Line {
+    const over = end > maxBytes
+    const text = held.subarray(0, over ? SHOWN : Math.max(0, end)).toString()
+    return over ? { ok: false, text, error: `longer than ${maxBytes} bytes` } : { ok: true, text }
   }
 
   /** Keeps no more of one that is too long than shows whether its line is blank. */
   function skip(): Line[] {
-    const [begun, over] = [skipping, held.length > maxBytes]
-    if (!begun && !over) return []
-    const text = held.subarray(0, SHOWN).toString()
+    if (!skipping && held.length <= maxBytes) return []
+    const told = skipping ? [] : [piece(held.length)]
     held = held.subarray(line).subarray(-2)
     line = 0
     skipping = true
-    return begun ? [] : [{ ok: false, text, error: `longer than ${maxBytes} bytes` }]
+    return told
   }
 
   return { push }

@@ -1,6 +1,7 @@
 /** Conversations as people keep them: listed, shown, exported, cleared. The rows are written with the journal, never beside it. */
 
 import type { JsonObject } from '../kit/json.ts'
+import { mindIndex } from './index-words.ts'
 import type { Store } from './store.ts'
 import type { Role, Turn } from './turns.ts'
 
@@ -71,8 +72,15 @@ export function createConversations(store: Store): Conversations {
   return { list, show, exportJsonl, clear: (consent) => clear(store, consent.yes) }
 }
 
-/** Adds a turn row, its place in the index and its conversation's line. Called inside the journal's transaction. */
-export function addTurn(store: Store, turn: Turn, { seq, at }: { readonly seq: number; readonly at: number }): void {
+/** Adds a turn row and its conversation's line; the index of words follows later. Called inside the journal's transaction. */
+export function addTurn(store: Store, turn: Turn, entry: Place): void {
+  mindIndex(store, insertTurn(store, turn, entry))
+}
+
+type Place = { readonly seq: number; readonly at: number }
+
+/** @returns the row's id */
+export function insertTurn(store: Store, turn: Turn, { seq, at }: Place): number {
   const { lastInsertRowid } = store
     .sql<never, (string | number | null)[]>(
       `INSERT INTO turns(journal_seq, run_id, ${turnColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -91,7 +99,6 @@ export function addTurn(store: Store, turn: Turn, { seq, at }: { readonly seq: n
       turn.model,
       JSON.stringify(turn.metadata),
     )
-  store.sql<never, [number, string]>('INSERT INTO turns_fts(rowid, content) VALUES (?, ?)').run(Number(lastInsertRowid), turn.content)
   store
     .sql<never, [string, number, number, string, number]>(
       `INSERT INTO conversations(conversation_id, started, updated, turns, title, last_seq) VALUES (?1, ?2, ?2, ?3, ?4, ?5)
@@ -99,6 +106,7 @@ export function addTurn(store: Store, turn: Turn, { seq, at }: { readonly seq: n
        last_seq = ?5`,
     )
     .run(turn.conversation_id, at, turn.role === 'user' ? 1 : 0, turn.role === 'user' ? title(turn.content) : '', seq)
+  return Number(lastInsertRowid)
 }
 
 /** `secure_delete` overwrites what is deleted; the emptied WAL and VACUUM take away the other copies. */

@@ -28,6 +28,8 @@ beforeEach(() => {
     recorder.external(run, replied([{ type: 'text', text: 'answer' }]))
     recorder.finished(run, finish, 'digest')
   }
+  // The index follows the first search.
+  desk.memory.search({ query: 'answer' })
 })
 afterEach(() => desk.remove())
 

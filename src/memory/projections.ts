@@ -4,8 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { canonical } from '../kit/json.ts'
 import type { RunIdentity } from '../runtime/port.ts'
-import { addTurn, type TurnRow, turnColumns, turnOfRow } from './conversation.ts'
+import { insertTurn, type TurnRow, turnColumns, turnOfRow } from './conversation.ts'
 import type { JournalEntry } from './entry.ts'
+import { catchUp, indexedSeq, indexThrough } from './index-words.ts'
 import { openStore, type Store } from './store.ts'
 import { alteredSummary, disprovedSummary, dropDisproved } from './summaries.ts'
 import { projectTurns, turnOf } from './turns.ts'
@@ -37,9 +38,11 @@ export function createProjections(store: Store): Projections {
     store.script(`CREATE VIRTUAL TABLE IF NOT EXISTS temp.words USING fts5vocab(main, turns_fts, instance)`)
     return inScratch(store.path, (scratch) => {
       scratch.script(`CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, turns_fts, instance)`)
+      catchUp(store)
       store.script('BEGIN')
       try {
         const filled = scratch.write(() => fill(store, scratch))
+        indexThrough(scratch, indexedSeq(store))
         return filled.ok
           ? withSummaries(store, compare(store, scratch))
           : { equal: false, live: '', rebuilt: '', turns: 0, difference: filled.message }
@@ -55,6 +58,7 @@ export function createProjections(store: Store): Projections {
         store.script(`INSERT INTO turns_fts(turns_fts) VALUES ('delete-all'); DELETE FROM turns; DELETE FROM conversations`)
         const filled = fill(store, store)
         if (!filled.ok) throw new Unreadable(filled.message)
+        catchUp(store)
         dropDisproved(store)
         return filled
       })
@@ -126,7 +130,7 @@ function fill(from: Store, into: Store): Rebuilt {
     })
     if (!turn) return { ok: false, message: `journal entry ${row.seq} of ${row.runId} is not what a run writes` }
     if (!turn.made) continue
-    addTurn(into, turn.made, entry)
+    insertTurn(into, turn.made, entry)
     turns += 1
   }
   return { ok: true, turns }

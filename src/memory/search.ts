@@ -1,6 +1,7 @@
 /** Search in everything that was said: ranked by words, newer first among likes, with a look for mere substrings where words fail. */
 
 import type { Clock } from '../runtime/port.ts'
+import { catchUp } from './index-words.ts'
 import { finder, fold, snippet } from './snippet.ts'
 import type { Store } from './store.ts'
 import type { Role } from './turns.ts'
@@ -45,10 +46,12 @@ const halfLifeMs = 30 * 86_400_000
 export function createSearch(store: Store, now: Clock): (request: SearchRequest) => Hit[] {
   return ({ query, limit = 10, exceptTurn }) => {
     const asked = parse(query)
+    const whole = isWhole(store)
     const ranks = new Map<number, number>()
     const terms = weigh(store, asked.chunks)
     for (const [id, rank] of byWords(store, terms)) ranks.set(id, rank)
-    if (ranks.size === 0 || needsSubstring(asked.text)) for (const id of bySubstring(store, asked.chunks)) ranks.set(id, ranks.get(id) ?? 0)
+    if (!whole || ranks.size === 0 || needsSubstring(asked.text))
+      for (const id of bySubstring(store, asked.chunks)) ranks.set(id, ranks.get(id) ?? 0)
     const rows = fetch(store, [...ranks.keys()]).filter(({ turnId }) => turnId !== exceptTurn)
     const total = store.sql<{ n: number }, []>('SELECT coalesce(max(id), 0) AS n FROM turns').get()?.n ?? 0
     const score = scorer({ asked, terms, total, now: now() })
@@ -57,6 +60,16 @@ export function createSearch(store: Store, now: Clock): (request: SearchRequest)
       .sort((a, b) => b.score - a.score || b.row.at - a.row.at || b.row.id - a.row.id)
       .slice(0, limit)
       .map((found) => hit(store, asked, found))
+  }
+}
+
+/** Whether the index speaks of all turns. On a disk that cannot be written it may lag: then the texts themselves are looked through, too. */
+function isWhole(store: Store): boolean {
+  try {
+    catchUp(store)
+    return true
+  } catch {
+    return false
   }
 }
 

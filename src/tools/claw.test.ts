@@ -23,9 +23,10 @@ function claw(answers: { readonly [line: string]: string | { readonly why: strin
 describe('what is not offered', () => {
   test('a claw that is silent, or answers no list to either word, has no tools and says why', async () => {
     const silent = claw({ list_tools: { why: 'unread' } })
-    expect(await silent.look()).toEqual({ tools: [], refused: ['the claw is silent (unread); is its bridge running?'] })
+    expect(await silent.look()).toEqual({ tools: [], refused: ['the claw is silent (unread); is its bridge running?'], silent: true })
     expect(silent.asked).toEqual(['list_tools\n'])
     const dumb = await claw({}).look()
+    expect(dumb.silent).toBe(false)
     expect(dumb.refused[0]).toContain('"unknown request"')
   })
 

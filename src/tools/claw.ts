@@ -24,17 +24,18 @@ export type ClawOptions = {
   readonly maxOutputBytes: number
 }
 
-export type ClawSurvey = { readonly tools: readonly Executable[]; readonly refused: readonly string[] }
+/** `refused`: what is not offered, and why. `silent`: there was no answer at all. */
+export type ClawSurvey = { readonly tools: readonly Executable[]; readonly refused: readonly string[]; readonly silent: boolean }
 
 /** Below the executor's own limit, so that whoever is slow hears it from here. */
 const TIMEOUT_MS = 30_000
 
 /** @returns one look; `tools` is the same array as long as the claw's list is. A claw that does not answer has none. Never rejects. */
 export function createClaw(options: ClawOptions): (signal: AbortSignal) => Promise<ClawSurvey> {
-  const state: { list?: string; survey: ClawSurvey } = { survey: { tools: [], refused: [] } }
+  const state: { list?: string; survey: ClawSurvey } = { survey: { tools: [], refused: [], silent: false } }
   return async (signal) => {
     const listed = await list(options.ask, signal)
-    if (!listed.ok) return { tools: [], refused: [listed.why] }
+    if (!listed.ok) return { tools: [], refused: [listed.why], silent: listed.silent }
     const text = JSON.stringify(listed.entries)
     if (text !== state.list) state.survey = survey(options, listed.entries)
     state.list = text
@@ -42,19 +43,22 @@ export function createClaw(options: ClawOptions): (signal: AbortSignal) => Promi
   }
 }
 
-type Listed = { readonly ok: true; readonly entries: readonly Json[] } | { readonly ok: false; readonly why: string }
+type Listed =
+  | { readonly ok: true; readonly entries: readonly Json[] }
+  | { readonly ok: false; readonly why: string; readonly silent: boolean }
 
 /** Some claws know the one word and some the other; only a claw that answers is asked again. */
 async function list(ask: AskClaw, signal: AbortSignal): Promise<Listed> {
   let last = ''
   for (const word of DISCOVERY) {
     const said = await ask(`${word}\n`, signal)
-    if (!said.ok) return { ok: false, why: `the claw is silent (${signal.aborted ? 'timeout' : said.why}); is its bridge running?` }
+    if (!said.ok)
+      return { ok: false, silent: true, why: `the claw is silent (${signal.aborted ? 'timeout' : said.why}); is its bridge running?` }
     const entries = readTools(said.answer)
     if (entries) return { ok: true, entries }
     last = said.answer
   }
-  return { ok: false, why: `the claw answered ${DISCOVERY[0]} with no JSON array but ${JSON.stringify(last.slice(0, 80))}` }
+  return { ok: false, silent: false, why: `the claw answered ${DISCOVERY[0]} with no JSON array but ${JSON.stringify(last.slice(0, 80))}` }
 }
 
 function survey(options: ClawOptions, entries: readonly Json[]): ClawSurvey {
@@ -66,7 +70,7 @@ function survey(options: ClawOptions, entries: readonly Json[]): ClawSurvey {
     else if (tools.some(({ name }) => name === made.name)) refused.push(`the claw lists "${made.name}" twice; the first counts`)
     else tools.push(made)
   }
-  return { tools, refused }
+  return { tools, refused, silent: false }
 }
 
 function toolOf({ ask, riskOf, maxOutputBytes }: ClawOptions, entry: Json): Executable | string {

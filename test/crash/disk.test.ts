@@ -112,7 +112,8 @@ describe('full disk', () => {
         readdirSync(at.home.state)
           .filter((name) => name !== 'config.kept' && !/-(wal|shm)$/.test(name))
           .sort(),
-      ).toEqual(['config.toml', 'logs', 'memory.sqlite'])
+      ).toEqual(['agents', 'config.toml', 'logs', 'memory.sqlite'])
+      expect(readFileSync(join(at.home.state, 'agents/default/soul.md'), 'utf8')).toEndWith('\n')
       rmSync(at.home.state, { recursive: true, force: true })
     }
   }, 60_000)

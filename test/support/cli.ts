@@ -84,7 +84,7 @@ export function nest(): Nest {
   const terminal: Nest['terminal'] = async (args, answers, invocation = {}) => {
     const screen = { text: '', from: 0 }
     const waiting = [...answers]
-    const child = Bun.spawn([executable, ...args], {
+    const child = Bun.spawn([...(invocation.through ?? []), executable, ...args], {
       cwd: invocation.cwd ?? workspace,
       env: { ...env, ...invocation.env },
       terminal: {

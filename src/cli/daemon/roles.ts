@@ -6,7 +6,7 @@ import { seedModel } from '../../providers/fifo/payload.ts'
 import { createFifoProvider } from '../../providers/fifo/provider.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { createExchange, type Exchange } from '../../service/fifo/exchange.ts'
-import { createClaw } from '../../tools/claw.ts'
+import { type ClawSurvey, createClaw } from '../../tools/claw.ts'
 import { standingExecutables } from '../executables.ts'
 import { providerFor } from '../provider.ts'
 import { builtInNames, type SourcedTool, type ToolSource, type ToolWish, tenTools } from '../toolbox.ts'
@@ -35,8 +35,9 @@ export type Cast = {
 
 /** What a brain may take for one answer, its own tries included, unless its provider says otherwise. */
 const BRAIN_MS = 300_000
-/** A claw lists its tools at once; one that is not there must not hold up every message. */
+/** What a claw may take to list its tools, and how much of that a message waits for one that was silent the last time. */
 const LIST_MS = 2_000
+const SILENT_MS = 200
 
 /** @throws CliExit 8 when the configured provider cannot be had; errno errors, the FIFOs being such as `createFifos` has looked at */
 export async function castRoles(given: Setup, casting: Casting): Promise<Cast> {
@@ -78,22 +79,36 @@ function clawTools(setup: Setup, { dir, alone }: { readonly dir: string; readonl
   return { tools, exchange }
 }
 
-/** What is wrong with the list is said when it changes. */
+/** What is wrong with the list is said when it changes. A list that comes too late for one message is there for the next. */
 function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
-  const state: { look?: ReturnType<typeof createClaw>; told: string } = { told: '' }
-  return async ({ maxOutputBytes }) => {
-    state.look ??= createClaw({
+  const state: { claw?: ReturnType<typeof createClaw>; looking?: Promise<ClawSurvey>; told: string; silent: boolean } = {
+    told: '',
+    silent: false,
+  }
+
+  async function look(maxOutputBytes: number): Promise<ClawSurvey> {
+    state.claw ??= createClaw({
       ask,
       builtIn: builtInNames,
       riskOf: (name) => (config.security.allowTools.includes(name) ? 'low' : 'medium'),
       maxOutputBytes,
     })
-    const { tools, refused } = await state.look(AbortSignal.timeout(LIST_MS))
-    if (refused.join('\n') !== state.told) for (const why of refused) log('warn', 'claw tool refused', { why })
-    state.told = refused.join('\n')
-    return tools
+    const found = await state.claw(AbortSignal.timeout(LIST_MS))
+    if (found.refused.join('\n') !== state.told) for (const why of found.refused) log('warn', 'claw tool refused', { why })
+    state.told = found.refused.join('\n')
+    state.silent = found.silent
+    return found
+  }
+
+  return async ({ maxOutputBytes }) => {
+    state.looking ??= look(maxOutputBytes).finally(() => delete state.looking)
+    const found = await (state.silent ? Promise.race([state.looking, Bun.sleep(SILENT_MS)]) : state.looking)
+    return found?.tools ?? none
   }
 }
+
+/** One array, so that nothing seems to have changed. */
+const none: readonly SourcedTool[] = []
 
 /** A name of the operator's own counts. The same array as long as neither changes. */
 function both({ log }: Setup, own: ToolSource, claw: ToolSource): ToolSource {

@@ -24,6 +24,11 @@ test('a slash after no provider is part of the name, with a hint when it was nea
   expect(chosen({ flags: { provider: 'router9', model: 'openai/x' } })).toEqual(['router9', 'openai/x'])
 })
 
+test('the name of a provider alone chooses it with its own model', () => {
+  expect(chosen({ flags: { model: 'openai' } })).toEqual(['openai', 'm-openai'])
+  expect(chosen({ flags: { provider: 'router9', model: 'openai' } })).toEqual(['router9', 'openai'])
+})
+
 test('a model is not asked of another provider than it was chosen for', () => {
   expect(chosen({})).toEqual(['router9', 'big'])
   expect(chosen({ env: { BRAIDCLAW_PROVIDER: 'openai' } })).toEqual(['openai', 'm-openai'])

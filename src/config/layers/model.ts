@@ -7,14 +7,15 @@ import { membersOf } from './references.ts'
 
 /**
  * `--model provider/model` (or BRAIDCLAW_MODEL): when the part before the first slash names a provider, it chooses it, unless the same
- * layer names one itself. Otherwise the slash belongs to the model's own name.
+ * layer names one itself. Otherwise the slash belongs to the model's own name. A provider's name alone chooses it with its own model.
  */
 export function splitModel(
   entries: Entries,
   providerNames: () => readonly string[],
 ): { readonly entries: Entries; readonly notices: readonly string[] } {
   const model = entries.get('default_model')
-  if (typeof model?.value !== 'string' || !model.value.includes('/')) return { entries, notices: [] }
+  if (typeof model?.value !== 'string') return { entries, notices: [] }
+  if (!model.value.includes('/')) return { entries: asProvider(entries, model.value, providerNames), notices: [] }
   const providers = providerNames()
   const slash = model.value.indexOf('/')
   const [provider, rest] = [model.value.slice(0, slash), model.value.slice(slash + 1)]
@@ -27,6 +28,14 @@ export function splitModel(
     entries: new Map([...entries, ['default_provider', chosen ?? { value: provider, origin }], ['default_model', { value: rest, origin }]]),
     notices: [],
   }
+}
+
+/** The name of a provider alone is that provider with the model of its own. */
+function asProvider(entries: Entries, name: string, providerNames: () => readonly string[]): Entries {
+  const model = entries.get('default_model')
+  if (model === undefined || entries.has('default_provider') || !providerNames().includes(name)) return entries
+  const rest = [...entries].filter(([key]) => key !== 'default_model')
+  return new Map([...rest, ['default_provider', { value: name, origin: model.origin }] as const])
 }
 
 function hint(provider: string, providers: readonly string[], where: string): readonly string[] {

@@ -139,6 +139,11 @@ describe('the other side', () => {
       expect(readPayload(frame, '')).toEqual({ ok: false, message: expect.stringContaining(why) })
   })
 
+  test('takes no length and no temperature that is none', () => {
+    const odd = readPayload('{"messages":[{"role":"user","content":"Hi"}],"max_tokens":-1,"temperature":"hot"}', '')
+    expect(odd).toEqual({ ok: true, request: request([{ role: 'user', content: 'Hi' }], { systemPrompt: '' }) })
+  })
+
   test('reads back what the first side wrote, and its answer is understood', () => {
     const call = { type: 'call' as const, id: 'a', name: 'get_time', input: { zone: 'x' } }
     const messages: Message[] = [
@@ -148,6 +153,8 @@ describe('the other side', () => {
     ]
     const asked = request(messages, {
       tools: [{ name: 'get_time', description: 'The time.', parameters: { type: 'object', required: ['zone'] } }],
+      maxOutputTokens: 77,
+      temperature: 0.5,
     })
     expect(readPayload(payloadOf(asked), 'ours')).toEqual({ ok: true, request: { ...asked, model: 'ours' } })
 

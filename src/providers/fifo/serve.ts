@@ -17,7 +17,18 @@ export function readPayload(frame: string, model: string): ReadPayload {
   const messages = payload.messages.flatMap((message: unknown) => messagesOf(message, names))
   if (messages.length === 0) return { ok: false, message: 'the payload has no message with a text' }
   const tools = Array.isArray(payload.tools) ? payload.tools.flatMap(specOf) : []
-  return { ok: true, request: { systemPrompt: textOf(payload.system), messages, tools, model } }
+  const { max_tokens: most, temperature } = payload
+  return {
+    ok: true,
+    request: {
+      systemPrompt: textOf(payload.system),
+      messages,
+      tools,
+      model,
+      ...(isCount(most) ? { maxOutputTokens: most } : {}),
+      ...(typeof temperature === 'number' && temperature >= 0 && temperature <= 2 ? { temperature } : {}),
+    },
+  }
 }
 
 /** A message of the Messages API on one line. */
@@ -33,6 +44,10 @@ export function messageOf({ parts, stop, usage, model }: ChatResponse, id: strin
     stop_sequence: null,
     usage: { input_tokens: usage.inputTokens, output_tokens: usage.outputTokens },
   })
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0
 }
 
 function stopReason(stop: ChatResponse['stop']): string {

@@ -1,14 +1,19 @@
-/** What may run is run, with a canary in the place of a forbidden program. */
+/**
+ * What may run is run, with a canary in the place of a forbidden program. Short here; at length, with another seed each time, by hand:
+ * `FUZZ_RUNS=200000 bun test --timeout 3600000 ./src/security/command/canary.test.ts`; FUZZ_SEED repeats one.
+ */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
-import { positions, texts, wrappers } from './corpus.fixture.ts'
+import { medium, positions, texts, wrappers } from './corpus.fixture.ts'
 import { type CommandPlan, judgeCommand } from './judge.ts'
 import { placed, policyFor } from './policy.fixture.ts'
 
+const { FUZZ_RUNS = 3_000, FUZZ_SEED: seed } = process.env
+const runs = Number(FUZZ_RUNS)
 const at = { root: '' }
 const tools = 'ls cat echo printf grep find xargs sed awk env nice timeout sort head wc tr true basename bash sh git tee'.split(' ')
 
@@ -24,7 +29,9 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(at.root, { recursive: true }))
 
+/** A program that is not there runs nothing. */
 function run(plan: CommandPlan): void {
+  if (plan.kind === 'argv' && !existsSync(plan.executable)) return
   const argv =
     plan.kind === 'argv'
       ? [plan.executable, ...plan.argv.slice(1)]
@@ -50,7 +57,7 @@ test('the canary fires when a plan reaches it', () => {
 
 /** Commands with something broken in: quotes that no longer match, words that moved, operators in odd places. */
 const source = fc.constantFrom(
-  ...[...positions, ...wrappers, ...texts].filter(
+  ...[...positions, ...wrappers, ...texts, ...medium].filter(
     (text) => !/watch|flock|sleep|while @|until|systemd|chroot|unshare|select|time|setsid|nohup|coproc|&$/.test(text),
   ),
 )
@@ -89,6 +96,26 @@ const piece = fc.constantFrom(
   '))',
   '[[',
   '# ',
+  " 'a[$(zap)]' ",
+  'set -- -v ',
+  ' "$@" ',
+  ' $@ ',
+  'printf ',
+  'test ',
+  '[ ',
+  ' -v ',
+  ' -p ',
+  'wait ',
+  'unset ',
+  'read ',
+  'declare ',
+  'let ',
+  '${x[',
+  '${!x}',
+  '${x@P}',
+  '[[ -v ',
+  ' -eq ',
+  'PATH=. ',
 )
 const edit = fc.tuple(fc.nat(1_000), fc.nat(2), piece)
 const broken = fc.tuple(source, fc.array(edit, { maxLength: 4 })).map(([template, edits]) =>
@@ -114,9 +141,11 @@ test('no plan at medium risk ever reaches a forbidden program', () => {
       if (verdict !== 'run' || risk !== 'medium' || !plan) return
       ran.count++
       run(plan)
-      expect(fired()).toBe(false)
+      const went = fired()
+      rmSync(join(at.root, 'fired'), { force: true })
+      expect(went).toBe(false)
     }),
-    { numRuns: 3_000 },
+    { numRuns: runs, ...(seed === undefined ? {} : { seed: Number(seed) }) },
   )
   expect(ran.count).toBeGreaterThan(10)
 })

@@ -33,13 +33,11 @@ function stat(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false })
 }
 
-/** The kind of a thing and what others may do with it, of its mode. */
-const [MASK, FOLDER, FIFO] = [0o170077, 0o040000, 0o010000]
-
 /** What is wrong with something that is there; undefined when it is missing or fine. */
 function troubleWith(path: string, isFolder: boolean): string | undefined {
   const found = stat(path)
-  if (!found || (found.uid === process.geteuid?.() && (found.mode & MASK) === (isFolder ? FOLDER : FIFO))) return undefined
-  const [kind, mode] = [isFolder ? 'folder' : 'FIFO', found.mode.toString(8)]
-  return `${path} is no ${kind} of ours alone (user ${found.uid}, mode ${mode}); remove it or chmod go= it`
+  // Of a mode, the kind of the thing and what others may do with it.
+  if (!found || (found.uid === process.geteuid?.() && (found.mode & 0o170077) === (isFolder ? 0o040000 : 0o010000))) return undefined
+  const mode = found.mode.toString(8)
+  return `${path} is no ${isFolder ? 'folder' : 'FIFO'} of ours alone (user ${found.uid}, mode ${mode}); remove it or chmod go= it`
 }

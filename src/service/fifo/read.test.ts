@@ -32,7 +32,7 @@ async function next(source: ReturnType<typeof lines>, count: number): Promise<st
 describe('trouble', () => {
   test('a line that is too long is told, and the next is whole', async () => {
     const source = lines(10)
-    den.script('printf "1234567890123" > interact_in; printf "45\\nnext\\n" > interact_in')
+    den.script('printf "1234567890123" > interact_in; sleep 0.1; printf "45\\nnext\\n" > interact_in')
     expect(await next(source, 2)).toEqual(['! longer than 10 bytes', 'next'])
   })
 

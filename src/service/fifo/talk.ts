@@ -58,7 +58,7 @@ export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
     const out = Buffer.concat([closing, Buffer.from(text)])
     let sent = 0
     let offering = true
-    let wait = 0.5
+    let wait = 0.05
 
     /** Writes what there is room for, up to here. */
     function send(to: number): void {
@@ -76,7 +76,7 @@ export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
     function look(): Answer | number {
       if (offering && !recall()) {
         offering = false
-        wait = 0.5
+        wait = 0.05
         drain(answer)
       }
       if (offering) {
@@ -88,7 +88,7 @@ export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
         const bytes = drain(answer)
         const found = splitter.push(bytes)
         if (found.length > 0 && sent === out.length) return settle(found)
-        if (bytes.length > 0) wait = 0.5
+        if (bytes.length > 0) wait = 0.05
       }
       const left = until - performance.now()
       wait = Math.min(wait * 2, WAIT_MS)

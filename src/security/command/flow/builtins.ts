@@ -2,7 +2,7 @@
 
 import { declarers, riskyBuiltins } from '../names.ts'
 import { checkNumeric } from './arithmetic.ts'
-import { type Arg, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
+import { type Arg, couldBe, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { checkPath, shown } from './paths.ts'
 import { walkTestCommand } from './test.ts'
 
@@ -22,7 +22,7 @@ export function judgeBuiltin(look: Look, { name, args, place }: Called): Outcome
   if (name === 'mapfile' || name === 'readarray') checkMapfile(look, args)
   if (name === 'getopts' && !/^[A-Za-z_]\w*$/.test(sure(args[1]) ?? ''))
     look.raise('command.unclear', 'getopts needs a plain variable name')
-  if (name === 'wait' && args.some((arg) => /^-\w*p/.test(sure(arg) ?? ''))) checkNames(look, name, args)
+  if (name === 'wait') checkWait(look, args)
   return {}
 }
 
@@ -84,6 +84,13 @@ function checkLet(look: Look, arg: Arg, place: Place): undefined {
   const [, target, rest = ''] = /^([A-Za-z_]\w*)(\+\+|--|[-+*/%]?=[\w+*/%() -]+)$/.exec(sure(arg) ?? '') ?? []
   if (target === undefined) return look.raise('command.unclear', `let ${shown(arg)} is evaluated; use $(( )) with plain variables`)
   for (const name of rest.match(/[A-Za-z_]\w*/g) ?? []) checkNumeric(look, name, place)
+}
+
+/** `-p` takes a name, subscript and all. */
+function checkWait(look: Look, args: readonly Arg[]): void {
+  if (args.some((arg) => arg.kind === 'literal' && couldBe(arg, /^-\w*p/))) checkNames(look, 'wait', args)
+  else if (args.some((arg) => arg.kind !== 'literal' && couldBe(arg, /^-/) && (arg.several || args.length > 1)))
+    look.raise('command.unclear', 'what is waited for is known only when it runs; wait for "$!"')
 }
 
 function checkMapfile(look: Look, args: readonly Arg[]): void {

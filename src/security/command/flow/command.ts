@@ -42,7 +42,14 @@ function withNames(place: Place, items: Command['prefix'] | Command['suffix']): 
 function assigned(look: Look, { name, value }: Assignment, place: Place): Arg {
   const [arg] = value.type === 'Word' ? argsOf(value, { look, place }) : []
   if (!arg) return literalArg(`${name}=`)
-  return { ...arg, texts: arg.texts.map((text) => `${name}=${text}`), kind: widest('literal', arg.kind), vanishes: false, fixed: false }
+  return {
+    ...arg,
+    texts: arg.texts.map((text) => `${name}=${text}`),
+    kind: widest('literal', arg.kind),
+    vanishes: false,
+    several: false,
+    fixed: false,
+  }
 }
 
 function walkAssignment(look: Look, { index, value, name }: Assignment, place: Place): void {

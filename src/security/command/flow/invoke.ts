@@ -68,7 +68,17 @@ function ownFile(look: Look, { text, args, place }: { text: string; args: readon
   )
   checkPath(
     look,
-    { ...args[0], texts: [text], kind: 'literal', fixed: true, vanishes: false, downloads: false, word: undefined, globs: [] },
+    {
+      ...args[0],
+      texts: [text],
+      kind: 'literal',
+      fixed: true,
+      vanishes: false,
+      several: false,
+      downloads: false,
+      word: undefined,
+      globs: [],
+    },
     'read',
     place,
   )

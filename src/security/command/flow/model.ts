@@ -22,6 +22,8 @@ export type Arg = {
   readonly fixed: boolean
   /** May turn out to be no argument at all, moving those after it. */
   readonly vanishes: boolean
+  /** May fall apart into more than one argument: unquoted, or `"$@"`. */
+  readonly several: boolean
   readonly downloads: boolean
   readonly word: Word | undefined
   /** Patterns it comes from, which can be printed as `./*` so that no file name is taken for an option. */
@@ -107,12 +109,24 @@ export const noFeed: Feed = { kind: 'none', text: '', downloads: false }
 export const anyFeed: Feed = { kind: 'unknown', text: '', downloads: false }
 
 export function literalArg(text: string, word?: Word): Arg {
-  return { texts: [text], kind: 'literal', fixed: true, vanishes: false, downloads: false, word, globs: [] }
+  return { texts: [text], kind: 'literal', fixed: true, vanishes: false, several: false, downloads: false, word, globs: [] }
 }
 
 /** The one text of an argument that is certain. */
 export function sure(arg: Arg | undefined): string | undefined {
   return arg?.kind === 'literal' && arg.texts.length === 1 ? arg.texts[0] : undefined
+}
+
+/** Unquoted and not a pattern itself: a file name with spaces falls apart, and the parts no longer begin as the whole does. */
+export function scatters({ kind, several, globs, word }: Arg): boolean {
+  return several && (kind === 'name' || kind === 'glob') && !(word && globs.includes(word))
+}
+
+/** Whether it may turn out to be this word, or to hold it. */
+export function couldBe(arg: Arg, word: RegExp): boolean {
+  if (arg.kind === 'number') return false
+  if (arg.kind === 'literal') return arg.texts.some((text) => word.test(text))
+  return arg.several || arg.texts.some((text) => /^[\u{F8FF}*?[-]/u.test(text))
 }
 
 /** The one text of an argument as it is spelled, patterns included. */

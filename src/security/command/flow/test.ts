@@ -3,8 +3,8 @@
 import type { TestExpression, Word } from 'unbash'
 import { isPlainPattern } from '../syntax/print.ts'
 import { checkNumeric } from './arithmetic.ts'
-import { type Arg, type Look, type Place, sure } from './model.ts'
-import { checkPath } from './paths.ts'
+import { type Arg, couldBe, type Look, type Place, sure } from './model.ts'
+import { checkPath, shown } from './paths.ts'
 import { argsOf, isInteger } from './value.ts'
 import { walkWord } from './word.ts'
 
@@ -62,6 +62,7 @@ function checkSide(look: Look, side: Arg, place: Place): undefined {
 
 /** The builtin: no arithmetic, but `-v` takes a subscript. */
 export function walkTestCommand(look: Look, args: readonly Arg[], place: Place): void {
+  for (const [index, arg] of args.entries()) if (mayLookUp(arg, args[index + 1])) unclearOperator(look, arg)
   for (const [index, arg] of args.entries()) {
     const operator = sure(arg) ?? ''
     const next = args[index + 1]
@@ -72,4 +73,15 @@ export function walkTestCommand(look: Look, args: readonly Arg[], place: Place):
     if (fileComparisons.has(operator))
       for (const side of [previous, next]) if (side && side.kind !== 'unknown') checkPath(look, side, 'read', place)
   }
+}
+
+/** Whether this could be `-v` with a subscript behind it. Before `=` and the like it is an operand, whatever it holds. */
+function mayLookUp(arg: Arg, next: Arg | undefined): boolean {
+  if (!couldBe(arg, /^-[vR]$/)) return false
+  if (arg.kind !== 'literal' && arg.several) return true
+  return next !== undefined && !/^([A-Za-z_]\w*|[\])]|[=<>]|==|!=|-([a-z]{2}|[ao]))$/.test(sure(next) ?? '')
+}
+
+function unclearOperator(look: Look, arg: Arg): void {
+  look.raise('command.unclear', `${shown(arg)} could be -v, which evaluates what follows it; quote it as one operand of = or -n`)
 }

@@ -24,7 +24,12 @@ export function argOf(form: Form, word: Word | undefined, at: At): Arg {
   const dynamic = form.filter((piece) => piece.type === 'dynamic')
   const bare = dynamic.length === form.length && dynamic.some((piece) => !piece.quoted || /^\$\{?@/.test(piece.part.text))
   const vanishes = bare && (joined.kind === 'unknown' || joined.kind === 'name' || joined.texts.includes('') || joined.texts.length > 1)
-  return { ...joined, fixed: form.every((piece) => piece.type === 'literal' && piece.print === undefined), vanishes, word }
+  const fixed = form.every((piece) => piece.type === 'literal' && piece.print === undefined)
+  return { ...joined, fixed, vanishes, several: form.some(mayBeSeveral), word }
+}
+
+function mayBeSeveral(piece: Piece): boolean {
+  return piece.type === 'glob' || (piece.type === 'dynamic' && (!piece.quoted || /^\$(@|\{[^}]*[@*])/.test(piece.part.text)))
 }
 
 function concat(a: Value, b: Value): Value {

@@ -154,7 +154,7 @@ function unwrapXargs(look: Look, args: readonly Arg[], place: Place): Outcome {
 }
 
 function unknownWord(): Arg {
-  return { ...literalArg(HOLE), kind: 'unknown', fixed: false, vanishes: true }
+  return { ...literalArg(HOLE), kind: 'unknown', fixed: false, vanishes: true, several: true }
 }
 
 /** With `-I`, one line is one argument. */

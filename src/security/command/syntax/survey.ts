@@ -81,6 +81,7 @@ function note(node: SyntaxNode, { seen, home }: Visit): void {
   else if (node.type === 'For' || node.type === 'Select') {
     for (const word of node.wordlist ?? []) bind(seen, node.name.text, { word })
     if (!node.wordlist) bind(seen, node.name.text, 'unknown')
+    if (node.type === 'Select') bind(seen, 'REPLY', 'unknown')
   } else if (node.type === 'Coproc') bind(seen, node.name?.text ?? 'COPROC', 'unknown')
   else if (node.type === 'FileDescriptorVariable') bind(seen, node.name, 'number')
   else if (node.type === 'ParameterExpansion' && node.operation?.type === 'Default' && /=/.test(node.operation.operator)) {
@@ -114,21 +115,19 @@ function command({ name, prefix, suffix }: Extract<SyntaxNode, { type: 'Command'
   const words = [...(name ? [name] : []), ...suffix.filter((item) => item.type === 'Word')]
   const texts = words.map((word) => literalOf(word, home))
   const has = (...names: readonly string[]) => texts.some((text) => text !== undefined && names.includes(text))
-  if (
-    has('eval', 'source', 'trap', 'mapfile', 'readarray', 'getopts', 'wait') ||
-    texts[0] === '.' ||
-    (has('command', 'builtin') && has('.'))
-  ) {
+  if (has('eval', 'source', 'trap', 'mapfile', 'readarray', 'getopts') || texts[0] === '.' || (has('command', 'builtin') && has('.'))) {
     seen.opaque = true
   }
   if (has('cd', 'pushd', 'popd', 'eval', 'source', 'trap') || texts[0] === '.') seen.moves = true
   if (has('shift', 'set')) seen.shifts = true
   const rest = texts.slice(1)
   if (has('unset')) for (const text of rest) unset(seen, text)
-  if (has('read')) for (const text of rest) bindNames(seen, text)
+  if (has('read')) for (const text of ['REPLY', ...rest]) bindNames(seen, text)
+  if (has('mapfile', 'readarray', 'getopts') || (has('wait') && rest.some((text) => /^-\w*p/.test(text ?? ''))))
+    for (const text of rest) bindNames(seen, text?.replace(/^-\w*p/, ''))
   if (texts[0] === 'let') for (const text of rest) bindNames(seen, text, 'number')
   if (has('printf') && rest.some((text) => text?.startsWith('-v'))) for (const text of rest) bindNames(seen, text?.replace(/^-v/, ''))
-  if (texts.some((text) => text !== undefined && declarers.has(text))) declare(seen, rest)
+  if (texts.some((text) => text !== undefined && declarers.has(text))) declare(seen, rest, has('local', 'declare', 'typeset'))
 }
 
 function unset(seen: Survey, text: string | undefined): void {
@@ -142,10 +141,11 @@ function bindNames(seen: Survey, text: string | undefined, value: Bound = 'unkno
   if (name !== undefined) bind(seen, name, value)
 }
 
-function declare(seen: Survey, texts: readonly (string | undefined)[]): void {
+/** In a function `local NAME` leaves it without a value, and an empty PATH is the working directory. */
+function declare(seen: Survey, texts: readonly (string | undefined)[], anew: boolean): void {
   for (const text of texts) {
     if (text === undefined || /^[-+]\w*[ni]/.test(text)) seen.opaque = true
     else if (text.includes('=')) bindNames(seen, text)
-    else if (/^[A-Za-z_]\w*$/.test(text) && !isRefusedName(text)) bind(seen, text, 'empty')
+    else if (/^[A-Za-z_]\w*$/.test(text) && (anew || !isRefusedName(text))) bind(seen, text, 'empty')
   }
 }

@@ -1,6 +1,6 @@
 /** find: where it starts, which files its tests look at, and what it runs on what it finds. */
 
-import { type Arg, HOLE, literalArg, sure } from '../flow/model.ts'
+import { type Arg, HOLE, literalArg, scatters, sure } from '../flow/model.ts'
 import { checkPath, shown } from '../flow/paths.ts'
 import type { Use } from './rule.ts'
 
@@ -18,8 +18,8 @@ export function judgeFind(use: Use, args: readonly Arg[]): undefined {
   const starts = args.slice(0, first < 0 ? args.length : first).filter((arg, index, all) => !isLeadingOption(arg, all[index - 1]))
   for (const start of starts) {
     checkPath(use.look, start, 'read', use.place)
-    if (start.kind === 'glob') for (const word of start.globs) use.look.found.dotted.add(word)
-    else if (start.kind === 'name' || start.kind === 'unknown') guardStart(use, start)
+    if (start.kind === 'glob' && !scatters(start)) for (const word of start.globs) use.look.found.dotted.add(word)
+    else if (start.kind !== 'literal' && start.kind !== 'number') guardStart(use, start)
   }
   if (first >= 0) judgeExpression(use, args.slice(first))
 }
@@ -33,8 +33,8 @@ function startsExpression(arg: Arg): boolean {
 }
 
 function guardStart({ look }: Use, start: Arg): void {
-  if (/^\u{F8FF}/u.test(start.texts[0] ?? ''))
-    look.raise('command.option', `find could take ${shown(start)} for a test or an action; put ./ before it`)
+  if (/^\u{F8FF}/u.test(start.texts[0] ?? '') || scatters(start))
+    look.raise('command.option', `find could take ${shown(start)} for a test or an action; quote it, and put ./ before it`)
 }
 
 function judgeExpression(use: Use, args: readonly Arg[]): void {

@@ -1,6 +1,6 @@
 /** git: which sub-commands only look or record, and the options and settings that run programs or throw work away. */
 
-import { type Arg, sure } from '../flow/model.ts'
+import { type Arg, scatters, sure } from '../flow/model.ts'
 import { checkLoose, checkPath } from '../flow/paths.ts'
 import { gitRules } from './git-table.ts'
 import { type Parsed, parseOptions } from './options.ts'
@@ -102,9 +102,9 @@ const commonFlags =
 
 function checkOperand({ look, place }: Use, operand: Arg, access: 'read' | 'write'): void {
   if (operand.kind === 'unknown') look.raise('command.unclear', 'what git is told is known only when it runs; write it out')
-  if (operand.kind === 'name' && !operand.globs.length && operand.word && operand.texts.some((text) => /^\u{F8FF}/u.test(text))) {
-    look.raise('command.option', 'git could take a name for an option; put -- before it')
-  }
+  const open = operand.kind === 'name' && !operand.globs.length && operand.texts.some((text) => /^\u{F8FF}/u.test(text))
+  if (operand.word && (open || scatters(operand)))
+    look.raise('command.option', 'git could take a name for an option; quote it, and put -- before it')
   for (const word of operand.globs) look.found.dotted.add(word)
   if (access === 'write') checkPath(look, operand, 'write', place)
   else checkLoose(look, operand, 'read', place)

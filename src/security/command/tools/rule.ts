@@ -1,6 +1,6 @@
 /** One row of the tool table applied to the arguments of a command. */
 
-import { type Arg, type Look, type Place, spelled, sure } from '../flow/model.ts'
+import { type Arg, type Look, type Place, scatters, spelled, sure } from '../flow/model.ts'
 import { checkLoose, checkPath, shown } from '../flow/paths.ts'
 import { type Option, type Parsed, parseOptions } from './options.ts'
 import type { ToolRule } from './table.ts'
@@ -72,11 +72,13 @@ function checkAttached({ look, place }: Use, value: Arg): void {
 export function guard({ look, name }: Use, { operands, ended }: Parsed): void {
   if (ended) return
   for (const arg of operands) {
-    if (arg.kind === 'literal' || arg.kind === 'number' || arg.texts.every((text) => !/^([*?[-]|\u{F8FF})/u.test(text))) continue
+    if (arg.kind === 'literal' || arg.kind === 'number') continue
+    const apart = scatters(arg) && arg.word !== undefined
+    if (!apart && arg.texts.every((text) => !/^([*?[-]|\u{F8FF})/u.test(text))) continue
     for (const word of arg.globs) look.found.dotted.add(word)
     // Names without a word come from find or xargs and begin with a folder.
-    if (arg.globs.length > 0 || (arg.kind === 'name' && !arg.word)) continue
-    look.raise('command.option', `${name} could take ${shown(arg)} for an option; put -- or ./ before it`)
+    if ((!apart && arg.globs.length > 0) || (arg.kind === 'name' && !arg.word)) continue
+    look.raise('command.option', `${name} could take ${shown(arg)} for an option; quote it, and put -- or ./ before it`)
   }
 }
 

@@ -1,7 +1,7 @@
 /** An allow-listed tool with its arguments: which rules hold for it. */
 
 import type { Arg } from '../flow/model.ts'
-import { sure } from '../flow/model.ts'
+import { couldBe, sure } from '../flow/model.ts'
 import { checkLoose } from '../flow/paths.ts'
 import { judgeAwk } from './awk.ts'
 import { judgeFind } from './find.ts'
@@ -69,14 +69,14 @@ function checkDate({ look }: Use, { operands }: Details): void {
   if (sets) look.raise('command.option', 'date with an operand sets the clock; begin a format with +')
 }
 
-/** `printf -v` evaluates a subscript; a format that is not known could be that option. */
-function checkPrintf({ look }: Use, { args, options }: Details): void {
+/** `printf -v` evaluates a subscript; a format that is not known could be that option, unless it is all there is. */
+function checkPrintf({ look, place }: Use, { args, options }: Details): void {
   const [format] = args
-  const unknown = format?.kind === 'unknown' && args.length > 1 && format.texts.some((text) => /^\u{F8FF}/u.test(text))
-  if (unknown || options.includes('-v')) look.raise('command.unclear', 'printf -v sets a variable by name, subscript and all; use $( )')
+  const open = format && !place.external && couldBe(format, /^-v/) && (format.several || args.length > 1)
+  if (open || options.includes('-v')) look.raise('command.unclear', 'printf -v sets a variable by name, subscript and all; use $( )')
 }
 
 function checkJq({ look }: Use, { args }: Details): void {
-  const loads = args.some((arg) => arg.texts.some((text) => /(^|[;\s])(import|include)\s*"/.test(text)))
+  const loads = args.some((arg) => arg.texts.some((text) => /(^|[^\w.$"-])(import|include)\s*["#]/.test(text)))
   if (loads) look.raise('command.option', 'jq import and include read files named in the filter')
 }

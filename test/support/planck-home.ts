@@ -1,0 +1,40 @@
+/** /tmp/planckclaw for one process and its children alone, so that scripts which know no other folder can be tested. */
+
+import { mkdirSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import type { Nest } from './cli.ts'
+import { folderOf } from './daemon.ts'
+
+export type PlanckHome = {
+  /** Where the same folder is for everybody else. */
+  readonly dir: string
+  /** See Invocation: what starts a program that sees it so. */
+  readonly through: readonly string[]
+  /** Flags for a daemon that serves it. */
+  readonly args: readonly string[]
+  /** The script itself; with the folder's real name in it where mounts are not permitted. */
+  readonly fitted: (script: string) => string
+}
+
+export function planckHome(at: Nest): PlanckHome {
+  const tmp = join(at.dir, 'tmp')
+  const dir = join(tmp, 'planckclaw')
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const through = [...unshare, 'sh', '-ec', `${mounts(at.dir, tmp)}\nexec "$@"`, 'sh']
+  if (Bun.spawnSync([...through, 'true']).success)
+    return { dir, through, args: ['--fifo-dir', '/tmp/planckclaw'], fitted: (script) => script }
+  const other = folderOf(at)
+  return { dir: other, through: [], args: ['--fifo-dir', other], fitted: (script) => script.replaceAll('/tmp/planckclaw', other) }
+}
+
+const unshare = process.geteuid?.() === 0 ? ['unshare', '-m'] : ['unshare', '-rm']
+
+/** The nest itself lies below /tmp as a rule, and must stay where it is. */
+function mounts(nest: string, tmp: string): string {
+  const inside = relative('/tmp', nest)
+  const lines = [`mount --rbind '${tmp}' /tmp`]
+  if (inside.startsWith('..')) return lines.join('\n')
+  const place = join(tmp, inside)
+  mkdirSync(place, { recursive: true })
+  return [`mount --bind '${nest}' '${place}'`, ...lines].join('\n')
+}

@@ -1,0 +1,132 @@
+/** The smallest agent, bundled and run on either runtime with FIFOs and a memory of the test's own, and shell scripts as its bridges. */
+
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { bundlePlanck } from '../../scripts/planck.ts'
+import { createFifos } from '../../src/service/fifo/create.ts'
+import { openPipe } from '../../src/service/fifo/pipe.ts'
+import { script as save } from './planck-scripts.ts'
+
+export type Runtime = 'bun' | 'node'
+export const runtimes = ['bun', 'node'] as const
+
+const BUN = [process.execPath, '--config=/dev/null', '--no-env-file']
+/** How a script is run on each. */
+export const commands: { readonly [name in Runtime]: readonly string[] } = { bun: BUN, node: ['node'] }
+
+type Env = { readonly [name: string]: string }
+
+export type Running = {
+  readonly pid: number
+  kill(): Promise<void>
+  /** Resolves when this text has come on stderr. */
+  says(text: string): Promise<void>
+  readonly ended: Promise<{ readonly code: number; readonly stderr: string }>
+}
+
+export type Den = Disposable & {
+  readonly dir: string
+  readonly fifos: string
+  /** A file of its memory; undefined when there is none. */
+  memory(name: string): string | undefined
+  remember(name: string, text: string): void
+  planck(runtime: Runtime, env?: Env): Running
+  /** A shell script; what it says of /tmp/planckclaw goes for our FIFOs. */
+  bridge(text: string, env?: Env): Running
+  /** One of those in `bridges/`. */
+  ours(name: string, env?: Env, stdin?: string): Running & { readonly stdout: Promise<string> }
+}
+
+/** Bundled once for a file of tests. */
+export async function bundled(): Promise<{ readonly file: string; readonly bytes: number; remove(): void }> {
+  const folder = mkdtempSync(join(tmpdir(), 'braidclaw-planck-'))
+  const file = join(folder, 'planck.js')
+  return { file, bytes: await bundlePlanck(file), remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** `held`: somebody else has the FIFOs open all the time, so that what waits in them outlives every process. */
+export async function den(file: string): Promise<Den> {
+  const dir = mkdtempSync(join(tmpdir(), 'braidclaw-planck-'))
+  const [fifos, memory] = [join(dir, 'fifos'), join(dir, 'memory')]
+  mkdirSync(memory)
+  const created = await createFifos(fifos)
+  if (!created.ok) throw new Error(created.message)
+  const held = ['interact_in', 'interact_out'].map((name) => openPipe(join(fifos, name)))
+  const running = new Set<number>()
+  const base = { PATH: process.env.PATH ?? '', LANG: 'C.UTF-8', PLANCKCLAW_FIFOS: fifos, PLANCKCLAW_DIR: memory }
+
+  function start(command: readonly string[], env: Env = {}, stdin?: string) {
+    const child = Bun.spawn([...command], {
+      cwd: dir,
+      env: { ...base, ...env },
+      stdin: stdin === undefined ? 'ignore' : new Blob([stdin]),
+      stdout: 'pipe',
+      stderr: 'pipe',
+      detached: true,
+    })
+    running.add(child.pid)
+    const heard = listen(child.stderr)
+    return {
+      pid: child.pid,
+      says: heard.says,
+      stdout: child.stdout.text(),
+      ended: Promise.all([child.exited, heard.whole]).then(([code, stderr]) => ({ code, stderr })),
+      async kill() {
+        killGroup(child.pid)
+        await child.exited
+      },
+    }
+  }
+
+  return {
+    dir,
+    fifos,
+    memory: (name) => (existsSync(join(memory, name)) ? readFileSync(join(memory, name), 'utf8') : undefined),
+    remember: (name, text) => writeFileSync(join(memory, name), text),
+    planck: (runtime, env) => start([...commands[runtime], file], env),
+    bridge: (text, env) => start([save(join(dir, `bridge-${running.size}.sh`), text.replaceAll('/tmp/planckclaw', fifos))], env),
+    ours: (name, env, stdin) => start([join(import.meta.dir, '../../bridges', name)], env, stdin),
+    [Symbol.dispose]() {
+      for (const pid of running) killGroup(pid)
+      for (const pipe of held) pipe.close()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL')
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+function listen(stream: ReadableStream<Uint8Array>) {
+  let heard = ''
+  const waiting = new Map<string, () => void>()
+  const whole = (async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of stream) {
+      heard += decoder.decode(chunk, { stream: true })
+      for (const [text, resolve] of waiting) if (heard.includes(text)) resolve()
+    }
+    return heard
+  })()
+  const says = (text: string): Promise<void> =>
+    heard.includes(text) ? Promise.resolve() : new Promise((resolve) => void waiting.set(text, resolve))
+  return { whole, says }
+}
+
+/** The most memory a process has had, in KiB, of which the mapped files of its runtime are the most. */
+export function peakKb(pid: number): number {
+  return Number(/VmHWM:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+}
+
+/** What a runtime needs to do nothing but say so. */
+export function floorKb(runtime: Runtime, env: Env = {}): number {
+  const text = `console.log(require('fs').readFileSync('/proc/self/status', 'utf8').match(/VmHWM:\\s*(\\d+)/)[1])`
+  const child = Bun.spawnSync([...commands[runtime], '-e', text], { env: { PATH: process.env.PATH ?? '', ...env } })
+  return Number(child.stdout.toString())
+}
