@@ -91,12 +91,7 @@ async function score(job: { folder: string; files: readonly string[]; scratch: s
     const own = mutants.filter((mutant) => mutant.file === file)
     for (const [id, fate] of await huntIn(own, reaches, place)) fates.set(id, fate)
     await copy.put(file, 'plain')
-    console.log(
-      table([reportOf(own, fates).total])
-        .split('\n')
-        .at(-1)
-        ?.replace('all', file),
-    )
+    job.tell(file, reportOf(own, fates))
   }
   return reportOf(mutants, fates)
 }

@@ -46,7 +46,7 @@ test('a curl brain, a claw and an interact bridge written for the original run u
   using api = startApi(({ messages }, n) =>
     n === 0 ? { name: 'get_time', input: {} } : `It is ${JSON.stringify(messages.at(-1)?.content)}`,
   )
-  const { dir, through, args, fitted } = planckHome(at)
+  const { through, args, fitted } = planckHome(at)
   for (const [name, text] of Object.entries({ curlBrain, claw, interact })) script(join(at.dir, `${name}.sh`), fitted(text))
   writeFileSync(join(at.dir, 'said.txt'), 'What time is it?\n')
   const bridges = ['brain=./curlBrain.sh', 'claw=./claw.sh', 'interact=./interact.sh'].flatMap((bridge) => ['--bridge', bridge])
@@ -69,7 +69,6 @@ test('a curl brain, a claw and an interact bridge written for the original run u
     { role: 'user', content: [{ type: 'tool_result', content: expect.stringMatching(/^\d{10}$/) }] },
   ])
   expect((await at.run(['receipt', 'list'])).stdout).toContain('get_time')
-  expect(dir).not.toBe('')
 })
 
 test('a claw that looks through scripts for #TOOLS: is found under its other word, and a new script counts at once', async () => {
@@ -90,6 +89,27 @@ test('a claw that looks through scripts for #TOOLS: is found under its other wor
   const told = readFileSync(agentFile(at, 'agent.jsonl'), 'utf8')
   expect(told).toContain('Good day, Ada.')
   expect(told).toContain('HEY, Ada.')
+})
+
+test('a claw beside our own tools: a name of ours is refused to it, and a call that nobody allowed waits for a yes', async () => {
+  using at = nest()
+  using api = startApi((_, n) => (n === 0 ? { name: 'greet', input: { who: 'Ada' } } : 'I asked.'))
+  const theirs = ['file_read', 'greet'].map((name) => ({
+    name,
+    description: `Does ${name}.`,
+    input_schema: { type: 'object', properties: {} },
+  }))
+  const list = `claw=while read -r line; do echo "$line" >>${at.dir}/asked; printf '%s\\n\\n' '${JSON.stringify(theirs)}'; done <$PLANCKCLAW_FIFOS/claw_in >$PLANCKCLAW_FIFOS/claw_out`
+  await using agent = stopping(await daemon(at, ['--brain', 'fifo', '--claw', 'both', '--bridge', list]))
+  await using brain = background(at, curlBrain.replaceAll('/tmp/planckclaw', agent.dir), { API_URL: api.url })
+  await using me = await person(agent.dir)
+  expect(await me.ask('Greet Ada')).toMatch(/^I asked\.\n\n\[approval needed: greet/)
+  const offered = api.asked[0]?.tools?.map(({ name, description }) => `${name}: ${description}`) ?? []
+  expect(offered).toContain('greet: Does greet.')
+  expect(offered.filter((tool) => tool.startsWith('file_read: '))).toEqual([expect.not.stringContaining('Does file_read')])
+  expect(readFileSync(join(at.dir, 'asked'), 'utf8')).not.toContain('greet\t')
+  await agent.says(`the claw's \\"file_read\\" has the name of a built-in tool`)
+  expect(brain.pid).toBeGreaterThan(0)
 })
 
 test('whoever starts first waits for the others: a message, then the daemon, then its brain', async () => {

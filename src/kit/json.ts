@@ -16,7 +16,7 @@ export function canonical(value: unknown): string {
     if (!Number.isFinite(value)) throw new TypeError(`no canonical JSON for ${value}`)
     return JSON.stringify(value)
   }
-  if (Array.isArray(value)) return `[${Array.from(value, (item) => canonical(item ?? null)).join(',')}]`
+  if (Array.isArray(value)) return list(value)
   if (typeof value === 'object' && isPlain(value)) {
     const members = Object.entries(value)
       .filter(([, member]) => member !== undefined)
@@ -25,6 +25,13 @@ export function canonical(value: unknown): string {
     return `{${members.join(',')}}`
   }
   throw new TypeError(`no canonical JSON for a ${value instanceof Object ? value.constructor.name : typeof value}`)
+}
+
+/** A hole is null, as in JSON.stringify; so is undefined. */
+function list(values: readonly unknown[]): string {
+  const items: string[] = []
+  for (const value of values) items.push(canonical(value ?? null))
+  return `[${items.join(',')}]`
 }
 
 function text(value: string): string {

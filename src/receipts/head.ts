@@ -9,7 +9,7 @@ import { isMissing } from './failure.ts'
  * Not fsynced: after a power cut it may be old, and the checkpoint in the database is the one that counts. @throws errno errors
  */
 export function writeHead(path: string, anchor: Anchor): void {
-  const bytes = Buffer.from(`${headLine(anchor)}\n`)
+  const bytes = new TextEncoder().encode(`${headLine(anchor)}\n`)
   const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o600)
   try {
     writeSync(file, bytes, 0, bytes.length, 0)

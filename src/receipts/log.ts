@@ -134,7 +134,7 @@ type Batch = { readonly receipts: readonly Receipt[]; readonly key: Uint8Array }
 
 /** One write. A full disk may write less without an error; whatever goes wrong, the log is cut back to where it was. */
 function write({ file, paths, sync }: Book, from: Checkpoint, { receipts, key }: Batch): Failed | Pick<Done, 'ok' | 'checkpoint'> {
-  const bytes = Buffer.from(receipts.map((receipt) => `${lineOf(receipt)}\n`).join(''))
+  const bytes = new TextEncoder().encode(receipts.map((receipt) => `${lineOf(receipt)}\n`).join(''))
   const size = from.size + bytes.length
   const last = receipts.at(-1)
   const head = sealAnchor(key, { logId: from.logId, count: last?.seq ?? from.count, head: last?.receipt_hash ?? from.head })

@@ -30,7 +30,8 @@ export function createCollector(maxBytes: number): Collector {
 }
 
 export function capText(text: string, maxBytes: number): string {
-  if (Buffer.byteLength(text) <= maxBytes) return text.toWellFormed()
+  // Never more than three bytes for a UTF-16 unit: most results need no counting.
+  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text.toWellFormed()
   const collector = createCollector(maxBytes)
   collector.push(text)
   return collector.text()

@@ -1,4 +1,4 @@
-/** /tmp/planckclaw for one process and its children alone, so that scripts which know no other folder can be tested. */
+/** A /tmp/planckclaw that one process and its children alone see, so that scripts which know no other folder can be tested. */
 
 import { mkdirSync } from 'node:fs'
 import { join, relative } from 'node:path'

@@ -85,6 +85,8 @@ function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
     told: '',
     silent: false,
   }
+  // One array, so that nothing seems to have changed.
+  const none: readonly SourcedTool[] = []
 
   async function look(maxOutputBytes: number): Promise<ClawSurvey> {
     state.claw ??= createClaw({
@@ -106,9 +108,6 @@ function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
     return found?.tools ?? none
   }
 }
-
-/** One array, so that nothing seems to have changed. */
-const none: readonly SourcedTool[] = []
 
 /** A name of the operator's own counts. The same array as long as neither changes. */
 function both({ log }: Setup, own: ToolSource, claw: ToolSource): ToolSource {
