@@ -14,7 +14,7 @@ import { writeSection } from '../bench/results.ts'
 import { type Fate, hunt } from './mutation/hunt.ts'
 import { instrumentCopy, type Mutant } from './mutation/instrument.ts'
 import { listed, type Report, reportOf, table } from './mutation/score.ts'
-import { createTrials, type Reach, reachOf } from './mutation/trial.ts'
+import { alone, createTrials, type Reach, reachOf } from './mutation/trial.ts'
 import type { Place } from './mutation/worker.ts'
 
 const root = join(import.meta.dir, '..')
@@ -96,12 +96,14 @@ async function score(job: { folder: string; files: readonly string[]; scratch: s
   return reportOf(mutants, fates)
 }
 
-async function huntIn(mutants: readonly Mutant[], reaches: readonly Reach[], place: Place) {
+async function huntIn(mutants: readonly Mutant[], reaches: readonly Reach[], place: Place): Promise<ReadonlyMap<string, Fate>> {
   const { trial, end, dropAll } = createTrials(place)
   try {
     const fates = await hunt({ mutants, reaches, trial })
-    await end()
-    return fates
+    const broken = await end()
+    if (broken.length === 0) return fates
+    const apart = reaches.map((reach) => (broken.includes(reach.file) ? alone(reach) : reach))
+    return await huntIn(mutants, apart, place)
   } finally {
     dropAll()
   }

@@ -44,6 +44,7 @@ function brainOf(payload: Payload): Answered {
 
 test('is at most 8,192 bytes, and needs no folder around it', async () => {
   expect(bundle.bytes).toBeLessThanOrEqual(PLANCK_BYTES)
+  expect(readFileSync(join(import.meta.dir, '../README.md'), 'utf8')).toContain(`${bundle.bytes.toLocaleString('en')} bytes`)
   expect(readFileSync(bundle.file, 'utf8')).toStartWith('#!/usr/bin/env node\n')
   expect(readFileSync(bundle.file, 'utf8')).not.toContain('require(')
   const copy = join(at.dir, 'planck.mjs')

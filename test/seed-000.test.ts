@@ -93,7 +93,7 @@ test('a claw that looks through scripts for #TOOLS: is found under its other wor
 
 test('a claw beside our own tools: a name of ours is refused to it, and a call that nobody allowed waits for a yes', async () => {
   using at = nest()
-  using api = startApi((_, n) => (n === 0 ? { name: 'greet', input: { who: 'Ada' } } : 'I asked.'))
+  using api = startApi((_, n) => (n === 0 ? { name: 'greet', input: {} } : 'I asked.'))
   const theirs = ['file_read', 'greet'].map((name) => ({
     name,
     description: `Does ${name}.`,
@@ -112,13 +112,19 @@ test('a claw beside our own tools: a name of ours is refused to it, and a call t
   expect(brain.pid).toBeGreaterThan(0)
 })
 
-test('whoever starts first waits for the others: a message, then the daemon, then its brain', async () => {
+test('whoever starts first waits for the others: a message, then the daemon, then the brain of docs/daemon.md', async () => {
   using at = nest()
   using api = startApi(() => 'at last')
+  const page = readFileSync(join(import.meta.dir, '../docs/daemon.md'), 'utf8')
+  const documented = /```sh\n(#!\/bin\/sh\n# brain\.sh.*?)```/s.exec(page)?.[1] ?? ''
   await using me = await person(folderOf(at))
   await me.say('Anybody?')
   await using agent = stopping(await daemon(at, ['--brain', 'fifo', ...noTools]))
-  await using brain = background(at, curlBrain.replaceAll('/tmp/planckclaw', agent.dir), { API_URL: api.url })
+  await using brain = background(
+    at,
+    documented.replaceAll('/tmp/planckclaw', agent.dir).replace('https://api.anthropic.com', api.base),
+    key,
+  )
   expect(await me.hear()).toEqual({ channel: 'me', text: 'at last' })
   expect(brain.pid).toBeGreaterThan(0)
 })

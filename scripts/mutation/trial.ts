@@ -31,6 +31,11 @@ export async function reachOf(file: string, place: Place): Promise<Reach> {
   }
 }
 
+/** So that each mutant gets a process of its own. */
+export function alone(reach: Reach): Reach {
+  return { ...reach, loading: new Set(reach.by.keys()) }
+}
+
 /** Those that together take half a second. */
 function quickOnes({ all, times }: Reach): number[] {
   let left = 500
@@ -71,13 +76,15 @@ export function createTrials(place: Place) {
   const dropAll = (): void => {
     for (const file of workers.keys()) drop(file)
   }
-  /** Throws when tests no longer pass without a mutant: one has left something behind, and what died after it may be innocent. */
-  async function end(): Promise<void> {
+  /** The test files that no longer pass without a mutant: one has left something behind, and what died after it may be innocent. */
+  async function end(): Promise<string[]> {
+    const broken: string[] = []
     for (const { reach, worker } of workers.values()) {
       const reply = await worker.ask({ type: 'end', cases: quickOnes(reach) }, 60_000)
-      if (!(reply.type === 'ran' && reply.passed)) throw new Error(`${reach.file} is left broken: ${JSON.stringify(reply)}`)
+      if (!(reply.type === 'ran' && reply.passed)) broken.push(reach.file)
     }
     dropAll()
+    return broken
   }
   async function trial(reach: Reach, ids: readonly string[]): Promise<Ending> {
     const { cases, ms, hits } = together(reach, ids)

@@ -1,0 +1,30 @@
+/**
+ * What the judge says of some hundred commands, word for word: verdict, rule, reason, what would be executed, what it would write. They were
+ * chosen because each one alone notices some small change to the judge. After a change that is meant, write the table anew with
+ * `VERDICTS=write bun test ./src/security/command/verdicts.test.ts` and read the difference: every line of it is a decision.
+ */
+
+import { expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { verdictOf } from './policy.fixture.ts'
+
+const path = join(import.meta.dir, 'verdicts.fixture.jsonl')
+
+function lineOf(command: string): string {
+  const { verdict, risk, rule, reason, plan, executables, writes } = verdictOf(command)
+  const shown = plan === undefined ? null : plan.kind === 'script' ? plan.script : [plan.executable, ...plan.argv]
+  return JSON.stringify([command, verdict === 'blocked' ? verdict : risk, rule, reason, shown, executables, writes])
+}
+
+function commandIn(line: string): string {
+  const [command]: string[] = JSON.parse(line)
+  return command ?? ''
+}
+
+test('every command of the table is judged as the table has it', () => {
+  const known = readFileSync(path, 'utf8').trimEnd().split('\n')
+  if (process.env.VERDICTS === 'write') writeFileSync(path, known.map((line) => `${lineOf(commandIn(line))}\n`).join(''))
+  else for (const line of known) expect(lineOf(commandIn(line))).toBe(line)
+  expect(known.length).toBeGreaterThan(500)
+})
