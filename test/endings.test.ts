@@ -163,7 +163,7 @@ describe('10: stopped', () => {
 })
 
 describe('130: cancelled', () => {
-  test.each(['SIGINT', 'SIGTERM'] as const)('%s while the model thinks', async (signal) => {
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s while the model thinks', async (signal) => {
     using at = home()
     const invocation = { ...limit, ...scripted(at, [call('time', {}), { text: 'late', delay_ms: 60_000 }]) }
     const running = at.start(['agent', '-m', 'go'], invocation)
@@ -171,6 +171,16 @@ describe('130: cancelled', () => {
     process.kill(running.pid, signal)
     expect(await running.result).toMatchObject({ code: 130, stdout: '' })
     expect((await at.run(['memory', 'show', 'last'], limit)).stdout).toContain('go')
+  })
+
+  test('a hang-up that is ignored for us (nohup) changes nothing', async () => {
+    using at = home()
+    const through = ['sh', '-c', 'trap "" HUP; exec "$@"', 'sh']
+    const invocation = { ...limit, through, ...scripted(at, [call('time', {}), { text: 'late', delay_ms: 300 }]) }
+    const running = at.start(['agent', '-m', 'go'], invocation)
+    await running.says('time')
+    process.kill(running.pid, 'SIGHUP')
+    expect(await running.result).toMatchObject({ code: 0, stdout: 'late\n' })
   })
 
   test('while a command runs: the whole group ends and the receipt says so', async () => {

@@ -164,55 +164,6 @@ test('Ctrl-C on a line throws the line away, on an empty one it says how to leav
   expect(stdout).toContain('You said sense')
 })
 
-test('Ctrl-Z stops the conversation, and fg goes on with what was typed', async () => {
-  using at = home()
-  const { code } = await at.terminal(
-    ['agent'],
-    [
-      ['> ', 'half\u001a'],
-      ['> half', 'way\r'],
-      ['You said halfway', ctrlD],
-    ],
-    { env: echoing(at), through: ['bash', '--norc', '-ic', '"$@"; fg', '-'] },
-  )
-  expect(code).toBe(0)
-})
-
-test('a pasted text of several lines is one message, sent by Enter; Ctrl-C throws it away', async () => {
-  using at = home()
-  const paste = (text: string) => `\u001b[200~${text}\u001b[201~`
-  const { code, stdout } = await at.terminal(
-    ['agent'],
-    [
-      ['> ', paste('rubbish\rand more')],
-      ['and more', ctrlC],
-      ['> ', paste('first\r  second\rthird')],
-      ['third', ' and typed\r'],
-      ['> ', ctrlD],
-    ],
-    { env: echoing(at) },
-  )
-  expect(code).toBe(0)
-  expect(stdout).toContain('\u001b[?2004h')
-  expect(plain(stdout)).toContain('You said first\n  second\nthird and typed\n')
-  expect(plain(stdout).split('You said')).toHaveLength(2)
-  expect(stdout).toEndWith('\u001b[?2004l\n')
-})
-
-test('a pasted yes with more after it is no yes', async () => {
-  using at = home()
-  const { stdout } = await talk(
-    at,
-    [write('a.txt'), { text: 'over' }],
-    [
-      ['> ', 'hi\r'],
-      ['[y/N/a]', '\u001b[200~y\rrm -rf /\u001b[201~\r'],
-      ['over', ctrlD],
-    ],
-  )
-  expect(stdout).toContain('denied: file_write')
-})
-
 test('a path at the beginning is something to say, not a command', async () => {
   using at = home()
   const { stdout } = await at.terminal(

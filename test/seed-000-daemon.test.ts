@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nest } from './support/cli.ts'
-import { daemon, folderOf, historyOf, launch, person, runs, stopping } from './support/daemon.ts'
+import { daemon, folderOf, historyOf, launch, person, pidIn, runs, stopping } from './support/daemon.ts'
 import { startApi } from './support/messages-api.ts'
 import { call, home, scripted, until } from './support/turns.ts'
 
@@ -44,12 +44,12 @@ test('killed with -9: its bridges end, the next one takes the folder over, and n
   const first = await daemon(at, bridge, replies)
   await using me = await person(first.dir)
   expect(await me.ask('First')).toBe('one')
-  await until(() => existsSync(join(at.dir, 'leader')))
-  const pids = ['leader', 'child'].map((name) => Number(readFileSync(join(at.dir, name), 'utf8')))
-  expect(pids.map(runs)).toEqual([true, true])
+  const pids = () => ['leader', 'child'].map((name) => pidIn(join(at.dir, name)))
+  await until(() => !pids().includes(0))
+  expect(pids().map(runs)).toEqual([true, true])
   await first.kill()
-  await until(() => !pids.some(runs))
-  expect(pids.map(runs)).toEqual([false, false])
+  await until(() => !pids().some(runs))
+  expect(pids().map(runs)).toEqual([false, false])
 
   await me.say('Second')
   await using again = stopping(await daemon(at, [], replies))
@@ -62,9 +62,9 @@ test('killed with -9: its bridges end, the next one takes the folder over, and n
 test('a bridge that does not listen to SIGTERM and outlived its daemon is ended by the next one', async () => {
   using at = nest()
   const stubborn = `trap "" TERM; echo $$ > ${at.dir}/pid; while :; do sleep 0.05; done`
-  const first = await daemon(at, ['--bridge', `claw=${stubborn}`, '--claw', 'fifo'])
-  await until(() => existsSync(join(at.dir, 'pid')))
-  const pid = Number(readFileSync(join(at.dir, 'pid'), 'utf8'))
+  const first = await daemon(at, ['--bridge', `interact=${stubborn}`])
+  await until(() => pidIn(join(at.dir, 'pid')) > 0)
+  const pid = pidIn(join(at.dir, 'pid'))
   await first.kill()
   await Bun.sleep(100)
   expect(runs(pid)).toBe(true)
@@ -124,12 +124,11 @@ test('SIGTERM in a turn that takes too long: it is cancelled, says so, and is ov
 test('a bridge that ends is started again and reported; what it says is in the log without its secrets; our own variables are not its business', async () => {
   using at = nest()
   writeFileSync(join(at.dir, 'my.env'), 'MY_TOKEN=tok-0123456789abcdef\n# a comment\nBRAIDCLAW_MOCK_LATENCY=0\n')
-  const bridge = ['--bridge', 'interact=echo "it is $MY_TOKEN, $BRAIDCLAW_HOME, $PLANCKCLAW_FIFOS" >&2; exit 3']
+  const bridge = ['--bridge', 'interact=echo "it is $MY_TOKEN, $BRAIDCLAW_HOME, $PLANCKCLAW_FIFOS" >&2; echo >> ran; exit 3']
   const env = { BRAIDCLAW_HOME: join(at.home, 'elsewhere') }
-  const agent = await daemon(at, [...bridge, '--env-file', join(at.dir, 'my.env')], { env })
+  const agent = await daemon(at, [...bridge, '--env-file', join(at.dir, 'my.env')], { env, cwd: at.dir })
   await agent.says('bridge ended')
-  await agent.says('again')
-  await Bun.sleep(1300)
+  await until(() => readFileSync(join(at.dir, 'ran'), 'utf8').length > 1)
   const { code, stderr } = await agent.stop()
   expect(code).toBe(0)
   expect(stderr.match(/bridge started bridge=interact pid=\d+/g)?.length).toBeGreaterThanOrEqual(2)
@@ -158,12 +157,12 @@ test('a line that is no message is said in the log, one that is too long is answ
   await Bun.sleep(50)
   await me.write('end\r\n')
   expect(await me.hear()).toEqual({ channel: 'half', text: 'two' })
-  await me.write(`long\t${'x'.repeat(200_000)}\nmany\t1\n`)
+  await me.write(Buffer.from(`long\t${'x'.repeat(200_000)}\nmany\t1\n`))
   expect([await me.hear(), await me.hear()]).toEqual([
     { channel: 'long', text: 'three' },
     { channel: 'many', text: 'four' },
   ])
-  await me.write(`huge\t${'x'.repeat(1_200_000)}\n`)
+  await me.write(Buffer.from(`huge\t${'x'.repeat(1_200_000)}\n`))
   expect(await me.hear()).toEqual({ channel: 'huge', text: expect.stringContaining('[not answered: the message is longer than') })
   const { stderr } = await agent.stop()
   for (const problem of ['no tab', 'no channel', 'no text']) expect(stderr).toContain(`has ${problem}`)

@@ -54,13 +54,17 @@ export function createRepl({ historyPath, write, commands, redact }: ReplOptions
   })
   /** After a stop (Ctrl-Z, fg) the editor waits to be told to read on. */
   editor.on('SIGCONT', () => editor.resume())
-  editor.on('close', () => {
-    paste.close()
+  const leave = () => {
+    if (state.closed) return
     state.closed = true
+    paste.close()
     if (state.answer) write('\n')
     state.answer?.(undefined)
     state.waiting?.(undefined)
-  })
+  }
+  editor.on('close', leave)
+  // Of a terminal that is gone the editor fails to close (EIO) and does not say so.
+  process.once('SIGHUP', leave)
   /** Answers are no messages: the arrow keys do not bring them back. */
   editor.on('history', (history: string[]) => void (state.answer && history.shift()))
   editor.on('SIGINT', () => {
@@ -99,6 +103,15 @@ export function createRepl({ historyPath, write, commands, redact }: ReplOptions
     }
   }
 
+  function close(): void {
+    process.off('SIGHUP', leave)
+    try {
+      editor.close()
+    } catch {
+      // The terminal is gone: nothing to put back.
+    }
+  }
+
   /** Only what is typed after the question answers it: lines typed ahead stay messages. */
   const ask: AskLine = (question, signal) => {
     if (state.closed || signal?.aborted) return Promise.resolve(undefined)
@@ -119,7 +132,7 @@ export function createRepl({ historyPath, write, commands, redact }: ReplOptions
     })
   }
 
-  return { run, ask, close: () => editor.close() }
+  return { run, ask, close }
 }
 
 /** What stands on the line is thrown away, as in a shell: it stays on the screen, and the cursor goes to an empty line. */

@@ -1,11 +1,13 @@
-/** Ctrl-C: the first cancels the turn, the second ends the program at once. SIGTERM: cancels, and ends within five seconds. */
+/** Ctrl-C: the first cancels the turn, the second ends the program at once. SIGTERM, a closed terminal: cancels, and ends within five seconds. */
+
+import { readFileSync } from 'node:fs'
 
 export type Interrupt = { readonly signal: AbortSignal; stop(): void }
 
 /** What a turn may take to end after SIGTERM, in milliseconds: whoever sent it is about to send SIGKILL. */
 const drainMs = 5000
 
-/** The exit code is 130 for both, as for every cancelled turn; 143 when the turn did not end in time. */
+/** The exit code is 130 for all, as for every cancelled turn; 143 (SIGHUP: 129) when the turn did not end in time. */
 export function onInterrupt(cancel: (by: string) => void): Interrupt {
   const controller = new AbortController()
   const begin = (by: string) => {
@@ -16,17 +18,30 @@ export function onInterrupt(cancel: (by: string) => void): Interrupt {
     if (controller.signal.aborted) process.exit(130)
     begin('Ctrl-C')
   }
-  const terminate = () => {
-    setTimeout(() => process.exit(143), drainMs).unref()
-    if (!controller.signal.aborted) begin('SIGTERM')
+  const end = (by: string, code: number) => () => {
+    setTimeout(() => process.exit(code), drainMs).unref()
+    if (!controller.signal.aborted) begin(by)
   }
+  const terminate = end('SIGTERM', 143)
+  const hangUp = end('SIGHUP', 129)
   process.on('SIGINT', interrupt)
   process.on('SIGTERM', terminate)
+  if (!survivesHangUp()) process.on('SIGHUP', hangUp)
   return {
     signal: controller.signal,
     stop: () => {
       process.off('SIGINT', interrupt)
       process.off('SIGTERM', terminate)
+      process.off('SIGHUP', hangUp)
     },
+  }
+}
+
+/** Started by `nohup`: whoever ignores it for us wants the turn to go on. */
+function survivesHangUp(): boolean {
+  try {
+    return /^SigIgn:.*[13579bdf]$/m.test(readFileSync('/proc/self/status', 'latin1'))
+  } catch {
+    return false
   }
 }

@@ -1,6 +1,14 @@
 /** What a wrong command line is answered: what, the nearest right word, and where the help is. */
 
-import { type ApplicationText, ArgumentScannerError, formatMessageForArgumentScannerError, text_en } from '@stricli/core'
+import {
+  AliasNotFoundError,
+  type ApplicationText,
+  ArgumentScannerError,
+  EnumValidationError,
+  FlagNotFoundError,
+  text_en,
+  UnsatisfiedFlagError,
+} from '@stricli/core'
 import { didYouMean } from '../config/text/suggest.ts'
 import { silence } from './exit.ts'
 import { exitOf } from './trouble.ts'
@@ -30,7 +38,7 @@ function question([command, ...rest]: readonly string[]): string {
   return asks ? `. To ask something: braidclaw agent -m ${JSON.stringify(spoken)}` : ''
 }
 
-const groups = ['config', 'provider', 'tool', 'memory', 'receipt', 'policy', 'session']
+const groups = ['config', 'provider', 'tool', 'memory', 'receipt', 'policy', 'session', 'approvals', 'run', 'bridge']
 
 /** The command, with its sub-command where it has some. */
 function route([command = '', sub = '']: readonly string[]): string {
@@ -39,16 +47,19 @@ function route([command = '', sub = '']: readonly string[]): string {
 
 function wrongArguments(error: unknown): string {
   if (!(error instanceof ArgumentScannerError)) return exitOf(error).message
-  const text = formatMessageForArgumentScannerError(error, plainly)
+  const text = plainly(error) ?? error.message
   return text.charAt(0).toLowerCase() + text.slice(1)
 }
 
-/** Each names the flag as it is typed; what is not here is well said by the parser. */
-const plainly: Parameters<typeof formatMessageForArgumentScannerError>[1] = {
-  FlagNotFoundError: ({ input, corrections }) =>
-    `no flag "--${input}"${didYouMean(`--${input}`, [...corrections.map((name) => `--${name}`), '--help'])}`,
-  AliasNotFoundError: ({ input }) => `no flag "-${input}"`,
-  EnumValidationError: ({ externalFlagName, input, values }) =>
-    `--${externalFlagName} is one of ${values.join(', ')}; got "${input}"${didYouMean(input, values)}`,
-  UnsatisfiedFlagError: ({ externalFlagName }) => `--${externalFlagName} needs a value`,
+/** The flag as it is typed; the rest is well said by the parser. Its own helper goes by class names, which the executable has no more. */
+function plainly(error: ArgumentScannerError): string | undefined {
+  if (error instanceof FlagNotFoundError) {
+    const near = error.corrections.map((name) => `--${name}`)
+    return `no flag "--${error.input}"${didYouMean(`--${error.input}`, [...near, '--help'])}`
+  }
+  if (error instanceof AliasNotFoundError) return `no flag "-${error.input}"`
+  if (error instanceof UnsatisfiedFlagError) return `--${error.externalFlagName} needs a value`
+  if (!(error instanceof EnumValidationError)) return undefined
+  const { externalFlagName, input, values } = error
+  return `--${externalFlagName} is one of ${values.join(', ')}; got "${input}"${didYouMean(input, values)}`
 }

@@ -82,3 +82,15 @@ test('a rule covers neither another sub-command, nor another file of the same na
   expect(matchesAlways(log, verdict(['git', 'log'], { plan: { kind: 'argv', argv: ['git', 'log'], executable: '/ws/git' } }))).toBe(false)
   expect(alwaysKey(log)).toBe('["/usr/bin/git","log"]')
 })
+
+test('a sub-command that opens what it runs to the next word has none, nor has a program only named like one that is fine', () => {
+  const open = 'run exec x dlx explore create init rebase bisect config filter-branch submodule foreach alias api generate tool start test'
+  for (const word of open.split(' ')) expect(alwaysRuleFor(verdict(['npm', word]))).toBeUndefined()
+  for (const word of ['Run', 'a b', 'st@tus', '-x', '2x', 'status/']) expect(alwaysRuleFor(verdict(['git', word]))).toBeUndefined()
+  expect(alwaysRuleFor(verdict(['git']))).toBeUndefined()
+  for (const name of ['git-x', 'cpython', 'pythonista', 'lux'])
+    expect(alwaysRuleFor(verdict([name]))).toEqual({ executable: `/usr/bin/${name}`, subcommand: '' })
+  expect(alwaysRuleFor(verdict(['git', 'cherry-pick2']))).toEqual({ executable: '/usr/bin/git', subcommand: 'cherry-pick2' })
+  expect(alwaysKey({ executable: '/bin/ls', subcommand: '' })).toBe('["/bin/ls"]')
+  expect(alwaysKey({ executable: '/bin/git', subcommand: 'log' })).toBe('["/bin/git","log"]')
+})

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import type { JsonObject } from '../kit/json.ts'
 import type { Tool } from '../runtime/port.ts'
 import { explainCall, explainCommand } from './explain.ts'
 import { definePolicy } from './policy.ts'
@@ -86,4 +87,14 @@ test('a call of a tool is explained the same way', async () => {
     summary: 'file_write: write /home/u/ws/x',
   })
   expect(await explainCall(options, { name: 'shell', input: {} })).toMatchObject({ verdict: 'deny', rule: 'tool.unknown' })
+})
+
+test('the command that is explained is held to the arguments of a shell, and to its folder', async () => {
+  const shell = (input: JsonObject) => explainCall({ ...options, policy: { ...policy, toolsAllow: undefined } }, { name: 'shell', input })
+  expect(await shell({ command: 'ls' })).toMatchObject({ verdict: 'deny', rule: 'tool.unknown' })
+  expect(await explainCommand(options, 'touch x', '/etc')).toMatchObject({ verdict: 'deny', rule: 'path.outside_workspace' })
+  const below = await explainCommand(options, 'touch x', 'src')
+  expect(below.writes).toEqual(['/home/u/ws/src/x'])
+  expect(below.plan?.input).toEqual({ command: 'touch x', cwd: 'src' })
+  expect((await explainCommand(options, 'touch x')).plan?.input).toEqual({ command: 'touch x' })
 })

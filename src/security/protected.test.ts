@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { folded } from './protected.ts'
+import { folded, isProtectedName } from './protected.ts'
 
 /** What folding does to one name, spelled out. */
 function foldedName(name: string): string {
@@ -26,4 +26,29 @@ test.each([
   ['/a/../b', '/a/../b'],
 ])('%s folds to %s', (path, expected) => {
   expect(folded(path)).toBe(expected)
+})
+
+const everywhere =
+  `.gitmodules .gitconfig .config/git .braidclaw .mcp.json .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile
+  .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout .inputrc .envrc .screenrc .tmux.conf .config/fish
+  .config/tmux .config/powershell .xinitrc .xsession .xprofile .pam_environment .config/autostart .config/environment.d .config/systemd
+  .local/share/systemd Library/LaunchAgents Library/LaunchDaemons .ssh .gnupg .netrc .vscode .vscode-server .idea .vs .zed .fleet .devcontainer
+  .devcontainer.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc .dir-locals.el .dir-locals-2.el`.split(/\s+/)
+
+test.each(everywhere)('%s is protected wherever it lies, with all below it, and not what is only named alike', (name) => {
+  for (const path of [name, `/a/${name}`, `a/${name}/b`, name.toUpperCase()]) expect(isProtectedName(path)).toBe(true)
+  for (const path of [`${name}x`, `x${name}`, `a/x${name}/b`]) expect(isProtectedName(path)).toBe(false)
+})
+
+test('of a repository what decides which programs git runs, and .git itself', () => {
+  for (const name of ['hooks', 'config', 'config.lock', 'config.worktree', 'commondir', 'gitdir'])
+    for (const path of [`.git/${name}`, `.git/modules/m/${name}/x`, `//a//.git//${name}`]) expect(isProtectedName(path)).toBe(true)
+  expect(isProtectedName('a/.git')).toBe(true)
+  for (const path of ['hooks/.git/refs', 'config/.git/index', '.git/objects/x', 'hooks']) expect(isProtectedName(path)).toBe(false)
+})
+
+test('folding leaves no slash that was not there, and drops what cannot be seen', () => {
+  expect(folded('A/B')).toBe('a/b')
+  expect(folded('a\u200cb/\uff0f c')).toBe('ab/ c')
+  expect([folded('x./y'), folded('x. /y'), folded('..'), folded('...')]).toEqual(['x/y', 'x/y', '..', '...'])
 })

@@ -111,8 +111,9 @@ test('should we be killed, it ends with its children, also those in the backgrou
     supervise({ name: 'x', command, cwd, env: { PATH: '/usr/bin:/bin' }, report: idle, hear: idle, now: () => 0, sleep: Bun.sleep })`
   const command = '(trap "" TERM; echo $$ > leader; sleep 600 & echo $! > child; wait) & sleep 600 & echo $! > other; wait'
   const parent = Bun.spawn([process.execPath, '-e', script, '--', at.dir, command], { stdio: ['ignore', 'ignore', 'inherit'] })
-  await until(() => existsSync(join(at.dir, 'child')) && existsSync(join(at.dir, 'other')))
-  const pids = ['child', 'other'].map((name) => Number(readFileSync(join(at.dir, name), 'utf8')))
+  const noted = (name: string) => (existsSync(join(at.dir, name)) ? Number(readFileSync(join(at.dir, name), 'utf8')) : 0)
+  await until(() => noted('child') > 0 && noted('other') > 0)
+  const pids = [noted('child'), noted('other')]
   expect(pids.map(alive)).toEqual([true, true])
   parent.kill('SIGKILL')
   await parent.exited

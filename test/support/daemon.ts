@@ -103,6 +103,9 @@ export function runs(pid: number): boolean {
   }
 }
 
+/** The number that a script wrote there; 0 while it has not. */
+export const pidIn = (path: string): number => (existsSync(path) ? Number(readFileSync(path, 'utf8')) : 0)
+
 /** Told to end when the test does. */
 export function stopping(agent: Daemon): Daemon & AsyncDisposable {
   const end = async () => {

@@ -1,13 +1,11 @@
 /** `bridge interact | cli | discord | brain | claw`: our side of one role, for another agent that speaks the six FIFOs. */
 
-import { createFifos } from '../../service/fifo/create.ts'
 import { serveBrain } from '../bridge/brain.ts'
 import { serveClaw } from '../bridge/claw.ts'
 import type { Bridging } from '../bridge/ends.ts'
 import { serveCli, serveDiscord, serveInteract } from '../bridge/people.ts'
 import { withEnvFile } from '../daemon/environment.ts'
-import { fifoFolder } from '../daemon/folder.ts'
-import { CliExit, exitCodes } from '../exit.ts'
+import { fifoFolder, makeFifos } from '../daemon/folder.ts'
 import { onInterrupt } from '../interrupt.ts'
 import type { BridgeFlags } from '../routes/types.ts'
 import { setUp } from '../setup.ts'
@@ -22,8 +20,7 @@ function bridge(serve: Serve) {
     const { workspace, model, autonomy, approveAllMedium } = flags
     const setup = setUp(context, { workspace, model, autonomy, approveAllMedium })
     const dir = fifoFolder(context, flags.fifoDir)
-    const created = await createFifos(dir)
-    if (!created.ok) throw new CliExit(exitCodes.error, `error: ${created.message}`)
+    await makeFifos(dir)
     const stop = new AbortController()
     const interrupt = onInterrupt(() => stop.abort())
     try {

@@ -3,11 +3,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { FIFOS } from '../../kit/wire.ts'
-import { createFifos } from '../../service/fifo/create.ts'
 import type { Supervised } from '../../service/supervise.ts'
 import { type Bridge, bridgesIn, keepRunning, playedBy } from '../daemon/bridges.ts'
 import { withEnvFile } from '../daemon/environment.ts'
-import { fifoFolder } from '../daemon/folder.ts'
+import { fifoFolder, makeFifos } from '../daemon/folder.ts'
 import { type Held, hold } from '../daemon/hold.ts'
 import { type Casting, castRoles } from '../daemon/roles.ts'
 import { serve } from '../daemon/serve.ts'
@@ -58,17 +57,12 @@ type Mine = Extract<Held, { ok: true }>
 /** The folder with its FIFOs, and nobody else's. @throws CliExit 1 */
 async function take(dir: string): Promise<Mine> {
   const made = !FIFOS.some((name) => existsSync(join(dir, name)))
-  await create(dir)
+  await makeFifos(dir)
   const held = hold(dir, { made })
   if (!held.ok) throw new CliExit(exitCodes.error, `error: ${held.message}`)
   // Whoever held it until now may have taken them away.
-  await create(dir)
+  await makeFifos(dir)
   return held
-}
-
-async function create(dir: string): Promise<void> {
-  const created = await createFifos(dir)
-  if (!created.ok) throw new CliExit(exitCodes.error, `error: ${created.message}`)
 }
 
 type Running = {

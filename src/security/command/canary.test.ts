@@ -1,6 +1,6 @@
 /**
  * What may run is run, with a canary in the place of a forbidden program. Short here; at length, with another seed each time, by hand:
- * `FUZZ_RUNS=200000 bun test --timeout 3600000 ./src/security/command/canary.test.ts`; FUZZ_SEED repeats one.
+ * `FUZZ_RUNS=200000 bun test ./src/security/command/canary.test.ts`; FUZZ_SEED repeats one.
  */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -12,7 +12,7 @@ import { medium, positions, texts, wrappers } from './corpus.fixture.ts'
 import { type CommandPlan, judgeCommand } from './judge.ts'
 import { placed, policyFor } from './policy.fixture.ts'
 
-const { FUZZ_RUNS = 3_000, FUZZ_SEED: seed } = process.env
+const { FUZZ_RUNS = 1_500, FUZZ_SEED: seed } = process.env
 const runs = Number(FUZZ_RUNS)
 const at = { root: '' }
 const tools = 'ls cat echo printf grep find xargs sed awk env nice timeout sort head wc tr true basename bash sh git tee'.split(' ')
@@ -42,7 +42,7 @@ function run(plan: CommandPlan): void {
     stdin: 'ignore',
     stdout: 'ignore',
     stderr: 'ignore',
-    timeout: 2_000,
+    timeout: 1_000,
     killSignal: 'SIGKILL',
   })
 }
@@ -128,24 +128,28 @@ const broken = fc.tuple(source, fc.array(edit, { maxLength: 4 })).map(([template
   ),
 )
 
-test('no plan at medium risk ever reaches a forbidden program', () => {
-  const policy = policyFor({
-    cwd: join(at.root, 'ws'),
-    forbidden: ['zap'],
-    resolve: (name) => Bun.which(name, { PATH: join(at.root, 'bin') }) ?? undefined,
-  })
-  const ran = { count: 0 }
-  fc.assert(
-    fc.property(broken, (command) => {
-      const { verdict, risk, plan } = judgeCommand(command, policy)
-      if (verdict !== 'run' || risk !== 'medium' || !plan) return
-      ran.count++
-      run(plan)
-      const went = fired()
-      rmSync(join(at.root, 'fired'), { force: true })
-      expect(went).toBe(false)
-    }),
-    { numRuns: runs, ...(seed === undefined ? {} : { seed: Number(seed) }) },
-  )
-  expect(ran.count).toBeGreaterThan(10)
-})
+test(
+  'no plan at medium risk ever reaches a forbidden program',
+  () => {
+    const policy = policyFor({
+      cwd: join(at.root, 'ws'),
+      forbidden: ['zap'],
+      resolve: (name) => Bun.which(name, { PATH: join(at.root, 'bin') }) ?? undefined,
+    })
+    const ran = { count: 0 }
+    fc.assert(
+      fc.property(broken, (command) => {
+        const { verdict, risk, plan } = judgeCommand(command, policy)
+        if (verdict !== 'run' || risk !== 'medium' || !plan) return
+        ran.count++
+        run(plan)
+        const went = fired()
+        rmSync(join(at.root, 'fired'), { force: true })
+        expect(went).toBe(false)
+      }),
+      { numRuns: runs, ...(seed === undefined ? {} : { seed: Number(seed) }) },
+    )
+    expect(ran.count).toBeGreaterThan(10)
+  },
+  30_000 + runs * 20,
+)

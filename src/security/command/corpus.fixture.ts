@@ -554,6 +554,12 @@ export const high: readonly string[] = [
   'find src/$(git ls-files)',
   'tar cf x.tar ./$(git ls-files)',
   'git add src/$(git ls-files)',
+  // Bash expands the word after >& twice.
+  `echo x >& 'a$(rm x)'`,
+  "ls >& 'a`rm x`'",
+  `ls 1>& '$x'`,
+  `ls >& "$(ls)"`,
+  `ls >& 'a b'`,
   // jq files named in a filter that does not begin with them.
   `jq $(ls)'import "x" as $x; .' y`,
   `jq 'include#\n"x"; .' y`,
@@ -949,6 +955,9 @@ export const high: readonly string[] = [
 
 /** Medium: must run, though some look dangerous. */
 export const medium: readonly string[] = [
+  'ls >& out',
+  "ls &> 'a$(rm x)'",
+  'ls 1>&2',
   'printf "$msg"',
   'printf "%s\\n" "$@"',
   'printf -- "$x" y',

@@ -22,9 +22,12 @@ function commandIn(line: string): string {
   return command ?? ''
 }
 
-test('every command of the table is judged as the table has it', () => {
-  const known = readFileSync(path, 'utf8').trimEnd().split('\n')
-  if (process.env.VERDICTS === 'write') writeFileSync(path, known.map((line) => `${lineOf(commandIn(line))}\n`).join(''))
-  else for (const line of known) expect(lineOf(commandIn(line))).toBe(line)
-  expect(known.length).toBeGreaterThan(500)
+const known = readFileSync(path, 'utf8').trimEnd().split('\n')
+if (process.env.VERDICTS === 'write') writeFileSync(path, known.map((line) => `${lineOf(commandIn(line))}\n`).join(''))
+
+const parts = 25
+test.each(Array.from({ length: parts }, (_, part) => part))('every command of the table is judged as the table has it, part %i', (part) => {
+  for (const line of known.filter((_, at) => at % parts === part)) expect(lineOf(commandIn(line))).toBe(line)
 })
+
+test('the table is there', () => expect(known.length).toBeGreaterThan(500))

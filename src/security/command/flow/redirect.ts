@@ -43,5 +43,12 @@ function checkTarget(look: Look, { operator }: Redirect, arg: Arg, place: Place)
   if (arg.word && arg.globs.includes(arg.word)) return look.raise('command.unclear', 'a redirection needs a file name, not a pattern')
   if (operator.endsWith('&') && arg.texts.every((text) => /^(\d+-?|-)$/.test(text))) return
   if (operator === '<&') return look.raise('command.unclear', 'which descriptor is read is known only when it runs')
+  if (operator === '>&' && !isTwiceTheSame(arg))
+    look.raise('command.unclear', 'bash reads the word after >& twice, and runs what is quoted in it; write &> instead')
   checkPath(look, arg, operator === '<' ? 'read' : 'write', place, 'redirection')
+}
+
+/** Bash expands `word` of `>&word` once more as the name of a file, quotes already gone: `>& 'a$(rm x)'` runs rm. */
+function isTwiceTheSame({ kind, texts }: Arg): boolean {
+  return kind === 'number' || (kind === 'literal' && texts.every((text) => /^[\w./+:@%,-]+$/.test(text)))
 }

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'bun:test'
+import { createRedactor, looksSecretKey, spansOf } from './redact.ts'
+
+const hidden = (secret: string, text: string) => {
+  const redactor = createRedactor()
+  redactor.register(secret)
+  return redactor.text(text)
+}
+
+describe('a secret is found', () => {
+  const odd = 'a b/c"d\\e!(x)*~\'ü>?'
+  const base64 = (text: string) => new TextEncoder().encode(text).toBase64()
+  test.each<[string, (secret: string) => string]>([
+    ['as it is', (secret) => secret],
+    ['in JSON', (secret) => JSON.stringify(secret).slice(1, -1)],
+    ['in JSON with slashes escaped', (secret) => JSON.stringify(secret).slice(1, -1).replaceAll('/', '\\/')],
+    ['in JSON in JSON', (secret) => JSON.stringify(JSON.stringify(secret).slice(1, -1)).slice(1, -1)],
+    ['in a URL', (secret) => encodeURIComponent(secret)],
+    ['in a URL, in small letters', (secret) => encodeURIComponent(secret).replace(/%../g, (code) => code.toLowerCase())],
+    ['in the path of a URL', (secret) => encodeURI(secret)],
+    ['in a form', (secret) => new URLSearchParams({ a: secret }).toString().slice(2).replace('*', '%2A')],
+  ])('%s', (_, spell) => expect(hidden(odd, `[${spell(odd)}]`)).toBe('[[redacted]]'))
+
+  test.each(['>>>???ü>>>', 'plain-secret', '~~~~~~~~~'])('in base64 of either alphabet, wherever it starts: %s', (secret) => {
+    for (const before of ['', 'x', 'xy']) {
+      for (const spell of [base64, (text: string) => base64(text).replaceAll('+', '-').replaceAll('/', '_')])
+        expect(hidden(secret, spell(`${before}${secret}tail`))).toContain('[redacted]')
+    }
+  })
+
+  test('line by line when it has several, but not its frame nor what is short', () => {
+    const lines = ['-----BEGIN KEY-----', '  abcdefghijklmnop', 'short', 'qrstuvwxyz0123456789', '-----END KEY-----']
+    const secret = lines.join('\r\n')
+    expect(hidden(secret, 'abcdefghijklmnop')).toBe('[redacted]')
+    expect(hidden(secret, 'x qrstuvwxyz0123456789 y')).toBe('x [redacted] y')
+    for (const text of ['short', '-----BEGIN KEY-----', '-----END KEY-----', 'abcdefghijklmno']) expect(hidden(secret, text)).toBe(text)
+  })
+})
+
+test('nothing is known before anything is registered, and twice is once', () => {
+  const redactor = createRedactor()
+  expect(redactor.spellings()).toEqual([])
+  expect([redactor.register('secret-value', 'one'), redactor.register('secret-value', 'two'), redactor.count()]).toEqual([true, true, 1])
+  expect(redactor.text('secret-value')).toBe('[redacted:one]')
+  expect(new Set(redactor.spellings().map(({ text }) => text)).size).toBe(redactor.spellings().length)
+  expect(redactor.spellings().every(({ text }) => text.length >= 6)).toBe(true)
+})
+
+test('of two that begin together the longer counts', () => {
+  const spellings = [
+    { text: 'abc', label: 'short' },
+    { text: 'abcdef', label: 'long' },
+  ]
+  expect(spansOf('abcdef', spellings)).toEqual([{ start: 0, end: 6, label: 'long' }])
+})
+
+test('what is nested too deeply is cut where that shows', () => {
+  let deep: unknown = 'bottom'
+  for (let level = 0; level < 201; level++) deep = [deep]
+  expect(JSON.stringify(createRedactor().value(deep))).toContain('bottom')
+  for (let level = 0; level < 9; level++) deep = [deep]
+  expect(JSON.stringify(createRedactor().value(deep))).toContain('"[too deep]"')
+})
+
+describe('by its name a key', () => {
+  const secret = `secret secrets token password passwords passwd pwd passphrase pass pin credential credentials apikey apikeys bearer cookie cookies
+    authorization auth key api_key api_keys apiKey accessKey access-key private_key secret_key signing.key encryption_key auth_key account_key
+    service_key master_key hmac_key mac_key receipt_key ssh_key shared_key botToken BOT_TOKEN my_secret_thing user_password_old x__token`
+  test.each(secret.split(/\s+/))('%s is secret', (name) => expect(looksSecretKey(name)).toBe(true))
+
+  const plain = `api_key_env token_file key_path password_command secret_name token_ttl token_url key_id secret_id token_hash public_key
+    publicKey max_tokens tokens keys keyboard monkey_keys x_api_keysx passport author pins_total secretary`
+  test.each(plain.split(/\s+/))('%s is not', (name) => expect(looksSecretKey(name)).toBe(false))
+})
