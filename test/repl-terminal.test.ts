@@ -84,3 +84,16 @@ test('a pasted yes with more after it is no yes', async () => {
   )
   expect(stdout).toContain('denied: file_write')
 })
+
+test('a path at the beginning is something to say, not a command', async () => {
+  using at = home()
+  const { stdout } = await at.terminal(
+    ['agent'],
+    [
+      ['> ', '/etc/hosts is what?\r'],
+      ['You said /etc/hosts is what?', ctrlD],
+    ],
+    { env: echoing(at) },
+  )
+  expect(stdout).not.toContain('no command')
+})

@@ -5,12 +5,10 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, type Nest, nest } from './support/cli.ts'
 import { ctrlC, ctrlD, talk, up } from './support/talk.ts'
-import { call, home, scripted, until } from './support/turns.ts'
+import { call, home, until } from './support/turns.ts'
 
 const history = (at: Nest) => join(at.home, '.braidclaw/history')
 const write = (path: string) => call('file_write', { path, content: 'written' })
-
-const echoing = (at: Nest) => scripted(at, [{ text: 'You said {{last_user_message}}' }]).env
 
 /** Without the codes that move the cursor. */
 const plain = (screen: string) => Bun.stripANSI(screen).replaceAll('\r', '')
@@ -162,19 +160,6 @@ test('Ctrl-C on a line throws the line away, on an empty one it says how to leav
   )
   expect(code).toBe(0)
   expect(stdout).toContain('You said sense')
-})
-
-test('a path at the beginning is something to say, not a command', async () => {
-  using at = home()
-  const { stdout } = await at.terminal(
-    ['agent'],
-    [
-      ['> ', '/etc/hosts is what?\r'],
-      ['You said /etc/hosts is what?', ctrlD],
-    ],
-    { env: echoing(at) },
-  )
-  expect(stdout).not.toContain('no command')
 })
 
 test('the history is kept, private, without secrets, without answers, without lines that begin with a space', async () => {

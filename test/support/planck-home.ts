@@ -1,8 +1,8 @@
 /** A /tmp/planckclaw that one process and its children alone see, so that scripts which know no other folder can be tested. */
 
 import { mkdirSync } from 'node:fs'
-import { join, relative } from 'node:path'
-import type { Nest } from './cli.ts'
+import { dirname, join, relative } from 'node:path'
+import { executable, type Nest } from './cli.ts'
 import { folderOf } from './daemon.ts'
 
 export type PlanckHome = {
@@ -29,12 +29,10 @@ export function planckHome(at: Nest): PlanckHome {
 
 const unshare = process.geteuid?.() === 0 ? ['unshare', '-m'] : ['unshare', '-rm']
 
-/** The nest itself lies below /tmp as a rule, and must stay where it is. */
+/** What lies below /tmp itself and is needed there: the nest as a rule, a clone and the executable sometimes. */
 function mounts(nest: string, tmp: string): string {
-  const inside = relative('/tmp', nest)
-  const lines = [`mount --rbind '${tmp}' /tmp`]
-  if (inside.startsWith('..')) return lines.join('\n')
-  const place = join(tmp, inside)
-  mkdirSync(place, { recursive: true })
-  return [`mount --bind '${nest}' '${place}'`, ...lines].join('\n')
+  const needed = [...new Set([nest, join(import.meta.dir, '../..'), dirname(executable)])]
+  const kept = needed.filter((path) => path.startsWith('/tmp/')).map((path) => ({ path, place: join(tmp, relative('/tmp', path)) }))
+  for (const { place } of kept) mkdirSync(place, { recursive: true })
+  return [...kept.map(({ path, place }) => `mount --bind '${path}' '${place}'`), `mount --rbind '${tmp}' /tmp`].join('\n')
 }
