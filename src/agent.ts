@@ -1,7 +1,7 @@
 /** The library: `import { createAgent } from 'braidclaw'`. The same animal as on the command line, without a terminal. */
 
 import { createContext } from './cli/context.ts'
-import { setUp } from './cli/setup.ts'
+import { setUp } from './cli/setup/setup.ts'
 import type { Wish } from './cli/world.ts'
 import { wake } from './main.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'

@@ -1,15 +1,15 @@
 /** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. What only some turns need is loaded when they do. */
 
 import { existsSync } from 'node:fs'
-import { conversationFor, goesOn } from './cli/conversation.ts'
-import type { HandsOptions } from './cli/hands.ts'
-import { runLimits } from './cli/limits.ts'
-import { offered } from './cli/offered.ts'
-import { knock, providerFor } from './cli/provider.ts'
-import { createRecord, inWords, openRecords, questionsOf } from './cli/records.ts'
-import { watchStop } from './cli/stop-file.ts'
-import { builtInNames, builtInSpecs, type Hands, specOf, type ToolWish, tenTools, unknownNames } from './cli/toolbox.ts'
-import { workspaceOf } from './cli/workspace.ts'
+import { createRecord, inWords, openRecords, questionsOf } from './cli/records/records.ts'
+import { runLimits } from './cli/setup/limits.ts'
+import { knock, providerFor } from './cli/setup/provider.ts'
+import { watchStop } from './cli/setup/stop-file.ts'
+import { workspaceOf } from './cli/setup/workspace.ts'
+import type { HandsOptions } from './cli/tools/hands.ts'
+import { offered } from './cli/tools/offered.ts'
+import { builtInNames, builtInSpecs, type Hands, specOf, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
+import { conversationFor, goesOn } from './cli/turn/conversation.ts'
 import type { Animal, Past, Setup, Wish } from './cli/world.ts'
 import type { Memory } from './memory/db.ts'
 import { createAgent as createRunner } from './runtime/agent.ts'
@@ -28,13 +28,13 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
     const conversationId = conversationFor(memory, wish.conversation)
     const recorder = createRecord(setup, memory, wish)
     if (goesOn(wish.conversation, conversationId)) {
-      const { mustBeWhole } = await import('./cli/resume.ts')
+      const { mustBeWhole } = await import('./cli/turn/resume.ts')
       await mustBeWhole({ setup, memory, recorder, conversationId, accept: wish.acceptAltered === true })
     }
     const workspace = workspaceOf(config)
     const tools = wish.tools ?? (await standingTools(setup))
     const answering = wish.provider ?? (await providerFor(setup, config.defaultProvider))
-    const provider = tools.refusals ? (await import('./cli/not-permitted.ts')).saysNotPermitted(answering) : answering
+    const provider = tools.refusals ? (await import('./cli/tools/not-permitted.ts')).saysNotPermitted(answering) : answering
     log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
     const hands = handsOf({ setup, memory, conversationId, ask: wish.ask, sandbox: wish.sandbox, tools })
     await mindNames(setup, tools)
@@ -105,7 +105,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       isStanding: (proposal) => hands.made()?.isStanding(proposal) ?? false,
       async makeRoom(options) {
         if (!room.due) return
-        const { makeRoom } = await import('./cli/make-room.ts')
+        const { makeRoom } = await import('./cli/turn/make-room.ts')
         await makeRoom({ ...options, setup, memory, conversationId, provider: answering })
       },
       close() {
@@ -124,14 +124,14 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
 /** The ten, and the operator's own that the configuration names. */
 async function standingTools(setup: Setup): Promise<ToolWish> {
   if (setup.config.tools.executables.length === 0) return tenTools
-  return { ...tenTools, more: (await import('./cli/executables.ts')).standingExecutables(setup) }
+  return { ...tenTools, more: (await import('./cli/tools/executables.ts')).standingExecutables(setup) }
 }
 
 /** A name in the operator's list that means no tool is said at the start; with further tools, hands.ts knows them all. */
 async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<void> {
   const { toolsAllow = [] } = config.channels.cli
   if (more || unknownNames(toolsAllow).length === 0) return
-  const { warnOfUnknown } = await import('./cli/unknown-tools.ts')
+  const { warnOfUnknown } = await import('./cli/tools/unknown-tools.ts')
   warnOfUnknown(log, toolsAllow, builtInNames)
 }
 
@@ -139,7 +139,7 @@ async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<vo
 function handsOf(options: Omit<HandsOptions, 'policy'>): { get(): Promise<Hands>; made(): Hands | undefined } {
   const state: { making?: Promise<Hands>; made?: Hands } = {}
   const make = async () => {
-    const [{ createHands }, { policyOf }] = await Promise.all([import('./cli/hands.ts'), import('./cli/policy.ts')])
+    const [{ createHands }, { policyOf }] = await Promise.all([import('./cli/tools/hands.ts'), import('./cli/setup/policy.ts')])
     const { config, paths, context } = options.setup
     state.made = await createHands({ ...options, policy: policyOf(config, paths, context.env) })
     return state.made
@@ -152,7 +152,7 @@ async function rulesFor({ config, paths, context, log }: Setup) {
   const folders = [`${paths.home}/rules`, `${config.workspaceDir}/.braidclaw/rules`]
   if (!folders.some((folder) => existsSync(folder))) return {}
   const [{ loadRules }, { createTrust }, { CliExit, exitCodes }] = await Promise.all([
-    import('./cli/rules-files.ts'),
+    import('./cli/setup/rules-files.ts'),
     import('./config/trust.ts'),
     import('./cli/exit.ts'),
   ])

@@ -1,12 +1,12 @@
 /** The library of the Unix half: `import { llmCall, composeSystem, session, tools } from 'braidclaw/unix'`. */
 
 import { statSync } from 'node:fs'
-import { directCall } from './cli/direct-call.ts'
+import { createMirror } from './cli/agents/mirror.ts'
+import { personaOf, soulOf } from './cli/agents/persona.ts'
 import type { exitCodes } from './cli/exit.ts'
-import { filterWish } from './cli/filter-wish.ts'
-import { asValue, type Surroundings, setUpFor, unended, withAnimal } from './cli/library.ts'
-import { createMirror } from './cli/mirror.ts'
-import { personaOf, soulOf } from './cli/persona.ts'
+import { directCall } from './cli/tools/direct-call.ts'
+import { filterWish } from './cli/turn/filter-wish.ts'
+import { asValue, type Surroundings, setUpFor, unended, withAnimal } from './cli/turn/library.ts'
 import type { Setup } from './cli/world.ts'
 import { wake } from './main.ts'
 import { composeSystem as compose } from './memory/agents/compose.ts'
@@ -14,7 +14,7 @@ import { appendSession, archiveSession, countSession, type Loaded, loadSession }
 import type { JsonObject } from './runtime/event.ts'
 import type { Schema } from './runtime/port.ts'
 
-export type { Surroundings } from './cli/library.ts'
+export type { Surroundings } from './cli/turn/library.ts'
 export type { Entry, Loaded } from './memory/agents/session.ts'
 
 export type LlmOptions = Surroundings & {
@@ -126,9 +126,9 @@ export const tools = {
   /** @throws Error when the configuration or the named tools cannot be used */
   async list({ tools: named, ...options }: ToolOptions = {}): Promise<readonly ToolInfo[]> {
     const setup = setUpFor(options, {})
-    const [{ createHands }, { policyOf }] = await Promise.all([import('./cli/hands.ts'), import('./cli/policy.ts')])
+    const [{ createHands }, { policyOf }] = await Promise.all([import('./cli/tools/hands.ts'), import('./cli/setup/policy.ts')])
     const policy = policyOf(setup.config, setup.paths, setup.context.env)
-    const wish = named === undefined ? await everythingFor(setup) : (await import('./cli/tool-wish.ts')).toolWishOf(setup, named)
+    const wish = named === undefined ? await everythingFor(setup) : (await import('./cli/tools/tool-wish.ts')).toolWishOf(setup, named)
     const hands = await createHands({ setup, policy, conversationId: 'list', tools: wish })
     hands.close()
     return hands.tools.map(({ name, description, parameters, risk }) => ({ name, description, parameters, risk }))
@@ -143,12 +143,12 @@ export const tools = {
 }
 
 async function everythingFor(setup: Setup) {
-  return (await import('./cli/tool-wishes.ts')).everything(setup)
+  return (await import('./cli/tools/tool-wishes.ts')).everything(setup)
 }
 
 async function runTool(name: string, input: JsonObject, { tools: named, ...options }: ToolOptions): Promise<ToolRun> {
   const setup = setUpFor(options, {})
-  const wish = await (await import('./cli/tool-wishes.ts')).wishFor(setup, name, named)
+  const wish = await (await import('./cli/tools/tool-wishes.ts')).wishFor(setup, name, named)
   const provider = directCall({ name, input })
   const animal = await wake(setup, { channel: 'library', conversation: { kind: 'new' }, provider, tools: wish })
   return withAnimal(animal, async ({ agent }) => {

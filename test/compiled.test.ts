@@ -28,7 +28,13 @@ async function again(file: string) {
 }
 
 describe('the compiled executable passes the acceptance tests', () => {
-  for (const file of ['test/seed-001.test.ts', 'test/exit-codes.test.ts', 'test/estop.test.ts', 'test/seed-002.test.ts', 'test/seed-000.test.ts'])
+  for (const file of [
+    'test/seed-001.test.ts',
+    'test/exit-codes.test.ts',
+    'test/estop.test.ts',
+    'test/seed-002.test.ts',
+    'test/seed-000.test.ts',
+  ])
     test(file, async () => {
       const { code, passed, failures } = await again(file)
       expect(failures).toBe('')

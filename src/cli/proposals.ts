@@ -10,7 +10,7 @@ export function proposeShells(this: CliContext, partial: string): readonly strin
 
 export async function proposeProviders(this: CliContext, partial: string): Promise<readonly string[]> {
   return quietly(async () => {
-    const { setUp } = await import('./setup.ts')
+    const { setUp } = await import('./setup/setup.ts')
     return Object.keys(setUp(this).config.providers.models).filter((name) => name.startsWith(partial))
   })
 }
@@ -18,9 +18,9 @@ export async function proposeProviders(this: CliContext, partial: string): Promi
 export async function proposeTools(this: CliContext, partial: string): Promise<readonly string[]> {
   return quietly(async () => {
     const [{ setUp }, { createHands }, { policyOf }] = await Promise.all([
-      import('./setup.ts'),
-      import('./hands.ts'),
-      import('./policy.ts'),
+      import('./setup/setup.ts'),
+      import('./tools/hands.ts'),
+      import('./setup/policy.ts'),
     ])
     const setup = setUp(this)
     const hands = await createHands({ setup, policy: policyOf(setup.config, setup.paths, this.env), conversationId: 'completion' })
@@ -30,7 +30,7 @@ export async function proposeTools(this: CliContext, partial: string): Promise<r
 
 export async function proposeAgents(this: CliContext, partial: string): Promise<readonly string[]> {
   return quietly(async () => {
-    const [{ setUp }, { agentsOf }] = await Promise.all([import('./setup.ts'), import('./persona.ts')])
+    const [{ setUp }, { agentsOf }] = await Promise.all([import('./setup/setup.ts'), import('./agents/persona.ts')])
     return agentsOf(setUp(this)).filter((id) => id.startsWith(partial))
   })
 }

@@ -9,7 +9,7 @@ import type { Proposal } from '../runtime/event.ts'
 import type { Log, Message, Provider } from '../runtime/port.ts'
 import type { SandboxKind } from '../sandbox/port.ts'
 import type { Redactor } from '../security/redact.ts'
-import type { Hands, ToolWish } from './toolbox.ts'
+import type { Hands, ToolWish } from './tools/toolbox.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
 

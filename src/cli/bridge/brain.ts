@@ -5,7 +5,7 @@ import { createId } from '../../kit/id.ts'
 import { messageOf, readPayload } from '../../providers/fifo/serve.ts'
 import type { FailureCode } from '../../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Provider, ProviderFailure } from '../../runtime/port.ts'
-import { providerFor } from '../provider.ts'
+import { providerFor } from '../setup/provider.ts'
 import { type Bridging, framesFrom, writerTo } from './ends.ts'
 
 export async function serveBrain(bridging: Bridging): Promise<void> {

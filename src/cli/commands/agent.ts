@@ -2,13 +2,13 @@
 
 import { createAskLine } from '../../channels/ask.ts'
 import { openTerminal } from '../../channels/tty.ts'
+import type { Speaker } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { introduce } from '../introduce.ts'
-import { messageOf } from '../message.ts'
-import type { Speaker } from '../persona.ts'
 import type { AgentFlags } from '../routes/types.ts'
-import { setUpKept } from '../setup-kept.ts'
-import { acceptance, conversationOf, formatOf, turn } from '../turn.ts'
+import { setUpKept } from '../setup/setup-kept.ts'
+import { introduce } from '../turn/introduce.ts'
+import { messageOf } from '../turn/message.ts'
+import { acceptance, conversationOf, formatOf, turn } from '../turn/turn.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 export async function agent(this: CliContext, flags: AgentFlags): Promise<void> {
@@ -16,10 +16,10 @@ export async function agent(this: CliContext, flags: AgentFlags): Promise<void> 
   const setup = await setUpKept(this, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
   if (!setup.config.channels.cli.enabled)
     throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
-  const speaker = setup.config.defaultAgent === undefined ? undefined : await (await import('../persona.ts')).speakerOf(setup)
+  const speaker = setup.config.defaultAgent === undefined ? undefined : await (await import('../agents/persona.ts')).speakerOf(setup)
   const message = await messageOf({ message: flags.message, advice }, this)
   introduce(setup)
-  if (message === undefined) return (await import('../converse.ts')).converse({ setup, flags, ...(speaker ? { speaker } : {}) })
+  if (message === undefined) return (await import('../turn/converse.ts')).converse({ setup, flags, ...(speaker ? { speaker } : {}) })
   const exitCode = await oneTurn({ setup, flags, ...(speaker ? { speaker } : {}) }, message)
   if (exitCode !== 0) throw new CliExit(exitCode)
 }

@@ -3,10 +3,10 @@
 import { printable } from '../../channels/render.ts'
 import type { AlwaysRule, Approval } from '../../memory/approvals.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { withMemory } from '../records.ts'
+import { withMemory } from '../records/records.ts'
 import type { Json } from '../routes/flags.ts'
 import type { ApprovalListFlags, DecisionFlags } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext } from '../world.ts'
 
 export async function list(this: CliContext, { limit, all = false, json = false }: ApprovalListFlags): Promise<void> {

@@ -8,7 +8,7 @@ import { withEnvFile } from '../daemon/environment.ts'
 import { fifoFolder, makeFifos } from '../daemon/folder.ts'
 import { onInterrupt } from '../interrupt.ts'
 import type { BridgeFlags } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext } from '../world.ts'
 
 type Serve = (bridging: Bridging, flags: BridgeFlags) => Promise<void>

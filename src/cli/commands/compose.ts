@@ -1,8 +1,8 @@
 /** `compose`: the system prompt of an agent, as the filter sends it. */
 
-import { personaOf, soulOf } from '../persona.ts'
+import { personaOf, soulOf } from '../agents/persona.ts'
 import type { AgentOnly } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext } from '../world.ts'
 
 /** Byte for byte what `cat soul.md` prints where there is nothing else; nothing at all without a soul. */

@@ -9,7 +9,7 @@ import { validateConfig } from '../../config/validate.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { Json, Workspace } from '../routes/flags.ts'
 import type { ConfigShowFlags } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext } from '../world.ts'
 
 export function show(this: CliContext, { origin = false, json = false, workspace }: ConfigShowFlags): void {

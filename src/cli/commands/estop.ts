@@ -3,7 +3,7 @@
 import { homePaths } from '../../config/paths.ts'
 import { createLog } from '../log.ts'
 import type { EstopFlags } from '../routes/types.ts'
-import { clearStop, readStop, setStop } from '../stop-file.ts'
+import { clearStop, readStop, setStop } from '../setup/stop-file.ts'
 import type { CliContext } from '../world.ts'
 
 /** Without the configuration: a stop works also when that is broken. */

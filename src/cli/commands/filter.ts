@@ -2,16 +2,16 @@
 
 import { createAskLine } from '../../channels/ask.ts'
 import { openTerminal } from '../../channels/tty.ts'
+import { createMirror, sessionOf } from '../agents/mirror.ts'
+import { type Persona, personaOf, soulOf } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { filterWish } from '../filter-wish.ts'
-import { introduce } from '../introduce.ts'
-import { messageOf } from '../message.ts'
-import { createMirror, sessionOf } from '../mirror.ts'
-import { type Persona, personaOf, soulOf } from '../persona.ts'
 import type { FilterFlags } from '../routes/types.ts'
-import { setUpKept } from '../setup-kept.ts'
-import { formatOf, turn } from '../turn.ts'
-import { renderWhole } from '../whole.ts'
+import { setUpKept } from '../setup/setup-kept.ts'
+import { filterWish } from '../turn/filter-wish.ts'
+import { introduce } from '../turn/introduce.ts'
+import { messageOf } from '../turn/message.ts'
+import { formatOf, turn } from '../turn/turn.ts'
+import { renderWhole } from '../turn/whole.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 /** Several words are one question. @throws CliExit with the exit code of the turn, unless it is 0 */
@@ -51,7 +51,7 @@ type Asking = { readonly setup: Setup; readonly flags: FilterFlags; readonly per
 /** -s in place of the soul. Empty when nobody said anything: then the model gets the question alone. */
 async function systemOf({ setup, flags: { system }, persona }: Asking): Promise<string> {
   if (system === undefined) return soulOf(setup, persona)
-  const { systemTextOf } = await import('../system-text.ts')
+  const { systemTextOf } = await import('../agents/system-text.ts')
   const { text, file } = systemTextOf(system, { cwd: setup.context.cwd, home: setup.context.env.HOME ?? '' })
   setup.log('info', 'system prompt', { from: file ?? 'text' })
   return text
@@ -63,7 +63,7 @@ async function answer(question: Question): Promise<number> {
   const { setup, flags, persona, prompt } = question
   introduce(setup)
   if (flags.tools !== undefined || flags.toolBackend !== undefined) {
-    const code = await (await import('../tool-loop.ts')).elsewhere({ ...question, tools: flags.tools })
+    const code = await (await import('../tools/tool-loop.ts')).elsewhere({ ...question, tools: flags.tools })
     if (code !== undefined) return code
   }
   const wish = await filterWish({ ...question, ...(flags.tools === undefined ? {} : { tools: flags.tools }) })

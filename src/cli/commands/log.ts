@@ -1,10 +1,10 @@
 /** `log EVENT [MESSAGE]`: a script's own lines in agent.jsonl, beside those of the turns. */
 
 import { appendTrace } from '../../memory/agents/trace.ts'
+import { personaOf } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { personaOf } from '../persona.ts'
 import type { AgentOnly } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext } from '../world.ts'
 
 export function log(this: CliContext, { agent }: AgentOnly, event: string, message = ''): void {

@@ -5,8 +5,8 @@ import { prepareGround } from '../../sandbox/probe/ground.ts'
 import { type ProbeResult, probeSandbox } from '../../sandbox/probe.ts'
 import { spawnPlain } from '../../tools/process.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { policyOf } from '../policy.ts'
-import { wayOut } from '../way-out.ts'
+import { policyOf } from '../setup/policy.ts'
+import { wayOut } from '../tools/way-out.ts'
 import type { Setup } from '../world.ts'
 
 /** @throws CliExit 1 when an attempt got through, or when there is no sandbox to probe. */

@@ -3,9 +3,9 @@
 import { providerNamed } from '../../config/config.ts'
 import { probeProvider } from '../../providers/probe.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { providerFor } from '../provider.ts'
 import type { Json } from '../routes/flags.ts'
-import { setUp } from '../setup.ts'
+import { providerFor } from '../setup/provider.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext } from '../world.ts'
 
 export function list(this: CliContext, { json = false }: Json): void {

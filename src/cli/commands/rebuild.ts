@@ -1,10 +1,10 @@
 /** `rebuild`: what is made from the journal, made anew from it, or held against it. */
 
-import { checkChain } from '../chain.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { withMemory } from '../records.ts'
+import { checkChain } from '../records/chain.ts'
+import { withMemory } from '../records/records.ts'
 import type { Json } from '../routes/flags.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext } from '../world.ts'
 
 export type RebuildFlags = Json & { readonly check?: boolean }

@@ -6,12 +6,12 @@ import { hashJson } from '../../memory/hash.ts'
 import { anchorLine, parseAnchor } from '../../receipts/anchor.ts'
 import { listReceipts, showReceipt } from '../../receipts/read.ts'
 import type { Verification } from '../../receipts/verify.ts'
-import { checkChain } from '../chain.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { receiptPaths, withMemory } from '../records.ts'
+import { checkChain } from '../records/chain.ts'
+import { receiptPaths, withMemory } from '../records/records.ts'
 import type { Json } from '../routes/flags.ts'
 import type { AnchorFlags, ListFlags, VerifyFlags } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 export function list(this: CliContext, { limit, json = false }: ListFlags): void {
@@ -78,7 +78,7 @@ export async function anchor(
   await withMemory(setup, async (memory) => {
     const checkpoint = sound(setup, memory)
     const line = anchorLine(checkpoint)
-    const { anchorToCommand, anchorToFile, anchorToGit } = await import('../anchor-to.ts')
+    const { anchorToCommand, anchorToFile, anchorToGit } = await import('../records/anchor-to.ts')
     if (to !== undefined) anchorToFile(to, line)
     if (gitNote) await anchorToGit(setup.config.workspaceDir, line)
     if (command) await anchorToCommand(argv, line)

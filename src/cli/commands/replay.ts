@@ -2,14 +2,14 @@
 
 import type { Memory } from '../../memory/db.ts'
 import type { RunRecord } from '../../memory/journal.ts'
-import { alteration, withAlteration } from '../altered.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { runLimits } from '../limits.ts'
-import { judgeBy } from '../policy-file.ts'
-import { withMemory } from '../records.ts'
-import { policyLines, replayLines } from '../replay-report.ts'
-import { everyRun, resolveRun } from '../runs.ts'
-import { setUp } from '../setup.ts'
+import { withMemory } from '../records/records.ts'
+import { policyLines, replayLines } from '../records/replay-report.ts'
+import { everyRun, resolveRun } from '../records/runs.ts'
+import { runLimits } from '../setup/limits.ts'
+import { judgeBy } from '../setup/policy-file.ts'
+import { setUp } from '../setup/setup.ts'
+import { alteration, withAlteration } from '../turn/altered.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 export type ReplayFlags = { readonly policy?: string; readonly all?: boolean; readonly workspace?: string; readonly json?: boolean }

@@ -2,9 +2,9 @@
 
 import { forgetPointer } from '../../memory/agents/pointer.ts'
 import { archiveSession } from '../../memory/agents/session.ts'
-import { personaOf } from '../persona.ts'
+import { personaOf } from '../agents/persona.ts'
 import type { SessionFlags } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext } from '../world.ts'
 
 export function reset(this: CliContext, { agent, json = false }: SessionFlags): void {

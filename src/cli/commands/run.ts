@@ -2,11 +2,11 @@
 
 import { isObject } from '../../kit/json.ts'
 import type { JournalEntry } from '../../memory/entry.ts'
-import { withMemory } from '../records.ts'
+import { withMemory } from '../records/records.ts'
+import { resolveRun } from '../records/runs.ts'
 import type { Json } from '../routes/flags.ts'
 import type { ListFlags } from '../routes/types.ts'
-import { resolveRun } from '../runs.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext } from '../world.ts'
 
 export async function list(this: CliContext, { limit, json = false }: ListFlags): Promise<void> {

@@ -3,10 +3,10 @@
 import { printable } from '../../channels/render.ts'
 import { stdinKind } from '../../channels/tty.ts'
 import { appendSession, countSession, type Entry, loadSession } from '../../memory/agents/session.ts'
+import { personaOf } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { personaOf } from '../persona.ts'
 import type { AgentOnly, SessionFlags } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import { readStdin } from '../stdin.ts'
 import type { CliContext } from '../world.ts'
 

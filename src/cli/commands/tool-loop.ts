@@ -5,14 +5,14 @@ import { openTerminal } from '../../channels/tty.ts'
 import { takeTurn } from '../../channels/turn.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
 import type { Provider } from '../../runtime/port.ts'
+import { personaOf } from '../agents/persona.ts'
 import { CliExit } from '../exit.ts'
 import { onInterrupt } from '../interrupt.ts'
-import { type Trace, traceOf, traceResult } from '../loop-trace.ts'
-import { personaOf } from '../persona.ts'
 import type { ToolLoopFlags } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { setUp } from '../setup/setup.ts'
 import { readStdin } from '../stdin.ts'
-import { type BackendEnd, backendOf, runBackend } from '../tool-backend.ts'
+import { type Trace, traceOf, traceResult } from '../tools/loop-trace.ts'
+import { type BackendEnd, backendOf, runBackend } from '../tools/tool-backend.ts'
 import { exitOf } from '../trouble.ts'
 import type { CliContext, Setup } from '../world.ts'
 
@@ -62,10 +62,10 @@ async function native(
   { message, system, tools, trace }: Asked & { trace: Trace },
 ): Promise<BackendEnd> {
   const { context } = setup
-  const { toolWishOf } = await import('../tool-wish.ts')
+  const { toolWishOf } = await import('../tools/tool-wish.ts')
   const terminal = openTerminal()
   const ask = terminal === undefined ? undefined : createAskLine(terminal)
-  const { providerFor } = await import('../provider.ts')
+  const { providerFor } = await import('../setup/provider.ts')
   const animal = await context.wake(setup, {
     channel: 'tool-loop',
     ask,

@@ -4,24 +4,24 @@ import { createAskLine } from '../../channels/ask.ts'
 import { openTerminal } from '../../channels/tty.ts'
 import { takeTurn } from '../../channels/turn.ts'
 import type { AgentEvent, Call, Ending } from '../../runtime/event.ts'
-import { directCall } from '../direct-call.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { createHands } from '../hands.ts'
 import { onInterrupt } from '../interrupt.ts'
-import { traceOf, traceResult } from '../loop-trace.ts'
-import { policyOf } from '../policy.ts'
 import type { ToolListFlags, ToolRunFlags } from '../routes/types.ts'
-import { setUp } from '../setup.ts'
+import { policyOf } from '../setup/policy.ts'
+import { setUp } from '../setup/setup.ts'
 import { readStdin } from '../stdin.ts'
-import { everything, wishFor } from '../tool-wishes.ts'
-import { builtInNames, type ToolWish } from '../toolbox.ts'
+import { directCall } from '../tools/direct-call.ts'
+import { createHands } from '../tools/hands.ts'
+import { traceOf, traceResult } from '../tools/loop-trace.ts'
+import { everything, wishFor } from '../tools/tool-wishes.ts'
+import { builtInNames, type ToolWish } from '../tools/toolbox.ts'
 import type { CliContext, Setup } from '../world.ts'
 import { parseObject } from './policy.ts'
 
 export async function list(this: CliContext, { workspace, tools, sandbox, json = false }: ToolListFlags): Promise<void> {
   const setup = setUp(this, { workspace })
   const { config, paths } = setup
-  const wish = tools === undefined ? await everything(setup) : (await import('../tool-wish.ts')).toolWishOf(setup, tools)
+  const wish = tools === undefined ? await everything(setup) : (await import('../tools/tool-wish.ts')).toolWishOf(setup, tools)
   const hands = await createHands({ setup, policy: policyOf(config, paths, this.env), conversationId: 'list', sandbox, tools: wish })
   hands.close()
   const offered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)

@@ -3,9 +3,9 @@
 import { createTrust } from '../../config/trust.ts'
 import type { RuleThread } from '../../runtime/rules/thread.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { loadRules, readRules } from '../rules-files.ts'
-import { setUp } from '../setup.ts'
-import { verifyLines } from '../verify-report.ts'
+import { verifyLines } from '../records/verify-report.ts'
+import { loadRules, readRules } from '../setup/rules-files.ts'
+import { setUp } from '../setup/setup.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 export type VerifyProgramFlags = { readonly threads?: string; readonly workspace?: string; readonly json?: boolean }

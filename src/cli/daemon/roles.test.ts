@@ -6,8 +6,8 @@ import { createFifos } from '../../service/fifo/create.ts'
 import { openLines } from '../../service/fifo/read.ts'
 import { openWriter } from '../../service/fifo/write.ts'
 import { createContext } from '../context.ts'
-import { setUp } from '../setup.ts'
-import type { ToolDeps } from '../toolbox.ts'
+import { setUp } from '../setup/setup.ts'
+import type { ToolDeps } from '../tools/toolbox.ts'
 import { type Casting, castRoles } from './roles.ts'
 
 /** A home with this configuration and six FIFOs. */

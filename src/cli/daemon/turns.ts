@@ -6,7 +6,7 @@ import type { Recall } from '../../memory/recall/recall.ts'
 import { summariserOf } from '../../memory/recall/summarise.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
 import type { Provider } from '../../runtime/port.ts'
-import type { Mirror } from '../mirror.ts'
+import type { Mirror } from '../agents/mirror.ts'
 import type { Animal, Setup } from '../world.ts'
 import { replyOf, type Told } from './reply.ts'
 

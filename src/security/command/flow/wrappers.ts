@@ -78,7 +78,7 @@ function afterOptions(look: Look, name: string, { args, wrapper, place }: Wrappe
 }
 
 function abbreviated(look: Look, name: string, option: Arg): void {
-  look.raise('command.option', `${name} ${shown(option)} is an abbreviation; write the option out`)
+  look.raise('command.option', `${name} ${shown(option)} is not spelled out; write the whole option`)
 }
 
 /** `-S` splits its text into a command; `-C` moves; assignments come first. */

@@ -27,7 +27,7 @@ export type Parsed = {
   readonly operands: readonly Arg[]
   /** Nothing after it is an option. */
   readonly ended: boolean
-  /** An abbreviated option that could be one that matters. */
+  /** An option that is abbreviated, or not certain, and so could be one that matters. */
   readonly unclear: Arg | undefined
 }
 
@@ -51,7 +51,7 @@ export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder
     }
     const found = text.startsWith('--') ? long(arg, args[at + 1], words) : cluster(arg, args[at + 1], words)
     options.push(...found.options)
-    unclear ??= found.unclear ? arg : undefined
+    unclear ??= found.unclear || isUncertain(arg, found) ? arg : undefined
     // What looks like an option is read as one too, in case the one before it takes no value after all.
     if (found.tookNext && !/^--?[A-Za-z]/.test(args[at + 1]?.texts[0] ?? '')) at++
   }
@@ -60,6 +60,16 @@ export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder
 
 function isOption({ texts }: Arg): boolean {
   return texts.every((text) => text.startsWith('-') && text !== '-' && !text.startsWith(`-${HOLE}`))
+}
+
+/** Whether it may be another option, or take the next word for its value after all: `-a$x` is only `-a` when `$x` is empty. */
+function isUncertain({ texts, kind }: Arg, { options, tookNext }: Found): boolean {
+  const [text = ''] = texts
+  const isLong = text.startsWith('--')
+  const attached = isLong ? text.indexOf('=') + 1 : tookNext || !options.at(-1)?.value ? 0 : options.length + 1
+  if (attached === 0) return texts.length > 1 || text.includes(HOLE)
+  const mayBeNothing = (rest: string): boolean => rest === '' || (rest.startsWith(HOLE) && kind !== 'number' && kind !== 'glob')
+  return texts.some((one) => !one.startsWith(text.slice(0, attached)) || (!isLong && mayBeNothing(one.slice(attached))))
 }
 
 function wordsOf(table: OptionTable): Words {

@@ -43,7 +43,7 @@ function withoutPairs({ look, place }: Use, { pairs }: ToolRule, args: readonly 
 
 export function checkOptions(use: Use, { options, unclear }: Parsed): void {
   const { look, name } = use
-  if (unclear) look.raise('command.option', `${name} ${shown(unclear)} is an abbreviation; write the option out`)
+  if (unclear) look.raise('command.option', `${name} ${shown(unclear)} is not spelled out; write the whole option`)
   for (const option of options) checkOption(use, option)
 }
 

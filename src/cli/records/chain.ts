@@ -1,0 +1,55 @@
+/** The receipts of this home, held against their checkpoint and, when asked, against the journal. */
+
+import type { Memory } from '../../memory/db.ts'
+import type { Anchor } from '../../receipts/anchor.ts'
+import { deepVerify } from '../../receipts/deep.ts'
+import { readKey } from '../../receipts/key.ts'
+import { type Verification, verifyReceipts } from '../../receipts/verify.ts'
+import { alteration } from '../turn/altered.ts'
+import type { Setup } from '../world.ts'
+import { receiptPaths } from './records.ts'
+import { everyRun } from './runs.ts'
+
+export type ChainCheck = {
+  readonly found: Verification
+  /** Journal entries that are not what was written, then attempts that receipts and journal tell differently. */
+  readonly joined: readonly { readonly message: string }[]
+}
+
+export type ChainWish = {
+  readonly setup: Pick<Setup, 'config' | 'paths'>
+  readonly memory: Memory
+  readonly anchor?: Anchor
+  /** Join the journal: all of it, or these runs. */
+  readonly deep: boolean | readonly string[]
+}
+
+/**
+ * Log, head file and database are read one after the other, and another process may write in between. Only what is still wrong while
+ * nobody can write is wrong; a log without a blemish is not worth making others wait.
+ */
+export function checkChain(wish: ChainWish): ChainCheck {
+  const first = look(wish)
+  const spotless = first.found.ok && first.found.warnings.length === 0 && first.joined.length === 0
+  return spotless ? first : wish.memory.transaction(() => look(wish))
+}
+
+function look({ setup, memory, anchor, deep }: ChainWish): ChainCheck {
+  const { log, head, key } = receiptPaths(setup)
+  const found = verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint: memory.checkpoint.get(), against: anchor })
+  if (deep === false || !found.ok) return { found, joined: [] }
+  return { found, joined: [...alteredRuns(memory, deep), ...deepVerify(log, attemptsOf(memory, deep)).problems] }
+}
+
+function alteredRuns(memory: Memory, deep: true | readonly string[]): { message: string }[] {
+  const runs = deep === true ? memory.journal.runs({ limit: everyRun }).map(({ runId }) => runId) : deep
+  return runs.flatMap((runId) => {
+    const altered = alteration(memory, runId)
+    return altered ? [{ message: `run ${runId}: ${altered.message} (journal entry ${altered.seq})` }] : []
+  })
+}
+
+function* attemptsOf(memory: Memory, deep: true | readonly string[]) {
+  if (deep === true) yield* memory.attempts()
+  else for (const runId of deep) yield* memory.attempts(runId)
+}

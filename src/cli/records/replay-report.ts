@@ -1,0 +1,24 @@
+/** What `replay` found, in lines for a person. */
+
+import type { Rejudgement } from '../../runtime/rejudge.ts'
+import type { Replay } from '../../runtime/replay.ts'
+
+export function replayLines(runId: string, { events, digest, ended, divergence }: Replay): string[] {
+  if (divergence) return [`${runId}: ALTERED, or another program wrote it: ${divergence.message} (journal entry ${divergence.seq})`]
+  return [`${runId}: ${ended ? 'the same' : 'the same up to where it was interrupted'}, ${events.length} events, digest ${digest}`]
+}
+
+/** Only calls that would be judged otherwise are listed. */
+export function policyLines(runId: string, { calls, divergence }: Rejudgement): string[] {
+  const changed = calls.filter((call) => call.changed)
+  const head = `${runId}: ${changed.length} of ${calls.length} calls would be judged otherwise`
+  const lines = changed.map(
+    ({ event, id, summary, before, after }) =>
+      `  event ${event}, ${id}: ${before.verdict} by ${before.rule} → ${after.verdict} by ${after.rule} (${after.reason})\n    ${summary}`,
+  )
+  return [
+    head,
+    ...lines,
+    ...(divergence ? [`  first difference: "${divergence.before}" then, "${divergence.after}" now; what came after it is not known`] : []),
+  ]
+}

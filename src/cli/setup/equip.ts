@@ -1,0 +1,37 @@
+/** A resolved configuration made into what commands share: the redactor knows its keys, the log its level. */
+
+import type { Config, Origins, providerNamed, WireProvider } from '../../config/config.ts'
+import { homePaths } from '../../config/paths.ts'
+import { createLog } from '../log.ts'
+import type { CliContext, Setup } from '../world.ts'
+
+export type Resolved = {
+  readonly config: Config
+  readonly origins: Origins
+  readonly notices: readonly string[]
+  readonly file?: string
+}
+
+export function equip(context: CliContext, { config, origins, notices, file }: Resolved): Setup {
+  const { home, env, redactor } = context
+  for (const [name, value] of secretsOf(config, env)) redactor.register(value, name)
+  const log = createLog({
+    wish: env.BRAIDCLAW_LOG,
+    level: config.log.level,
+    write: context.process.stderr.write,
+    redact: redactor.text,
+    now: Date.now,
+  })
+  for (const notice of notices) log('warn', notice)
+  return { config, origins, paths: homePaths(home), log, redactor, context, ...(file ? { file } : {}) }
+}
+
+/** Every variable that the configuration names as a key; the usual ones the context knows already. */
+function secretsOf(config: Config, env: CliContext['env']): [string, string][] {
+  const named = Object.values(config.providers.models).flatMap((model) => (isWire(model) && model.apiKeyEnv ? [model.apiKeyEnv] : []))
+  return named.flatMap((name): [string, string][] => (env[name] ? [[name, env[name]]] : []))
+}
+
+function isWire(model: NonNullable<ReturnType<typeof providerNamed>>): model is WireProvider {
+  return 'apiKeyEnv' in model
+}

@@ -1,0 +1,42 @@
+/** A policy that stands in another file: the configuration as it would be with that file in place of the user's own. */
+
+import { join } from 'node:path'
+import { describeProblem } from '../../config/config.ts'
+import { loadConfig } from '../../config/load.ts'
+import { readConfigFile } from '../../config/text/read.ts'
+import { createTrust } from '../../config/trust.ts'
+import type { Memory } from '../../memory/db.ts'
+import type { Judge } from '../../runtime/port.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import { createHands } from '../tools/hands.ts'
+import type { Setup } from '../world.ts'
+import { policyOf, resolveExecutable } from './policy.ts'
+
+/** Judges as that policy does now, whatever ESTOP says. @throws CliExit 2 when the file cannot be used. */
+export async function judgeBy(setup: Setup, file: string, memory: Memory): Promise<Judge> {
+  const config = configWith(setup, file)
+  const policy = policyOf(config, setup.paths, setup.context.env)
+  const { createGate } = await import('../../security/gate.ts')
+  const { all: tools } = await createHands({ setup: { ...setup, config }, policy, conversationId: 'replay' })
+  const always = (key: string) => memory.approvals.hasRule('shell', key)
+  return createGate({ policy, tools, estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }).judge
+}
+
+function configWith({ paths, context, config }: Setup, file: string) {
+  const { env, cwd } = context
+  const path = file.startsWith('/') ? file : join(cwd, file)
+  const own = join(paths.home, 'config.toml')
+  const read = readConfigFile(path)
+  if (read.state === 'missing') throw new CliExit(exitCodes.usage, `error: ${path} does not exist; --policy takes a config.toml`)
+  const loaded = loadConfig({
+    home: paths.home,
+    env,
+    cwd,
+    flags: { workspace: config.workspaceDir },
+    trusted: (folder) => createTrust(paths.trustedFolders).isTrusted(folder),
+    readFile: (wanted) => (wanted === own ? read : readConfigFile(wanted)),
+  })
+  if (loaded.ok) return loaded.config
+  const problems = loaded.problems.map((problem) => describeProblem(problem.file === own ? { ...problem, file: path } : problem))
+  throw new CliExit(exitCodes.usage, problems.map((problem) => `error: ${problem}`).join('\n'))
+}

@@ -1,0 +1,49 @@
+/** The operator's policy as the gate reads it, from the configuration and the places we keep. */
+
+import { dirname } from 'node:path'
+import type { Config } from '../../config/config.ts'
+import type { HomePaths } from '../../config/paths.ts'
+import { nextSegment, segmentsOf } from '../../receipts/segments.ts'
+import { defaultAllow } from '../../security/command/allow.ts'
+import { definePolicy, type Policy } from '../../security/policy.ts'
+import type { Environment } from '../world.ts'
+import { realFolder } from './workspace.ts'
+
+/** Where executables are looked for, whatever PATH says. */
+export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+export function resolveExecutable(name: string): string | undefined {
+  return Bun.which(name, { PATH: fixedPath }) ?? undefined
+}
+
+export function policyOf(config: Config, paths: HomePaths, env: Environment): Policy {
+  const { security, channels, memory, receipts } = config
+  const ours = [
+    paths.home,
+    memory.path,
+    receipts.path,
+    paths.estop,
+    ...(receipts.path.startsWith(`${paths.home}/`) ? [] : besides(receipts.path)),
+    // What an agent is told of itself: a model that could write there would write its own orders.
+    ...(memory.agentDir ? [memory.agentDir] : []),
+  ]
+  return definePolicy({
+    autonomy: security.autonomy,
+    workspace: realFolder(config.workspaceDir),
+    workspaceOnly: security.workspaceOnly,
+    forbiddenPaths: security.forbiddenPaths,
+    forbiddenCommands: security.forbiddenCommands,
+    allowCommands: [...defaultAllow, ...security.allowCommands],
+    allowedDomains: security.allowedDomains,
+    allowedPorts: security.allowedPorts,
+    protectedPaths: [...new Set(ours.flatMap((path) => [path, realFolder(path)]))],
+    approveAllMedium: security.approveAllMedium,
+    home: env.HOME || '/',
+    ...(channels.cli.toolsAllow ? { toolsAllow: channels.cli.toolsAllow } : {}),
+  })
+}
+
+/** What stands beside a log that the operator put elsewhere: its head, its closed segments, and the one to come. */
+function besides(log: string): string[] {
+  return [`${dirname(log)}/receipts.head`, ...segmentsOf(log), nextSegment(log), `${log}.next`]
+}

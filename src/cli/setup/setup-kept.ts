@@ -1,0 +1,25 @@
+/** The setup of a turn: with the configuration as it was kept, where that still holds; loading it takes longer than all else before a question. */
+
+import { statSync } from 'node:fs'
+import { keep, recall } from '../../config/kept.ts'
+import type { Flags } from '../../config/layers/flags.ts'
+import type { CliContext, Setup } from '../world.ts'
+import { equip } from './equip.ts'
+
+/** @throws CliExit 1 naming every problem of the configuration at once. */
+export async function setUpKept(context: CliContext, flags: Flags, program = build()): Promise<Setup> {
+  const now = program === undefined ? undefined : { ...context, flags, program }
+  const kept = now && recall(now)
+  if (kept) return equip(context, { ...kept, notices: [] })
+  const { resolve } = await import('./setup.ts')
+  const { config, origins, notices, file } = resolve(context, flags)
+  if (now && notices.length === 0) keep(now, { config, origins, ...(file ? { file } : {}) })
+  return equip(context, { config, origins, notices, file })
+}
+
+/** Undefined for a run from source: what changes there has no other sign. */
+function build(): string | undefined {
+  if (!import.meta.path.startsWith('/$bunfs/')) return undefined
+  const { ino, size, mtimeMs } = statSync(process.execPath)
+  return `${ino} ${size} ${mtimeMs}`
+}

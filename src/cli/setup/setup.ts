@@ -1,0 +1,24 @@
+/** What a command needs before it can do anything: the configuration, the redactor, the log. Bad configuration ends the command here. */
+
+import { describeProblem } from '../../config/config.ts'
+import type { Flags } from '../../config/layers/flags.ts'
+import { loadConfig } from '../../config/load.ts'
+import { homePaths } from '../../config/paths.ts'
+import { createTrust } from '../../config/trust.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import type { CliContext, Setup } from '../world.ts'
+import { equip, type Resolved } from './equip.ts'
+
+/** @throws CliExit naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
+export function setUp(context: CliContext, flags: Flags = {}): Setup {
+  return equip(context, resolve(context, flags))
+}
+
+/** @throws CliExit naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
+export function resolve({ home, env, cwd }: CliContext, flags: Flags): Resolved {
+  const trusted = (folder: string) => createTrust(homePaths(home).trustedFolders).isTrusted(folder)
+  const loaded = loadConfig({ home, env, cwd, flags, trusted })
+  if (loaded.ok) return loaded
+  const code = loaded.problems.every(({ file }) => file.startsWith('--')) ? exitCodes.usage : exitCodes.error
+  throw new CliExit(code, loaded.problems.map((problem) => `error: ${describeProblem(problem)}`).join('\n'))
+}

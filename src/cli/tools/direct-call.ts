@@ -1,0 +1,23 @@
+/** A provider without a model: it asks for one call and then falls silent, so that an operator's call takes the very path of a model's. */
+
+import type { Call, Part } from '../../runtime/event.ts'
+import type { ModelChunk, Provider } from '../../runtime/port.ts'
+
+/** `heard` gets what a model would have been told of the call. */
+export function directCall(wanted: Pick<Call, 'name' | 'input' | 'malformed'>, heard?: (told: string) => void): Provider {
+  const call: Part = { type: 'call', id: 'operator', ...wanted }
+  return {
+    name: 'operator',
+    capabilities: () => ({ streaming: false, tools: true, thinking: false, contextTokens: 0 }),
+    async *chat({ messages }): AsyncGenerator<ModelChunk> {
+      const last = messages.at(-1)
+      const asked = last?.role === 'tool'
+      if (asked) heard?.(last.content)
+      const usage = { inputTokens: 0, outputTokens: 0 }
+      yield {
+        type: 'done',
+        response: { parts: asked ? [] : [call], stop: asked ? 'stop' : 'tool_calls', usage, model: 'none', provider: 'operator' },
+      }
+    },
+  }
+}

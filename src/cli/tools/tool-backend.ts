@@ -1,0 +1,111 @@
+/** Who runs the loop of question, tool calls and results: ourselves, or a script that calls back into `braidclaw tool run`. */
+
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { providerNamed, type ToolBackend, toolBackends } from '../../config/config.ts'
+import type { SandboxKind } from '../../sandbox/port.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import type { Environment, Setup } from '../world.ts'
+
+/** The flag, else the environment or tools.backend. @throws CliExit 2 for a name that is none. */
+export function backendOf({ config }: Setup, flag?: string): ToolBackend {
+  const wanted = flag ?? config.tools.backend
+  const found = toolBackends.find((name) => name === wanted)
+  if (found) return found
+  throw new CliExit(exitCodes.usage, `error: --tool-backend "${wanted}" is none; there are: ${toolBackends.join(', ')}`)
+}
+
+export type BackendRun = {
+  readonly setup: Setup
+  /** `native` is the caller's own affair: it is an ordinary turn with `toolWishOf` as its tools. */
+  readonly backend: Exclude<ToolBackend, 'native'>
+  readonly message: string
+  readonly system: string
+  /** As --tools names them. */
+  readonly tools: string
+  /** In whose agent.jsonl the loop's iterations and calls are logged; the question and the answer are the caller's to log. */
+  readonly agent: string
+  /** As typed; else the configured one (bash), or the program's own (llm). */
+  readonly model?: string
+  readonly sandbox?: SandboxKind
+  readonly signal?: AbortSignal
+}
+
+/** `text` is the final answer without its last newline, empty when there is none. 0 answered, 1 error (said on stderr already), 2 too many rounds. */
+export type BackendEnd = { readonly code: 0 | 1 | 2; readonly text: string }
+
+/** The loop's own messages go to our stderr. Rounds: limits.max_tool_rounds. Nothing is written to stdout. @throws CliExit 1 when the script is not there */
+export async function runBackend(run: BackendRun): Promise<BackendEnd> {
+  const { setup, backend, message, system, tools, signal } = run
+  const { config, context } = setup
+  const script = scriptOf(backend)
+  const child = Bun.spawn(['bash', script, '-', system, tools, String(config.limits.maxToolRounds)], {
+    cwd: context.cwd,
+    env: { ...defined(context.env), ...circumstances(run) },
+    stdin: new Blob([message]),
+    stdout: 'pipe',
+    stderr: 'inherit',
+    ...(signal ? { signal } : {}),
+  })
+  const [text] = await Promise.all([child.stdout.text(), child.exited])
+  const { exitCode } = child
+  return { code: exitCode === 0 || exitCode === 2 ? exitCode : 1, text: text.replace(/\n$/, '') }
+}
+
+/** What the script and the `tool run` it calls go by: the configuration as it was resolved here. */
+function circumstances({ setup, agent, model, sandbox }: BackendRun): { readonly [name: string]: string } {
+  const { config, context, paths } = setup
+  const { security, workspaceDir } = config
+  return {
+    BRAIDCLAW: ourselves(),
+    BRAIDCLAW_HOME: paths.home,
+    BRAIDCLAW_WORKSPACE: workspaceDir,
+    BRAIDCLAW_AUTONOMY: security.autonomy,
+    BRAIDCLAW_SECURITY_APPROVE_ALL_MEDIUM: String(security.approveAllMedium),
+    TOOL_LOOP_AGENT: agent,
+    TOOL_LOOP_QUIET: '1',
+    ...(sandbox ? { TOOL_LOOP_SANDBOX: sandbox } : {}),
+    ...vendor(setup, context.env),
+    ...(model === undefined ? {} : { TOOL_LOOP_MODEL: model }),
+  }
+}
+
+/** The configured model for the bash loop, which speaks two wires. What is not one of them is left to the usual variables. */
+function vendor({ config }: Setup, env: Environment): { readonly [name: string]: string } {
+  const found = providerNamed(config, config.defaultProvider)
+  if (!found || !('baseUrl' in found || 'apiKeyEnv' in found) || (found.kind !== 'anthropic' && found.kind !== 'openai-compatible'))
+    return {}
+  const key = found.apiKeyEnv ? env[found.apiKeyEnv] : undefined
+  const names =
+    found.kind === 'anthropic'
+      ? { wire: 'messages', url: 'ANTHROPIC_BASE_URL', key: 'ANTHROPIC_API_KEY' }
+      : { wire: 'chat', url: 'OPENAI_BASE_URL', key: 'OPENAI_API_KEY' }
+  return {
+    TOOL_LOOP_WIRE: names.wire,
+    TOOL_LOOP_CONFIGURED_MODEL: config.defaultModel,
+    ...(found.baseUrl ? { [names.url]: found.baseUrl } : {}),
+    ...(key ? { [names.key]: key } : {}),
+    ...(found.maxOutputTokens ? { TOOL_LOOP_MAX_TOKENS: String(found.maxOutputTokens) } : {}),
+  }
+}
+
+/** In the sources beside them; a compiled executable finds them beside itself or one folder up. */
+function scriptOf(backend: string): string {
+  const here = isCompiled() ? dirname(process.execPath) : join(import.meta.dir, '../../..')
+  const places = [here, dirname(here), join(dirname(here), 'share/braidclaw')].map((root) => join(root, 'bridges/tool-loop', backend))
+  const found = places.find((path) => existsSync(path))
+  if (found) return found
+  throw new CliExit(exitCodes.error, `error: --tool-backend ${backend}: its script is not there; looked for ${places.join(', ')}`)
+}
+
+function ourselves(): string {
+  return isCompiled() ? process.execPath : join(import.meta.dir, '../../../bin/braidclaw')
+}
+
+function isCompiled(): boolean {
+  return import.meta.path.startsWith('/$bunfs/')
+}
+
+function defined(env: Environment): { [name: string]: string } {
+  return Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+}

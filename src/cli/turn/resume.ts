@@ -1,0 +1,82 @@
+/** A conversation is gone on with only when its record is what was written: receipts, journal and turns are checked first. */
+
+import type { Memory } from '../../memory/db.ts'
+import type { RunRecord } from '../../memory/journal.ts'
+import type { Projections } from '../../memory/projections.ts'
+import type { RunRecorder } from '../../memory/recorder.ts'
+import { limitsOf, rulesOf } from '../../runtime/journalled.ts'
+import { replayRun } from '../../runtime/replay.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import { checkChain } from '../records/chain.ts'
+import { runLimits } from '../setup/limits.ts'
+import type { Setup } from '../world.ts'
+import { alteration } from './altered.ts'
+
+export type Resumption = {
+  readonly setup: Setup
+  readonly memory: Memory
+  readonly recorder: RunRecorder
+  readonly conversationId: string
+  /** The operator has seen what is wrong and goes on. */
+  readonly accept: boolean
+}
+
+/** The latest runs are what the model will see; older ones are for `replay --all` and `rebuild --check`. */
+const runsChecked = 50
+
+/** @throws CliExit 9 when something was altered and that is not accepted */
+export async function mustBeWhole(wanted: Resumption): Promise<void> {
+  const { setup, recorder, conversationId, accept } = wanted
+  const problem = await firstProblem(wanted)
+  if (problem === undefined) return
+  if (!accept) {
+    const how = 'see: braidclaw receipt verify --deep, braidclaw replay --all, braidclaw rebuild --check'
+    throw new CliExit(
+      exitCodes.integrity,
+      `error: ${conversationId} was altered and is not gone on with: ${problem}; ${how}; to go on all the same, which leaves a receipt: --accept-altered`,
+    )
+  }
+  const receipt = recorder.deed({ conversationId, tool: 'session.accept_altered', input: { problem }, risk: 'high' })
+  setup.log('warn', 'altered conversation accepted', { conversation: conversationId, problem, receipt: receipt ?? 'none' })
+}
+
+/** Another process may write between two looks: only what is still wrong while nobody can write is wrong. */
+async function firstProblem({ setup, memory, conversationId }: Resumption): Promise<string | undefined> {
+  const projections = await memory.projections()
+  const look = () => problemIn(conversationId, { setup, memory, projections })
+  return look() === undefined ? undefined : memory.transaction(look)
+}
+
+function problemIn(conversationId: string, { setup, memory, projections }: Desk): string | undefined {
+  const runs = memory.journal.runs({ limit: runsChecked, conversation: conversationId })
+  for (const run of runs) {
+    const problem = wrongWith(run, { setup, memory, projections })
+    if (problem !== undefined) return problem
+  }
+  const summary = projections.alteredSummary(conversationId)
+  if (summary !== undefined) return summary
+  return setup.config.receipts.enabled ? wrongWithReceipts(setup, memory, runs) : undefined
+}
+
+function wrongWithReceipts(setup: Setup, memory: Memory, runs: readonly RunRecord[]): string | undefined {
+  const { found, joined } = checkChain({ setup, memory, deep: runs.map(({ runId }) => runId) })
+  const [broken] = found.problems
+  return broken ? `invalid chain at receipt ${broken.record}: ${broken.message}` : joined[0]?.message
+}
+
+type Desk = { readonly setup: Setup; readonly memory: Memory; readonly projections: Projections }
+
+/** The journal first: it is what the others are held against. */
+function wrongWith(run: RunRecord, { setup, memory, projections }: Desk): string | undefined {
+  const altered = alteration(memory, run.runId)
+  if (altered !== undefined) return `${run.runId}: ${altered.message} (journal entry ${altered.seq})`
+  const difference = projections.differenceIn(run)
+  if (difference !== undefined) return difference
+  const entries = memory.journal.events(run.runId)
+  const rules = rulesOf(entries)
+  if (rules === undefined) return `the rules of ${run.runId} cannot be read back from its journal`
+  const found = replayRun({ runId: run.runId, entries, limits: limitsOf(entries) ?? runLimits(setup.config), rules })
+  if (found.divergence) return `${run.runId}: ${found.divergence.message}`
+  if (run.digest !== null && found.digest !== run.digest) return `${run.runId}: its events are not those that it ended with`
+  return run.digest !== null || !found.ended ? undefined : `${run.runId}: its end is journalled, but its digest is gone`
+}

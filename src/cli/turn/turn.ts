@@ -1,0 +1,106 @@
+/** One turn at the command line: what is shown where, who is asked, what Ctrl-C does, and the exit code. */
+
+import type { AskLine } from '../../channels/ask.ts'
+import { createRender, type OutputFormat, type Render, type Screen } from '../../channels/render.ts'
+import { isTerminal } from '../../channels/tty.ts'
+import { takeTurn } from '../../channels/turn.ts'
+import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+import { onInterrupt } from '../interrupt.ts'
+import type { AgentFlags } from '../routes/types.ts'
+import type { Animal, CliContext, Setup, Wish } from '../world.ts'
+
+export type TurnOptions = {
+  readonly animal: Animal
+  readonly setup: Setup
+  readonly format: OutputFormat
+  readonly prompt: string
+  readonly ask?: AskLine
+  /** How the format is shown, when not as usual. */
+  readonly renderer?: (format: OutputFormat, screen: Screen) => Render
+  /** Told of every event before it is shown. */
+  readonly watch?: (event: AgentEvent) => void
+}
+
+/** @returns the exit code. */
+export async function turn(options: TurnOptions): Promise<number> {
+  const { animal, format, prompt, ask, renderer = createRender } = options
+  const { context } = options.setup
+  const render = watched(renderer(format, screenOf(context)), options.watch)
+  const interrupt = onInterrupt((by) => animal.agent.cancel(by))
+  const ending = await takeTurn({
+    agent: animal.agent,
+    prompt,
+    render,
+    ask,
+    always: animal.allowAlways,
+    isStanding: animal.isStanding,
+    tell: (line) => context.process.stderr.write(`${line}\n`),
+    gone: context.outputClosed,
+    signal: interrupt.signal,
+  })
+  const exitCode = exitCodes[ending.code]
+  const told = withWayOut(animal, ending)
+  render.end({ ending: told, exitCode, runId: animal.agent.runId() ?? '', conversationId: animal.agent.conversationId })
+  if (format === 'text') explain(context, told)
+  if (exitCode === 0) await animal.makeRoom({ tell: (line) => context.process.stderr.write(`${line}\n`), signal: interrupt.signal })
+  interrupt.stop()
+  return exitCode
+}
+
+function watched(render: Render, watch: TurnOptions['watch']): Render {
+  if (!watch) return render
+  return {
+    show(event) {
+      watch(event)
+      render.show(event)
+    },
+    end: render.end,
+  }
+}
+
+/** Said to the person alone: a model that reads how a yes is given would be tempted to give it. */
+function withWayOut({ agent, memory }: Animal, ending: Ending): Ending {
+  if (ending.code !== 'approval_needed') return ending
+  const open = memory.approvals.list({ state: 'open' }).filter(({ runId }) => runId === agent.runId())
+  const ways = open.map(({ id }) => `braidclaw approvals allow ${id}`)
+  if (ways.length === 0) return ending
+  return { ...ending, message: `${ending.message}; or: ${ways.join('; ')}, then: braidclaw agent -c -m "go on"` }
+}
+
+/** One line on stderr when the answer alone would look better than it went. */
+function explain({ process: { stderr }, outputClosed, outputFailure }: CliContext, { code, message }: Ending): void {
+  if (code === 'denied') stderr.write(`denied: ${message}\n`)
+  else if (code === 'approval_needed') stderr.write(`approval needed: ${message}\n`)
+  else if (code === 'estop') stderr.write('stopped: "braidclaw estop --clear" lets tools run again\n')
+  // A stdout that failed is an error of its own, said at the end.
+  else if (code === 'cancelled' && outputFailure() === undefined)
+    stderr.write(outputClosed() ? 'cancelled: nobody reads stdout any more\n' : 'cancelled\n')
+}
+
+/** `session` is what an agent of its own goes on with. @throws CliExit 2 when two conversations are named. */
+export function conversationOf(
+  { continue: latest = false, resume }: Pick<AgentFlags, 'continue' | 'resume'>,
+  session?: () => Wish['conversation'],
+): Wish['conversation'] {
+  if (latest && resume !== undefined) throw new CliExit(exitCodes.usage, 'error: --continue and --resume name two conversations; pass one')
+  if (resume !== undefined) return { kind: 'resume', id: resume }
+  if (!latest) return { kind: 'new' }
+  return session?.() ?? { kind: 'latest' }
+}
+
+export function acceptance({
+  acceptAltered = false,
+  sandbox,
+}: Pick<AgentFlags, 'acceptAltered' | 'sandbox'>): Pick<Wish, 'acceptAltered' | 'sandbox'> {
+  return { ...(acceptAltered ? { acceptAltered } : {}), ...(sandbox ? { sandbox } : {}) }
+}
+
+export function formatOf({ json = false, outputFormat }: Pick<AgentFlags, 'json' | 'outputFormat'>): OutputFormat {
+  return outputFormat ?? (json ? 'json' : 'text')
+}
+
+function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {
+  const terminal = isTerminal(1)
+  return { out: stdout.write, err: stderr.write, terminal, color: isTerminal(2) && !env.NO_COLOR && env.TERM !== 'dumb' }
+}

@@ -1,0 +1,20 @@
+/** The answer alone, once it is whole: for a pipe or a file, whose reader can do nothing with half of it. */
+
+import { createRender, type OutputFormat, type Render, type Screen } from '../../channels/render.ts'
+
+/** At a terminal, and in JSON, as everywhere. Otherwise exactly the final answer and a newline; all else goes to stderr. */
+export function renderWhole(format: OutputFormat, screen: Screen): Render {
+  if (format !== 'text' || screen.terminal) return createRender(format, screen)
+  const rest = createRender('text', { ...screen, out: () => {} })
+  const state: { answer?: string } = {}
+  return {
+    show(event) {
+      rest.show(event)
+      if (event.type === 'done') state.answer = event.result
+    },
+    end() {
+      const { answer = '' } = state
+      if (answer !== '') screen.out(answer.endsWith('\n') ? answer : `${answer}\n`)
+    },
+  }
+}
