@@ -69,10 +69,9 @@ export async function dismiss({ child, report, command, go }: Waiting): Promise<
   child.kill('SIGKILL')
   await child.exited
   const inner = number(/"child-pid": (\d+)\D/.exec(readNow(report))?.[1])
-  if (inner !== undefined) {
-    killAll(child.pid, inner)
-    await gone(inner)
-  }
+  // Killed before it could report, it may have left an inner one behind, which is then still in its group.
+  killAll(child.pid, inner)
+  if (inner !== undefined) await gone(inner)
   for (const descriptor of [report, command, go]) closeSync(descriptor)
 }
 

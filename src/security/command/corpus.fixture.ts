@@ -554,6 +554,13 @@ export const high: readonly string[] = [
   'find src/$(git ls-files)',
   'tar cf x.tar ./$(git ls-files)',
   'git add src/$(git ls-files)',
+  // An option that is only its letter, and so takes the command for its value, when what follows turns out empty.
+  'exec -a$x ls rm y',
+  'env -u$x ls rm y',
+  'nice -n$x ls rm y',
+  'xargs -I$x cat x',
+  'for o in -u -S; do env $o "rm y"; done',
+  'env -i$x ls',
   // Bash expands the word after >& twice.
   `echo x >& 'a$(rm x)'`,
   "ls >& 'a`rm x`'",
@@ -956,6 +963,13 @@ export const high: readonly string[] = [
 /** Medium: must run, though some look dangerous. */
 export const medium: readonly string[] = [
   'ls >& out',
+  'for n in 1 2; do head -n$n x; done',
+  'for n in 1 2; do nice -n$n ls; done',
+  'head -n$1 x',
+  'sort -t"$sep" x',
+  'make -j$(nproc)',
+  'exec -a "$x" ls',
+  'echo -n$x',
   "ls &> 'a$(rm x)'",
   'ls 1>&2',
   'printf "$msg"',

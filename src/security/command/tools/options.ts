@@ -36,6 +36,7 @@ type Words = { readonly [meaning in Meaning | 'attached']: readonly string[] }
 /** `inOrder`: the first operand ends the options. */
 export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder = false } = {}): Parsed {
   const words = wordsOf(table)
+  const matters = meanings.some((one) => words[one].length > 0)
   const options: Option[] = []
   const operands: Arg[] = []
   let unclear: Arg | undefined
@@ -51,7 +52,7 @@ export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder
     }
     const found = text.startsWith('--') ? long(arg, args[at + 1], words) : cluster(arg, args[at + 1], words)
     options.push(...found.options)
-    unclear ??= found.unclear || isUncertain(arg, found) ? arg : undefined
+    unclear ??= found.unclear || (matters && isUncertain(arg, found, inOrder)) ? arg : undefined
     // What looks like an option is read as one too, in case the one before it takes no value after all.
     if (found.tookNext && !/^--?[A-Za-z]/.test(args[at + 1]?.texts[0] ?? '')) at++
   }
@@ -62,14 +63,17 @@ function isOption({ texts }: Arg): boolean {
   return texts.every((text) => text.startsWith('-') && text !== '-' && !text.startsWith(`-${HOLE}`))
 }
 
-/** Whether it may be another option, or take the next word for its value after all: `-a$x` is only `-a` when `$x` is empty. */
-function isUncertain({ texts, kind }: Arg, { options, tookNext }: Found): boolean {
+/**
+ * Whether it may be another option or, where a command stands `behind`, take that for its value after all: `-a$x` is only `-a` when `$x` is
+ * empty.
+ */
+function isUncertain({ texts, kind }: Arg, { options, tookNext }: Found, behind: boolean): boolean {
   const [text = ''] = texts
   const isLong = text.startsWith('--')
   const attached = isLong ? text.indexOf('=') + 1 : tookNext || !options.at(-1)?.value ? 0 : options.length + 1
-  if (attached === 0) return texts.length > 1 || text.includes(HOLE)
+  if (attached === 0) return texts.length > 1 || (behind && text.includes(HOLE))
   const mayBeNothing = (rest: string): boolean => rest === '' || (rest.startsWith(HOLE) && kind !== 'number' && kind !== 'glob')
-  return texts.some((one) => !one.startsWith(text.slice(0, attached)) || (!isLong && mayBeNothing(one.slice(attached))))
+  return texts.some((one) => !one.startsWith(text.slice(0, attached)) || (behind && !isLong && mayBeNothing(one.slice(attached))))
 }
 
 function wordsOf(table: OptionTable): Words {
