@@ -969,7 +969,6 @@ export const medium: readonly string[] = [
   'sort -t"$sep" x',
   'make -j$(nproc)',
   'exec -a "$x" ls',
-  'echo -n$x',
   "ls &> 'a$(rm x)'",
   'ls 1>&2',
   'printf "$msg"',
