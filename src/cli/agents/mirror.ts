@@ -57,7 +57,7 @@ export function createMirror({ log, redactor }: Pick<Setup, 'log' | 'redactor'>,
     begin(prompt, conversationId) {
       Object.assign(turn, { prompt, answer: undefined })
       trace('user_input', prompt)
-      if (conversationId !== undefined) keep(() => point(paths.conversation, conversationId))
+      if (conversationId !== undefined) keep(() => writePointer(paths.conversation, conversationId))
     },
     end() {
       const { prompt, answer } = turn
@@ -78,10 +78,6 @@ export function createMirror({ log, redactor }: Pick<Setup, 'log' | 'redactor'>,
 function resultEvent(status: 'completed' | 'failed', text: string): string {
   if (status === 'completed') return 'tool_result'
   return text.startsWith('Denied by ') ? 'denied' : 'tool_failed'
-}
-
-function point(path: string, conversationId: string): void {
-  if (readPointer(path) !== conversationId) writePointer(path, conversationId)
 }
 
 /** The conversation that the agent's session is about, or a new one when there is none. */

@@ -13,7 +13,7 @@ const flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY
 export function appendText(path: string, text: string): void {
   const file = openFor(path)
   try {
-    const bytes = Buffer.from(`${endsTorn(file, path) ? '\n' : ''}${text}`)
+    const bytes = new TextEncoder().encode(`${endsTorn(file, path) ? '\n' : ''}${text}`)
     const written = writeSync(file, bytes)
     if (written < bytes.length) throw trouble('ENOSPC', path, `only ${written} of ${bytes.length} bytes were written`)
   } finally {

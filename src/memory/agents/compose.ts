@@ -26,6 +26,7 @@ const bound = 1 << 20
  */
 export async function composeSystem({ folder, soul }: Composed): Promise<Composition> {
   const paths = agentPaths(folder)
+  if (!soul && isPlain(paths)) return { ok: true, text: '', notices: [] }
   const refusal = soul && outside(soul.path, soul.home)
   if (refusal !== undefined) return { ok: false, message: refusal }
   const own = readWhole(soul?.path ?? paths.soul)
@@ -35,6 +36,14 @@ export async function composeSystem({ folder, soul }: Composed): Promise<Composi
   const context = contextTexts(paths.context, notices)
   const text = joined([own.text, ...context])
   return { ok: true, text: await withRecall({ folder, text, notices }), notices }
+}
+
+/** Most agents have nothing to say of themselves: then nothing is opened. */
+function isPlain({ folder, soul, context, sessions }: ReturnType<typeof agentPaths>): boolean {
+  // A folder that we may not look into seems empty as well: there the slow way says why.
+  if (!existsSync(sessions)) return false
+  const { summary, pins } = folderPaths(folder)
+  return ![soul, context, summary, pins].some((path) => existsSync(path))
 }
 
 type Whole = { readonly ok: true; readonly text: string; readonly missing: boolean } | { readonly ok: false; readonly message: string }

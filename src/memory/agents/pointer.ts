@@ -1,6 +1,6 @@
 /** Which conversation in memory an agent's session goes on with: a file that holds its id. */
 
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, ftruncateSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** Undefined when there is none yet, or none that could be an id. @throws errno errors but ENOENT */
@@ -14,26 +14,27 @@ export function readPointer(path: string): string | undefined {
   }
 }
 
-/** Replaced whole. @throws errno errors */
+/** One write of less than a disk sector, over the old one: whoever reads it meanwhile reads either. @throws errno errors */
 export function writePointer(path: string, id: string): void {
-  const draft = `${path}.${crypto.randomUUID()}`
+  const file = openFor(path)
   try {
-    write(draft, `${id}\n`)
-    renameSync(draft, path)
-  } catch (error) {
-    rmSync(draft, { force: true })
-    throw error
+    const bytes = new TextEncoder().encode(`${id}\n`)
+    if (writeSync(file, bytes, 0, bytes.length, 0) < bytes.length)
+      throw Object.assign(new Error(`"${path}": the disk is full`), { code: 'ENOSPC' })
+    if (fstatSync(file).size > bytes.length) ftruncateSync(file, bytes.length)
+  } finally {
+    closeSync(file)
   }
 }
 
-function write(path: string, text: string): void {
-  const options = { mode: 0o600, flag: 'wx' } as const
+function openFor(path: string): number {
+  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK
   try {
-    writeFileSync(path, text, options)
+    return openSync(path, flags, 0o600)
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    writeFileSync(path, text, options)
+    return openSync(path, flags, 0o600)
   }
 }
 

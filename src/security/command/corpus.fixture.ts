@@ -556,6 +556,10 @@ export const high: readonly string[] = [
   'git add src/$(git ls-files)',
   // An option that is only its letter, and so takes the command for its value, when what follows turns out empty.
   'exec -a$x ls rm y',
+  'exec -a "$@" ls rm y',
+  'exec -a $x ls rm y',
+  'env -u $x ls y',
+  'nice -n * ls y',
   'env -u$x ls rm y',
   'nice -n$x ls rm y',
   'xargs -I$x cat x',

@@ -53,6 +53,7 @@ export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder
     const found = text.startsWith('--') ? long(arg, args[at + 1], words) : cluster(arg, args[at + 1], words)
     options.push(...found.options)
     unclear ??= found.unclear || (matters && isUncertain(arg, found, inOrder)) ? arg : undefined
+    if (inOrder && found.tookNext) unclear ??= notJustOne(args[at + 1])
     // What looks like an option is read as one too, in case the one before it takes no value after all.
     if (found.tookNext && !/^--?[A-Za-z]/.test(args[at + 1]?.texts[0] ?? '')) at++
   }
@@ -74,6 +75,12 @@ function isUncertain({ texts, kind }: Arg, { options, tookNext }: Found, behind:
   if (attached === 0) return texts.length > 1 || (behind && text.includes(HOLE))
   const mayBeNothing = (rest: string): boolean => rest === '' || (rest.startsWith(HOLE) && kind !== 'number' && kind !== 'glob')
   return texts.some((one) => !one.startsWith(text.slice(0, attached)) || (behind && !isLong && mayBeNothing(one.slice(attached))))
+}
+
+/** `exec -a $x ls`: with nothing in `$x`, `ls` is the value and what follows it the command. */
+function notJustOne(next: Arg | undefined): Arg | undefined {
+  const unsure = next && (next.vanishes || (next.several && next.kind !== 'literal' && next.kind !== 'number'))
+  return unsure ? next : undefined
 }
 
 function wordsOf(table: OptionTable): Words {
