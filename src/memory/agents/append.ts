@@ -11,7 +11,7 @@ const flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY
  * Not synced: what lies here mirrors the journal. @throws errno errors, also when the disk took only a part
  */
 export function appendText(path: string, text: string): void {
-  const file = openFor(path)
+  const file = openMade(path, flags)
   try {
     const bytes = new TextEncoder().encode(`${endsTorn(file, path) ? '\n' : ''}${text}`)
     const written = writeSync(file, bytes)
@@ -21,7 +21,8 @@ export function appendText(path: string, text: string): void {
   }
 }
 
-function openFor(path: string): number {
+/** The file (0600) and its folder (0700) are made when absent. @throws errno errors */
+export function openMade(path: string, flags: number): number {
   try {
     return openSync(path, flags, 0o600)
   } catch (error) {

@@ -1,7 +1,7 @@
 /** Which conversation in memory an agent's session goes on with: a file that holds its id. */
 
-import { closeSync, constants, fstatSync, ftruncateSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { closeSync, constants, fstatSync, ftruncateSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { openMade } from './append.ts'
 
 /** Undefined when there is none yet, or none that could be an id. @throws errno errors but ENOENT */
 export function readPointer(path: string): string | undefined {
@@ -16,7 +16,8 @@ export function readPointer(path: string): string | undefined {
 
 /** One write of less than a disk sector, over the old one: whoever reads it meanwhile reads either. @throws errno errors */
 export function writePointer(path: string, id: string): void {
-  const file = openFor(path)
+  const { O_RDWR, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
+  const file = openMade(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
   try {
     const bytes = new TextEncoder().encode(`${id}\n`)
     if (writeSync(file, bytes, 0, bytes.length, 0) < bytes.length)
@@ -24,17 +25,6 @@ export function writePointer(path: string, id: string): void {
     if (fstatSync(file).size > bytes.length) ftruncateSync(file, bytes.length)
   } finally {
     closeSync(file)
-  }
-}
-
-function openFor(path: string): number {
-  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK
-  try {
-    return openSync(path, flags, 0o600)
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    return openSync(path, flags, 0o600)
   }
 }
 
