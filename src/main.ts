@@ -48,10 +48,13 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
       saying.log = () => {}
       return specs
     }
-    const room = { due: false }
+    const room = { due: false, begun: wish.conversation.kind !== 'new' }
     const past = async (): Promise<Past> => {
       try {
         if (wish.past) return await wish.past()
+        const isFirst = !room.begun
+        room.begun = true
+        if (isFirst) return { history: [] }
         const { messages, turns } = history(memory, conversationId, setup)
         room.due = (turns + 1) * 2 > config.memory.historyMax
         return { history: messages }

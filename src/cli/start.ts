@@ -53,6 +53,8 @@ async function straight(context: CliContext, command: () => Promise<void>): Prom
 }
 
 async function parse(context: CliContext, words: readonly string[]): Promise<number> {
+  // Whatever is no plain turn may have much to do; there compiling pays (scripts/compile.ts makes the start reluctant to).
+  Bun.unsafe.setJITPolicy(1)
   const [{ run }, { commands, createApp }, { meaningOf }] = await Promise.all([
     import('@stricli/core'),
     import('./app.ts'),

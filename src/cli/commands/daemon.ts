@@ -24,7 +24,6 @@ const LEAVE_MS = 1_000
 export async function daemon(this: CliContext, flags: DaemonFlags): Promise<void> {
   const bridges = bridgesIn(flags.bridge ?? [])
   const setup = talkative(withEnvFile(this, flags.envFile), flags)
-  Bun.unsafe.setJITPolicy(1)
   const dir = fifoFolder(setup.context, flags.fifoDir)
   const casting = castingOf(flags, bridges, dir)
   const held = await take(dir)
