@@ -51,6 +51,9 @@ export type Setting = Common &
     | { readonly type: 'map' }
   )
 
+/** A time limit. */
+export const seconds = { type: 'number', min: 0.01, max: 86_400, unit: 'seconds' } as const
+
 /** `providers.models.local.kind` → `providers.models.*.kind`. */
 export function patternOf(key: string): string {
   return key.replace(/^providers\.models\.[^.]+/, 'providers.models.*')

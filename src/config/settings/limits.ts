@@ -1,0 +1,67 @@
+/** [limits]: how much, how long, how many at a time. */
+
+import { type Setting, seconds } from '../setting.ts'
+
+export const limits: readonly Setting[] = [
+  {
+    key: 'limits.max_tool_rounds',
+    type: 'whole',
+    min: 1,
+    max: 1000,
+    unit: 'rounds',
+    default: 5,
+    about: 'Rounds of tool calls in one turn.',
+  },
+  {
+    key: 'limits.max_response_bytes',
+    type: 'whole',
+    min: 1024,
+    max: 100_000_000,
+    unit: 'bytes',
+    default: 1_000_000,
+    about: 'The longest body accepted from a provider or by the http tool.',
+  },
+  { key: 'limits.tool_timeout_s', ...seconds, default: 30, about: 'A tool call is ended after this time.' },
+  { key: 'limits.shell_timeout_s', ...seconds, default: 15, about: 'A command, with all its children, is ended after this time.' },
+  { key: 'limits.http_timeout_s', ...seconds, default: 20, about: 'A request of the http tool is ended after this time.' },
+  {
+    key: 'limits.max_output_bytes',
+    type: 'whole',
+    min: 256,
+    max: 10_000_000,
+    unit: 'bytes',
+    default: 65_536,
+    about: 'The longest output of a tool the model sees; what is cut off is said.',
+  },
+  {
+    key: 'limits.context_tokens',
+    type: 'whole',
+    min: 0,
+    max: 10_000_000,
+    unit: 'tokens',
+    default: 16_000,
+    about: 'How much of the earlier conversation goes along with a question.',
+  },
+  { key: 'limits.max_parallel', type: 'whole', min: 1, max: 64, unit: 'calls', default: 4, about: 'Tool calls in flight at a time.' },
+  { key: 'limits.max_run_seconds', ...seconds, project: 'stricter', absent: 'no limit', about: 'Budget of one turn: wall clock.' },
+  {
+    key: 'limits.max_run_tokens',
+    type: 'whole',
+    min: 1,
+    max: 1_000_000_000_000,
+    unit: 'tokens',
+    project: 'stricter',
+    absent: 'no limit',
+    about: 'Budget of one turn: tokens in and out.',
+  },
+  {
+    key: 'limits.max_run_usd',
+    type: 'number',
+    min: 0,
+    max: 1_000_000,
+    unit: 'US dollars',
+    project: 'stricter',
+    absent: 'no limit',
+    about: 'Budget of one turn: money. Needs the prices of the model.',
+  },
+]
