@@ -11,7 +11,7 @@ export function createContext(given: Environment, wake: Wake): CliContext {
   const userHome = userHomeOf(given)
   const env: Environment = { ...given, HOME: userHome }
   const moved = env.BRAIDCLAW_HOME || env.SHELLCLAW_HOME
-  const home = moved ? absolute(moved, userHome) : `${userHome.replace(/\/$/, '')}/.braidclaw`
+  const home = moved ? absolute(moved, userHome) : `${userHome.endsWith('/') ? userHome.slice(0, -1) : userHome}/.braidclaw`
   const redactor = createRedactor()
   for (const [name, value] of Object.entries(env)) if (value && isSecret(name)) redactor.register(value, name)
   return {

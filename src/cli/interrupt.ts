@@ -40,7 +40,10 @@ export function onInterrupt(cancel: (by: string) => void): Interrupt {
 /** Started by `nohup`: whoever ignores it for us wants the turn to go on. */
 function survivesHangUp(): boolean {
   try {
-    return /^SigIgn:.*[13579bdf]$/m.test(readFileSync('/proc/self/status', 'latin1'))
+    const status = readFileSync('/proc/self/status', 'latin1')
+    const line = status.indexOf('\nSigIgn:')
+    // SIGHUP is number 1: the lowest bit of the last hexadecimal digit.
+    return line >= 0 && '13579bdf'.includes(status[status.indexOf('\n', line + 1) - 1] ?? ' ')
   } catch {
     return false
   }

@@ -63,7 +63,7 @@ function keyOf({ program, home, cwd, env, flags }: Circumstances): string | unde
   if (project !== user && existsSync(project)) return undefined
   const read = readConfigFile(user)
   if (read.state === 'unusable') return undefined
-  if (read.state === 'text' && (read.worldWritable || /\$|WORKSPACE/.test(read.text))) return undefined
+  if (read.state === 'text' && (read.worldWritable || read.text.includes('$') || read.text.includes('WORKSPACE'))) return undefined
   const more = moreFiles(home)
   if (more === undefined) return undefined
   const ours = Object.entries(env).filter(([name]) => name === 'HOME' || isOurVariable(name))

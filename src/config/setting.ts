@@ -61,8 +61,11 @@ export function patternOf(key: string): string {
 
 /** Whether a variable may mean something to the configuration. */
 export function isOurVariable(name: string): boolean {
-  return /^((BRAID|SHELL)CLAW_.+|PLANCKCLAW_DIR|HISTORY_MAX|HISTORY_KEEP|DISCORD_CHANNEL_ID)$/.test(name)
+  return ours.includes(name) || (prefixes.some((prefix) => name.startsWith(prefix)) && !prefixes.includes(name))
 }
+
+const ours = ['PLANCKCLAW_DIR', 'HISTORY_MAX', 'HISTORY_KEEP', 'DISCORD_CHANNEL_ID']
+const prefixes = ['BRAIDCLAW_', 'SHELLCLAW_']
 
 /** The last part of a dotted key. */
 export function leafOf(key: string): string {

@@ -1,5 +1,7 @@
 /** Lines out of a stream of chunks, however they are torn. */
 
+import { concat } from './bytes.ts'
+
 /** `ok: false` is a line longer than allowed, told as soon as that is known: `text` is its beginning, the rest is skipped. */
 export type Line = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly text: string; readonly error: string }
 
@@ -89,16 +91,9 @@ function createEncoder(): (chunk: Uint8Array | string) => Uint8Array {
   return (chunk) => {
     const before = half
     half = ''
-    if (typeof chunk !== 'string') return before === '' ? chunk : concat(encoder.encode(before), chunk)
+    if (typeof chunk !== 'string') return before === '' ? chunk : concat([encoder.encode(before), chunk])
     const text = before + chunk
     if (/[\ud800-\udbff]$/.test(text)) half = text.slice(-1)
     return encoder.encode(half === '' ? text : text.slice(0, -1))
   }
-}
-
-function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const both = new Uint8Array(first.length + second.length)
-  both.set(first)
-  both.set(second, first.length)
-  return both
 }

@@ -57,14 +57,16 @@ export function createConversations(store: Store): Conversations {
 
   function show(conversationId: string): Turn[] {
     return store
-      .sql<TurnRow, [string]>(`SELECT ${turnColumns} FROM turns WHERE conversation_id = ? ORDER BY id`)
+      .sql<TurnRow, [string]>(
+        `SELECT ${turnColumns} FROM turns WHERE run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY id`,
+      )
       .all(conversationId)
       .map(turnOfRow)
   }
 
   function* exportJsonl(conversationId?: string): Generator<string> {
     const rows = store.sql<TurnRow, [string | null]>(
-      `SELECT ${turnColumns} FROM turns WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY id`,
+      `SELECT ${turnColumns} FROM turns WHERE ?1 IS NULL OR run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?1) ORDER BY id`,
     )
     for (const row of rows.iterate(conversationId ?? null)) yield `${JSON.stringify(turnOfRow(row))}\n`
   }
@@ -158,7 +160,17 @@ function json(value: Turn['tool_calls']): string | null {
   return value === null ? null : JSON.stringify(value)
 }
 
+/** Words of ASCII with one space between them, as most questions are: no pattern has to be made ready for them. */
+function isOneLine(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code < 32 || code > 126 || (code === 32 && text.charCodeAt(at + 1) === 32)) return false
+  }
+  return true
+}
+
 function title(content: string): string {
-  const line = content.slice(0, 1000).trim().split(/\s+/u).join(' ')
+  const start = content.slice(0, 1000).trim()
+  const line = isOneLine(start) ? start : start.split(/\s+/u).join(' ')
   return line.length > titleLength ? `${line.slice(0, titleLength - 1).toWellFormed()}…` : line
 }

@@ -66,4 +66,18 @@ CREATE TABLE summary_failures(
   conversation_id TEXT PRIMARY KEY, count INTEGER NOT NULL, at INTEGER NOT NULL, message TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 `,
+  // Each index is a page more in every transaction of a turn. A conversation's turns are those of its runs; the list of conversations is
+  // short enough to be sorted; a number is used again only when the whole journal was deleted.
+  `
+DROP INDEX conversations_by_last;
+DROP INDEX turns_by_conversation;
+CREATE TABLE journal_without_sequence(
+  seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('external', 'intent', 'note')),
+  type TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, digest TEXT
+) STRICT;
+INSERT INTO journal_without_sequence SELECT seq, run_id, kind, type, at, body, digest FROM journal;
+DROP TABLE journal;
+ALTER TABLE journal_without_sequence RENAME TO journal;
+CREATE INDEX journal_by_run ON journal(run_id, seq);
+`,
 ]

@@ -1,5 +1,6 @@
 /** Collects the parts of one reply in the order in which they begin: its text made sound, its bytes counted against the limit. */
 
+import { utf8Bytes } from '../kit/bytes.ts'
 import type { JsonObject } from '../kit/json.ts'
 import type { Part } from '../runtime/event.ts'
 import type { ModelChunk } from '../runtime/port.ts'
@@ -77,20 +78,4 @@ function partOf(slot: Slot): readonly Part[] {
 
 function isEmpty(value: JsonObject): boolean {
   return Object.keys(value).length === 0
-}
-
-/** Of a lone surrogate, what U+FFFD takes. For the short texts of a stream this costs less than loading what counts for us. */
-export function utf8Bytes(text: string): number {
-  if (text.length > 4096) return Buffer.byteLength(text)
-  let bytes = text.length
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (code > 0x7f) bytes += code > 0x7ff ? 2 : 1
-    if (code >= 0xd800 && code <= 0xdbff && isLow(text.charCodeAt(at + 1))) at++
-  }
-  return bytes
-}
-
-function isLow(code: number): boolean {
-  return code >= 0xdc00 && code <= 0xdfff
 }

@@ -23,7 +23,14 @@ export const vendors: { readonly [kind in WireKind]: Vendor } = {
 }
 
 export function baseUrlOf(config: WireConfig): string | undefined {
-  return (config.baseUrl ?? vendors[config.kind].baseUrl)?.replace(/\/+$/, '')
+  const url = config.baseUrl ?? vendors[config.kind].baseUrl
+  return url === undefined ? undefined : withoutSlashes(url)
+}
+
+function withoutSlashes(url: string): string {
+  let end = url.length
+  while (url[end - 1] === '/') end--
+  return url.slice(0, end)
 }
 
 export function keyHint(config: WireConfig): string {

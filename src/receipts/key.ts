@@ -29,9 +29,19 @@ function keyOf(path: string, stat: { mode: number; isFile(): boolean }, text: ()
   const mode = (stat.mode & 0o777).toString(8)
   if (!stat.isFile()) return refused(`the receipt key "${path}" is no regular file; put the key there again from a backup`)
   if (stat.mode & 0o077) return refused(`the receipt key "${path}" can be read by others (mode ${mode}); run: chmod 600 "${path}"`)
-  const hex = text()
-  if (!/^[0-9a-f]{64}\n?$/.test(hex)) return refused(`"${path}" holds no receipt key (64 hex digits); restore it from a backup`)
-  return { ok: true, key: Uint8Array.fromHex(hex.trimEnd()) }
+  const key = decoded(text())
+  return key ? { ok: true, key } : refused(`"${path}" holds no receipt key (64 hex digits); restore it from a backup`)
+}
+
+/** 64 small hex digits, and a newline or nothing. */
+function decoded(text: string): Uint8Array | undefined {
+  const hex = text.endsWith('\n') ? text.slice(0, -1) : text
+  try {
+    const key = Uint8Array.fromHex(hex)
+    return key.length === 32 && key.toHex() === hex ? key : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Only for a log that has no receipts yet. Whole or not at all, and never over an existing one: then that one is read. */

@@ -39,7 +39,7 @@ function lineBefore(file: number, end: number): string | undefined {
   for (let length = 4096; ; length *= 4) {
     const bytes = new Uint8Array(Math.min(length, end))
     readSync(file, bytes, 0, bytes.length, end - bytes.length)
-    if (bytes.at(-1) !== 0x0a) return undefined
+    if (bytes[bytes.length - 1] !== 0x0a) return undefined
     const begin = bytes.subarray(0, -1).lastIndexOf(0x0a) + 1
     if (begin > 0 || bytes.length === end) return decoded(bytes.subarray(begin, -1))
   }

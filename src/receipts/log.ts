@@ -95,7 +95,7 @@ function begun({ head }: ReceiptPaths, key: Uint8Array): Extract<Settled, { ok: 
 export function chained(from: Checkpoint, drafts: readonly ReceiptDraft[], key: Uint8Array): Receipt[] {
   const receipts: Receipt[] = []
   for (const draft of drafts) {
-    const last = receipts.at(-1)
+    const last = receipts[receipts.length - 1]
     receipts.push(receiptOf(draft, last ? { count: last.seq, head: last.receipt_hash } : from, { logId: from.logId, key }))
   }
   return receipts
@@ -136,7 +136,7 @@ type Batch = { readonly receipts: readonly Receipt[]; readonly key: Uint8Array }
 function write({ file, paths, sync }: Book, from: Checkpoint, { receipts, key }: Batch): Failed | Pick<Done, 'ok' | 'checkpoint'> {
   const bytes = new TextEncoder().encode(receipts.map((receipt) => `${lineOf(receipt)}\n`).join(''))
   const size = from.size + bytes.length
-  const last = receipts.at(-1)
+  const last = receipts[receipts.length - 1]
   const head = sealAnchor(key, { logId: from.logId, count: last?.seq ?? from.count, head: last?.receipt_hash ?? from.head })
   try {
     const count = writeSync(file, bytes)

@@ -86,7 +86,7 @@ export function spansOf(text: string, spellings: readonly Spelling[]): readonly 
 export function merge(sorted: readonly Span[]): readonly Span[] {
   const merged: Span[] = []
   for (const span of sorted) {
-    const last = merged.at(-1)
+    const last = merged[merged.length - 1]
     if (last && span.start < last.end) merged[merged.length - 1] = { ...last, end: Math.max(last.end, span.end) }
     else merged.push(span)
   }
@@ -95,7 +95,7 @@ export function merge(sorted: readonly Span[]): readonly Span[] {
 
 export function replaceSpans(text: string, spans: readonly Span[]): string {
   const pieces = spans.map((span, at) => text.slice(spans[at - 1]?.end ?? 0, span.start) + span.label)
-  return pieces.join('') + text.slice(spans.at(-1)?.end ?? 0)
+  return pieces.join('') + text.slice(spans[spans.length - 1]?.end ?? 0)
 }
 
 type Walk = { readonly redact: (text: string) => string; readonly above: readonly unknown[] }

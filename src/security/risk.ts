@@ -9,7 +9,9 @@ const order: readonly Risk[] = ['low', 'medium', 'high']
 
 /** The riskiest, with its reason; the first of equals. */
 export function highest(first: Rating, rest: readonly Rating[]): Rating {
-  return rest.reduce((top, next) => (order.indexOf(next.risk) > order.indexOf(top.risk) ? next : top), first)
+  let top = first
+  for (const next of rest) if (order.indexOf(next.risk) > order.indexOf(top.risk)) top = next
+  return top
 }
 
 /** Reading inside the workspace is low, writing there medium. Outside, where workspace_only allows it at all, each is one step higher. */

@@ -3,7 +3,7 @@
 import { readSync } from 'node:fs'
 import type { Held } from './descriptor.ts'
 
-const CHUNK = 65_536
+const CHUNK = 16_384
 
 /** How much of a file is gone through for one question, in bytes. */
 export const SCAN_LIMIT = 64 * 1024 * 1024
@@ -16,8 +16,7 @@ export type Passed = { readonly lines: number; readonly complete: boolean }
 
 /** Hands out pieces until `take` returns false (then `complete` is false). The bytes are valid only during the call. */
 export function passLines(file: Held, take: (piece: Piece) => boolean, limit: number = SCAN_LIMIT): Passed {
-  // Not zeroed first: only what was read into it is ever looked at.
-  const buffer = new Uint8Array(Buffer.allocUnsafeSlow(CHUNK).buffer)
+  const buffer = new Uint8Array(CHUNK)
   let line = 1
   let open = false
   for (let at = 0; at < limit; ) {

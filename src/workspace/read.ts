@@ -1,6 +1,7 @@
 /** Reading: text by line ranges, whole small files as bytes, and one pass over lines for search. */
 
 import { readSync } from 'node:fs'
+import { concat } from '../kit/bytes.ts'
 import type { BytesRead, OnLine, Refusal, Scanned, Stat, TextRead } from './contract.ts'
 import type { Held } from './descriptor.ts'
 import { type Passed, passLines, SCAN_LIMIT, utf8Prefix } from './lines.ts'
@@ -43,7 +44,7 @@ type Kept = { readonly bytes: Uint8Array; readonly offset: number; readonly maxB
 function shown(about: About, { bytes, offset, maxBytes, passed }: Kept): TextRead {
   const { body, cutLine } = cut(bytes, maxBytes)
   const { text, invalid } = decode(body)
-  const lines = count(body, 10) + (body.length > 0 && body.at(-1) !== 10 ? 1 : 0)
+  const lines = count(body, 10) + (body.length > 0 && body[body.length - 1] !== 10 ? 1 : 0)
   const lastLine = offset + lines - 1
   const more = cutLine || !passed.complete || lastLine < passed.lines
   const totalLines = passed.complete ? passed.lines : undefined
@@ -164,14 +165,4 @@ function count(bytes: Uint8Array, byte: number): number {
   let seen = 0
   for (let at = bytes.indexOf(byte); at >= 0; at = bytes.indexOf(byte, at + 1)) seen++
   return seen
-}
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
 }

@@ -20,6 +20,6 @@ export async function setUpKept(context: CliContext, flags: Flags, program = bui
 /** Undefined for a run from source: what changes there has no other sign. */
 function build(): string | undefined {
   if (!import.meta.path.startsWith('/$bunfs/')) return undefined
-  const { ino, size, mtimeMs } = statSync(process.execPath)
+  const { ino, size, mtimeMs } = statSync('/proc/self/exe', { throwIfNoEntry: false }) ?? statSync(process.execPath)
   return `${ino} ${size} ${mtimeMs}`
 }

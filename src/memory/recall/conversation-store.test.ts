@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { openMemory } from '../db.ts'
-import { acting, callOf, createDesk, type Desk, finish, noon, replied, runOf, started } from '../fixture.ts'
+import { acting, callOf, createDesk, type Desk, finish, replied, runOf, started } from '../fixture.ts'
 import { createRecorder } from '../recorder.ts'
 import type { Summarise } from './compact.ts'
 import { line } from './fixture.ts'
@@ -246,16 +246,4 @@ describe('a summary that was altered', () => {
       'summary 1 of conversation-1 was made from journal entries that are not as they were',
     )
   })
-})
-
-test('a database of the version before gets its tables, and keeps what it holds', () => {
-  chats(6)
-  desk.memory.close()
-  alter('DROP TABLE summaries')
-  alter('DROP TABLE summary_failures')
-  alter('PRAGMA user_version = 2')
-  const opened = openMemory({ path: desk.path, log: () => {}, now: () => noon })
-  if (!opened.ok) throw new Error(opened.failure.message)
-  expect(opened.memory.context('conversation-1', 10_000).messages).toHaveLength(12)
-  opened.memory.close()
 })

@@ -1,5 +1,7 @@
 /** Server-sent events out of bytes that may be cut anywhere: the `data` of each event, in order. Other fields are nothing to us. */
 
+import { concat } from '../../kit/bytes.ts'
+
 export type EventReader = {
   /** The events that these bytes complete. */
   take(bytes: Uint8Array): readonly string[]
@@ -20,7 +22,7 @@ export function readEvents(): EventReader {
 
   /** Bytes that end with a line, with those of earlier pieces before them; every line of the text ends with LF. */
   function decode(bytes: Uint8Array): string {
-    const text = decoder.decode(line.length === 0 ? bytes : Buffer.concat([...line, bytes]))
+    const text = decoder.decode(line.length === 0 ? bytes : concat([...line, bytes]))
     line = []
     const mark = !begun && text.startsWith('\ufeff')
     begun = true

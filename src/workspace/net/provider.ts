@@ -9,14 +9,19 @@ import { isRedirect } from './redirect.ts'
  */
 export function createProviderFetch({ baseUrl }: { readonly baseUrl: string }): typeof fetch {
   const base = URL.parse(baseUrl)
-  if (base === null || !/^https?:$/.test(base.protocol)) throw new TypeError(`base_url: ${JSON.stringify(baseUrl)} is no http(s) URL`)
+  if (base === null || !['http:', 'https:'].includes(base.protocol))
+    throw new TypeError(`base_url: ${JSON.stringify(baseUrl)} is no http(s) URL`)
   const send = async (input: string | URL | Request, init: RequestInit = {}) => {
-    const url = input instanceof Request ? input.url : String(input)
+    const url = typeof input === 'string' ? input : addressOf(input)
     check(base.origin, url)
     const answer = await fetch(input, { ...init, redirect: 'manual' })
     return init.redirect === 'manual' ? answer : onward({ origin: base.origin, url, input, init }, answer)
   }
   return Object.assign(send, { preconnect: fetch.preconnect })
+}
+
+function addressOf(input: URL | Request): string {
+  return input instanceof Request ? input.url : input.href
 }
 
 const MAX_REDIRECTS = 3
