@@ -1,7 +1,7 @@
 /** Executables as tools, through the real executable: who is offered what, what is refused, and the three examples. */
 
 import { expect, test } from 'bun:test'
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fixedPath } from '../src/tools/process.ts'
 import { minimumConfig, type Nest, nest } from './support/cli.ts'
@@ -84,6 +84,18 @@ test('a tool in the workspace, or linked to or from it, is refused until its fol
   }
   await at.run(['trust', inside])
   expect(await run(at, ['mine', '--tools', inside, yes])).toMatchObject({ code: 0, stdout: 'done\n' })
+})
+
+test('a link to a tool elsewhere runs what it leads to, however it is spelled', async () => {
+  using at = nest()
+  const real = tool(join(at.home, 'elsewhere'), 'linked', 'echo "ran $(basename "$0")"')
+  const folder = join(at.home, 'links')
+  mkdirSync(folder)
+  for (const target of [real, '../elsewhere/linked.sh']) {
+    symlinkSync(target, join(folder, 'it'))
+    expect(await run(at, ['linked', '--tools', folder, yes])).toMatchObject({ code: 0, stdout: 'ran it\n' })
+    rmSync(join(folder, 'it'))
+  }
 })
 
 test('a folder that holds our home, the workspace or the home of the user is no folder for tools', async () => {

@@ -34,7 +34,8 @@ const hostile: { readonly [path: string]: string } = {
   'bunfig.toml': 'preload = ["./evil.ts"]\n[run]\npreload = ["./evil.ts"]\n[test]\npreload = ["./evil.ts"]\n[install]\nauto = "force"\n',
   'tsconfig.json': JSON.stringify({
     compilerOptions: {
-      paths: { zod: ['./evil.ts'], '*': ['./evil/*'] },
+      // The second matches whatever is asked for, the program's own entry included.
+      paths: { zod: ['./evil.ts'], '*': ['./evil/*', './evil.ts'] },
       jsx: 'react-jsx',
       jsxImportSource: './evil',
       plugins: [{ name: './evil.ts' }],
@@ -61,6 +62,7 @@ beforeAll(async () => {
   write(join(clone, 'src', 'word.tsx'), `export const word = () => 'ours'\n`)
   mkdirSync(join(clone, 'bin'))
   copyFileSync(join(root, 'bin', 'braidclaw'), join(clone, 'bin', 'braidclaw'))
+  copyFileSync(join(root, 'tsconfig.json'), join(clone, 'tsconfig.json'))
   symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
   symlinkSync('clone/bin/braidclaw', join(scratch, 'link'))
   symlinkSync('clone', join(scratch, 'elsewhere'))
@@ -94,7 +96,9 @@ afterEach(() => {
 test('the trap is real: a plain bun in this workspace runs its code and loads its variables', async () => {
   await run([bun, join(clone, 'src', 'braidclaw.ts')])
   expect(canaries()).not.toEqual([])
-  const { stdout } = await run([bun, '--config=/dev/null', join(clone, 'src', 'braidclaw.ts')])
+  await run([bun, '--config=/dev/null', '--no-env-file', join(clone, 'src', 'braidclaw.ts')])
+  expect(canaries()).toHaveLength(2)
+  const { stdout } = await run([bun, '--config=/dev/null', '--tsconfig-override=/dev/null', join(clone, 'src', 'braidclaw.ts')])
   expect(JSON.parse(stdout).leaked).toHaveLength(ENV_FILES.length - 2)
 })
 

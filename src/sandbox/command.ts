@@ -2,9 +2,12 @@
 
 import type { SpawnPlan } from './port.ts'
 
-/** Stands before our own complaints on the error stream, with this exit code, so that they are not taken for the command's. */
-export const failureMark = 'braidclaw-sandbox: '
 export const failureCode = 126
+
+/** Stands before our own complaints on the error stream, with that exit code. Another one for each command, which never learns its own. */
+export function failureMark(): string {
+  return `braidclaw-sandbox ${crypto.randomUUID()}: `
+}
 
 /** The shell reads byte by byte, about a microsecond each; a program that reads all at once costs a millisecond. */
 const SHORT = 1_000
@@ -17,9 +20,10 @@ export function receiver(descriptor: string): string[] {
 }
 
 export type Command = { readonly argv: readonly string[]; readonly cwd: string; readonly env: SpawnPlan['env'] }
+export type Marked = Command & { readonly mark: string }
 
 /** Every word is quoted: nothing in it means anything to the shell. */
-export function commandLines({ argv, cwd, env }: Command): string {
+export function commandLines({ argv, cwd, env, mark }: Marked): string {
   const names = Object.keys(env)
   const plain = names.filter((name) => /^[A-Za-z_]\w*$/.test(name))
   const odd = names.filter((name) => !plain.includes(name)).map((name) => `${name}=${env[name]}`)
@@ -27,9 +31,9 @@ export function commandLines({ argv, cwd, env }: Command): string {
   const program = quoted(argv[0] ?? '')
   const script = [
     ...plain.map((name) => `export ${name}=${quoted(env[name] ?? '')}`),
-    `cd -- ${quoted(cwd)} 2>/dev/null || { echo '${failureMark}its folder cannot be seen in the sandbox' >&2; exit ${failureCode}; }`,
+    `cd -- ${quoted(cwd)} 2>/dev/null || { echo '${mark}its folder cannot be seen in the sandbox' >&2; exit ${failureCode}; }`,
     'unset OLDPWD',
-    `command -v -- ${program} >/dev/null 2>&1 || { echo '${failureMark}there is no such program in the sandbox' >&2; exit ${failureCode}; }`,
+    `command -v -- ${program} >/dev/null 2>&1 || { echo '${mark}there is no such program in the sandbox' >&2; exit ${failureCode}; }`,
     `exec ${words.map(quoted).join(' ')}`,
   ].join('\n')
   const count = Buffer.byteLength(script) > SHORT ? 'all' : script.split('\n').length

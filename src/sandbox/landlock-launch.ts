@@ -14,10 +14,10 @@ export type Orders = {
   readonly env: { readonly [name: string]: string }
   readonly grants: readonly { readonly path: string; readonly grant: Grant }[]
   readonly limits: Limits
+  /** Printed before a failure of our own, so that it is not taken for the command's, which never learns it. */
+  readonly mark: string
 }
 
-/** Printed before a failure of our own, so that it is not taken for the command's. */
-export const failureMark = 'braidclaw-landlock: '
 export const failureCode = 126
 
 const [createRuleset, addRule, restrictSelf] = [444n, 445n, 446n]
@@ -35,12 +35,13 @@ export function landlockVersion(libc: Libc): number {
   return Math.max(0, Number(libc.syscall(createRuleset, 0n, 0n, VERSION, 0n, 0n)))
 }
 
-/** Never returns: the process becomes the command, or ends with 126 and a line that begins with `failureMark`. */
-export function runLandlocked([orders = '', ...argv]: readonly string[]): never {
+/** Never returns: the process becomes the command, or ends with 126 and a line that begins with the mark. */
+export function runLandlocked([text = '', ...argv]: readonly string[]): never {
+  const orders = parse(text)
   try {
-    confine(parse(orders), argv)
+    confine(orders, argv)
   } catch (error) {
-    console.error(`${failureMark}${error instanceof Error ? error.message : String(error)}`)
+    console.error(`${orders.mark}${error instanceof Error ? error.message : String(error)}`)
   }
   process.exit(failureCode)
 }
@@ -63,9 +64,10 @@ function confine(orders: Orders, argv: readonly string[]): void {
 
 /** Written by our own process; still looked at, for it crosses a process border. */
 function parse(text: string): Orders {
-  const { cwd, env, grants, limits }: Partial<Orders> = JSON.parse(text)
-  if (cwd === undefined || env === undefined || grants === undefined || limits === undefined) throw new Error('the orders are incomplete')
-  return { cwd, env, grants, limits }
+  const { cwd, env, grants, limits, mark }: Partial<Orders> = JSON.parse(text)
+  if (cwd === undefined || env === undefined || grants === undefined || limits === undefined || mark === undefined)
+    throw new Error('the orders are incomplete')
+  return { cwd, env, grants, limits, mark }
 }
 
 function must(what: string, held: boolean): void {

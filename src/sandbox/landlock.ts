@@ -3,7 +3,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { ownFolder } from './folder.ts'
-import { failureCode, failureMark, landlockVersion, type Orders } from './landlock-launch.ts'
+import { failureCode, landlockVersion, type Orders } from './landlock-launch.ts'
 import { openLibc } from './libc.ts'
 import type { Places } from './places.ts'
 import type { Created, Ended, SandboxSettings, SpawnPlan } from './port.ts'
@@ -81,6 +81,7 @@ async function launch({ plan: given, settings, places, scratch, grants }: Launch
       { path: own, grant: 'write' },
     ],
     limits: { ...settings.limits, processes: settings.limits.processes + runningTasks() },
+    mark: `braidclaw-landlock ${crypto.randomUUID()}: `,
   }
   const first: { text?: string } = {}
   const onOutput = (chunk: Uint8Array, from: 'stdout' | 'stderr') => {
@@ -90,8 +91,8 @@ async function launch({ plan: given, settings, places, scratch, grants }: Launch
   const argv = [...launcher(), JSON.stringify(orders), ...plan.argv]
   const ended = await settings.spawnPlain({ ...plan, argv, cwd: '/', env: {}, onOutput })
   rmSync(own, { recursive: true, force: true })
-  const failed = ended.ok && ended.code === failureCode && first.text?.startsWith(failureMark)
-  return failed ? { ok: false, message: first.text?.slice(failureMark.length).trim() ?? '' } : ended
+  const failed = ended.ok && ended.code === failureCode && first.text?.startsWith(orders.mark)
+  return failed ? { ok: false, message: first.text?.slice(orders.mark.length).trim() ?? '' } : ended
 }
 
 /** The compiled program knows the hidden word; from source the function is called directly. */

@@ -89,6 +89,7 @@ export async function runConfined({ waiting, command, plan, prepare }: Confined)
   const { child } = waiting
   const status: Status = {}
   const complaint = keeper()
+  const mark = failureMark()
   const kill = () => killAll(child.pid, status.child)
   child.ref()
   plan.signal.addEventListener('abort', kill, { once: true })
@@ -96,7 +97,7 @@ export async function runConfined({ waiting, command, plan, prepare }: Confined)
     status.refused = prepare(pid)
     if (status.refused !== undefined || plan.signal.aborted) kill()
     closeSync(waiting.go)
-    void send(waiting.command, status.refused === undefined ? commandLines(command) : '')
+    void send(waiting.command, status.refused === undefined ? commandLines({ ...command, mark }) : '')
   }
   const streams = [
     pump(child.stdout, (chunk) => plan.onOutput(chunk, 'stdout')),
@@ -110,7 +111,7 @@ export async function runConfined({ waiting, command, plan, prepare }: Confined)
   plan.signal.removeEventListener('abort', kill)
   if (status.child !== undefined) await gone(status.child)
   await Promise.all(streams)
-  return ended({ status, complaint: complaint.text(), signal: child.signalCode, plan, program: command.argv[0] ?? '' })
+  return ended({ status, complaint: complaint.text(), mark, signal: child.signalCode, plan, program: command.argv[0] ?? '' })
 }
 
 /** The child's number comes first and the exit code only when the command really ran. */
@@ -190,16 +191,17 @@ function isAlive(pid: number): boolean {
 type End = {
   readonly status: Status
   readonly complaint: string
+  readonly mark: string
   readonly signal: unknown
   readonly plan: Confined['plan']
   readonly program: string
 }
 
-function ended({ status, complaint, signal, plan, program }: End): Ended {
+function ended({ status, complaint, mark, signal, plan, program }: End): Ended {
   if (status.refused !== undefined) return { ok: false, message: `cannot confine the command: ${status.refused}` }
   if (plan.signal.aborted) return { ok: true, code: null, signal: 'SIGKILL', leftBehind: false }
-  if (status.exit === failureCode && complaint.startsWith(failureMark))
-    return { ok: false, message: `cannot start ${JSON.stringify(program)}: ${complaint.slice(failureMark.length).trim()}` }
+  if (status.exit === failureCode && complaint.startsWith(mark))
+    return { ok: false, message: `cannot start ${JSON.stringify(program)}: ${complaint.slice(mark.length).trim()}` }
   if (status.exit !== undefined) return { ok: true, code: status.exit, leftBehind: false }
   if (signal !== null) return { ok: true, code: null, signal: String(signal), leftBehind: false }
   return { ok: false, message: `the sandbox could not be set up: ${complaint.trim() || 'it ended without a word'}` }

@@ -128,7 +128,7 @@ describe('the command arrives as it was given', () => {
   })
 
   test('names that a shell could not set go through env', () => {
-    const lines = commandLines({ argv: ['/bin/a'], cwd: '/w', env: { GOOD: "x'y\nz", 'odd-name': 'v', '1': '$(id)' } })
+    const lines = commandLines({ mark: 'm', argv: ['/bin/a'], cwd: '/w', env: { GOOD: "x'y\nz", 'odd-name': 'v', '1': '$(id)' } })
     expect(lines).toContain("export GOOD='x'\\''y\nz'\n")
     expect(lines).toEndWith("exec '/usr/bin/env' '1=$(id)' 'odd-name=v' '/bin/a'\n")
     const [count, ...rest] = lines.split('\n')

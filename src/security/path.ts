@@ -1,5 +1,6 @@
 /** Where a path leads, judged by its text alone; the workspace checks the opened file again, since only the kernel sees symlinks. */
 
+import { isPlain } from '../kit/plain.ts'
 import type { Policy } from './policy.ts'
 import { folded, isProtectedName } from './protected.ts'
 import { type Refusal, refuse } from './rules.ts'
@@ -31,11 +32,11 @@ function judgePlace(at: Place): PathVerdict {
 
 function malformed(path: string): Refusal | undefined {
   if (path.trim() === '') return refuse('path.empty', `path: ${quote(path)} names nothing; use "." for the workspace itself`)
-  if (!path.isWellFormed() || /[\p{Cc}\p{Bidi_Control}]/u.test(path))
+  if (!isPlain(path) && (!path.isWellFormed() || /[\p{Cc}\p{Bidi_Control}]/u.test(path)))
     return refuse('path.bad_character', `path: ${quote(path)} holds a control or text-direction character; spell the name without it`)
   if (bytes(path) > 4096 || path.split('/').some((name) => bytes(name) > 255))
     return refuse('path.too_long', `path: ${quote(path)} is ${bytes(path)} bytes; 4096 are the limit, and 255 for each name`)
-  if (/^~[^/]/.test(path))
+  if (path.startsWith('~') && path.length > 1 && path[1] !== '/')
     return refuse(
       'path.tilde_user',
       `path: ${quote(path)} begins with "~" and a name; write "./${path.slice(0, 40)}" if that is a file's name`,

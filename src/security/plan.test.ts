@@ -67,6 +67,14 @@ describe('the line a person reads', () => {
     )
   })
 
+  test('shows nothing that only looks like a space or like nothing, and counts what would fill a row of the terminal', () => {
+    expect(summarise(call, argv('echo', '\u2800\u{1d159}\ufffc\u{16fe4}\ufdd0'))).toBe(
+      "shell: /bin/echo '\\u{2800}\\u{1d159}\\u{fffc}\\u{16fe4}\\u{fdd0}'",
+    )
+    expect(summarise(call, argv('echo', `a${' '.repeat(70)}Approve? [y/N/a]`))).toBe("shell: /bin/echo 'a\\u{20}*70Approve? [y/N/a]'")
+    expect(summarise(call, argv('echo', `a${' '.repeat(7)}b`))).toBe(`shell: /bin/echo 'a${' '.repeat(7)}b'`)
+  })
+
   test('an escape that was already in the text cannot be mistaken for a hidden character', () => {
     expect(summarise(call, argv('echo', '\\u{1b}'))).not.toBe(summarise(call, argv('echo', '\u001b')))
   })

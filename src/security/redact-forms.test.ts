@@ -9,6 +9,9 @@ const hidden = (secret: string, text: string) => {
 
 describe('a secret is found', () => {
   const odd = 'a b/c"d\\e!(x)*~\'ü>?'
+  const hex = (text: string) => Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, '0')).join('')
+  const ascii = (text: string, spell = (code: string) => code) =>
+    text.replace(/[^ -~]/g, (char) => `\\u${spell(char.charCodeAt(0).toString(16).padStart(4, '0'))}`)
   const base64 = (text: string) => new TextEncoder().encode(text).toBase64()
   test.each<[string, (secret: string) => string]>([
     ['as it is', (secret) => secret],
@@ -19,7 +22,27 @@ describe('a secret is found', () => {
     ['in a URL, in small letters', (secret) => encodeURIComponent(secret).replace(/%../g, (code) => code.toLowerCase())],
     ['in the path of a URL', (secret) => encodeURI(secret)],
     ['in a form', (secret) => new URLSearchParams({ a: secret }).toString().slice(2).replace('*', '%2A')],
+    ['in JSON of ASCII alone', (secret) => ascii(JSON.stringify(secret).slice(1, -1))],
+    ['in JSON of ASCII alone, in capitals', (secret) => ascii(JSON.stringify(secret).slice(1, -1), (code) => code.toUpperCase())],
+    ['in JSON that may stand in HTML', (secret) => JSON.stringify(secret).slice(1, -1).replaceAll('>', '\\u003e')],
+    ['in HTML', (secret) => secret.replaceAll('>', '&gt;')],
+    ['in HTML, with quotes', (secret) => secret.replaceAll('>', '&gt;').replaceAll('"', '&quot;').replaceAll("'", '&#39;')],
+    ['in HTML, with quotes by number', (secret) => secret.replaceAll('>', '&gt;').replaceAll('"', '&#34;').replaceAll("'", '&#39;')],
+    [
+      'in HTML, with quotes by hexadecimal number',
+      (secret) => secret.replaceAll('>', '&gt;').replaceAll('"', '&quot;').replaceAll("'", '&#x27;'),
+    ],
+    ['in hexadecimal', (secret) => hex(secret)],
+    ['in hexadecimal, in capitals', (secret) => hex(secret).toUpperCase()],
+    ['in a URL, with every byte escaped', (secret) => hex(secret).replace(/../g, '%$&')],
+    ['in a URL, with every byte escaped in capitals', (secret) => hex(secret).toUpperCase().replace(/../g, '%$&')],
   ])('%s', (_, spell) => expect(hidden(odd, `[${spell(odd)}]`)).toBe('[[redacted]]'))
+
+  test('a plain one has no spellings that say nothing new', () => {
+    const redactor = createRedactor()
+    redactor.register('sk-plain_0123456789')
+    expect(redactor.spellings().length).toBeLessThanOrEqual(8)
+  })
 
   test.each(['>>>???ü>>>', 'plain-secret', '~~~~~~~~~'])('in base64 of either alphabet, wherever it starts: %s', (secret) => {
     for (const before of ['', 'x', 'xy']) {

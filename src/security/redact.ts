@@ -59,12 +59,48 @@ function formsOf(secret: string): readonly string[] {
   const form = url.replace(/[!'()*~]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`).replaceAll('%20', '+')
   const path = encodeURI(secret.toWellFormed())
   const lower = [url, form, path].map((text) => text.replace(/%[\dA-F]{2}/g, (code) => code.toLowerCase()))
-  return [secret, json, slashed, JSON.stringify(json).slice(1, -1), url, form, path, ...lower, ...base64Forms(secret)]
+  const bytes = new TextEncoder().encode(secret)
+  const plain = [
+    secret,
+    json,
+    slashed,
+    JSON.stringify(json).slice(1, -1),
+    url,
+    form,
+    path,
+    ...lower,
+    ...base64Forms(bytes),
+    ...hexForms(bytes),
+  ]
+  // Of an ordinary key they would all be the key itself.
+  const ordinary = json === secret && bytes.length === secret.length && !['&', '<', '>', "'"].some((char) => secret.includes(char))
+  return ordinary ? plain : [...plain, ...asciiForms(json), ...htmlForms(secret, json)]
+}
+
+function hexForms(bytes: Uint8Array): readonly string[] {
+  const hex = bytes.toHex()
+  let escaped = ''
+  for (let at = 0; at < hex.length; at += 2) escaped += `%${hex.slice(at, at + 2)}`
+  return [hex, hex.toUpperCase(), escaped, escaped.toUpperCase()]
+}
+
+/** What other programs' JSON makes of letters beyond ASCII. */
+function asciiForms(json: string): readonly string[] {
+  const written = (spell: (code: string) => string) =>
+    json.replace(/[^ -~]/g, (char) => `\\u${spell(char.charCodeAt(0).toString(16).padStart(4, '0'))}`)
+  return [written((code) => code), written((code) => code.toUpperCase())]
+}
+
+function htmlForms(secret: string, json: string): readonly string[] {
+  const text = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  const named = text.replaceAll('"', '&quot;')
+  const script = json.replaceAll('&', '\\u0026').replaceAll('<', '\\u003c').replaceAll('>', '\\u003e')
+  const quoted = [named.replaceAll("'", '&#39;'), text.replaceAll('"', '&#34;').replaceAll("'", '&#39;'), named.replaceAll("'", '&#x27;')]
+  return [text, named, ...quoted, script]
 }
 
 /** Inside a longer base64 text a secret starts at one of three offsets; only the characters that it alone decides can be looked for. */
-function base64Forms(secret: string): readonly string[] {
-  const bytes = new TextEncoder().encode(secret)
+function base64Forms(bytes: Uint8Array): readonly string[] {
   const standard = [0, 1, 2].map((offset) => {
     const padded = new Uint8Array([...new Uint8Array(offset), ...bytes]).toBase64()
     return padded.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6))

@@ -1,4 +1,4 @@
-/** Every rule by which the gate allows, asks or refuses, each in one line; the command rules stand in command/. */
+/** Every rule by which a call is allowed, asked about or refused, each in one line; the command rules stand in command/. */
 
 export const rules = {
   estop: 'An emergency stop is set; no tool runs until it is cleared.',
@@ -22,6 +22,7 @@ export const rules = {
   'url.private_address': 'The address is not a public one: private, loopback, link-local, reserved or a tunnel to such.',
   'url.port': 'Only ports 80, 443 and those of allowed_ports are used.',
   'url.method': 'Only GET, HEAD, OPTIONS, POST, PUT, PATCH and DELETE are sent.',
+  'url.not_listed': 'A command in the sandbox reaches only the hosts of allowed_domains.',
   'url.redirect': 'A redirect leads to somewhere riskier than what was let through.',
   'autonomy.low': 'Low risk runs by itself.',
   'autonomy.harmless': 'The command only looks; it may run even in readonly.',
@@ -31,6 +32,12 @@ export const rules = {
   'autonomy.always': 'The operator said "always" to this executable and sub-command.',
   'autonomy.high_blocked': 'autonomy is supervised: high risk is blocked.',
   'autonomy.full': 'autonomy is full: whatever no policy forbids runs.',
+  'approval.nobody': 'A yes is needed and nobody is there to give it.',
+  'approval.expiry': 'A yes was needed and nobody gave it in time.',
+  'approval.unusable': 'The yes could not be used up: it expired, was used before or is for another plan.',
+  'approval.stale': 'What would run is no longer what was judged; it has to be asked for again.',
+  'tool.changed': 'An executable is gone, or is another file than the one that was described and judged.',
+  'shell.no_plan': 'The gate has no analysed plan for the command, so there is nothing to run.',
   'gate.error': 'The gate itself failed; in doubt it denies.',
 } as const
 

@@ -1,13 +1,22 @@
 /** Text that a person or a model is shown: hidden characters made visible, long lines cut visibly, near misses named. */
 
+import { isPlain } from '../kit/plain.ts'
 import { sha256 } from './digest.ts'
 
-/** Everything that can change how a line looks without being seen: controls, bidi, zero width, odd spaces, lone surrogates, fillers. */
-const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/gu
+/**
+ * Everything that can change how a line looks without being seen: controls, bidi, zero width, odd spaces, lone surrogates, what has no
+ * shape (unassigned, blank Braille, the null note head, fillers), and so many spaces that they fill a row of the terminal.
+ */
+const unseen = / {8,}|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}\u{16fe4}\ufffc]|(?! )\p{Zs}/gu
 
 /** One line in which every unseen character reads `\u{1b}`. Unambiguous: a literal `\u{` comes out as `\u{5c}u{`. */
 export function visible(text: string): string {
-  return text.replaceAll('\\u{', '\\u{5c}u{').replace(unseen, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
+  if (isPlain(text) && !text.includes('\\u{') && !text.includes(' '.repeat(8))) return text
+  return text.replaceAll('\\u{', '\\u{5c}u{').replace(unseen, spelled)
+}
+
+function spelled(found: string): string {
+  return `\\u{${found.codePointAt(0)?.toString(16)}}${found.startsWith(' ') ? `*${found.length}` : ''}`
 }
 
 /** Head and tail stay, so that padding cannot push the dangerous end out of sight; length and hash are of the whole text. */

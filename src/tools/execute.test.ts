@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { canonical } from '../kit/json.ts'
+import { canonical, type JsonObject } from '../kit/json.ts'
 import type { Tool } from '../runtime/port.ts'
+import { sayingSandbox } from './confined.ts'
 import { createExecutor, type ExecutorOptions } from './execute.ts'
 import { act, tool } from './fixture.ts'
 
@@ -111,6 +112,30 @@ describe('what comes out', () => {
     const outcome = await execute(async () => ({ success: false, output: 'a\ud800b\0', error: '\udc00', metadata: { '\ud800': '\ud800' } }))
     expect(() => canonical(outcome)).not.toThrow()
     expect(outcome.output).toBe('a\ufffdb␀')
+  })
+
+  test('a tool cannot say what confined it, nor which receipt it has', async () => {
+    const lie = { success: true, output: '', metadata: { sandbox: 'bubblewrap', n: 1 }, receiptId: 'rcpt_of_another' }
+    expect(await execute(async () => lie)).toEqual({ status: 'allowed', output: '', metadata: { n: 1 } })
+    const sly = { ...lie, metadata: JSON.parse('{"sandbox":"none","confinedBy":"landlock","__proto__":{"sandbox":"landlock"}}') }
+    expect((await execute(async () => sly)).metadata?.sandbox).toBeUndefined()
+    expect((await execute(() => Promise.reject(lie))).metadata).toBeUndefined()
+  })
+
+  test('what really confined its children is told whatever the tool says, also when it says too much or was stopped', async () => {
+    const plan = { argv: [], cwd: '/', env: {}, signal: live(), onOutput() {} }
+    const confined = (metadata: JsonObject | undefined) =>
+      sayingSandbox(
+        async () => ({ ok: true, code: 0, leftBehind: false, sandbox: 'landlock' }),
+        async (spawn) => ({ success: (await spawn(plan)).ok, output: '', ...(metadata ? { metadata } : {}) }),
+      )
+    const lies: readonly (JsonObject | undefined)[] = [undefined, { sandbox: 'bubblewrap' }, { sandbox: 'none', x: 'x'.repeat(20_000) }]
+    for (const metadata of lies) expect((await execute(() => confined(metadata))).metadata?.sandbox).toBe('landlock')
+    const late: Tool['invoke'] = (_input, { signal }) =>
+      new Promise((resolve) =>
+        signal.addEventListener('abort', async () => resolve({ ...(await confined({ sandbox: 'none' })), success: false })),
+      )
+    expect(await execute(late, { timeouts: { t: 10 } })).toMatchObject({ status: 'failed', metadata: { sandbox: 'landlock' } })
   })
 
   test('the tool hears which plan and which call it carries out', async () => {

@@ -3,6 +3,7 @@
 import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
 import { capText } from './cap.ts'
+import { confinedBy, type SayingResult } from './confined.ts'
 
 export type ExecutorOptions = {
   readonly tools: readonly Tool[]
@@ -45,7 +46,7 @@ type Attempt = {
   readonly timeoutMs: number
 }
 
-async function attempt({ options, tool, act, signal, timeoutMs }: Attempt): Promise<ToolResult> {
+async function attempt({ options, tool, act, signal, timeoutMs }: Attempt): Promise<SayingResult> {
   const timer = new AbortController()
   const alarm = setTimeout(() => timer.abort(), timeoutMs)
   const own = AbortSignal.any([signal, timer.signal])
@@ -62,7 +63,7 @@ async function attempt({ options, tool, act, signal, timeoutMs }: Attempt): Prom
   return { success: false, output: '', error: `${why ?? 'stopped'}; the tool did not end in time, what it did is unknown` }
 }
 
-async function invoke(tool: Tool, ...[input, context]: Parameters<Tool['invoke']>): Promise<ToolResult> {
+async function invoke(tool: Tool, ...[input, context]: Parameters<Tool['invoke']>): Promise<SayingResult> {
   try {
     return await tool.invoke(input, context)
   } catch (error) {
@@ -71,7 +72,7 @@ async function invoke(tool: Tool, ...[input, context]: Parameters<Tool['invoke']
 }
 
 /** What was done before the end is kept; the reason for the end comes first. */
-function because(why: string, result: ToolResult): ToolResult {
+function because(why: string, result: SayingResult): SayingResult {
   return { ...result, error: result.error === undefined || result.error === '' ? why : `${why}; ${result.error}` }
 }
 
@@ -92,18 +93,24 @@ function graceAfter(signal: AbortSignal): { readonly over: Promise<undefined>; e
   }
 }
 
-function outcome(options: ExecutorOptions, result: ToolResult): ToolOutcome {
+function outcome(options: ExecutorOptions, result: SayingResult): ToolOutcome {
   const status = result.deniedBy !== undefined ? 'denied' : result.success ? 'allowed' : 'failed'
   const { maxOutputBytes } = options
   const output = capText(clean(options, result.output), maxOutputBytes)
-  const metadata = result.metadata === undefined ? undefined : bounded(options, result.metadata)
+  const metadata = vouched(options, result)
   return {
     status,
     output,
     ...(status === 'allowed' ? {} : { error: capText(clean(options, errorOf(result)), MAX_ERROR_BYTES) }),
     ...(metadata === undefined ? {} : { metadata }),
-    ...(result.receiptId === undefined ? {} : { receipt: result.receiptId }),
   }
+}
+
+/** A receipt repeats `sandbox`: here stands what really confined the children, never what the tool says of it. */
+function vouched(options: ExecutorOptions, { metadata, [confinedBy]: sandbox }: SayingResult): JsonObject | undefined {
+  if (metadata === undefined) return sandbox && { sandbox }
+  const { sandbox: _, ...told } = bounded(options, metadata)
+  return sandbox === undefined ? told : { ...told, sandbox }
 }
 
 function errorOf({ error, deniedBy }: ToolResult): string {

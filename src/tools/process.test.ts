@@ -86,7 +86,20 @@ describe('children are started', () => {
       .map((line) => line.split('=')[0])
     expect(out).toStartWith('read says 1\n')
     const own = names.filter((name) => name !== '_').sort()
-    expect(own).toEqual(['GIT_TERMINAL_PROMPT', 'HOME', 'LANG', 'NO_COLOR', 'PAGER', 'PATH', 'PWD', 'SHLVL', 'TERM'])
+    const git = ['GIT_CONFIG_PARAMETERS', 'GIT_TERMINAL_PROMPT']
+    expect(own).toEqual([...git, 'HOME', 'LANG', 'NO_COLOR', 'PAGER', 'PATH', 'PWD', 'SHLVL', 'TERM'])
+  })
+
+  test.if(Bun.which('git') !== null)('git obeys no folder that only looks like a repository of its own', async () => {
+    using folder = createFolder()
+    folder.put('trap/HEAD', 'ref: refs/heads/main')
+    for (const empty of ['objects', 'refs']) folder.put(`trap/${empty}/x`, '')
+    const settings = `repositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = "touch ${folder.root}/ran; false"`
+    folder.put('trap/config', `[core]\n${settings}\n`)
+    const { out } = await run(folder.root, 'git -C trap status 2>&1; ls; git init -q real && git -C real status')
+    expect(out).toContain('safe.bareRepository')
+    expect(out).not.toContain('ran\n')
+    expect(out).toContain('No commits yet')
   })
 
   test('exit code and signal are told apart', async () => {

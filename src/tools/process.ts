@@ -35,9 +35,12 @@ export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 const TERM_GRACE_MS = 250
 const DRAIN_MS = 250
 
+/** git would obey the settings, and so run the programs, of any folder that has a HEAD, `objects`, `refs` and a `config` in it. */
+const carefulGit = { GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_PARAMETERS: "'safe.bareRepository=explicit'" } as const
+
 /** Built from nothing: no key, token, proxy or loader option of ours reaches a child. */
 export function cleanEnvironment({ home, timeZone }: { readonly home: string; readonly timeZone?: string }): Environment {
-  const base = { PATH: fixedPath, HOME: home, LANG: 'C.UTF-8', TERM: 'dumb', NO_COLOR: '1', PAGER: 'cat', GIT_TERMINAL_PROMPT: '0' }
+  const base = { PATH: fixedPath, HOME: home, LANG: 'C.UTF-8', TERM: 'dumb', NO_COLOR: '1', PAGER: 'cat', ...carefulGit }
   return timeZone === undefined ? base : { ...base, TZ: timeZone }
 }
 

@@ -74,7 +74,7 @@ function locate(question: Question): Found | NotFound {
 
 /** The root may have been given through a symbolic link; a path that names it the same way means the same place. */
 function absoluteOf({ given, alias, root, home }: Question): string {
-  const path = resolve(root, home !== undefined && /^~(\/|$)/.test(given) ? home + given.slice(1) : given)
+  const path = resolve(root, home !== undefined && (given === '~' || given.startsWith('~/')) ? home + given.slice(1) : given)
   if (path === alias) return root
   return path.startsWith(`${alias}/`) ? join(root, path.slice(alias.length + 1)) : path
 }

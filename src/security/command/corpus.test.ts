@@ -68,7 +68,7 @@ test('the same words as data run', () => {
 
 test('harmless commands stay harmless in every place and behind every plain wrapper', () => {
   const plain =
-    /coproc|sudo|doas|strace|unbuffer|chroot|unshare|systemd|\$\{|a\[|\(\(|flock|select|local|-ok |> out @|exec -a|ls > "|ls \$\(ls|-u HOME/
+    /coproc|sudo|doas|strace|unbuffer|chroot|unshare|systemd|\$\{|a\[|\(\(|flock|select|local|-ok |> out @|exec -a|ls > "|ls \$\(ls|-u HOME|env -i/
   const places = [...positions, ...wrappers].filter((template) => !plain.test(template))
   expect(missed('medium', across(places, ['ls src', 'cat a.ts', 'git status']))).toEqual([])
 })

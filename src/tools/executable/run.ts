@@ -44,7 +44,7 @@ export async function runExecutable({ around, program, argument, signal, keep, f
     argv: [path, argument],
     cwd: around.workspace,
     env: { ...around.env, BRAIDCLAW_TOOL_DIR: dirname(path) },
-    readablePaths: [...folders.map((folder) => ({ path: folder })), { path, from: copy }],
+    readablePaths: [...folders.map((folder) => ({ path: folder })), { path: real, from: copy }],
     readOnly,
     signal: AbortSignal.any([signal, tooMuch.signal]),
     onOutput(chunk, from) {

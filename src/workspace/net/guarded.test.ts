@@ -13,7 +13,7 @@ describe('what is refused', () => {
         return ['127.0.0.1']
       },
     })
-    expect(await fetcher.get(`http://private.test:${server.port}/`)).toMatchObject({ ok: false, denied: 'url.host' })
+    expect(await fetcher.get(`http://private.test:${server.port}/`)).toMatchObject({ ok: false, denied: 'url.local_name' })
     expect(await fetcher.get('file:///etc/passwd')).toMatchObject({ ok: false, denied: 'url.scheme' })
     expect(await fetcher.get('data:text/plain,x')).toMatchObject({ ok: false, denied: 'url.scheme' })
     expect(await fetcher.get(`http://me:pw@ok.test:${server.port}/`)).toMatchObject({ ok: false, denied: 'url.userinfo' })
@@ -39,7 +39,7 @@ describe('what is refused', () => {
 
   test('a redirect to a private place, another scheme or a URL with a password stops there', async () => {
     for (const [target, rule] of [
-      ['http://private.test/', 'url.host'],
+      ['http://private.test/', 'url.local_name'],
       ['http://10.1.2.3/', 'url.private_address'],
       ['http://169.254.169.254/latest', 'url.private_address'],
       ['file:///etc/passwd', 'url.scheme'],

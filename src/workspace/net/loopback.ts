@@ -36,7 +36,7 @@ export function raw(reply: (peer: Peer, request: string) => void | Promise<void>
 export function guarded(ports: readonly number[], changes: Partial<GuardOptions> = {}): GuardedFetch {
   return createGuardedFetch({
     judgeUrl: ({ url }) =>
-      url.includes('private.test') ? { ok: false, rule: 'url.host', reason: 'private.test is refused' } : { ok: true },
+      url.includes('private.test') ? { ok: false, rule: 'url.local_name', reason: 'private.test is refused' } : { ok: true },
     judgeAddress: ({ ip, port }) =>
       ip === '127.0.0.1' && ports.includes(port) ? { ok: true } : { ok: false, rule: 'url.private_address', reason: `${ip} is private` },
     resolve: async () => ['127.0.0.1'],

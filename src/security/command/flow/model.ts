@@ -28,10 +28,18 @@ export type Arg = {
   readonly word: Word | undefined
   /** Patterns it comes from, which can be printed as `./*` so that no file name is taken for an option. */
   readonly globs: readonly Word[]
+  /** Of a `name` that is no word of the script: it begins with a folder, whole. */
+  readonly led?: boolean
 }
 
 /** What a command reads from its standard input, or writes to its standard output. */
-export type Feed = { readonly kind: Kind | 'none'; readonly text: string; readonly downloads: boolean }
+export type Feed = {
+  readonly kind: Kind | 'none'
+  readonly text: string
+  readonly downloads: boolean
+  /** Each name in it begins with a folder. */
+  readonly led?: boolean
+}
 
 /** Directories a command may run in; undefined when that is not known. */
 export type Cwds = readonly string[] | undefined

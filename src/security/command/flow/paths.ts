@@ -11,7 +11,8 @@ export function checkPath(look: Look, arg: Arg, access: Access, place: Place, ta
     checkText(look, text, { arg, access, place })
   }
   if (arg.kind === 'unknown') look.raise('command.unclear', `which path ${shown(arg)} is, is known only when it runs; name the path itself`)
-  if (arg.kind === 'glob') checkPattern(look, arg, access)
+  if (arg.kind === 'glob') checkPattern(look, arg)
+  if (access === 'write' && (arg.kind === 'glob' || arg.kind === 'name')) checkHidden(look, arg, place)
 }
 
 function checkText(look: Look, text: string, { arg, access, place }: { arg: Arg; access: Access; place: Place }): void {
@@ -29,13 +30,22 @@ function checkText(look: Look, text: string, { arg, access, place }: { arg: Arg;
 }
 
 /** A pattern must not reach names that the gate would have refused by name. */
-function checkPattern(look: Look, arg: Arg, access: Access): void {
+function checkPattern(look: Look, arg: Arg): void {
   for (const text of arg.texts) {
     const names = text.split('/')
-    const hidden = names.some((name) => /^\.[^/]*[*?[]/.test(name))
-    const git = access === 'write' && names.includes('.git')
-    if (hidden || git) look.raise('command.unclear', `the pattern ${shown(arg)} could match protected names; name the files`)
+    if (names.some((name) => /^\.[^/]*[*?[]/.test(name)))
+      look.raise('command.unclear', `the pattern ${shown(arg)} could match protected names; name the files`)
   }
+}
+
+/** What git, shells and editors obey lies in folders whose names begin with a dot, or has such a name: there nothing is written unnamed. */
+function checkHidden(look: Look, arg: Arg, { cwds }: Place): void {
+  const { cwd: workspace } = look.policy
+  const places = (cwds ?? [workspace]).flatMap((cwd) => arg.texts.map((text) => resolvePath(text, cwd)))
+  const open = places.filter((place) =>
+    /\/\.[^/]*(\/.*)?[*?[\u{F8FF}]/u.test(place.startsWith(`${workspace}/`) ? place.slice(workspace.length) : place),
+  )
+  if (open.length > 0) look.raise('command.unclear', `${shown(arg)} could be a protected name; name the files`)
 }
 
 /** For tools that are not known in detail: whatever looks like a path outside or deeper is put to the gate. */

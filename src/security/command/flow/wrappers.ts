@@ -13,7 +13,7 @@ type Wrapper = OptionTable & {
 }
 
 const wrappers: { readonly [name: string]: Wrapper } = {
-  exec: { data: '-a' },
+  exec: { data: '-a', refuse: '-c' },
   builtin: {},
   nice: { data: '-n --adjustment' },
   nohup: {},
@@ -88,6 +88,8 @@ function unwrapEnv(look: Look, args: readonly Arg[], place: Place): Outcome {
     { data: '-u --unset -S --split-string -a --argv0', read: '-C --chdir' },
     { inOrder: true },
   )
+  if (options.some((option) => /^(-i|--ig.*)$/.test(option.name)))
+    look.raise('command.environment', 'env -i also takes away what keeps programs careful; leave it out')
   if (unclear) abbreviated(look, 'env', unclear)
   const split = options.find((option) => /^(-S|--split-string)$/.test(option.name))
   const folder = options.find((option) => /^(-C|--chdir)$/.test(option.name))?.value
@@ -140,12 +142,19 @@ function unwrapXargs(look: Look, args: readonly Arg[], place: Place): Outcome {
   if (file) checkPath(look, file, 'read', place)
   if (options.some((option) => option.name === '-p' || option.name === '--interactive'))
     look.raise('command.option', 'xargs -p asks at a terminal')
-  const mark = options.find((option) => /^(-I|-i|--replace)$/.test(option.name))
+  const mark = options.find((option) => /^(-I|-i|--r.*)$/.test(option.name))
+  // Anything but NUL can stand in a file name, and what is divided elsewhere begins with anything.
+  const led = place.feed.led === true && options.some((option) => /^(-0|--nu.*)$/.test(option.name))
   const replaced = mark ? (mark.value ? (sure(mark.value) ?? '{}') : '{}') : undefined
   const fed = file
     ? [unknownWord()]
     : (wordsOf(place.feed) ?? [
-        { ...unknownWord(), kind: place.feed.kind === 'none' ? ('unknown' as const) : place.feed.kind, downloads: place.feed.downloads },
+        {
+          ...unknownWord(),
+          kind: place.feed.kind === 'none' ? ('unknown' as const) : place.feed.kind,
+          downloads: place.feed.downloads,
+          led,
+        },
       ])
   const inner = operands.length > 0 ? operands : [literalArg('echo')]
   const inside = { ...place, feed: { ...place.feed, kind: 'none' as const } }

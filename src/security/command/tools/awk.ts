@@ -43,13 +43,17 @@ function judgeProgram({ look, place }: Use, program: Arg): undefined {
 /** Stands for the name of a standard stream, where a redirection writes no file. */
 const stream = ' "&" '
 
-const keywordsBeforeRegex = new Set('print printf return else do in case'.split(' '))
+const keywordsBeforeRegex = new Set('print printf return else do in case exit'.split(' '))
+/** What follows these may be an expression, or not. */
+const words = new Set('length getline next nextfile break continue delete'.split(' '))
 
 /** What a program does beyond computing and printing, or that it cannot be read. */
 export function refusedAwk(program: string): string | undefined {
   if (/\bsystem\s*\(|\bgetline\b|@\s*\w|\bextension\s*\(|\\\n/.test(program)) return 'system, getline, @ and line joins are not followed'
   if (/\b(ARGV|ARGC|PROCINFO|FUNCTAB|SYMTAB)\b/.test(program)) return 'ARGV and the like change what is read'
-  const code = strip(program)?.replace(/>>?\s*"&"/g, ' ')
+  const stripped = strip(program)
+  // A stream is one only where nothing makes another name of it; and after some signs a statement goes on in the next line.
+  const code = stripped?.replace(/>>?\s*"&"(?=\s*($|[;}\n]))/g, ' ').replace(/(,|&&|\|\||\?|:)\s*\n/g, '$1 ')
   if (code === undefined) return 'the program cannot be told apart from its strings'
   if (code.replaceAll('||', '').includes('|')) return 'a pipe runs a command'
   if (redirects(code)) return 'print > writes a file; redirect the output of awk instead'
@@ -73,11 +77,11 @@ function strip(program: string): string | undefined {
 }
 
 function slashAt(before: string): 'pattern' | 'division' | 'either' {
-  const code = before.slice(-256).trimEnd()
+  const code = before.slice(-256).replace(/[^\S\n]+$/, '')
   const word = /[A-Za-z_]\w*$/.exec(code)?.[0]
-  if (word !== undefined) return keywordsBeforeRegex.has(word) ? 'pattern' : 'division'
-  if (/(\)|\+\+|--)$/.test(code)) return 'either'
-  return /[\d\]"$]$/.test(code) ? 'division' : 'pattern'
+  if (word !== undefined) return keywordsBeforeRegex.has(word) ? 'pattern' : words.has(word) ? 'either' : 'division'
+  if (/(\)|\+\+|--|\$|[\r\f\v])$/.test(code)) return 'either'
+  return /[\d\]"]$/.test(code) ? 'division' : 'pattern'
 }
 
 function lineEnd(text: string, at: number): number {

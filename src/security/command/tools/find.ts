@@ -71,7 +71,7 @@ function deletes({ look, place }: Use): void {
 }
 
 function found(text: string = HOLE): Arg {
-  return { ...literalArg(text), kind: text.includes(HOLE) ? 'name' : 'literal', fixed: false }
+  return { ...literalArg(text), kind: text.includes(HOLE) ? 'name' : 'literal', fixed: false, led: true }
 }
 
 function judgeExec({ look, place }: Use, args: readonly Arg[], at: number): number {

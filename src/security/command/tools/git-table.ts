@@ -81,7 +81,7 @@ export const gitRules: { readonly [sub: string]: GitRule } = {
   switch: { data: '-c --create --orphan', refuse: '-f --force -C --force-create --discard-changes' },
   restore: {
     check: ({ options }) =>
-      options.some((name) => /^(-S|--staged)$/.test(name)) && !options.some((name) => /^(-W|--worktree)$/.test(name))
+      options.some((name) => /^(-S|--staged)$/.test(name)) && !options.some((name) => /^(-W|--w.*)$/.test(name))
         ? undefined
         : 'throws changes away',
     data: '-s --source',

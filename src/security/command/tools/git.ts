@@ -4,7 +4,7 @@ import { type Arg, scatters, sure } from '../flow/model.ts'
 import { checkLoose, checkPath } from '../flow/paths.ts'
 import { gitRules } from './git-table.ts'
 import { type Parsed, parseOptions } from './options.ts'
-import { checkOptions, type Use } from './rule.ts'
+import { checkOptions, isLed, type Use } from './rule.ts'
 
 const globals = {
   data: '--namespace --attr-source --list-cmds',
@@ -87,11 +87,15 @@ function judgeSub(use: Use, sub: string, args: readonly Arg[]): undefined {
   if (refused !== undefined) look.raise('command.option', `git ${sub} ${refused}`)
   for (const [index, operand] of parsed.operands.entries()) {
     if (rule.pattern && index === 0 && !parsed.options.some((option) => /^-[ef]$/.test(option.name))) continue
+    if (!operand.word && operand.kind === 'name' && !isLed(operand) && !parsed.ended && !onlyTells.has(sub)) mistakable(use)
     checkOperand(use, operand, rule.operands ?? 'read')
   }
   if (parsed.options.some((option) => option.name === '--no-index'))
     for (const operand of parsed.operands) checkPath(look, operand, 'read', place)
 }
+
+/** None of their options writes or runs anything. */
+const onlyTells = new Set('status ls-tree rev-parse check-ignore check-attr'.split(' '))
 
 const commonData =
   '--author --date --grep --since --until --after --before --max-count --skip --committer --trailer --diff-filter --inter-hunk-context --max-depth --sort --points-at --ignore-matching-lines'
@@ -103,11 +107,14 @@ const commonFlags =
 function checkOperand({ look, place }: Use, operand: Arg, access: 'read' | 'write'): void {
   if (operand.kind === 'unknown') look.raise('command.unclear', 'what git is told is known only when it runs; write it out')
   const open = operand.kind === 'name' && !operand.globs.length && operand.texts.some((text) => /^\u{F8FF}/u.test(text))
-  if (operand.word && (open || scatters(operand)))
-    look.raise('command.option', 'git could take a name for an option; quote it, and put -- before it')
+  if (operand.word && (open || scatters(operand))) mistakable({ look })
   for (const word of operand.globs) look.found.dotted.add(word)
   if (access === 'write') checkPath(look, operand, 'write', place)
   else checkLoose(look, operand, 'read', place)
+}
+
+function mistakable({ look }: Pick<Use, 'look'>): void {
+  look.raise('command.option', 'git could take a name for an option; quote it, and put -- before it')
 }
 
 /** `git bisect run rm`, `git rebase -x 'rm -rf /'`, `git submodule foreach …`: blocked for what is inside. */

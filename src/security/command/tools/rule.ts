@@ -1,6 +1,6 @@
 /** One row of the tool table applied to the arguments of a command. */
 
-import { type Arg, type Look, type Place, scatters, spelled, sure } from '../flow/model.ts'
+import { type Arg, HOLE, type Look, type Place, scatters, spelled, sure } from '../flow/model.ts'
 import { checkLoose, checkPath, shown } from '../flow/paths.ts'
 import { type Option, type Parsed, parseOptions } from './options.ts'
 import type { ToolRule } from './table.ts'
@@ -76,10 +76,14 @@ export function guard({ look, name }: Use, { operands, ended }: Parsed): void {
     const apart = scatters(arg) && arg.word !== undefined
     if (!apart && arg.texts.every((text) => !/^([*?[-]|\u{F8FF})/u.test(text))) continue
     for (const word of arg.globs) look.found.dotted.add(word)
-    // Names without a word come from find or xargs and begin with a folder.
-    if ((!apart && arg.globs.length > 0) || (arg.kind === 'name' && !arg.word)) continue
+    if ((!apart && arg.globs.length > 0) || isLed(arg)) continue
     look.raise('command.option', `${name} could take ${shown(arg)} for an option; quote it, and put -- or ./ before it`)
   }
+}
+
+/** A name that another program found, and gives as it found it. */
+export function isLed({ led, texts }: Arg): boolean {
+  return led === true && texts.every((text) => text.startsWith(HOLE))
 }
 
 function withoutPattern({ look, name }: Use, { pattern }: ToolRule, { operands, options }: Parsed): readonly Arg[] {

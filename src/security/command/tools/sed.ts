@@ -24,7 +24,8 @@ export function judgeSed(use: Use, args: readonly Arg[]): undefined {
   for (const script of scripts) if (script) judgeScript(use, script)
   const files = given.length > 0 ? parsed.operands : rest
   guard(use, { ...parsed, operands: files })
-  const inPlace = parsed.options.filter((option) => option.name === '-i' || option.name === '--in-place')
+  // Long options may be cut short, and no other begins with an i.
+  const inPlace = parsed.options.filter((option) => option.name === '-i' || option.name.startsWith('--i'))
   if (inPlace.some((option) => option.value?.texts.some((text) => /[/*]/.test(text))))
     look.raise('command.option', 'sed -i writes its backup elsewhere; give a plain suffix')
   for (const file of files) if (sure(file) !== '-') checkPath(look, file, inPlace.length > 0 ? 'write' : 'read', place)
@@ -81,7 +82,7 @@ function command(text: string, from: number, way: Way): Step {
   if (/[={}dDgGhHnNpPxFz]/.test(letter)) return at + 1
   if (letter === '#') return lineEnd(text, at)
   if (/[aic]/.test(letter)) return textEnd(text, at)
-  if (/[btT:]/.test(letter)) return at + 1 + (/^[ \t]*[^;\s}]*/.exec(text.slice(at + 1))?.[0].length ?? 0)
+  if (/[btT:]/.test(letter)) return labelEnd(text, at)
   if (/[qQlL]/.test(letter)) return at + 1 + (/^[ \t]*\d*/.exec(text.slice(at + 1))?.[0].length ?? 0)
   if (letter === 'y') return delimited(text, at + 1, { count: 2, patterns: 0 }, way)
   if (letter === 's') return substitute(text, at + 1, way)
@@ -97,11 +98,18 @@ function lineEnd(text: string, at: number): number {
   return end < 0 ? text.length : end + 1
 }
 
-/** `a`, `i`, `c`: up to a line end without a backslash before it. */
-function textEnd(text: string, at: number): number {
+/** `a`, `i`, `c`: up to a line end without a backslash before it. Two of them are an escaped one, but not in every place. */
+function textEnd(text: string, at: number): Step {
   let end = lineEnd(text, at)
-  while (end < text.length && text[end - 2] === '\\') end = lineEnd(text, end)
+  for (; end < text.length && text[end - 2] === '\\'; end = lineEnd(text, end))
+    if (text[end - 3] === '\\') return { text: 'a line of text ends in more than one backslash' }
   return end
+}
+
+/** Not every sed lets a brace end a label: what stands close behind one is then a part of it. */
+function labelEnd(text: string, at: number): Step {
+  const end = at + 1 + (/^[ \t]*[^;\s}]*/.exec(text.slice(at + 1))?.[0].length ?? 0)
+  return /^}+[^;\s}]/.test(text.slice(end)) ? { text: 'where a label ends is not plain; put a ; before the }' } : end
 }
 
 function addresses(text: string, from: number, way: Way): Step {
@@ -126,7 +134,7 @@ type Parts = { readonly count: number; readonly patterns: number }
 /** The place after `count` parts behind the delimiter at `at`, the first `patterns` of them regular expressions. */
 function delimited(text: string, at: number, { count, patterns }: Parts, { brackets }: Way): Step {
   const delimiter = text[at]
-  if (delimiter === undefined || /[\\\n\sA-Za-z0-9[]/.test(delimiter)) return { text: 'a delimiter is missing or odd' }
+  if (delimiter === undefined || /[\\\sA-Za-z0-9[]|[^ -~]/.test(delimiter)) return { text: 'a delimiter is missing or odd' }
   let done = 0
   for (let index = at + 1; index < text.length; index++) {
     if (text[index] === '\\') index++

@@ -140,7 +140,8 @@ export const toolRules: { readonly [name: string]: ToolRule } = {
   which: { operands: 'data' },
   mkdir: { operands: 'write', data: '-m --mode' },
   touch: { operands: 'write', data: '-d --date -t --time', read: '-r --reference' },
-  cp: { operands: 'copy', data: '-S --suffix', write: '-t --target-directory', guard: true },
+  // A second name for a file is written past what protects the first.
+  cp: { operands: 'copy', data: '-S --suffix', write: '-t --target-directory', refuse: '-l --link -s --symbolic-link', guard: true },
   mv: { operands: 'move', data: '-S --suffix', write: '-t --target-directory', guard: true },
   ln: { operands: 'move', data: '-S --suffix', write: '-t --target-directory', guard: true },
   tee: { operands: 'write' },

@@ -10,7 +10,7 @@ const table: OptionTable = {
   read: '-T --files-from -X --exclude-from --exclude-ignore',
   write: '-g --listed-incremental --index-file --volno-file',
   exec: '-I --use-compress-program --to-command --checkpoint-action -F --info-script --new-volume-script --rsh-command --rmt-command',
-  refuse: '-P --absolute-names --remove-files --recursive-unlink --unlink-first -U --transform --xform',
+  refuse: '-P --absolute-names --remove-files --recursive-unlink --unlink-first -U --transform --xform --one-top-level',
   flag: '--exclude --checkpoint --exclude-vcs --exclude-caches --exclude-backups --extract --get --create --list --append --update --diff --compare --concatenate --catenate --delete --totals --touch --newer --format --to-stdout --file --directory',
 }
 
