@@ -175,7 +175,7 @@ function openMemory(dir: string, keep: number): Memory {
   /** Where the last `keep` messages begin; never with an answer whose question is left out. */
   function start(messages: readonly Said[]): number {
     let at = Math.max(0, messages.length - keep)
-    while (messages[at]?.role === 'assistant') at += 1
+    while (messages[at]?.role === 'assistant') at++
     return at
   }
 

@@ -1,28 +1,18 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Person, person } from './support/daemon.ts'
+import type { Person } from './support/daemon.ts'
 import { type Payload, startApi } from './support/messages-api.ts'
-import { bundled, type Den, den } from './support/planck.ts'
+import { type Den, scenes } from './support/planck.ts'
 import { curlBrain } from './support/planck-scripts.ts'
 
 const COMPACTOR =
   'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
 
-let bundle: Awaited<ReturnType<typeof bundled>>
 let at: Den
 let human: Person
-beforeAll(async () => {
-  bundle = await bundled()
-})
-afterAll(() => bundle.remove())
-beforeEach(async () => {
-  at = await den(bundle.file)
-  human = await person(at.fifos)
-})
-afterEach(async () => {
-  await human[Symbol.asyncDispose]()
-  at[Symbol.dispose]()
+scenes((scene) => {
+  ;({ at, human } = scene)
 })
 
 const isCompaction = ({ system }: Payload): boolean => system === COMPACTOR
@@ -174,7 +164,12 @@ describe('compaction', () => {
       const text = String(payload.messages[0]?.content)
       return [...new Set(Array.from(text.matchAll(/\bS?(\d+)/g), (found) => found[1]))].map((n) => `S${n}`).join(' ')
     })
-    at.bridge(curlBrain, { API_URL: api.url })
+    // A shell that writes while the router dies is ended by SIGPIPE: whoever keeps bridges starts them again.
+    const over = { now: false }
+    const keepBrain = async () => {
+      while (!over.now) await at.bridge(curlBrain, { API_URL: api.url }).ended
+    }
+    void keepBrain().catch(() => {})
     at.ours('claw.sh')
     for (let number = 1; number <= 24; number += 1) {
       const router = planck({ HISTORY_MAX: '2', HISTORY_KEEP: '0' })
@@ -186,6 +181,7 @@ describe('compaction', () => {
     await human.ask('question 25')
     while (at.memory('history.jsonl') !== '' || existsSync(join(at.dir, 'memory', 'compaction.planck'))) await Bun.sleep(5)
     const known = new Set((at.memory('summary.md') ?? '').split(' '))
+    over.now = true
     expect([...known].sort()).toEqual(Array.from({ length: 25 }, (_, n) => `S${n + 1}`).sort())
   }, 30_000)
 })

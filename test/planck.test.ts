@@ -1,26 +1,17 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PLANCK_BYTES } from '../scripts/planck.ts'
 import { type Person, person } from './support/daemon.ts'
 import { type Answered, type Payload, startApi } from './support/messages-api.ts'
-import { bundled, commands, type Den, den, floorKb, peakKb, runtimes } from './support/planck.ts'
+import { commands, type Den, den, floorKb, peakKb, runtimes, type Scene, scenes } from './support/planck.ts'
 import { claw, curlBrain, greeter, interact, scanner, script } from './support/planck-scripts.ts'
 
-let bundle: Awaited<ReturnType<typeof bundled>>
+let bundle: Scene['bundle']
 let at: Den
 let human: Person
-beforeAll(async () => {
-  bundle = await bundled()
-})
-afterAll(() => bundle.remove())
-beforeEach(async () => {
-  at = await den(bundle.file)
-  human = await person(at.fifos)
-})
-afterEach(async () => {
-  await human[Symbol.asyncDispose]()
-  at[Symbol.dispose]()
+scenes((scene) => {
+  ;({ bundle, at, human } = scene)
 })
 
 /** A brain that answers every request with these words, whatever was asked. */

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { acting, callOf, refusing, runOf, started } from '../src/memory/fixture.ts'
+import { acting, callOf, finish, refusing, runOf, started } from '../src/memory/fixture.ts'
 import { deepVerify } from '../src/receipts/deep.ts'
 import { readKey } from '../src/receipts/key.ts'
 import { type Verification, verifyReceipts } from '../src/receipts/verify.ts'
@@ -139,6 +139,7 @@ test('a cleared memory keeps its receipts, and they still verify', () => {
   const { memory, recorder, close } = openRecord(folder)
   recorder.external(runOf(1), started('hi'))
   recorder.denied(runOf(1), refusing(callOf('a')))
+  recorder.finished(runOf(1), finish, '')
   memory.conversations.clear({ yes: true })
   expect(recorder.denied(runOf(2), refusing(callOf('b')))).toEndWith('-2')
   close()

@@ -130,3 +130,12 @@ test('bridge discord with a token that Discord refuses ends with 1 and says so',
   const { code, stderr } = await at.run(['bridge', 'discord', '--fifo-dir', folderOf(at)], { env: { ...env, DISCORD_BOT_TOKEN: 'wrong' } })
   expect([code, stderr]).toEqual([1, expect.stringContaining('DISCORD_BOT_TOKEN')])
 })
+
+test('bridge discord that is told to stop while Discord is out of reach ends with 0', async () => {
+  using at = nest()
+  at.config('[channels.discord]\napi = "http://127.0.0.1:9/api"\n')
+  const bridge = at.start(['bridge', 'discord', '--fifo-dir', folderOf(at)], { env })
+  await bridge.says('discord out of reach')
+  process.kill(bridge.pid, 'SIGTERM')
+  expect((await bridge.result).code).toBe(0)
+})

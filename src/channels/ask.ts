@@ -2,6 +2,7 @@
 
 import { closeSync, constants, openSync, read, readSync } from 'node:fs'
 import type { Judgement } from '../runtime/event.ts'
+import { cut, visible } from '../security/text.ts'
 import { printable } from './render.ts'
 import { createSink } from './wire.ts'
 
@@ -18,7 +19,7 @@ export function approvalQuestion({ tool, judgement, args }: Asked): string {
     `  tool: ${printable(tool)}`,
     `  risk: ${judgement.risk}`,
     `  reason: ${printable(judgement.reason)}`,
-    `  args: ${printable(args)}`,
+    `  args: ${cut(visible(args), 2_000)}`,
     `  plan: ${printable(judgement.summary)} (${judgement.plan.slice(0, 12)})`,
     'Approve? [y/N/a] ',
   ].join('\n')

@@ -1,5 +1,6 @@
 /** How a run looks: text for people, one JSON object, or one AgentEvent a line. The answer alone goes to stdout. */
 
+import { isPlain } from '../kit/plain.ts'
 import type { AgentEvent, Ending } from '../runtime/event.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
@@ -87,6 +88,7 @@ function text({ out, err, color, terminal }: Screen): Render {
 
 /** What a model or a tool says must not drive the terminal: control characters other than newline and tab become visible. */
 export function printable(words: string): string {
+  if (isPlain(words)) return words
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return words.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (character) =>
     character === '\r' ? '' : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -94,6 +96,6 @@ export function printable(words: string): string {
 }
 
 function oneLine(words: string): string {
-  const flat = printable(words).replace(/\s+/g, ' ')
+  const flat = isPlain(words) && !words.includes('  ') ? words : printable(words).replace(/\s+/g, ' ')
   return flat.length > 160 ? `${flat.slice(0, 157)}…` : flat
 }

@@ -23,12 +23,8 @@ type Row = { readonly runId: string; readonly conversationId: string; readonly o
 
 /** Of one run or of all; oldest first, those without a result last. */
 export function* attempts(store: Store, runId?: string): Generator<Attempt> {
-  const rows = store.sql<Row, [string | null]>(
-    `SELECT journal.run_id AS runId, conversation_id AS conversationId, owner, type, body FROM journal JOIN runs USING (run_id)
-     WHERE type IN ('act', 'tool.done', 'deny') AND (?1 IS NULL OR journal.run_id = ?1) ORDER BY seq`,
-  )
   const open = new Map<string, Attempt>()
-  for (const row of rows.iterate(runId ?? null)) {
+  for (const row of rowsOf(store, runId)) {
     const body: unknown = JSON.parse(row.body)
     if (!isObject(body)) continue
     const key = `${row.runId}\n${body.id}`
@@ -40,6 +36,15 @@ export function* attempts(store: Store, runId?: string): Generator<Attempt> {
     }
   }
   yield* open.values()
+}
+
+/** Two questions: "all, or this one" would go through the whole journal for one run. */
+function rowsOf(store: Store, runId: string | undefined): Iterable<Row> {
+  const select = `SELECT journal.run_id AS runId, conversation_id AS conversationId, owner, type, body FROM journal JOIN runs USING (run_id)
+     WHERE type IN ('act', 'tool.done', 'deny')`
+  return runId === undefined
+    ? store.sql<Row, []>(`${select} ORDER BY seq`).iterate()
+    : store.sql<Row, [string]>(`${select} AND journal.run_id = ? ORDER BY seq`).iterate(runId)
 }
 
 function begun({ runId, conversationId, owner }: Row, { id, call }: { [key: string]: unknown }): Attempt {

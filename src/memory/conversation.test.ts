@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import type { ExternalEvent } from '../runtime/event.ts'
-import { acting, callOf, createDesk, type Desk, finish, refusing, replied, runOf, started } from './fixture.ts'
+import { acting, callOf, createDesk, type Desk, finish, judgement, refusing, replied, runOf, started } from './fixture.ts'
 import { createRecorder } from './recorder.ts'
 import { projectTurns } from './turns.ts'
 
@@ -54,13 +54,15 @@ test('clear leaves no trace of what was said in any file, but receipts and live 
   const { memory } = desk
   memory.checkpoint.put({ logId: 'l', count: 3, head: 'h', mac: 'm', size: 9 })
   const { external, intent } = recorder()
-  external(runOf(2), started('under way'))
-  intent(runOf(2), acting(callOf('a')))
+  const live = runOf(2, { conversationId: 'conversation-2' })
+  external(live, started('under way'))
+  intent(live, acting(callOf('a')))
   expect(memory.search({ query: 'xylophonist' })).toHaveLength(1)
-  expect(memory.conversations.clear({ yes: true })).toEqual({ ok: true, conversations: 1, turns: 7, shrunk: true })
+  expect(memory.conversations.clear({ yes: true })).toEqual({ ok: true, conversations: 1, turns: 6, underWay: 1, shrunk: true })
   const home = join(desk.folder, 'home')
   for (const file of readdirSync(home)) expect(readFileSync(join(home, file)).includes('xylophonist'), file).toBe(false)
-  expect(memory.conversations.list()).toEqual([])
+  expect(memory.conversations.list().map(({ conversationId }) => conversationId)).toEqual(['conversation-2'])
+  expect([memory.conversations.has('conversation-1'), memory.conversations.has('conversation-2')]).toEqual([false, true])
   expect(memory.conversations.show('conversation-1')).toEqual([])
   expect(memory.search({ query: 'xylophonist' })).toEqual([])
   expect(memory.journal.runs({ limit: 9 }).map(({ runId }) => runId)).toEqual(['run-2'])
@@ -68,6 +70,37 @@ test('clear leaves no trace of what was said in any file, but receipts and live 
   expect(memory.checkpoint.get()).toMatchObject({ count: 3 })
   converse(3)
   expect(memory.search({ query: 'aardvark' })).not.toHaveLength(0)
+})
+
+test('a run that is under way while all is cleared stays whole, and no number is used again meanwhile', async () => {
+  converse(1)
+  const { memory } = desk
+  const { external, intent, finished } = recorder()
+  const live = runOf(2)
+  external(live, started('under way'))
+  intent(live, acting(callOf('a')))
+  const before = memory.journal.events('run-2')
+  memory.conversations.clear({ yes: true })
+  external(live, { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'found' } })
+  finished(live, finish, 'digest')
+  expect(memory.journal.events('run-2').slice(0, 2)).toEqual(before)
+  expect(memory.journal.events('run-2').map(({ type }) => type)).toEqual(['run.start', 'act', 'tool.done', 'finish'])
+  expect(memory.journal.alteredIn('run-2')).toBeUndefined()
+  expect(memory.conversations.list()).toMatchObject([{ turns: 1, title: 'under way' }])
+  expect(memory.search({ query: 'under way' })).toHaveLength(1)
+  expect((await memory.projections()).check()).toMatchObject({ equal: true, turns: 2 })
+  expect(memory.conversations.clear({ yes: true })).toMatchObject({ conversations: 1, turns: 2, underWay: 0 })
+  expect(memory.journal.runs({ limit: 9 })).toEqual([])
+})
+
+test('clear takes the questions too that nobody can answer any more', () => {
+  const { approvals, conversations } = desk.memory
+  const gate = { type: 'gate.open' as const, id: 'a', call: callOf('a'), judgement }
+  const ask = (number: number, expires: number) => approvals.create({ run: runOf(number), gate, expires })
+  const [late, open] = [ask(1, desk.clock.now + 1), ask(2, desk.clock.now + 60_000)]
+  desk.clock.now += 10
+  conversations.clear({ yes: true })
+  expect([approvals.get(late), approvals.get(open)?.state]).toEqual([undefined, 'open'])
 })
 
 test('what is deleted is overwritten even while the file cannot be rewritten', () => {
@@ -83,7 +116,9 @@ test('what is deleted is overwritten even while the file cannot be rewritten', (
 })
 
 test('clear gives the space back', () => {
-  recorder().external(runOf(1), started('x'.repeat(2_000_000)))
+  const { external, finished } = recorder()
+  external(runOf(1), started('x'.repeat(2_000_000)))
+  finished(runOf(1), finish, 'digest')
   desk.memory.conversations.clear({ yes: true })
   expect(statSync(desk.path).size).toBeLessThan(300_000)
 })

@@ -1,7 +1,10 @@
 /** Conversations as people keep them: listed, shown, exported, cleared. The rows are written with the journal, never beside it. */
 
 import type { JsonObject } from '../kit/json.ts'
+import { isPlain } from '../kit/plain.ts'
+import type { Clock } from '../runtime/port.ts'
 import { mindIndex } from './index-words.ts'
+import { isAlive } from './owner.ts'
 import type { Store } from './store.ts'
 import type { Role, Turn } from './turns.ts'
 
@@ -14,11 +17,13 @@ export type Conversation = {
   readonly title: string
 }
 
+/** `underWay`: runs that a living process is about, whose turns stay. `shrunk` is false when all is gone, but the file keeps its size. */
 export type Cleared =
   | {
       readonly ok: true
       readonly conversations: number
-      readonly turns: number /** False: gone, but the file keeps its size. */
+      readonly turns: number
+      readonly underWay: number
       readonly shrunk: boolean
     }
   | { readonly ok: false; readonly message: string }
@@ -30,7 +35,12 @@ export type Conversations = {
   show(conversationId: string): Turn[]
   /** One JSON line a turn row, oldest first, of one conversation or of all. */
   exportJsonl(conversationId?: string): Generator<string>
-  /** Deletes what was said: conversations, journal, search index, ended runs, decided approvals. Receipts and the checkpoint stay. */
+  /** Whether anything was ever said in it. */
+  has(conversationId: string): boolean
+  /**
+   * Deletes what was said: conversations, journal, search index, runs, approvals that nobody can answer any more. Receipts and the checkpoint
+   * stay, and so does what is being said right now: a journal without its beginning could not be told from one that somebody altered.
+   */
   clear(consent: { readonly yes: boolean }): Cleared
 }
 
@@ -43,9 +53,10 @@ export type TurnRow = Omit<Turn, 'timestamp' | 'tool_calls' | 'tool_results' | '
 }
 
 export const turnColumns = 'conversation_id, turn_id, at, role, content, tool_calls, tool_results, provider, model, metadata'
+const rowsOfOne = `SELECT ${turnColumns} FROM turns WHERE run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY id`
 const titleLength = 80
 
-export function createConversations(store: Store): Conversations {
+export function createConversations(store: Store, now: Clock): Conversations {
   function list({ limit = 50, offset = 0 }: { readonly limit?: number; readonly offset?: number } = {}): Conversation[] {
     return store
       .sql<Conversation, [number, number]>(
@@ -56,22 +67,22 @@ export function createConversations(store: Store): Conversations {
   }
 
   function show(conversationId: string): Turn[] {
-    return store
-      .sql<TurnRow, [string]>(
-        `SELECT ${turnColumns} FROM turns WHERE run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY id`,
-      )
-      .all(conversationId)
-      .map(turnOfRow)
+    return store.sql<TurnRow, [string]>(rowsOfOne).all(conversationId).map(turnOfRow)
   }
 
   function* exportJsonl(conversationId?: string): Generator<string> {
-    const rows = store.sql<TurnRow, [string | null]>(
-      `SELECT ${turnColumns} FROM turns WHERE ?1 IS NULL OR run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?1) ORDER BY id`,
-    )
-    for (const row of rows.iterate(conversationId ?? null)) yield `${JSON.stringify(turnOfRow(row))}\n`
+    const rows =
+      conversationId === undefined
+        ? store.sql<TurnRow, []>(`SELECT ${turnColumns} FROM turns ORDER BY id`).iterate()
+        : store.sql<TurnRow, [string]>(rowsOfOne).iterate(conversationId)
+    for (const row of rows) yield `${JSON.stringify(turnOfRow(row))}\n`
   }
 
-  return { list, show, exportJsonl, clear: (consent) => clear(store, consent.yes) }
+  function has(conversationId: string): boolean {
+    return store.sql('SELECT 1 FROM conversations WHERE conversation_id = ?').get(conversationId) !== null
+  }
+
+  return { list, show, exportJsonl, has, clear: ({ yes }) => clear(store, { yes, now: now() }) }
 }
 
 /** Adds a turn row and its conversation's line; the index of words follows later. Called inside the journal's transaction. */
@@ -101,6 +112,12 @@ export function insertTurn(store: Store, turn: Turn, { seq, at }: Place): number
       turn.model,
       JSON.stringify(turn.metadata),
     )
+  enter(store, turn, { seq, at })
+  return Number(lastInsertRowid)
+}
+
+/** In the line of its conversation. */
+function enter(store: Store, turn: Pick<Turn, 'conversation_id' | 'role' | 'content'>, { seq, at }: Place): void {
   store
     .sql<never, [string, number, number, string, number]>(
       `INSERT INTO conversations(conversation_id, started, updated, turns, title, last_seq) VALUES (?1, ?2, ?2, ?3, ?4, ?5)
@@ -108,22 +125,47 @@ export function insertTurn(store: Store, turn: Turn, { seq, at }: Place): number
        last_seq = ?5`,
     )
     .run(turn.conversation_id, at, turn.role === 'user' ? 1 : 0, turn.role === 'user' ? title(turn.content) : '', seq)
-  return Number(lastInsertRowid)
 }
 
 /** `secure_delete` overwrites what is deleted; the emptied WAL and VACUUM take away the other copies. */
-function clear(store: Store, yes: boolean): Cleared {
+function clear(store: Store, { yes, now }: { readonly yes: boolean; readonly now: number }): Cleared {
   if (!yes) return { ok: false, message: 'this deletes every conversation for good; receipts stay. Add --yes to do it' }
   store.script('PRAGMA secure_delete = ON')
   const counted = store.write(() => {
     const count = (table: string) => store.sql<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0
-    const counts = { conversations: count('conversations'), turns: count('turns') }
-    store.script(`DELETE FROM turns; DELETE FROM conversations; DELETE FROM journal; DELETE FROM runs WHERE ended IS NOT NULL
-      AND run_id NOT IN (SELECT run_id FROM intents);
-      DELETE FROM approvals WHERE state <> 'open'; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all')`)
-    return counts
+    const counts = () => ({ conversations: count('conversations'), turns: count('turns') })
+    const before = counts()
+    const underWay = runsUnderWay(store)
+    forget(store, { underWay, now })
+    const after = counts()
+    return { conversations: before.conversations - after.conversations, turns: before.turns - after.turns, underWay: underWay.length }
   })
   return { ok: true, ...counted, shrunk: shrink(store) }
+}
+
+/** Without an end, or with an act whose result is still to come. */
+function runsUnderWay(store: Store): string[] {
+  const open = store.sql<{ runId: string; owner: string }, []>(
+    `SELECT run_id AS runId, owner FROM runs WHERE run_id IN (SELECT run_id FROM runs WHERE ended IS NULL UNION ALL SELECT run_id FROM intents)`,
+  )
+  return open.all().flatMap(({ runId, owner }) => (isAlive(owner) ? [runId] : []))
+}
+
+/** A dead run that still owes a receipt stays until the next start writes that. */
+function forget(store: Store, { underWay, now }: { readonly underWay: readonly string[]; readonly now: number }): void {
+  const others = 'run_id NOT IN (SELECT value FROM json_each(?))'
+  for (const rows of [
+    `turns WHERE ${others}`,
+    `journal WHERE ${others}`,
+    `runs WHERE ${others} AND run_id NOT IN (SELECT run_id FROM intents)`,
+  ])
+    store.sql<never, [string]>(`DELETE FROM ${rows}`).run(JSON.stringify(underWay))
+  store.sql<never, [number]>(`DELETE FROM approvals WHERE state <> 'open' OR expires <= ?`).run(now)
+  store.script(
+    `DELETE FROM conversations; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all')`,
+  )
+  const left = store.sql<TurnRow & { readonly journal_seq: number }, []>(`SELECT journal_seq, ${turnColumns} FROM turns ORDER BY id`).all()
+  for (const row of left) enter(store, row, { seq: row.journal_seq, at: row.at })
 }
 
 function shrink(store: Store): boolean {
@@ -160,17 +202,8 @@ function json(value: Turn['tool_calls']): string | null {
   return value === null ? null : JSON.stringify(value)
 }
 
-/** Words of ASCII with one space between them, as most questions are: no pattern has to be made ready for them. */
-function isOneLine(text: string): boolean {
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (code < 32 || code > 126 || (code === 32 && text.charCodeAt(at + 1) === 32)) return false
-  }
-  return true
-}
-
 function title(content: string): string {
   const start = content.slice(0, 1000).trim()
-  const line = isOneLine(start) ? start : start.split(/\s+/u).join(' ')
+  const line = isPlain(start) && !start.includes('  ') ? start : start.split(/\s+/u).join(' ')
   return line.length > titleLength ? `${line.slice(0, titleLength - 1).toWellFormed()}…` : line
 }

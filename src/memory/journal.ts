@@ -48,6 +48,8 @@ export type Journal = {
   begin(intent: OpenIntent): void
   settle(runId: string, callId: string): void
   end(runId: string, end: { readonly at: number; readonly code: string; readonly message: string; readonly digest: string | null }): void
+  /** For a run of which nothing is journalled any more. */
+  forget(runId: string): void
 }
 
 const runColumns = `run_id AS runId, conversation_id AS conversationId, turn_id AS turnId, provider, model, channel, owner, started, ended, code,
@@ -101,11 +103,13 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   function runs({ limit, conversation }: { readonly limit: number; readonly conversation?: string }): RunRecord[] {
-    return store
-      .sql<RunRecord, [string | null, number]>(
-        `SELECT ${runColumns} FROM runs WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY rowid DESC LIMIT ?2`,
-      )
-      .all(conversation ?? null, limit)
+    if (conversation === undefined)
+      return store.sql<RunRecord, [number]>(`SELECT ${runColumns} FROM runs ORDER BY rowid DESC LIMIT ?`).all(limit)
+    // A question of its own: "all, or these" would look at every run.
+    const those = store.sql<RunRecord, [string, number]>(
+      `SELECT ${runColumns} FROM runs WHERE conversation_id = ? ORDER BY rowid DESC LIMIT ?`,
+    )
+    return those.all(conversation, limit)
   }
 
   function run(runId: string): RunRecord | undefined {
@@ -116,8 +120,9 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     // Asked at every start, and most find nothing: by index, and without the temporary tables of the question below.
     const any = store.sql<{ one: number }, []>('SELECT 1 AS one FROM runs WHERE ended IS NULL UNION ALL SELECT 1 FROM intents LIMIT 1')
     if (any.get() === null) return []
+    // UNION ALL: without it SQLite goes through all runs in the order of their names.
     const open = store.sql<RunRecord, []>(
-      `SELECT ${runColumns} FROM runs WHERE run_id IN (SELECT run_id FROM runs WHERE ended IS NULL UNION SELECT run_id FROM intents)
+      `SELECT ${runColumns} FROM runs WHERE run_id IN (SELECT run_id FROM runs WHERE ended IS NULL UNION ALL SELECT run_id FROM intents)
        ORDER BY rowid`,
     )
     return open.all().map((record) => ({ ...record, intents: intentsOf(record.runId) }))
@@ -152,5 +157,9 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .run(at, code, message, digest, runId)
   }
 
-  return { append, events, alteredIn, runs, run, unfinished, openIntent, begin, settle, end }
+  function forget(runId: string): void {
+    store.sql<never, [string]>('DELETE FROM runs WHERE run_id = ?').run(runId)
+  }
+
+  return { append, events, alteredIn, runs, run, unfinished, openIntent, begin, settle, end, forget }
 }

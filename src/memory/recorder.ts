@@ -70,14 +70,14 @@ export function createRecorder(options: RecorderOptions): RunRecorder {
     })
   }
 
-  function toolDone(run: RunIdentity, { id, outcome }: Extract<ExternalEvent, { type: 'tool.done' }>) {
+  function toolDone(run: RunIdentity, { id, outcome }: Extract<ExternalEvent, { type: 'tool.done' }>, forgotten = false) {
     const intent = journal.openIntent(run.runId, id)
     if (!intent)
       throw new RecordFailure('no_intent', `call "${id}" of run ${run.runId} has a result but was never begun, or has one already`)
     const { tool, argsHash, risk, approval, sandbox } = intent
     const receipt = write(run, { tool, argsHash, risk, ...(approval ? { approval } : {}), ...outcomeDraft(outcome), ...sandboxOf(sandbox) })
     const done = { type: 'tool.done' as const, id, outcome: { ...outcome, ...receipt } }
-    journal.append({ run, kind: 'external', type: 'tool.done', at: now(), body: done })
+    if (!forgotten) journal.append({ run, kind: 'external', type: 'tool.done', at: now(), body: done })
     journal.settle(run.runId, id)
     return done
   }

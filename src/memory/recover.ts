@@ -21,8 +21,8 @@ type RecoverOptions = {
   readonly journal: Journal
   readonly log: Log
   readonly now: Clock
-  /** Journals a result with its receipt. */
-  readonly toolDone: (run: RunIdentity, event: ToolDone) => ToolDone
+  /** Writes the receipt of a result, and journals both unless the run is `forgotten`. */
+  readonly toolDone: (run: RunIdentity, event: ToolDone, forgotten: boolean) => ToolDone
   /** Brings the receipts log and the checkpoint together. */
   readonly settle: () => Pick<Recovery, 'adopted' | 'tornBytes'>
 }
@@ -39,14 +39,17 @@ export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
 export function recoverRuns({ journal, log, now, toolDone, settle }: RecoverOptions): Recovery {
   const { adopted, tornBytes } = settle()
   const dead = deadRuns(journal)
+  // What was said was cleared; a journal begun anew in its middle would look altered.
+  const forgotten = new Set(dead.flatMap(({ runId }) => (journal.events(runId).length === 0 ? [runId] : [])))
   const interrupted = dead.flatMap((run) =>
     run.intents.map(({ callId, tool }) => {
-      const { receipt } = toolDone(run, { type: 'tool.done', id: callId, outcome }).outcome
+      const { receipt } = toolDone(run, { type: 'tool.done', id: callId, outcome }, forgotten.has(run.runId)).outcome
       log('warn', 'interrupted tool call', { run: run.runId, call: callId, tool })
       return { runId: run.runId, callId, tool, ...(receipt ? { receipt } : {}) }
     }),
   )
-  const open = dead.filter(({ ended }) => ended === null)
+  for (const runId of forgotten) journal.forget(runId)
+  const open = dead.filter(({ ended, runId }) => ended === null && !forgotten.has(runId))
   for (const run of open) {
     journal.append({ run, kind: 'note', type: 'interrupted', at: now(), body: { message } })
     journal.end(run.runId, { at: now(), code: 'error', message, digest: null })

@@ -1,11 +1,13 @@
 /** The smallest agent, bundled and run on either runtime with FIFOs and a memory of the test's own, and shell scripts as its bridges. */
 
+import { afterAll, afterEach, beforeAll, beforeEach } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bundlePlanck } from '../../scripts/planck.ts'
 import { createFifos } from '../../src/service/fifo/create.ts'
 import { openPipe } from '../../src/service/fifo/pipe.ts'
+import { type Person, person } from './daemon.ts'
 import { script as save } from './planck-scripts.ts'
 
 export type Runtime = 'bun' | 'node'
@@ -38,11 +40,31 @@ export type Den = Disposable & {
   ours(name: string, env?: Env, stdin?: string): Running & { readonly stdout: Promise<string> }
 }
 
-/** Bundled once for a file of tests. */
-export async function bundled(): Promise<{ readonly file: string; readonly bytes: number; remove(): void }> {
+export type Scene = {
+  readonly bundle: { readonly file: string; readonly bytes: number }
+  /** Of the test that runs. */
+  readonly at: Den
+  readonly human: Person
+}
+
+/** For a file of tests: the router is bundled once, and each test has a den with a person in it. `set` is told of each. */
+export function scenes(set: (scene: Scene) => void): void {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-planck-'))
   const file = join(folder, 'planck.js')
-  return { file, bytes: await bundlePlanck(file), remove: () => rmSync(folder, { recursive: true, force: true }) }
+  const state: { bytes: number; scene?: Scene } = { bytes: 0 }
+  beforeAll(async () => {
+    state.bytes = await bundlePlanck(file)
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  beforeEach(async () => {
+    const at = await den(file)
+    state.scene = { bundle: { file, bytes: state.bytes }, at, human: await person(at.fifos) }
+    set(state.scene)
+  })
+  afterEach(async () => {
+    await state.scene?.human[Symbol.asyncDispose]()
+    state.scene?.at[Symbol.dispose]()
+  })
 }
 
 /** `held`: somebody else has the FIFOs open all the time, so that what waits in them outlives every process. */

@@ -6,6 +6,7 @@ import type { Outcome } from './gateway.ts'
 import type { DiscordMessage } from './heard.ts'
 import { type DiscordOptions, faultOf, gatewayRule, type Settled, settle } from './options.ts'
 import type { Outbox, Sent } from './outbox.ts'
+import { within } from './within.ts'
 
 export type Discord = Outbox & {
   readonly ok: true
@@ -42,7 +43,7 @@ async function connect(options: DiscordOptions, settled: Settled): Promise<Disco
   const ready = Promise.withResolvers<string>()
   const api = createApi({ api: restApi, token, fetch: options.fetch })
   const onDispatch = createListener({ channelIds, log, onReady: ready.resolve, onMessage: (message) => void inbox.push(message) })
-  const gatewayInfo = () => api().gateway.getBot({ signal: AbortSignal.any([signal]) })
+  const gatewayInfo = () => within(signal, (own) => api().gateway.getBot({ signal: own }))
   const running = stayConnected({ ...settled, isGateway: gatewayRule(restApi), gatewayInfo, onDispatch, sleep, log, signal })
   const ended = running.then(redact).finally(() => {
     closing.abort()

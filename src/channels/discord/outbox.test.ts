@@ -229,6 +229,22 @@ describe('rate limits', () => {
     expect(client.lines.filter((line) => line.event === 'discord asks to wait')).toHaveLength(1)
   })
 
+  test('while Discord wants silence nobody is shown as typing, then or later', async () => {
+    using fake = startDiscord()
+    const over = Promise.withResolvers<void>()
+    await using client = await connected(fake, { ...both, sleep: (ms) => over.promise.then(() => Bun.sleep(ms)) })
+    fake.rest.limitAll(40)
+    const sent = client.discord.send(CHANNEL, 'hello')
+    await until(() => client.lines.some((line) => line.event === 'discord asks to wait'))
+    const silent = client.discord.typing(OTHER_CHANNEL)
+    over.resolve()
+    expect(await sent).toMatchObject({ ok: true })
+    await silent
+    expect(fake.rest.seen.typing).toEqual([])
+    await client.discord.typing(OTHER_CHANNEL)
+    expect(fake.rest.seen.typing).toEqual([OTHER_CHANNEL])
+  })
+
   test('a 429 that does not say for how long waits a second; one for an hour is not waited for', async () => {
     using fake = startDiscord()
     await using client = await connected(fake)

@@ -4,6 +4,7 @@ import type { API } from '@discordjs/core'
 import type { Log } from '../../runtime/port.ts'
 import { chunks } from './chunk.ts'
 import { refusalOf } from './refusal.ts'
+import { within } from './within.ts'
 
 export type Sent = { readonly ok: true; readonly messageIds: readonly string[] } | { readonly ok: false; readonly message: string }
 
@@ -30,7 +31,7 @@ const PATIENCE_MS = 10 * 60_000
 export function createOutbox(settings: OutboxSettings): Outbox {
   const { signal } = settings
   const tails = new Map<string, Promise<unknown>>()
-  const gate = { opens: Promise.resolve() }
+  const gate = { opens: Promise.resolve(), isShut: false }
   const post = (channel: string, content: string) => postPiece({ ...settings, gate, channel, content })
   return {
     async send(channel, text) {
@@ -43,10 +44,10 @@ export function createOutbox(settings: OutboxSettings): Outbox {
       return sent
     },
     async typing(channel) {
-      await gate.opens
-      if (signal.aborted) return
+      // Later it would be no news any more, and a burst of them.
+      if (signal.aborted || gate.isShut) return
       const { channels } = settings.api()
-      await channels.showTyping(channel, { signal: AbortSignal.any([signal]) }).catch(() => {})
+      await within(signal, (own) => channels.showTyping(channel, { signal: own })).catch(() => {})
     },
   }
 }
@@ -70,7 +71,7 @@ type Posted = { readonly ok: true; readonly id: string } | { readonly ok: false;
 
 type Posting = OutboxSettings & {
   /** Shut while Discord wants silence from all of us; asked all the same, the library would set a timer that nothing can stop. */
-  readonly gate: { opens: Promise<void> }
+  readonly gate: { opens: Promise<void>; isShut: boolean }
   readonly channel: string
   readonly content: string
 }
@@ -94,10 +95,18 @@ async function postPiece(posting: Posting): Promise<Posted> {
       else waited.tries += 1
       log('warn', 'discord asks to wait', { channel, reason: refusal.message, waitMs: ms })
       const wait = posting.sleep(ms, signal).catch(() => {})
-      if (refusal.kind === 'wait' && refusal.isGlobal) posting.gate.opens = wait
+      if (refusal.kind === 'wait' && refusal.isGlobal) shut(posting.gate, wait)
       await wait
     }
   }
+}
+
+function shut(gate: Posting['gate'], wait: Promise<void>): void {
+  gate.isShut = true
+  const opens = wait.then(() => {
+    if (gate.opens === opens) gate.isShut = false
+  })
+  gate.opens = opens
 }
 
 function after(tries: number): string {
@@ -107,7 +116,7 @@ function after(tries: number): string {
 /** Whom an answer mentions is not told so: a model must not be able to call everybody. */
 async function create({ api, signal, channel, content }: Posting, nonce: string): Promise<string> {
   const message = { content, nonce, enforce_nonce: true, allowed_mentions: { parse: [] } }
-  const { id } = await api().channels.createMessage(channel, message, { signal: AbortSignal.any([signal]) })
+  const { id } = await within(signal, (own) => api().channels.createMessage(channel, message, { signal: own }))
   if (typeof id !== 'string') throw new Error('it answers without the id of a message')
   return id
 }

@@ -95,6 +95,35 @@ describe('made', () => {
   })
 })
 
+describe('while somebody else makes them too', () => {
+  /** The command of the system, but somebody does `first` right before it. */
+  const after = (first: string): string => {
+    const bin = join(home, 'bin')
+    mkdirSync(bin)
+    const real = Bun.which('mkfifo')
+    writeFileSync(join(bin, 'mkfifo'), `#!/bin/sh\n${first}\nexec ${real} "$@"\n`, { mode: 0o755 })
+    const script = `console.log(JSON.stringify(await (await import(${JSON.stringify(join(import.meta.dir, 'create.ts'))})).createFifos(${JSON.stringify(fifos())})))`
+    const child = Bun.spawnSync([process.execPath, '-e', script], { env: { PATH: `${bin}:${process.env.PATH}` } })
+    return child.stdout.toString().trim()
+  }
+
+  test('a file by the name of one is refused, and so is a FIFO for all', () => {
+    expect(after(`umask 077; echo > ${fifos()}/claw_in`)).toContain('claw_in is no FIFO of ours alone')
+    rmSync(join(home, 'bin'), { recursive: true })
+    rmSync(fifos(), { recursive: true })
+    expect(after(`${Bun.which('mkfifo')} -m 666 ${fifos()}/brain_in`)).toContain('brain_in is no FIFO of ours alone')
+  })
+
+  test('what the command could not make, and nobody else did, is said in its words', () => {
+    expect(after('echo no pipes today >&2; exit 1')).toBe('{"ok":false,"message":"mkfifo: no pipes today\\n"}')
+  })
+
+  test('one of ours is as good as our own', () => {
+    expect(after(`${Bun.which('mkfifo')} -m 600 ${fifos()}/interact_in ${fifos()}/brain_out`)).toBe('{"ok":true}')
+    expect(FIFOS.every((name) => lstatSync(join(fifos(), name)).isFIFO())).toBe(true)
+  })
+})
+
 test('a folder that cannot be made is an I/O error, which names it', () => {
   expect(createFifos('/proc/braidclaw')).rejects.toThrow('/proc/braidclaw')
 })

@@ -12,20 +12,25 @@ export type Created = { readonly ok: true } | { readonly ok: false; readonly mes
  */
 export async function createFifos(dir: string): Promise<Created> {
   const paths = FIFOS.map((name) => `${dir}/${name}`)
-  for (const path of [dir, ...paths]) {
-    const message = troubleWith(path, path === dir)
-    if (message) return { ok: false, message }
+  for (let failed: Created | undefined; ; ) {
+    for (const path of [dir, ...paths]) {
+      const message = troubleWith(path, path === dir)
+      if (message) return { ok: false, message }
+    }
+    const missing = paths.filter((path) => !stat(path))
+    if (!missing[0]) return { ok: true }
+    if (failed) return failed
+    // Somebody else may make one meanwhile, and the command fails then: what counts is what is there afterwards.
+    failed = await make(dir, missing)
   }
-  const missing = paths.filter((path) => !stat(path))
-  return missing.length === 0 ? { ok: true } : await make(dir, missing)
 }
 
-/** Neither runtime can make a FIFO by itself; every Linux has the command. */
+/** Neither runtime can make a FIFO by itself; every Linux has the command. @returns what to say if something is missing still */
 async function make(dir: string, paths: readonly string[]): Promise<Created> {
   const { spawnSync } = await import('node:child_process')
   mkdirSync(dir, { recursive: true, mode: 0o700 })
-  const { error, stderr, status } = spawnSync('mkfifo', ['-m600', ...paths])
-  return status === 0 ? { ok: true } : { ok: false, message: `mkfifo: ${error ?? stderr}` }
+  const { error, stderr } = spawnSync('mkfifo', ['-m600', ...paths])
+  return { ok: false, message: `mkfifo: ${error ?? stderr}` }
 }
 
 /** Of the thing itself: a symlink is one. */

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { createDen, type Den } from './fixture.ts'
+import { openPipe } from './pipe.ts'
 import { openLines } from './read.ts'
 import { openWriter, type Writer } from './write.ts'
 
@@ -80,6 +81,18 @@ describe('while nobody reads', () => {
     expect(await writer.write('x\n', patient)).toMatchObject({ ok: false, begun: false })
     writer.close()
   })
+})
+
+test('a reader who is slow but reads is waited for longer than one who does not, and so are the messages behind', async () => {
+  const reader = openPipe(den.path('interact_out'))
+  const limit = { timeoutMs: 600 }
+  const all = Promise.all([writer.write(line('a', 200_000), limit), writer.write(line('b', 20_000), limit)])
+  const asked = performance.now()
+  const slowly = setInterval(() => reader.read(), 30)
+  expect(await all).toEqual([{ ok: true }, { ok: true }])
+  clearInterval(slowly)
+  expect(performance.now() - asked).toBeGreaterThan(limit.timeoutMs)
+  reader.close()
 })
 
 test('a reader may die and return: what it has not read is still there', async () => {

@@ -15,6 +15,7 @@ export type Writer = {
   close(): void
 }
 
+/** `timeoutMs` counts anew whenever somebody has read some of what is in the pipe: who reads slowly is there. */
 export type WriteLimits = { readonly timeoutMs: number; readonly signal?: AbortSignal }
 
 /** The longest between two tries to write into a full pipe. */
@@ -31,11 +32,15 @@ export function openWriter(path: string): Writer {
   let timer: Timer | undefined
   let wait = 1
   let closed = false
+  /** When the pipe last took something. */
+  let moved = Number.NEGATIVE_INFINITY
 
   function pump(): void {
     timer = undefined
     for (let head = queue[0]; head !== undefined; head = queue[0]) {
-      head.sent += pipe.write(head.bytes.subarray(head.sent))
+      const taken = pipe.write(head.bytes.subarray(head.sent))
+      if (taken > 0) moved = performance.now()
+      head.sent += taken
       if (head.sent < head.bytes.length) break
       queue.shift()
       head.settle({ ok: true })
@@ -58,7 +63,13 @@ export function openWriter(path: string): Writer {
 
   function write(text: string, { timeoutMs, signal }: WriteLimits): Promise<Written> {
     return new Promise((resolve) => {
-      const late = setTimeout(() => giveUp(one, `nobody made room for the message in ${timeoutMs} ms`), timeoutMs)
+      const asked = performance.now()
+      let late = setTimeout(look, timeoutMs)
+      function look(): void {
+        const left = Math.max(asked, moved) + timeoutMs - performance.now()
+        if (left > 0) late = setTimeout(look, left)
+        else giveUp(one, `nobody made room for the message in ${timeoutMs} ms`)
+      }
       const aborted = (): void => giveUp(one, 'the message was cancelled')
       const one: Waiting = {
         bytes: new TextEncoder().encode(text),

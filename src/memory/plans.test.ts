@@ -1,0 +1,75 @@
+/** What is asked about one run or one conversation must not cost a walk through all of them: months of others lie beside it. */
+
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { attempts } from './attempts.ts'
+import { createContext } from './context.ts'
+import { addTurn, createConversations } from './conversation.ts'
+import { createJournal } from './journal.ts'
+import { createProjections } from './projections.ts'
+import { createSummaries } from './recall/conversation-store.ts'
+import { openStore, type Store } from './store.ts'
+
+let folder = ''
+let store: Store
+const asked = new Set<string>()
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'braidclaw-plans-'))
+  const opened = openStore({ path: join(folder, 'memory.sqlite'), log: () => {} })
+  if (!opened.ok) throw new Error(opened.failure.message)
+  const sql: Store['sql'] = (text: string) => {
+    asked.add(text)
+    return opened.store.sql(text)
+  }
+  store = { ...opened.store, sql }
+  asked.clear()
+})
+afterEach(() => {
+  store.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const run = { runId: 'r', conversationId: 'c', turnId: 't', provider: 'p', model: 'm', channel: 'cli' }
+const summarise = async () => ({ ok: true as const, text: 'They talked.', model: 'm' })
+
+/** Tables that grow with every turn; the one index that does not grow with them knows only runs without an end. */
+const walks = /^SCAN (?:runs|journal|turns|summaries)\b(?! USING INDEX runs_open$)/
+
+function plansOf(text: string): string[] {
+  const values = Array.from(text.match(/\?\d*/g) ?? [], () => null)
+  const steps = store.sql<{ detail: string }, null[]>(`EXPLAIN QUERY PLAN ${text}`)
+  return steps.all(...values).map(({ detail }) => detail)
+}
+
+test('a question about one run or one conversation finds its rows by an index', async () => {
+  const journal = createJournal(store, (turn, at) => addTurn(store, turn, at))
+  const { show, exportJsonl, has } = createConversations(store, () => 0)
+  const talk = (runId: string) => {
+    journal.append({ run: { ...run, runId }, kind: 'external', type: 'run.start', at: 1, body: { prompt: 'hello' } })
+    journal.append({ run: { ...run, runId }, kind: 'external', type: 'model.done', at: 2, body: { parts: [{ type: 'text', text: 'hi' }] } })
+  }
+  for (const runId of ['r', 's', 't']) {
+    talk(runId)
+    journal.end(runId, { at: 3, code: 'answered', message: '', digest: null })
+  }
+  talk('u')
+  asked.clear()
+  expect(journal.unfinished()).toHaveLength(1)
+  expect(journal.runs({ limit: 9, conversation: 'c' })).toHaveLength(4)
+  expect([journal.events('r').length, journal.run('r')?.runId, journal.alteredIn('r')]).toEqual([2, 'r', undefined])
+  expect([has('c'), has('d'), show('c').length, [...exportJsonl('c')].length]).toEqual([true, false, 8, 8])
+  expect([...attempts(store, 'r')]).toEqual([])
+  expect(createContext(store)('c', 1000).messages).toHaveLength(8)
+  expect(createProjections(store).differenceIn(run)).toBeUndefined()
+  const lengths = { max: 2, keep: 2, portionBytes: 10_000 }
+  const wish = { conversationId: 'c', lengths, summarise, signal: new AbortController().signal }
+  expect(await createSummaries(store, { now: () => 1, log: () => {} }).compact(wish)).toMatchObject({ state: 'done' })
+  expect(createContext(store)('c', 1000).summarisedTurns).toBeGreaterThan(0)
+
+  const texts = [...asked].filter((text) => /^\s*(?:SELECT|UPDATE|DELETE)/.test(text))
+  const walking = texts.flatMap((text) => plansOf(text).flatMap((step) => (walks.test(step) ? [`${step}: ${text}`] : [])))
+  expect(texts.length).toBeGreaterThan(15)
+  expect(walking).toEqual([])
+})

@@ -1,0 +1,48 @@
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import type { AppendReceipt, ReceiptDraft } from './checkpoint.ts'
+import { acting, callOf, createDesk, type Desk, finish, runOf, started } from './fixture.ts'
+import { createRecorder } from './recorder.ts'
+
+let desk: Desk
+beforeEach(() => {
+  desk = createDesk()
+})
+afterEach(() => desk.remove())
+
+/** As if the process that wrote them had been killed. */
+function orphanAll(): void {
+  const db = new Database(desk.path)
+  db.run('UPDATE runs SET owner = ?', [`${process.pid}@1-deadbeef`])
+  db.close()
+}
+
+test('of dead runs that were cleared nothing comes back but the receipts they owed', () => {
+  const { memory, clock } = desk
+  const drafts: ReceiptDraft[] = []
+  const receipt: AppendReceipt = (wanted) => {
+    drafts.push(...wanted)
+    return { ok: true, receiptIds: wanted.map(({ tool }) => `receipt of ${tool}`), checkpoint: undefined, adopted: 0, tornBytes: 0 }
+  }
+  const { external, intent, finished, recover } = createRecorder({
+    memory,
+    receipt,
+    log: () => {},
+    now: () => clock.now++,
+    redact: (text) => text,
+  })
+  external(runOf(1), started('hi'))
+  intent(runOf(1), acting(callOf('a')))
+  intent(runOf(2), acting(callOf('b')))
+  finished(runOf(2), finish, 'abc')
+  external(runOf(3), started('owes nothing'))
+  orphanAll()
+  const { journal, conversations } = memory
+  expect(conversations.clear({ yes: true })).toMatchObject({ underWay: 0 })
+  expect(journal.runs({ limit: 9 }).map(({ runId }) => runId)).toEqual(['run-2', 'run-1'])
+
+  const owed = ['run-1', 'run-2'].map((runId) => ({ runId, receipt: 'receipt of file_read' }))
+  expect(recover()).toMatchObject({ interrupted: owed, closedRuns: [] })
+  expect(drafts.map(({ error }) => error)).toEqual(Array(2).fill('interrupted: outcome unknown'))
+  expect([journal.runs({ limit: 9 }), journal.unfinished(), conversations.list(), journal.events('run-1')]).toEqual([[], [], [], []])
+})
