@@ -14,6 +14,10 @@ test('there are six', () => {
   expect(page.match(/```sh/g)).toHaveLength(6)
 })
 
+test('and the table of what agrees between the loops', () => {
+  expect(page).toMatch(/^\| case \| native \| bash \| llm \|$/m)
+})
+
 test.each(pipelines)('$script', async ({ script, printed }) => {
   using at = nest()
   at.file('error.log', 'INFO up\nERROR db: no route\n')

@@ -1,6 +1,7 @@
 /** Defaults < user file < trusted project's file < env file < environment < agents.json < flags, into one checked Config, or everything that is wrong at once. */
 
 import { join, resolve } from 'node:path'
+import { quoteText } from '../security/command/syntax/quote.ts'
 import { assemble } from './assemble.ts'
 import type { Config, ConfigProblem, Origins, Source } from './config.ts'
 import { type Agents, agentLayer, readAgents } from './layers/agents.ts'
@@ -118,7 +119,7 @@ function projectLayer(input: LoadInput, around: Surroundings, given: Entries): R
 }
 
 function untrusted(file: string, folder: string): string {
-  return `${file} is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust ${folder}`
+  return `${file} is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust ${quoteText(folder)}`
 }
 
 type FromRead = { readonly file: string; readonly source: Source; readonly around: Surroundings; readonly read: FileRead }

@@ -62,6 +62,14 @@ test('a path outside the workspace is not permitted', async () => {
   expect(transcript[0]?.result).toStartWith('Tool not permitted: path.')
 })
 
+test('an agent that is not there is not asked for', async () => {
+  for (const loop of loops) {
+    const { code, stdout, stderr, requests } = await play(loop, { replies: [say('no')], args: ['--agent', 'ghost'] })
+    expect({ loop, code, stdout, requests }).toEqual({ loop, code: 1, stdout: '', requests: 0 })
+    expect(stderr).toContain('no agent "ghost"; there are: default')
+  }
+})
+
 test('arguments that are no JSON object are not permitted, and the model is told', async () => {
   for (const loop of [...loops, ...others].filter(({ backend, wire }) => backend !== 'llm' && wire === 'openai-compatible')) {
     const made = ['not { json', '[1]'].map((args, at) => ({ id: `call_bad${at}`, name: 'repeat', args: [args] }))

@@ -29,7 +29,7 @@ function readOpen(fd: number): FileRead {
   const type = mode & constants.S_IFMT
   if (type === constants.S_IFDIR) return { state: 'unusable', why: 'is a folder, not a file; move it away and run "braidclaw init"' }
   if (type !== constants.S_IFREG) return { state: 'unusable', why: 'is not a regular file' }
-  if (size > maxConfigBytes) return { state: 'unusable', why: `has ${size} bytes; a config file may have at most ${maxConfigBytes}` }
+  if (size > maxConfigBytes) return { state: 'unusable', why: `has ${size} bytes; the limit is ${maxConfigBytes}` }
   const bytes = readAll(fd, size)
   return bytes.length > size ? { state: 'unusable', why: 'grew while it was read; try again' } : decode(bytes, (mode & 0o002) !== 0)
 }
