@@ -1,7 +1,7 @@
 /** The library: `import { createAgent } from 'braidclaw'`. The same animal as on the command line, without a terminal. */
 
-import { createContext } from './cli/context.ts'
 import { setUp } from './cli/setup/setup.ts'
+import { silentContext } from './cli/turn/library.ts'
 import type { Wish } from './cli/world.ts'
 import { wake } from './main.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
@@ -83,20 +83,15 @@ function absent(awake: unknown): string | undefined {
 
 async function wakeUp({
   cwd = process.cwd(),
-  home,
-  env = process.env,
   model,
   permissionMode,
   maxTurns,
   provider,
   modelCall,
   conversation = 'new',
-  log,
+  ...around
 }: AgentOptions) {
-  const base = createContext({ ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, wake)
-  const silent = { write: (line: string) => log?.(line) }
-  const context = { ...base, cwd, process: { ...base.process, stdout: silent, stderr: silent } }
-  const setup = setUp(context, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
+  const setup = setUp({ ...silentContext(around), cwd }, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
   const own = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
   return wake(setup, { channel: 'library', conversation: kindOf(conversation), ...(own ? { provider: own } : {}) })
 }

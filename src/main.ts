@@ -5,122 +5,97 @@ import { createRecord, inWords, openRecords, questionsOf } from './cli/records/r
 import { runLimits } from './cli/setup/limits.ts'
 import { knock, providerFor } from './cli/setup/provider.ts'
 import { watchStop } from './cli/setup/stop-file.ts'
-import { workspaceOf } from './cli/setup/workspace.ts'
+import { mindWorkspace, workspaceOf } from './cli/setup/workspace.ts'
 import type { HandsOptions } from './cli/tools/hands.ts'
-import { offered } from './cli/tools/offered.ts'
-import { builtInNames, builtInSpecs, type Hands, specOf, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
+import { builtInNames, type Hands, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
 import { conversationFor, goesOn } from './cli/turn/conversation.ts'
-import type { Animal, Past, Setup, Wish } from './cli/world.ts'
+import { createOpenings } from './cli/turn/opening.ts'
+import type { Animal, Setup, Wish } from './cli/world.ts'
 import type { Memory } from './memory/db.ts'
 import { createAgent as createRunner } from './runtime/agent.ts'
-import { systemPrompt } from './runtime/prompt.ts'
 import { createStreamRedactor } from './security/redact-stream.ts'
 
 /** @throws CliExit when memory, workspace, provider or conversation cannot be had; the message says what to do. */
 export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
-  const { config, paths, log, redactor } = setup
+  const { config, log } = setup
   if (!wish.provider) knock(setup)
   log('info', 'startup', { channel: wish.channel })
   log('info', 'config path', { path: setup.file ?? 'none' })
   log('info', 'workspace path', { path: config.workspaceDir })
   const memory = openRecords(setup)
   try {
-    const conversationId = conversationFor(memory, wish.conversation)
-    const recorder = createRecord(setup, memory, wish)
-    if (goesOn(wish.conversation, conversationId)) {
-      const { mustBeWhole } = await import('./cli/turn/resume.ts')
-      await mustBeWhole({ setup, memory, recorder, conversationId, accept: wish.acceptAltered === true })
-    }
-    const workspace = workspaceOf(config)
-    const tools = wish.tools ?? (await standingTools(setup))
-    const answering = wish.provider ?? (await providerFor(setup, config.defaultProvider))
-    const provider = tools.refusals ? (await import('./cli/tools/not-permitted.ts')).saysNotPermitted(answering) : answering
-    log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
-    const hands = handsOf({ setup, memory, conversationId, ask: wish.ask, sandbox: wish.sandbox, tools })
-    await mindNames(setup, tools)
-    // Looked for at once, so that what is wrong with them is said before anything is asked.
-    if (tools.more) await hands.get()
-    const saying = { log }
-    const specsNow = async () => {
-      const all = tools.more ? (await (await hands.get()).refresh()).map(specOf) : builtInSpecs(tools, config.channels.cli.toolsAllow)
-      const specs = offered(all, { sandbox: wish.sandbox, log: saying.log })
-      // Once is enough for a program that stays.
-      saying.log = () => {}
-      return specs
-    }
-    const room = { due: false, begun: wish.conversation.kind !== 'new' }
-    const past = async (): Promise<Past> => {
-      try {
-        if (wish.past) return await wish.past()
-        const isFirst = !room.begun
-        room.begun = true
-        if (isFirst) return { history: [] }
-        const { messages, turns } = history(memory, conversationId, setup)
-        room.due = (turns + 1) * 2 > config.memory.historyMax
-        return { history: messages }
-      } catch (error) {
-        throw inWords(memory, error)
-      }
-    }
-    const { autonomy } = config.security
-    const agent = createRunner({
-      conversationId,
-      channel: wish.channel,
-      limits: runLimits(config),
-      ...(await rulesFor(setup)),
-      approvalTtlMs: 600_000,
-      model: config.defaultModel,
-      opening: async () => {
-        const { history, soul = wish.soul, systemPrompt: words = wish.systemPrompt } = await past()
-        return {
-          history,
-          tools: await specsNow(),
-          systemPrompt: words ?? systemPrompt({ workspace, autonomy, ...(soul ? { soul } : {}) }),
-        }
-      },
-      ports: {
-        provider,
-        judge: async (call) => (await hands.get()).judge(call),
-        act: async (act, signal) => (await hands.get()).act(act, signal),
-        recorder,
-        questions: questionsOf(setup, memory),
-        log,
-        redact: redactor.count() === 0 ? (value) => value : redactor.value,
-        redactStream: () => (redactor.count() === 0 ? plain : createStreamRedactor(redactor)),
-        now: Date.now,
-        after,
-        random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
-      },
-    })
-    const unwatch = watchStop(paths.estop, (reason) => {
-      log('warn', 'estop triggered', { reason })
-      agent.stop(reason)
-    })
-    log('info', 'channel started', { channel: wish.channel })
-    log('info', 'conversation started', { conversation: conversationId })
-    return {
-      agent,
-      model: `${provider.name}/${config.defaultModel}`,
-      memory,
-      workspace,
-      hands: hands.get,
-      allowAlways: (proposal) => hands.made()?.allowAlways(proposal),
-      isStanding: (proposal) => hands.made()?.isStanding(proposal) ?? false,
-      async makeRoom(options) {
-        if (!room.due) return
-        const { makeRoom } = await import('./cli/turn/make-room.ts')
-        await makeRoom({ ...options, setup, memory, conversationId, provider: answering })
-      },
-      close() {
-        unwatch()
-        hands.made()?.close()
-        memory.close()
-      },
-    }
+    return await plugIn(setup, wish, memory)
   } catch (error) {
     const said = inWords(memory, error)
     memory.close()
     throw said
+  }
+}
+
+async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal> {
+  const { config, paths, log, redactor } = setup
+  const conversationId = conversationFor(memory, wish.conversation)
+  const recorder = createRecord(setup, memory, wish)
+  if (goesOn(wish.conversation, conversationId)) {
+    const { mustBeWhole } = await import('./cli/turn/resume.ts')
+    await mustBeWhole({ setup, memory, recorder, conversationId, accept: wish.acceptAltered === true })
+  }
+  const workspace = workspaceOf(config)
+  const tools = wish.tools ?? (await standingTools(setup))
+  const answering = wish.provider ?? (await providerFor(setup, config.defaultProvider))
+  const provider = tools.refusals ? (await import('./cli/tools/not-permitted.ts')).saysNotPermitted(answering) : answering
+  log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
+  const hands = handsOf({ setup, memory, conversationId, ask: wish.ask, sandbox: wish.sandbox, tools })
+  await mindNames(setup, tools)
+  // Looked for at once, so that what is wrong with them is said before anything is asked.
+  if (tools.more) await hands.get()
+  const openings = createOpenings({ setup, memory, conversationId, wish, workspace, tools, hands: hands.get })
+  const agent = createRunner({
+    conversationId,
+    channel: wish.channel,
+    limits: runLimits(config),
+    ...(await rulesFor(setup)),
+    approvalTtlMs: 600_000,
+    model: config.defaultModel,
+    opening: openings.next,
+    ports: {
+      provider,
+      judge: async (call) => (await hands.get().catch(plainly)).judge(call),
+      act: async (act, signal) => (await hands.get()).act(act, signal),
+      recorder,
+      questions: questionsOf(setup, memory),
+      log,
+      redact: redactor.count() === 0 ? (value) => value : redactor.value,
+      redactStream: () => (redactor.count() === 0 ? plain : createStreamRedactor(redactor)),
+      now: Date.now,
+      after,
+      random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
+    },
+  })
+  const unwatch = watchStop(paths.estop, (reason) => {
+    log('warn', 'estop triggered', { reason })
+    agent.stop(reason)
+  })
+  log('info', 'channel started', { channel: wish.channel })
+  log('info', 'conversation started', { conversation: conversationId })
+  return {
+    agent,
+    model: `${provider.name}/${config.defaultModel}`,
+    memory,
+    workspace,
+    hands: hands.get,
+    allowAlways: (proposal) => hands.made()?.allowAlways(proposal),
+    isStanding: (proposal) => hands.made()?.isStanding(proposal) ?? false,
+    async makeRoom(options) {
+      if (!openings.isLong()) return
+      const { makeRoom } = await import('./cli/turn/make-room.ts')
+      await makeRoom({ ...options, setup, memory, conversationId, provider: answering })
+    },
+    close() {
+      unwatch()
+      hands.made()?.close()
+      memory.close()
+    },
   }
 }
 
@@ -142,12 +117,18 @@ async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<vo
 function handsOf(options: Omit<HandsOptions, 'policy'>): { get(): Promise<Hands>; made(): Hands | undefined } {
   const state: { making?: Promise<Hands>; made?: Hands } = {}
   const make = async () => {
+    mindWorkspace(options.setup.config)
     const [{ createHands }, { policyOf }] = await Promise.all([import('./cli/tools/hands.ts'), import('./cli/setup/policy.ts')])
     const { config, paths, context } = options.setup
     state.made = await createHands({ ...options, policy: policyOf(config, paths, context.env) })
     return state.made
   }
-  return { get: () => (state.making ??= make()), made: () => state.made }
+  // Whoever waits is told what went wrong; the next call tries again.
+  const again = (error: unknown) => {
+    delete state.making
+    throw error
+  }
+  return { get: () => (state.making ??= make().catch(again)), made: () => state.made }
 }
 
 /** The operator's own rules. They are looked for at every start, and loaded only where there are any. @throws CliExit 2 on a rule that is not understood */
@@ -167,14 +148,9 @@ async function rulesFor({ config, paths, context, log }: Setup) {
   return { rules, ...(journal ? { journalledRules: journal } : {}) }
 }
 
-/** The last whole turns that fit; what does not fit is said, to the model and in the log. */
-function history(memory: Memory, conversationId: string, { config, log }: Setup) {
-  const { messages, omittedTurns } = memory.context(conversationId, config.limits.contextTokens)
-  const turns = messages.filter(({ role }) => role === 'user').length + omittedTurns
-  if (omittedTurns === 0) return { messages, turns }
-  log('info', 'context trimmed', { conversation: conversationId, omittedTurns })
-  const content = `[${omittedTurns} earlier turns of this conversation are not shown here; memory_search finds them]`
-  return { messages: [{ role: 'user' as const, content }, ...messages], turns }
+/** Whoever shows an error of a run writes "error:" before it. */
+function plainly(error: unknown): never {
+  throw error instanceof Error && error.message.startsWith('error: ') ? new Error(error.message.slice(7)) : error
 }
 
 const plain = { push: (piece: string) => piece, flush: () => '' }

@@ -47,6 +47,7 @@ export function llmCall(message: string, options: LlmOptions = {}): Promise<Answ
 }
 
 async function ask(message: string, { system, tools: named, onText, signal, ...options }: LlmOptions): Promise<Answer> {
+  if (message.trim() === '') return { ok: false, code: 'usage', message: 'there is nothing to answer: the message is empty', text: '' }
   const setup = setUpFor(options, { model: options.model, agent: options.agent })
   const persona = personaOf(setup)
   const wish = await filterWish({

@@ -64,6 +64,8 @@ describe('the configuration', () => {
   test('a current folder that was removed', async () => {
     using at = nest()
     const through = ['sh', '-c', 'mkdir gone && cd gone && rmdir ../gone && exec "$@"', 'sh']
+    // The one-file executable ends before any code of ours: docs/status.md.
+    if (process.env.BRAIDCLAW_TEST_BINARY) return refused(await at.run(['agent', '-m', 'x'], { through }), 1, 'directory was deleted')
     refused(await at.run(['agent', '-m', 'x'], { through }), 1, 'gone (deleted)" does not exist')
     at.config(everyTool)
     expect((await at.run(['agent', '-m', 'x'], { through })).code).toBe(0)

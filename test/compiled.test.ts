@@ -34,6 +34,7 @@ describe('the compiled executable passes the acceptance tests', () => {
     'test/estop.test.ts',
     'test/seed-002.test.ts',
     'test/seed-000.test.ts',
+    'test/secrets.test.ts',
   ])
     test(file, async () => {
       const { code, passed, failures } = await again(file)
@@ -68,5 +69,18 @@ describe('the configuration it keeps between calls', () => {
     at.config(minimumConfig)
     writeFileSync(kept, readFileSync(kept, 'utf8').slice(0, 40))
     expect(await answer(replies('fourth'))).toMatchObject({ stdout: 'fourth\n', code: 0 })
+  })
+
+  test('is not kept while it holds a secret: a key typed where a model belongs', async () => {
+    using at = nest()
+    at.config(minimumConfig)
+    const kept = join(at.home, '.braidclaw/config.kept')
+    const token = `ghp_${'x1y2z3'.repeat(5)}`
+    const env = { ...at.env, GITHUB_TOKEN: token, BRAIDCLAW_MOCK_FIXTURE: at.fixture([{ text: 'fine' }]) }
+    const run = (...more: string[]) => Bun.spawnSync([executable, 'agent', '-m', 'hello', ...more], { cwd: at.workspace, env }).exitCode
+    expect(run('--model', `local/${token}`)).toBe(0)
+    expect(existsSync(kept) && readFileSync(kept, 'utf8').includes(token)).toBe(false)
+    expect(run()).toBe(0)
+    expect(existsSync(kept)).toBe(true)
   })
 })

@@ -26,6 +26,12 @@ describe('0: answered', () => {
     expect(await go(at, [call('file_list', { path: '.' }), { text: 'hello' }], [], closed)).toMatchObject({ code: 0, stdout: 'hello\n' })
   })
 
+  test('a tool without arguments needs no --json', async () => {
+    using at = home()
+    const { code, stdout } = await at.run(['tool', 'run', 'time'], limit)
+    expect([code, stdout]).toEqual([0, expect.stringContaining('timezone: ')])
+  })
+
   test('a refusal that a later allowed call makes good is no failure', async () => {
     using at = home()
     at.file('a.txt', 'here')
@@ -84,6 +90,9 @@ describe('2: usage', () => {
     [['completion', 'powershell'], 'bash, zsh, fish'],
     [['onboard'], 'needs a terminal'],
     [['policy', 'explain'], 'nothing to explain'],
+    [['policy', 'explain', 'rm', '-rf', '/'], 'behind --: braidclaw policy explain -- rm -rf /'],
+    [['provider', 'test'], '<name> is missing'],
+    [['tool', 'run', '--json', '{}'], '<name> is missing'],
     [['receipt', 'verify', '--against', 'rubbish'], 'is no anchor line'],
   ])('%j', async (args, says) => {
     using at = home()

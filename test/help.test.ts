@@ -4,6 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '../package.json'
+import { pages } from '../scripts/docs.ts'
 import { executable, nest } from './support/cli.ts'
 import { home } from './support/turns.ts'
 
@@ -22,6 +23,32 @@ describe('help', () => {
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(new RegExp(`^USAGE\n  braidclaw ${command} ?.*\n    \\S`))
     expect((await at.run(['help', ...command.split(' ')])).stdout).toBe(stdout)
+  })
+
+  test('every page fits 80 columns, but for command lines, which are there to be copied', async () => {
+    using at = nest()
+    const all = `${(await pages())['docs/commands.md']}\n${(await at.run(['--help'])).stdout}`
+    const wide = all.split('\n').filter((line) => line.length > 80 && !line.startsWith('  braidclaw '))
+    expect(wide).toEqual([])
+  })
+
+  test('what goes on in the next line stands under its beginning, and a choice right behind its meaning', async () => {
+    using at = nest()
+    const { stdout } = await at.run(['help', 'agent'])
+    expect(stdout).toContain(`
+  -m [--message]             Run one turn with this message and exit; text on
+                             stdin is appended
+`)
+    expect(stdout).toContain(`
+     [--output-format]       text (default), one JSON object, or one AgentEvent
+                             a line [text|json|stream-json]
+     [--json]                Print JSON for machines
+`)
+    expect((await at.run(['help', 'policy'])).stdout).toEndWith(`
+COMMANDS
+  explain  What the gate says of a command or a call: verdict, risk, rule. Runs
+           nothing
+`)
   })
 
   test('--version', async () => {

@@ -48,7 +48,14 @@ test('/exit leaves too, and every slash command answers', async () => {
     ],
   )
   expect(code).toBe(0)
-  for (const word of ['/clear', 'file_read', 'autonomy:   supervised', `workspace:  ${at.workspace}`, 'A talking aardvark.'])
+  for (const word of [
+    '/clear',
+    'a is yes from now on',
+    'file_read',
+    'autonomy:   supervised',
+    `workspace:  ${at.workspace}`,
+    'A talking aardvark.',
+  ])
     expect(stdout).toContain(word)
 })
 

@@ -78,7 +78,8 @@ describe('children', () => {
       .split('\n')
       .filter(Boolean)
       .map((line) => line.split('=')[0] ?? '')
-    const known = ['PATH', 'HOME', 'LANG', 'TERM', 'NO_COLOR', 'PAGER', 'GIT_TERMINAL_PROMPT', 'TZ', 'PWD', 'SHLVL', '_', 'TMPDIR']
+    const git = ['GIT_TERMINAL_PROMPT', 'GIT_CONFIG_PARAMETERS']
+    const known = ['PATH', 'HOME', 'LANG', 'TERM', 'NO_COLOR', 'PAGER', ...git, 'TZ', 'PWD', 'SHLVL', '_', 'TMPDIR']
     expect(names).toContain('PATH')
     expect(names.filter((name) => !known.includes(name))).toEqual([])
   })

@@ -3,6 +3,7 @@
 import { buildApplication, buildRouteMap } from '@stricli/core'
 import { version } from '../../package.json'
 import { exitCodeHelp } from './exit.ts'
+import { withFittedHelp } from './help.ts'
 import type { Commands } from './meaning.ts'
 import { agent, doctor, estop, init, onboard, trust } from './routes/everyday.ts'
 import { compose, filter, log, reset, session } from './routes/filter.ts'
@@ -49,8 +50,8 @@ const root = buildRouteMap<string, CliContext>({
       'BraidClaw takes a message, thinks with a model, acts through gated tools inside a workspace, remembers, and can prove what it did.',
       '',
       'EXAMPLES',
-      '  braidclaw "What is 2+2?"                # a question; the answer alone is printed',
-      '  git diff | braidclaw -s "Review this"    # a filter: text in, text out; braidclaw help filter',
+      '  braidclaw "What is 2+2?"               # a question; only the answer is printed',
+      '  git diff | braidclaw -s "Review this"  # a filter; see braidclaw help filter',
       '  braidclaw agent -m "What files are in this project?"',
       '  git diff | braidclaw agent -m "Review this change"',
       '  braidclaw agent                        # a conversation; /help lists its commands',
@@ -64,12 +65,17 @@ const root = buildRouteMap<string, CliContext>({
 })
 
 export function commands(): Commands {
-  return { names: namesIn(root), under: subcommands }
+  return { names: namesIn(root), under: subcommands, mayStandAlone: (command) => mapOf(command)?.getDefaultCommand() !== undefined }
 }
 
 function subcommands(command: string): readonly string[] {
+  const map = mapOf(command)
+  return map ? namesIn(map) : []
+}
+
+function mapOf(command: string): typeof root | undefined {
   const target = root.getAllEntries().find(({ name }) => name['convert-camel-to-kebab'] === command)?.target
-  return target && 'getAllEntries' in target && target.getDefaultCommand() ? namesIn(target) : []
+  return target && 'getAllEntries' in target ? target : undefined
 }
 
 function namesIn(map: typeof root): readonly string[] {
@@ -78,7 +84,7 @@ function namesIn(map: typeof root): readonly string[] {
 
 /** `words` are those of the command line, which decide how a wrong one is answered. */
 export function createApp(words: readonly string[]) {
-  return buildApplication<CliContext>(root, {
+  const app = buildApplication<CliContext>(root, {
     name: 'braidclaw',
     versionInfo: { currentVersion: version },
     scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true, distanceOptions: closeEnough },
@@ -91,6 +97,7 @@ export function createApp(words: readonly string[]) {
     determineExitCode: (error) => exitOf(error).code,
     localization: { text: wording(words) },
   })
+  return withFittedHelp(app)
 }
 
 /** A suggestion must be one slip away, or it misleads. */

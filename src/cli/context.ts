@@ -4,10 +4,11 @@ import { readlinkSync } from 'node:fs'
 import { createSink } from '../channels/wire.ts'
 import { createRedactor, type Redactor } from '../security/redact.ts'
 import { silence } from './exit.ts'
+import { openStdout } from './stdout.ts'
 import type { CliContext, Environment, Wake } from './world.ts'
 
 export function createContext(given: Environment, wake: Wake): CliContext {
-  const stdout = createSink(1)
+  const stdout = openStdout()
   const userHome = userHomeOf(given)
   const env: Environment = { ...given, HOME: userHome }
   const moved = env.BRAIDCLAW_HOME || env.SHELLCLAW_HOME

@@ -10,13 +10,15 @@ const meaning = (line: readonly string[]) => {
 describe('in doubt nothing is asked of a model', () => {
   test.each([
     [['agnet'], 'did you mean "agent"?'],
-    [['agnet', 'what', 'is', 'this'], 'did you mean "agent"?'],
+    [['agnet', '-m', 'some/model'], 'did you mean "agent"?'],
+    [['hlep'], 'did you mean "help"?'],
     [['memroy', 'list'], 'did you mean "memory"?'],
     [['conf'], 'did you mean "config"?'],
     [['Agent'], 'did you mean "agent"?'],
     [['--verison'], 'did you mean "--version"?'],
     [['config', 'shwo'], '"config" has no command "shwo"; did you mean "show"?'],
     [['session', 'apend', 'user', 'x'], 'did you mean "append"?'],
+    [['session', 'xyz'], '"session" has no command "xyz". See:'],
     [['--agent', 'coder', 'session'], 'braidclaw session --agent coder'],
     [['-s', 'shout', 'sesion'], 'did you mean the command "session"?'],
   ])('%j', (line, says) => {
@@ -34,6 +36,9 @@ test.each([
   [['what time is it']],
   [['what', 'time', 'is', 'it']],
   [['hello']],
+  [['agnet', 'what', 'is', 'this']],
+  [['tools', 'for', 'gardening']],
+  [['sesion', 'please']],
   [['hi']],
   [['agent?']],
   [['--', 'agent']],
@@ -58,6 +63,7 @@ test.each([
     ['tool', 'rnu'],
   ],
   [['--help'], ['--help']],
+  [['version'], ['--version']],
   [
     ['help', 'memory'],
     ['memory', '--help'],

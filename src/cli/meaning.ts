@@ -12,31 +12,39 @@ const forAll = ['--help', '-h', '--help-all', '--helpAll', '-H', '--version', '-
 
 export type Commands = {
   readonly names: readonly string[]
-  /** Of a command that does something without a sub-command as well. */
+  /** The sub-commands of a command. */
   readonly under: (name: string) => readonly string[]
+  /** Whether it does something without a sub-command as well. */
+  readonly mayStandAlone: (name: string) => boolean
 }
 
 /** The words that are returned are for the parser. */
-export function meaningOf(words: readonly string[], { names: commands, under }: Commands): Meaning {
+export function meaningOf(words: readonly string[], { names: commands, under, mayStandAlone }: Commands): Meaning {
   const [first, second = ''] = words
   if (first === undefined) return { kind: 'command', words: ['--help'] }
   if (first === 'help') return { kind: 'command', words: [...words.slice(1), '--help'] }
   if (forAll.includes(first)) return { kind: 'command', words }
-  if (commands.includes(first)) return strangeTo(under(first), first, second) ?? { kind: 'command', words }
+  if (commands.includes(first)) return strangeTo(mayStandAlone(first) ? under(first) : [], first, second) ?? { kind: 'command', words }
   if (/^--\w/.test(first) && nearest(first, ['--help', '--version']))
     return doubt(`no flag "${first}"${didYouMean(first, ['--help', '--version'])} See: braidclaw --help`)
-  const meant = isBare(first) ? similar(first, commands) : undefined
-  if (meant !== undefined)
+  if (first === 'version' && words.length === 1) return { kind: 'command', words: ['--version'] }
+  const meant = isBare(first) ? similar(first, [...commands, 'help']) : undefined
+  if (meant !== undefined && (isAlone(words) || under(meant).includes(second)))
     return doubt(
       `no command "${first}"; did you mean "${meant}"? See: braidclaw --help. To ask it all the same: braidclaw -- ${words.join(' ')}`,
     )
   return lone(words, commands) ?? { kind: 'filter', words: ['filter', ...words] }
 }
 
+/** Among more words it is part of what is asked. */
+function isAlone(words: readonly string[]): boolean {
+  return (plainQuestion(words)?.words.length ?? 1) === 1
+}
+
 /** The parser would take a mistyped sub-command for an argument of the one that may be left out. */
 function strangeTo(subcommands: readonly string[], first: string, second: string): Meaning | undefined {
   if (subcommands.length === 0 || !isBare(second) || subcommands.includes(second)) return undefined
-  return doubt(`"${first}" has no command "${second}"${didYouMean(second, subcommands)} See: braidclaw ${first} --help`)
+  return doubt(`"${first}" has no command "${second}"${didYouMean(second, subcommands) || '.'} See: braidclaw ${first} --help`)
 }
 
 /** Flags, and then a single word that is a command, or nearly one: commands come first. */

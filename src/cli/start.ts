@@ -66,19 +66,22 @@ async function parse(context: CliContext, words: readonly string[]): Promise<num
     return 2
   }
   await run(createApp(meaning.words), meaning.words, context)
-  return exitCode(Number(context.process.exitCode ?? 0), words.length)
+  return exitCode(Number(context.process.exitCode ?? 0), words)
 }
 
 /** An answer that did not arrive is no success, whatever was answered. */
 function unwritten({ outputFailure, process: { stderr } }: CliContext): number | undefined {
   const code = outputFailure()
-  if (code === undefined || code === 'EBADF') return undefined
-  stderr.write(`error: stdout cannot be written (${code}); free some space or send it elsewhere\n`)
+  if (code === undefined) return undefined
+  const why = code === 'EBADF' ? 'is not open for writing; leave it open' : `cannot be written (${code}); free some space`
+  stderr.write(`error: stdout ${why}, or send it elsewhere\n`)
   return 1
 }
 
 /** The argument parser says −4 and −5 for a wrong command line; other negatives are its own failures. */
-function exitCode(code: number, words: number): number {
-  if (code === -4 || code === -5 || words === 0) return 2
+function exitCode(code: number, words: readonly string[]): number {
+  // By its contract 2 is a loop with too many rounds.
+  if (code === -4 || code === -5) return words[0] === 'tool' && words[1] === 'loop' ? 1 : 2
+  if (words.length === 0) return 2
   return code < 0 ? 1 : code
 }

@@ -8,6 +8,7 @@ import {
   FlagNotFoundError,
   text_en,
   UnsatisfiedFlagError,
+  UnsatisfiedPositionalError,
 } from '@stricli/core'
 import { didYouMean } from '../config/text/suggest.ts'
 import { silence } from './exit.ts'
@@ -18,7 +19,8 @@ export function wording(words: readonly string[]): ApplicationText {
     ...text_en,
     exceptionWhileRunningCommand: (error) => exitOf(error).message || silence,
     exceptionWhileLoadingCommandFunction: (error) => exitOf(error).message,
-    exceptionWhileParsingArguments: (error) => `error: ${wrongArguments(error)}\nSee: braidclaw ${route(words)}--help${question(words)}`,
+    exceptionWhileParsingArguments: (error) =>
+      `error: ${wrongArguments(error)}\nSee: braidclaw ${route(words)}--help${question(words) || unescaped(words)}`,
     noCommandRegisteredForInput: ({ input, corrections }) => unknownCommand(words, input, corrections),
   }
 }
@@ -36,6 +38,13 @@ function question([command, ...rest]: readonly string[]): string {
   const spoken = rest.filter((word) => !word.startsWith('-')).join(' ')
   const asks = command === 'agent' && spoken !== '' && !rest.some((word) => word.startsWith('-'))
   return asks ? `. To ask something: braidclaw agent -m ${JSON.stringify(spoken)}` : ''
+}
+
+/** A command whose flags were taken for ours. */
+function unescaped([command, sub, ...rest]: readonly string[]): string {
+  const [first = '-'] = rest
+  if (command !== 'policy' || sub !== 'explain' || first.startsWith('-')) return ''
+  return `. A command goes behind --: braidclaw policy explain -- ${rest.join(' ')}`
 }
 
 const groups = ['config', 'provider', 'tool', 'memory', 'receipt', 'policy', 'session', 'approvals', 'run', 'bridge']
@@ -59,6 +68,7 @@ function plainly(error: ArgumentScannerError): string | undefined {
   }
   if (error instanceof AliasNotFoundError) return `no flag "-${error.input}"`
   if (error instanceof UnsatisfiedFlagError) return `--${error.externalFlagName} needs a value`
+  if (error instanceof UnsatisfiedPositionalError) return `<${error.placeholder}> is missing`
   if (!(error instanceof EnumValidationError)) return undefined
   const { externalFlagName, input, values } = error
   return `--${externalFlagName} is one of ${values.join(', ')}; got "${input}"${didYouMean(input, values)}`

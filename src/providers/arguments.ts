@@ -54,12 +54,22 @@ export function idMaker(messages: readonly Message[]): (wanted: string) => strin
     if (message.role === 'assistant') for (const part of message.parts) if (part.type === 'call') used.add(part.id)
   }
   return (wanted) => {
-    const base = wanted.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 56) || 'call'
+    const base = isSafe(wanted) ? wanted : wanted.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 56) || 'call'
     let id = base
     for (let n = 2; used.has(id); n++) id = `${base}-${n}`
     used.add(id)
     return id
   }
+}
+
+/** As nearly all are: then no pattern has to be made ready. */
+function isSafe(id: string): boolean {
+  for (let at = 0; at < id.length; at++) {
+    const char = id[at] ?? ''
+    const letter = (char >= 'a' && char <= 'z') || (char >= 'A' && char <= 'Z') || (char >= '0' && char <= '9')
+    if (!letter && char !== '_' && char !== '-') return false
+  }
+  return id !== '' && id.length <= 56
 }
 
 function parse(text: string): unknown {

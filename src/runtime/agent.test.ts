@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { collect, kinds, stage } from '../../test/support/agent.ts'
+import type { Act } from './port.ts'
 
 test('a call the gate forbids is never acted, is recorded as denied, and the model is told by which rule', async () => {
   const { agent, log, requests, acted } = stage({
@@ -53,10 +54,24 @@ test('an approval that nobody answers expires, and the run says that one was nee
   expect(agent.ending()?.code).toBe('approval_needed')
 })
 
-test('the act carries the call that was judged, and three parallel calls each run once', async () => {
-  const { agent, acted, requests } = stage({ replies: [{ calls: [{ id: 'a' }, { id: 'b' }, { id: 'c' }] }, { text: 'done' }] })
+test('the act carries the very call and judgement that were proposed, and three parallel calls each run once', async () => {
+  const acts: Parameters<Act>[0][] = []
+  const { agent, requests } = stage({
+    replies: [{ calls: [{ id: 'a', name: 'file_read', input: { path: 'x' } }, { id: 'b' }, { id: 'c' }] }, { text: 'done' }],
+    verdicts: { a: { plan: 'plan of a', summary: 'read x', writes: ['/w/x'] } },
+    act: async (act) => {
+      acts.push(act)
+      return { status: 'allowed', output: `did ${act.id}` }
+    },
+  })
   await collect(agent, 'go')
-  expect(acted).toEqual(['a', 'b', 'c'])
+  expect(acts[0]).toEqual({
+    type: 'act',
+    id: 'a',
+    call: { id: 'a', name: 'file_read', input: { path: 'x' } },
+    judgement: { verdict: 'allow', risk: 'low', rule: 'test', reason: 'test', plan: 'plan of a', summary: 'read x', writes: ['/w/x'] },
+  })
+  expect(acts.map(({ id }) => id)).toEqual(['a', 'b', 'c'])
   expect(requests[1]?.messages.slice(2).map((message) => (message.role === 'tool' ? message.content : ''))).toEqual([
     'did a',
     'did b',

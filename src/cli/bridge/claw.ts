@@ -10,6 +10,7 @@ import type { Tool } from '../../runtime/port.ts'
 import type { BridgeFlags } from '../routes/types.ts'
 import { directCall } from '../tools/direct-call.ts'
 import { specOf } from '../tools/toolbox.ts'
+import { behindWire, unanswered } from '../turn/audience.ts'
 import type { Animal } from '../world.ts'
 import { type Bridging, linesFrom, writerTo } from './ends.ts'
 
@@ -61,10 +62,9 @@ function isObjectOfJson(value: unknown): value is JsonObject {
 
 /** A refusal is said in words: the wire has no other place for it. How a yes is given is for people, not for whoever called. */
 async function call({ bridging: { setup, signal }, animal }: Claw, name: string): Promise<string> {
-  const { agent, memory } = animal
   const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}
   const ending = await takeTurn({
-    agent,
+    ...behindWire(setup, animal),
     prompt: `tool ${name}`,
     render: {
       show: (event) => {
@@ -72,14 +72,9 @@ async function call({ bridging: { setup, signal }, animal }: Claw, name: string)
       },
       end: () => {},
     },
-    always: animal.allowAlways,
-    isStanding: animal.isStanding,
-    tell: (line) => setup.log('info', line),
-    gone: () => false,
     signal,
   })
-  const open = memory.approvals.list({ state: 'open' }).filter(({ runId }) => runId === agent.runId())
-  for (const { id } of open) setup.log('warn', 'approval needed', { tool: name, answer: `braidclaw approvals allow ${id}` })
+  for (const id of unanswered(animal)) setup.log('warn', 'approval needed', { tool: name, answer: `braidclaw approvals allow ${id}` })
   const output = typeof seen.result?.output === 'string' ? seen.result.output : ''
   return seen.result?.status === 'completed' ? output : `error: ${output || ending.message}`
 }

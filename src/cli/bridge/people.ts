@@ -95,7 +95,9 @@ export async function serveDiscord(bridging: Bridging): Promise<void> {
   const { setup, signal, dir } = bridging
   const answers = linesFrom(bridging, 'interact_out')
   const send = writerTo(bridging, 'interact_in')
-  const discord = await connectTo({ setup, signal })
+  const connected = await connectTo({ setup, signal })
+  if (!connected) return
+  const discord = connected
   setup.context.process.stderr.write(`ready: Discord talks to ${dir}; stop with Ctrl-C\n`)
 
   async function hear(): Promise<void> {

@@ -1,11 +1,10 @@
 /** `agent`: a conversation in the terminal, or one turn. */
 
-import { createAskLine } from '../../channels/ask.ts'
-import { openTerminal } from '../../channels/tty.ts'
 import type { Speaker } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { AgentFlags } from '../routes/types.ts'
 import { setUpKept } from '../setup/setup-kept.ts'
+import { personHere } from '../turn/audience.ts'
 import { introduce } from '../turn/introduce.ts'
 import { messageOf } from '../turn/message.ts'
 import { acceptance, conversationOf, formatOf, turn } from '../turn/turn.ts'
@@ -29,8 +28,7 @@ const advice = 'pass -m "message", pipe text in, or run it in a terminal for a c
 type Talk = { readonly setup: Setup; readonly flags: AgentFlags; readonly speaker?: Speaker }
 
 async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise<number> {
-  const terminal = openTerminal()
-  const ask = terminal === undefined ? undefined : createAskLine(terminal)
+  const ask = personHere()
   const conversation = conversationOf(flags, speaker?.session)
   const animal = await setup.context.wake(setup, { channel: 'cli', ask, conversation, ...speaker?.wish, ...acceptance(flags) })
   try {

@@ -16,7 +16,7 @@ _braidclaw() {
   found=("\${(@f)$(braidclaw __complete zsh "\${words[@]:1:$((CURRENT-1))}" 2>/dev/null)}")
   _describe 'braidclaw' found
 }
-compdef _braidclaw braidclaw
+if [[ "\${funcstack[1]}" = _braidclaw ]]; then _braidclaw "$@"; else compdef _braidclaw braidclaw; fi
 `,
   fish: `complete -c braidclaw -f -a '(braidclaw __complete fish (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
 `,

@@ -6,6 +6,7 @@ import { configSchema } from '../../config/schema.ts'
 import { showConfig } from '../../config/show.ts'
 import { createTrust } from '../../config/trust.ts'
 import { validateConfig } from '../../config/validate.ts'
+import { count } from '../count.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { Json, Workspace } from '../routes/flags.ts'
 import type { ConfigShowFlags } from '../routes/types.ts'
@@ -26,7 +27,7 @@ export function validate(this: CliContext, { json = false, workspace }: Workspac
     this.process.stdout.write(`${this.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null } : loaded))}\n`)
   if (!loaded.ok) {
     const lines = loaded.problems.map((problem) => `error: ${describeProblem(problem)}`)
-    throw new CliExit(exitCodes.error, json ? '' : [...lines, `${lines.length} problem${lines.length === 1 ? '' : 's'} found`].join('\n'))
+    throw new CliExit(exitCodes.error, json ? '' : [...lines, `${count(lines.length, 'problem')} found`].join('\n'))
   }
   if (!json) this.process.stdout.write(loaded.file ? `${loaded.file} is valid\n` : `valid: no ${config} yet, the defaults hold\n`)
 }

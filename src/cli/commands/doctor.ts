@@ -5,6 +5,7 @@ import { isTerminal, openTerminal } from '../../channels/tty.ts'
 import { describeProblem } from '../../config/config.ts'
 import { workspaceProblems } from '../../config/validate.ts'
 import { openMemory } from '../../memory/db.ts'
+import { count } from '../count.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { checkChain } from '../records/chain.ts'
 import type { DoctorFlags } from '../routes/types.ts'
@@ -82,7 +83,7 @@ function records(setup: Setup): Finding[] {
     {
       what: 'memory',
       state: open > 0 ? 'note' : 'ok',
-      says: open > 0 ? `${config.memory.path}: ${open} runs are open (running now, or left by a crash)` : config.memory.path,
+      says: open > 0 ? `${config.memory.path}: ${count(open, 'open run')} (running now, or left by a crash)` : config.memory.path,
     },
     !chain
       ? { what: 'receipts', state: 'note', says: 'none yet' }

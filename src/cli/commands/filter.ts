@@ -1,12 +1,11 @@
 /** The filter: text in, one answer out. `braidclaw "question"`, `… | braidclaw`. */
 
-import { createAskLine } from '../../channels/ask.ts'
-import { openTerminal } from '../../channels/tty.ts'
 import { createMirror, sessionOf } from '../agents/mirror.ts'
 import { type Persona, personaOf, soulOf } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { FilterFlags } from '../routes/types.ts'
 import { setUpKept } from '../setup/setup-kept.ts'
+import { personHere } from '../turn/audience.ts'
 import { filterWish } from '../turn/filter-wish.ts'
 import { introduce } from '../turn/introduce.ts'
 import { messageOf } from '../turn/message.ts'
@@ -68,8 +67,7 @@ async function answer(question: Question): Promise<number> {
   }
   const wish = await filterWish({ ...question, ...(flags.tools === undefined ? {} : { tools: flags.tools }) })
   const mirror = createMirror(setup, persona)
-  const terminal = flags.tools === undefined ? undefined : openTerminal()
-  const ask = terminal === undefined ? undefined : createAskLine(terminal)
+  const ask = flags.tools === undefined ? undefined : personHere()
   const animal = await setup.context.wake(setup, { channel: 'filter', ask, ...wish })
   try {
     const { conversationId } = animal.agent

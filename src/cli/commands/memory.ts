@@ -6,6 +6,7 @@ import { agentFolder } from '../../memory/recall/folder.ts'
 import type { Pin, Pinned, Pins } from '../../memory/recall/pins.ts'
 import { openPins } from '../../memory/recall/recall.ts'
 import { personaOf } from '../agents/persona.ts'
+import { count } from '../count.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { withMemory } from '../records/records.ts'
 import type { Json } from '../routes/flags.ts'
@@ -52,7 +53,9 @@ export async function clear(this: CliContext, { yes = false, json = false }: Cle
     const cleared = conversations.clear({ yes })
     if (!cleared.ok) throw new CliExit(exitCodes.usage, `error: ${cleared.message}`)
     this.process.stdout.write(
-      json ? `${JSON.stringify(cleared)}\n` : `forgot ${cleared.conversations} conversations (${cleared.turns} turns); receipts stay\n`,
+      json
+        ? `${JSON.stringify(cleared)}\n`
+        : `forgot ${count(cleared.conversations, 'conversation')} (${count(cleared.turns, 'turn')}); receipts stay${underWay(cleared)}\n`,
     )
   })
 }
@@ -64,6 +67,11 @@ export async function exportAll(this: CliContext, _flags: NonNullable<unknown>, 
       if (this.outputClosed()) return
     }
   })
+}
+
+/** What somebody is just talking about is not forgotten under him. */
+function underWay({ underWay: runs }: { readonly underWay: number }): string {
+  return runs === 0 ? '' : `, and so ${runs === 1 ? 'does' : 'do'} ${count(runs, 'run')} still under way; clear again when that is over`
 }
 
 type PinFlags = Json & AgentOnly
@@ -82,7 +90,7 @@ export function unpin(this: CliContext, { agent, json = false }: PinFlags, numbe
 export function pins(this: CliContext, { agent, json = false }: PinFlags): void {
   const { pins: found, unreadable, trouble } = openPins(pinsOf(this, agent)).list()
   if (trouble !== undefined) throw new CliExit(exitCodes.error, `error: ${trouble}`)
-  if (unreadable > 0) this.process.stderr.write(`warning: ${unreadable} lines of pins.jsonl are no pins and were left aside\n`)
+  if (unreadable > 0) this.process.stderr.write(`warning: pins.jsonl has ${count(unreadable, 'unreadable line')}, left aside\n`)
   if (found.length === 0 && !json) this.process.stderr.write('nothing is pinned\n')
   this.process.stdout.write(json ? `${JSON.stringify(found)}\n` : found.map(pinLine).join(''))
 }

@@ -4,6 +4,7 @@ import { createSandbox } from '../../sandbox/create.ts'
 import { prepareGround } from '../../sandbox/probe/ground.ts'
 import { type ProbeResult, probeSandbox } from '../../sandbox/probe.ts'
 import { spawnPlain } from '../../tools/process.ts'
+import { count } from '../count.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { policyOf } from '../setup/policy.ts'
 import { wayOut } from '../tools/way-out.ts'
@@ -25,7 +26,8 @@ export async function probe(setup: Setup, json: boolean): Promise<void> {
       json ? `${JSON.stringify({ sandbox: sandbox.name, layers: sandbox.describe(), results })}\n` : told(sandbox.name, results),
     )
     const through = results.filter(({ stopped, skipped }) => !stopped && !skipped)
-    if (through.length > 0) throw new CliExit(exitCodes.error, `error: ${through.length} of ${results.length} attempts got through`)
+    if (through.length > 0)
+      throw new CliExit(exitCodes.error, `error: ${through.length} of ${count(results.length, 'attempt')} got through`)
   } finally {
     ground.remove()
   }

@@ -1,5 +1,6 @@
 /** `rebuild`: what is made from the journal, made anew from it, or held against it. */
 
+import { count } from '../count.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { checkChain } from '../records/chain.ts'
 import { withMemory } from '../records/records.ts'
@@ -23,8 +24,8 @@ export async function rebuild(this: CliContext, { check = false, json = false }:
     const equal = found.equal && receipts === undefined
     if (json) stdout.write(`${JSON.stringify({ ...found, equal, rebuilt_anew: !check, receipts: receipts ?? 'agree' })}\n`)
     else {
-      if (made?.ok) stdout.write(`rebuilt: ${made.turns} turns from the journal\n`)
-      stdout.write(found.equal ? `equal: ${found.turns} turns, digest ${found.live}\n` : `differs: ${found.difference}\n`)
+      if (made?.ok) stdout.write(`rebuilt: ${count(made.turns, 'turn')} from the journal\n`)
+      stdout.write(found.equal ? `equal: ${count(found.turns, 'turn')}, digest ${found.live}\n` : `differs: ${found.difference}\n`)
       stdout.write(receipts === undefined ? 'receipts agree with the journal\n' : `receipts and journal disagree: ${receipts}\n`)
     }
     if (!equal) throw new CliExit(exitCodes.integrity)

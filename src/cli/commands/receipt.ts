@@ -6,6 +6,7 @@ import { hashJson } from '../../memory/hash.ts'
 import { anchorLine, parseAnchor } from '../../receipts/anchor.ts'
 import { listReceipts, showReceipt } from '../../receipts/read.ts'
 import type { Verification } from '../../receipts/verify.ts'
+import { count } from '../count.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { checkChain } from '../records/chain.ts'
 import { receiptPaths, withMemory } from '../records/records.ts'
@@ -52,7 +53,7 @@ function report({ process: { stdout, stderr } }: CliContext, found: Verification
   const [first] = found.problems
   if (first) stdout.write(`invalid chain at receipt ${first.record}: ${first.message}\n`)
   for (const { message } of joined) stdout.write(`the record was altered: ${message}\n`)
-  if (!first && joined.length === 0) stdout.write(`valid: ${found.count} receipts; completeness ${found.completeness}\n`)
+  if (!first && joined.length === 0) stdout.write(`valid: ${count(found.count, 'receipt')}; completeness ${found.completeness}\n`)
 }
 
 /** A line, or a file that holds one. @throws CliExit 2 when it is neither. */

@@ -27,10 +27,10 @@ export async function replay(
     const runs = wanted === undefined ? memory.journal.runs({ limit: everyRun }).reverse() : [resolveRun(memory, wanted)]
     if (policy === undefined) return again({ setup, memory, runs, json, stream: !all })
     const { rejudge } = await import('../../runtime/rejudge.ts')
-    const judge = await judgeBy(setup, policy, memory)
+    const judgeOf = await judgeBy(setup, policy, memory)
     for (const run of runs) {
       const { entries, limits, rules } = await material(setup, memory, run)
-      const found = await rejudge({ entries, limits, rules, judge })
+      const found = await rejudge({ entries, limits, rules, judge: judgeOf(entries) })
       this.process.stdout.write(
         json ? `${JSON.stringify({ runId: run.runId, ...found })}\n` : `${policyLines(run.runId, found).join('\n')}\n`,
       )

@@ -2,6 +2,7 @@
 
 import { isObject } from '../../kit/json.ts'
 import type { JournalEntry } from '../../memory/entry.ts'
+import { count } from '../count.ts'
 import { withMemory } from '../records/records.ts'
 import { resolveRun } from '../records/runs.ts'
 import type { Json } from '../routes/flags.ts'
@@ -49,7 +50,7 @@ function details(body: { readonly [key: string]: unknown }): string {
     isObject(outcome) ? outcome.status : undefined,
     isObject(ending) ? ending.code : undefined,
     by === undefined ? undefined : `by ${by}`,
-    Array.isArray(proposals) ? `${proposals.length} calls` : undefined,
+    Array.isArray(proposals) ? count(proposals.length, 'call') : undefined,
   ]
   return words.map((word) => (word === undefined ? '' : ` ${word}`)).join('')
 }

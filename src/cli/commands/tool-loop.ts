@@ -1,19 +1,19 @@
 /** `tool loop`: the contract that all three loops keep. Text on stdout; exit 0 answered, 1 error, 2 too many rounds. */
 
-import { createAskLine } from '../../channels/ask.ts'
-import { openTerminal } from '../../channels/tty.ts'
 import { takeTurn } from '../../channels/turn.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { personaOf } from '../agents/persona.ts'
-import { CliExit } from '../exit.ts'
+import { CliExit, exitCodes } from '../exit.ts'
 import { onInterrupt } from '../interrupt.ts'
 import type { ToolLoopFlags } from '../routes/types.ts'
 import { setUp } from '../setup/setup.ts'
 import { readStdin } from '../stdin.ts'
+import { forReader } from '../stdout.ts'
 import { type Trace, traceOf, traceResult } from '../tools/loop-trace.ts'
 import { type BackendEnd, backendOf, runBackend } from '../tools/tool-backend.ts'
 import { exitOf } from '../trouble.ts'
+import { atTerminal, personHere } from '../turn/audience.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 type Asked = { readonly message: string; readonly system: string; readonly tools: string }
@@ -32,7 +32,7 @@ export async function loop(
     if (message) this.process.stderr.write(`${message}\n`)
     return { code: 1, text: '' }
   })
-  if (end.text !== '') this.process.stdout.write(`${end.text}\n`)
+  if (end.text !== '') this.process.stdout.write(forReader(`${end.text}\n`))
   if (end.code !== 0) throw new CliExit(end.code)
 }
 
@@ -45,6 +45,7 @@ async function attempt(context: CliContext, flags: ToolLoopFlags, { text, system
   const backend = backendOf(setup, flags.toolBackend)
   const tell = (line: string) => context.process.stderr.write(`${line}\n`)
   const message = text === '-' ? await readStdin({ patient: true, tell }) : text
+  if (message.trim() === '') throw new CliExit(exitCodes.error, 'error: nothing to answer: the message is empty')
   const trace = traceOf(setup)
   trace('user_input', message)
   const asked = { message, system, tools }
@@ -63,8 +64,7 @@ async function native(
 ): Promise<BackendEnd> {
   const { context } = setup
   const { toolWishOf } = await import('../tools/tool-wish.ts')
-  const terminal = openTerminal()
-  const ask = terminal === undefined ? undefined : createAskLine(terminal)
+  const ask = personHere()
   const { providerFor } = await import('../setup/provider.ts')
   const animal = await context.wake(setup, {
     channel: 'tool-loop',
@@ -76,22 +76,12 @@ async function native(
     ...(sandbox ? { sandbox } : {}),
   })
   const interrupt = onInterrupt((by) => animal.agent.cancel(by))
-  const tell = (line: string) => context.process.stderr.write(`${line}\n`)
-  const listener = listen(trace, tell)
+  const audience = atTerminal(setup, animal, ask)
+  const listener = listen(trace, audience.tell)
   try {
-    const ending = await takeTurn({
-      agent: animal.agent,
-      prompt: message,
-      render: listener.render,
-      ask,
-      always: animal.allowAlways,
-      isStanding: animal.isStanding,
-      tell,
-      gone: context.outputClosed,
-      signal: interrupt.signal,
-    })
+    const ending = await takeTurn({ ...audience, prompt: message, render: listener.render, signal: interrupt.signal })
     if (ending.stop === 'end_turn' && ending.code !== 'estop') return { code: 0, text: listener.text() }
-    if (ending.code !== 'limit') tell(`error: ${ending.message}`)
+    if (ending.code !== 'limit') audience.tell(`error: ${ending.message}`)
     return { code: ending.code === 'limit' ? 2 : 1, text: '' }
   } finally {
     interrupt.stop()

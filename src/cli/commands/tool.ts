@@ -1,7 +1,5 @@
 /** `tool list | run`: the same tools, the same gate, the same receipts as a model's calls. */
 
-import { createAskLine } from '../../channels/ask.ts'
-import { openTerminal } from '../../channels/tty.ts'
 import { takeTurn } from '../../channels/turn.ts'
 import type { AgentEvent, Call, Ending } from '../../runtime/event.ts'
 import { CliExit, exitCodes } from '../exit.ts'
@@ -15,6 +13,7 @@ import { createHands } from '../tools/hands.ts'
 import { traceOf, traceResult } from '../tools/loop-trace.ts'
 import { everything, wishFor } from '../tools/tool-wishes.ts'
 import { builtInNames, type ToolWish } from '../tools/toolbox.ts'
+import { atTerminal, personHere } from '../turn/audience.ts'
 import type { CliContext, Setup } from '../world.ts'
 import { parseObject } from './policy.ts'
 
@@ -42,7 +41,7 @@ export async function list(this: CliContext, { workspace, tools, sandbox, json =
 }
 
 export async function run(this: CliContext, flags: ToolRunFlags, name: string): Promise<void> {
-  const { json, workspace, autonomy, approveAllMedium, tools } = flags
+  const { json = '{}', workspace, autonomy, approveAllMedium, tools } = flags
   const setup = setUp(this, { workspace, autonomy, approveAllMedium, agent: flags.agent })
   const text = json === '-' ? await readStdin({ patient: true, tell: (line) => this.process.stderr.write(`${line}\n`) }) : json
   const wish = await wishFor(setup, name, tools)
@@ -77,11 +76,9 @@ type Once = { readonly call: Pick<Call, 'name' | 'input' | 'malformed'>; readonl
 type Called = { readonly ending: Ending; readonly result?: Extract<AgentEvent, { type: 'tool_result' }>; readonly told?: string }
 
 async function callOnce(setup: Setup, { sandbox, channel = 'cli' }: ToolRunFlags, { call, wish }: Once): Promise<Called> {
-  const { context } = setup
-  const terminal = openTerminal()
-  const ask = terminal === undefined ? undefined : createAskLine(terminal)
+  const ask = personHere()
   const seen: { result?: Called['result']; told?: string } = {}
-  const animal = await context.wake(setup, {
+  const animal = await setup.context.wake(setup, {
     channel,
     ask,
     conversation: { kind: 'new' },
@@ -94,7 +91,7 @@ async function callOnce(setup: Setup, { sandbox, channel = 'cli' }: ToolRunFlags
   const interrupt = onInterrupt((by) => animal.agent.cancel(by))
   try {
     const ending = await takeTurn({
-      agent: animal.agent,
+      ...atTerminal(setup, animal, ask),
       prompt: `tool run ${call.name}`,
       render: {
         show: (event) => {
@@ -102,11 +99,6 @@ async function callOnce(setup: Setup, { sandbox, channel = 'cli' }: ToolRunFlags
         },
         end: () => {},
       },
-      ask,
-      always: animal.allowAlways,
-      isStanding: animal.isStanding,
-      tell: (line) => context.process.stderr.write(`${line}\n`),
-      gone: context.outputClosed,
       signal: interrupt.signal,
     })
     return { ending, ...seen }

@@ -2,9 +2,9 @@
 
 import { type Supervised, supervise } from '../../service/supervise.ts'
 import { CliExit, exitCodes } from '../exit.ts'
+import { pause } from '../pause.ts'
 import type { Setup } from '../world.ts'
 import { bridgeEnvironment } from './environment.ts'
-import { pause } from './pause.ts'
 
 const roles = ['interact', 'brain', 'claw'] as const
 type Role = (typeof roles)[number]

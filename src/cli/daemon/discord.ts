@@ -36,11 +36,12 @@ export async function openDiscord(connecting: Connecting): Promise<readonly Asyn
   }
 }
 
-/** @throws CliExit 1 for what is wrong before anything is tried, or for good */
+/** Undefined when it was told to stop before it was connected. @throws CliExit 1 for what is wrong before anything is tried, or for good */
 export async function connectTo(connecting: Connecting) {
   const options = await optionsFor(connecting)
   const connected = await (await import('../../channels/discord/connect.ts')).connectDiscord(options)
   if (connected.ok) return connected
+  if (connecting.signal.aborted) return undefined
   throw new CliExit(exitCodes.error, `error: ${connected.message}`)
 }
 

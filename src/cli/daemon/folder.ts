@@ -12,9 +12,8 @@ export function fifoFolder({ cwd, env }: CliContext, named: string | undefined):
   return resolve(cwd, named ?? (env.PLANCKCLAW_FIFOS || usualFolder))
 }
 
-/** Another may be making them at this very moment: then they are there when we look again. @throws CliExit 1 when they cannot be ours */
+/** @throws CliExit 1 when they cannot be ours */
 export async function makeFifos(dir: string): Promise<void> {
-  const first = await createFifos(dir)
-  const created = first.ok ? first : await createFifos(dir)
+  const created = await createFifos(dir)
   if (!created.ok) throw new CliExit(exitCodes.error, `error: ${created.message}`)
 }

@@ -7,6 +7,7 @@ import { summariserOf } from '../../memory/recall/summarise.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
 import type { Provider } from '../../runtime/port.ts'
 import type { Mirror } from '../agents/mirror.ts'
+import { behindWire, unanswered } from '../turn/audience.ts'
 import type { Animal, Setup } from '../world.ts'
 import { replyOf, type Told } from './reply.ts'
 
@@ -84,21 +85,15 @@ async function toldOf(options: TurnsOptions, { channel, from, text }: Heard): Pr
 }
 
 async function run({ setup, animal, mirror, signal }: TurnsOptions, text: string) {
-  const { agent, memory } = animal
   const seen: { result?: string } = {}
-  mirror.begin(text, agent.conversationId)
+  mirror.begin(text, animal.agent.conversationId)
   const ending = await takeTurn({
-    agent,
+    ...behindWire(setup, animal),
     prompt: text,
     render: { show: (event) => note(seen, mirror, event), end: () => {} },
-    always: animal.allowAlways,
-    isStanding: animal.isStanding,
-    tell: (line) => setup.log('info', line),
-    gone: () => false,
     signal,
   }).finally(mirror.end)
-  const open = memory.approvals.list({ state: 'open' }).filter(({ runId }) => runId === agent.runId())
-  return { ending, ...seen, open: open.map(({ id }) => id) }
+  return { ending, ...seen, open: unanswered(animal) }
 }
 
 function note(seen: { result?: string }, mirror: Mirror, event: AgentEvent): void {

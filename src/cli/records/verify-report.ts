@@ -2,6 +2,7 @@
 
 import { sentence } from '../../runtime/verify/tell.ts'
 import type { VerifyReport } from '../../runtime/verify/verify.ts'
+import { count } from '../count.ts'
 
 export function verifyLines(report: VerifyReport, rules: readonly string[]): string[] {
   const { properties, states, transitions, idleRules } = report
@@ -33,8 +34,4 @@ function counterexample({ counterexample }: VerifyReport): string[] {
   const { property, steps, heldBack } = counterexample
   const left = heldBack.length > 0 ? [`  and then: held back: ${heldBack.join('; ')}`] : []
   return ['', `${property} breaks; the shortest way there:`, ...steps.map((step) => `  ${sentence(step)}`), ...left]
-}
-
-function count(number: number, word: string): string {
-  return `${number.toLocaleString('en')} ${word}${number === 1 ? '' : 's'}`
 }

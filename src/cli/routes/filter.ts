@@ -26,7 +26,7 @@ export const filter = buildCommand<FilterFlags, string[], CliContext>({
       'Answers one question on stdout, and nothing else there. `braidclaw "question"` is the same as `braidclaw filter "question"`; `--` before the',
       'question keeps a word from being taken for a command. No tool is offered to the model without --tools. Each call is a conversation of',
       'its own; -c goes on with the last one of the agent.',
-    ].join('\n'),
+    ].join(' '),
     customUsage: [
       { input: '"What is 2+2?"', brief: 'a question' },
       { input: '-s "Which service is failing?" < error.log', brief: 'with a system prompt, over text from stdin' },
@@ -35,6 +35,22 @@ export const filter = buildCommand<FilterFlags, string[], CliContext>({
     ],
   },
 })
+
+type Shown = { readonly brief: string; readonly placeholder: string }
+
+const wordAndText = (word: Shown, said: Shown) =>
+  ({
+    kind: 'tuple',
+    parameters: [
+      { parse: String, ...word },
+      { parse: String, optional: true, ...said },
+    ],
+  }) as const
+
+const archiving = {
+  loader: async () => (await import('../commands/reset.ts')).reset,
+  parameters: { flags: { ...agentFlag, ...jsonFlag } },
+} as const
 
 const entries = {
   kind: 'tuple',
@@ -58,13 +74,10 @@ export const session = buildRouteMap<string, CliContext>({
       loader: async () => (await import('../commands/session.ts')).append,
       parameters: {
         flags: agentFlag,
-        positional: {
-          kind: 'tuple',
-          parameters: [
-            { parse: String, brief: 'Who said it: user, assistant, or another word', placeholder: 'role' },
-            { parse: String, optional: true, brief: 'What was said (default: stdin)', placeholder: 'content' },
-          ],
-        },
+        positional: wordAndText(
+          { brief: 'Who said it: user, assistant, or another word', placeholder: 'role' },
+          { brief: 'What was said (default: stdin)', placeholder: 'content' },
+        ),
       },
       docs: { brief: 'Add an entry', customUsage: [{ input: 'user "Hello"', brief: 'a line in sessions/current.jsonl' }] },
     }),
@@ -74,8 +87,7 @@ export const session = buildRouteMap<string, CliContext>({
       docs: { brief: 'Print the number of entries', customUsage: [{ input: '', brief: 'a number' }] },
     }),
     clear: buildCommand<SessionFlags, [], CliContext>({
-      loader: async () => (await import('../commands/reset.ts')).reset,
-      parameters: { flags: { ...agentFlag, ...jsonFlag } },
+      ...archiving,
       docs: { brief: 'The same as reset', customUsage: [{ input: '', brief: 'archive and start fresh' }] },
     }),
   },
@@ -84,8 +96,7 @@ export const session = buildRouteMap<string, CliContext>({
 })
 
 export const reset = buildCommand<SessionFlags, [], CliContext>({
-  loader: async () => (await import('../commands/reset.ts')).reset,
-  parameters: { flags: { ...agentFlag, ...jsonFlag } },
+  ...archiving,
   docs: {
     brief: 'Archive the session of an agent; -c then begins a new conversation',
     customUsage: [{ input: '', brief: 'sessions/current.jsonl becomes sessions/<time>.jsonl' }],
@@ -105,13 +116,10 @@ export const log = buildCommand<AgentOnly, [string, string?], CliContext>({
   loader: async () => (await import('../commands/log.ts')).log,
   parameters: {
     flags: agentFlag,
-    positional: {
-      kind: 'tuple',
-      parameters: [
-        { parse: String, brief: 'What happened, one word', placeholder: 'event' },
-        { parse: String, optional: true, brief: 'More about it (default: none)', placeholder: 'message' },
-      ],
-    },
+    positional: wordAndText(
+      { brief: 'What happened, one word', placeholder: 'event' },
+      { brief: 'More about it (default: none)', placeholder: 'message' },
+    ),
   },
   docs: { brief: 'Add a line to the log of an agent', customUsage: [{ input: 'deploy "to staging"', brief: 'a line in agent.jsonl' }] },
 })

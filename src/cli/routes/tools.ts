@@ -32,7 +32,13 @@ export const tool = buildRouteMap<string, CliContext>({
       loader: async () => (await import('../commands/tool.ts')).run,
       parameters: {
         flags: {
-          json: { kind: 'parsed', parse: String, brief: 'The arguments, a JSON object; "-" reads them from stdin', placeholder: 'args' },
+          json: {
+            kind: 'parsed',
+            parse: String,
+            optional: true,
+            brief: 'The arguments, a JSON object; "-" reads them from stdin (default: {})',
+            placeholder: 'args',
+          },
           ...toolsFlag,
           ...sandboxFlag,
           approveAllMedium,

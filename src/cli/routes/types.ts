@@ -55,7 +55,7 @@ export type ToolLoopFlags = Workspace & {
 }
 export type ToolRunFlags = Workspace & {
   readonly sandbox?: SandboxKind
-  readonly json: string
+  readonly json?: string
   readonly tools?: string
   readonly channel?: 'cli' | 'tool-loop'
   readonly agent?: string

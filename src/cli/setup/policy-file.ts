@@ -6,20 +6,31 @@ import { loadConfig } from '../../config/load.ts'
 import { readConfigFile } from '../../config/text/read.ts'
 import { createTrust } from '../../config/trust.ts'
 import type { Memory } from '../../memory/db.ts'
+import type { Entry } from '../../runtime/journalled.ts'
 import type { Judge } from '../../runtime/port.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { createHands } from '../tools/hands.ts'
+import { pastTools } from '../tools/past-tools.ts'
 import type { Setup } from '../world.ts'
-import { policyOf, resolveExecutable } from './policy.ts'
+import { allowingToo, policyOf, resolveExecutable } from './policy.ts'
 
-/** Judges as that policy does now, whatever ESTOP says. @throws CliExit 2 when the file cannot be used. */
-export async function judgeBy(setup: Setup, file: string, memory: Memory): Promise<Judge> {
+/**
+ * Judges the calls of a run as that policy does now, whatever ESTOP says. Nothing is run: not even an executable to hear what it is.
+ * @throws CliExit 2 when the file cannot be used.
+ */
+export async function judgeBy(setup: Setup, file: string, memory: Memory): Promise<(run: readonly Entry[]) => Judge> {
   const config = configWith(setup, file)
   const policy = policyOf(config, setup.paths, setup.context.env)
   const { createGate } = await import('../../security/gate.ts')
-  const { all: tools } = await createHands({ setup: { ...setup, config }, policy, conversationId: 'replay' })
+  const { all: ten } = await createHands({ setup: { ...setup, config }, policy, conversationId: 'replay' })
   const always = (key: string) => memory.approvals.hasRule('shell', key)
-  return createGate({ policy, tools, estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }).judge
+  const common = { estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }
+  return (run) => {
+    const { tools, settled } = pastTools(run, config)
+    const names = tools.map(({ name }) => name)
+    const { judge } = createGate({ ...common, policy: allowingToo(policy, names), tools: [...ten, ...tools] })
+    return async (call) => settled.get(call.id) ?? judge(call)
+  }
 }
 
 function configWith({ paths, context, config }: Setup, file: string) {

@@ -43,6 +43,12 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
   })
 }
 
+/** Whoever names a further tool allows it: `toolsAllow` is the list of the built-in ones. */
+export function allowingToo(policy: Policy, names: readonly string[]): Policy {
+  const { toolsAllow } = policy
+  return toolsAllow && names.length > 0 ? definePolicy({ ...policy, toolsAllow: [...toolsAllow, ...names] }) : policy
+}
+
 /** What stands beside a log that the operator put elsewhere: its head, its closed segments, and the one to come. */
 function besides(log: string): string[] {
   return [`${dirname(log)}/receipts.head`, ...segmentsOf(log), nextSegment(log), `${log}.next`]

@@ -9,6 +9,7 @@ import { type Provider, ProviderFailure } from '../../runtime/port.ts'
 import { connectAhead } from '../../workspace/net/ahead.ts'
 import { createProviderFetch } from '../../workspace/net/provider.ts'
 import { CliExit, exitCodes } from '../exit.ts'
+import { pause } from '../pause.ts'
 import { notOffline } from '../turn/introduce.ts'
 import type { Environment, Setup } from '../world.ts'
 
@@ -46,7 +47,7 @@ async function connect(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: s
   return createProvider(name, wanted, {
     fetch: 'baseUrl' in wanted && wanted.baseUrl ? createProviderFetch({ baseUrl: wanted.baseUrl }) : vendorFetch,
     log: setup.log,
-    sleep,
+    sleep: pause,
     random: Math.random,
     now: Date.now,
     baseDir: setup.context.cwd,
@@ -94,15 +95,4 @@ function tableOf(found: ProviderConfig, { limits }: Config, env: Environment): W
   if (!('apiKeyEnv' in found)) return found
   const apiKey = found.apiKeyEnv ? env[found.apiKeyEnv] : undefined
   return { ...found, maxResponseBytes: limits.maxResponseBytes, ...(apiKey ? { apiKey } : {}) }
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    const wake = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    signal.addEventListener('abort', wake, { once: true })
-  })
 }

@@ -7,6 +7,7 @@ import type { Places } from '../../runtime/rules/condition.ts'
 import { type JournalledRules, journalRules } from '../../runtime/rules/journal.ts'
 import { parseRules, type Rule, repeated } from '../../runtime/rules/rule.ts'
 import { type RuleThread, ruleThread } from '../../runtime/rules/thread.ts'
+import { quoteText } from '../../security/command/syntax/quote.ts'
 
 export type RulesInput = {
   /** `~/.braidclaw`. */
@@ -61,7 +62,9 @@ function readProject(workspace: string, trusted: boolean, places: Places): Read 
   if (names.length === 0) return nothing
   return {
     ...nothing,
-    notices: [`${folder} is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust ${workspace}`],
+    notices: [
+      `${folder} is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust ${quoteText(workspace)}`,
+    ],
   }
 }
 

@@ -13,8 +13,16 @@ export async function setUpKept(context: CliContext, flags: Flags, program = bui
   if (kept) return equip(context, { ...kept, notices: [] })
   const { resolve } = await import('./setup.ts')
   const { config, origins, notices, file } = resolve(context, flags)
-  if (now && notices.length === 0) keep(now, { config, origins, ...(file ? { file } : {}) })
-  return equip(context, { config, origins, notices, file })
+  const setup = equip(context, { config, origins, notices, file })
+  const found = { config, origins, ...(file ? { file } : {}) }
+  if (now && notices.length === 0 && !holdsSecret(setup, found)) keep(now, found)
+  return setup
+}
+
+/** A key that was typed where a model's name belongs must not be written down. */
+function holdsSecret({ redactor }: Setup, found: object): boolean {
+  const text = JSON.stringify(found)
+  return redactor.text(text) !== text
 }
 
 /** Undefined for a run from source: what changes there has no other sign. */

@@ -12,6 +12,12 @@ export function workspaceOf({ workspaceDir }: Config): string {
   throw new CliExit(exitCodes.error, `error: workspace_dir: "${workspaceDir}" ${what}`)
 }
 
+/** @throws CliExit 1 when somebody took away what was there at the start. */
+export function mindWorkspace({ workspaceDir }: Config): void {
+  if (statSync(workspaceDir, { throwIfNoEntry: false })?.isDirectory()) return
+  throw new CliExit(exitCodes.error, `error: the workspace "${workspaceDir}" is gone; create it again, or name another with --workspace`)
+}
+
 /** The path itself while nothing is there. */
 export function realFolder(path: string): string {
   return existsSync(path) ? realpathSync(path) : path

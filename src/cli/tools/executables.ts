@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
 import { canonical } from '../../kit/json.ts'
 import type { Schema } from '../../runtime/port.ts'
+import { quoteText } from '../../security/command/syntax/quote.ts'
 import { isUnder, judgePath } from '../../security/path.ts'
 import type { Policy } from '../../security/policy.ts'
 import { didYouMean } from '../../security/text.ts'
@@ -54,7 +55,7 @@ function untrusted(policy: Policy, isTrusted: (folder: string) => boolean): (fol
     const inside = isUnder(folder, policy.workspace)
     const writable = inside || judgePath({ path: folder, access: 'write', cwd: policy.workspace, policy }).ok
     if (!writable || isTrusted(folder)) return undefined
-    return `it lies where the model's own tools may write${inside ? ', in the workspace' : ''}; move it out, or run: braidclaw trust ${folder}`
+    return `it lies where the model's own tools may write${inside ? ', in the workspace' : ''}; move it out, or run: braidclaw trust ${quoteText(folder)}`
   }
 }
 

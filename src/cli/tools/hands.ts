@@ -10,13 +10,13 @@ import type { SandboxKind } from '../../sandbox/port.ts'
 import { alwaysKey } from '../../security/always.ts'
 import type { Gate } from '../../security/gate.ts'
 import { judgePath } from '../../security/path.ts'
-import { definePolicy, type Policy } from '../../security/policy.ts'
+import type { Policy } from '../../security/policy.ts'
 import { cut, visible } from '../../security/text.ts'
 import { createExecutor } from '../../tools/execute.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createTools } from '../../tools/table.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
-import { resolveExecutable } from '../setup/policy.ts'
+import { allowingToo, resolveExecutable } from '../setup/policy.ts'
 import { readStop } from '../setup/stop-file.ts'
 import type { Setup } from '../world.ts'
 import { createConfinement } from './confine.ts'
@@ -76,11 +76,9 @@ export async function createHands({
   })
   const wished = own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name))
 
-  /** Whoever names a further tool allows it: `toolsAllow` is the list of the built-in ones. */
   function kitOf(found: readonly SourcedTool[]): Kit {
     const names = found.map(({ name }) => name)
-    const { toolsAllow } = policy
-    const wider = toolsAllow && names.length > 0 ? definePolicy({ ...policy, toolsAllow: [...toolsAllow, ...names] }) : policy
+    const wider = allowingToo(policy, names)
     const all = [...wished, ...found]
     const tools = all.filter(({ name }) => wider.toolsAllow?.includes(name) ?? true)
     const { maxOutputBytes } = limits

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { providerNamed, type ToolBackend, toolBackends } from '../../config/config.ts'
 import type { SandboxKind } from '../../sandbox/port.ts'
 import { CliExit, exitCodes } from '../exit.ts'
+import { onInterrupt } from '../interrupt.ts'
 import type { Environment, Setup } from '../world.ts'
 
 /** The flag, else the environment or tools.backend. @throws CliExit 2 for a name that is none. */
@@ -28,32 +29,45 @@ export type BackendRun = {
   /** As typed; else the configured one (bash), or the program's own (llm). */
   readonly model?: string
   readonly sandbox?: SandboxKind
-  readonly signal?: AbortSignal
 }
 
-/** `text` is the final answer without its last newline, empty when there is none. 0 answered, 1 error (said on stderr already), 2 too many rounds. */
-export type BackendEnd = { readonly code: 0 | 1 | 2; readonly text: string }
+/**
+ * `text` is the final answer without its last newline, empty when there is none. 0 answered, 1 error (said on stderr already), 2 too many
+ * rounds. `cancelled`: somebody ended us meanwhile, and the script with us.
+ */
+export type BackendEnd = { readonly code: 0 | 1 | 2; readonly text: string; readonly cancelled?: true }
 
 /** The loop's own messages go to our stderr. Rounds: limits.max_tool_rounds. Nothing is written to stdout. @throws CliExit 1 when the script is not there */
 export async function runBackend(run: BackendRun): Promise<BackendEnd> {
-  const { setup, backend, message, system, tools, signal } = run
+  const { setup, backend, message, system, tools } = run
   const { config, context } = setup
   const script = scriptOf(backend)
-  const child = Bun.spawn(['bash', script, '-', system, tools, String(config.limits.maxToolRounds)], {
+  const child = Bun.spawn([bashFor(run), script, '-', system, tools, String(config.limits.maxToolRounds)], {
     cwd: context.cwd,
     env: { ...defined(context.env), ...circumstances(run) },
     stdin: new Blob([message]),
     stdout: 'pipe',
     stderr: 'inherit',
-    ...(signal ? { signal } : {}),
+  })
+  // Ctrl-C reaches the script by itself.
+  const interrupt = onInterrupt((by) => {
+    if (by !== 'Ctrl-C') child.kill('SIGTERM')
   })
   const [text] = await Promise.all([child.stdout.text(), child.exited])
+  interrupt.stop()
+  if (interrupt.signal.aborted) return { code: 1, text: '', cancelled: true }
   const { exitCode } = child
   return { code: exitCode === 0 || exitCode === 2 ? exitCode : 1, text: text.replace(/\n$/, '') }
 }
 
+function bashFor({ setup: { context }, backend }: BackendRun): string {
+  const bash = Bun.which('bash', { PATH: context.env.PATH ?? '' })
+  if (bash !== null) return bash
+  throw new CliExit(exitCodes.error, `error: --tool-backend ${backend}: bash is missing; install it, or use --tool-backend native`)
+}
+
 /** What the script and the `tool run` it calls go by: the configuration as it was resolved here. */
-function circumstances({ setup, agent, model, sandbox }: BackendRun): { readonly [name: string]: string } {
+function circumstances({ setup, backend, agent, model, sandbox }: BackendRun): { readonly [name: string]: string } {
   const { config, context, paths } = setup
   const { security, workspaceDir } = config
   return {
@@ -66,7 +80,8 @@ function circumstances({ setup, agent, model, sandbox }: BackendRun): { readonly
     TOOL_LOOP_QUIET: '1',
     ...(sandbox ? { TOOL_LOOP_SANDBOX: sandbox } : {}),
     ...vendor(setup, context.env),
-    ...(model === undefined ? {} : { TOOL_LOOP_MODEL: model }),
+    // As typed it may name one of our providers, which only we know; llm knows its own.
+    ...(model === undefined ? {} : { TOOL_LOOP_MODEL: backend === 'bash' ? config.defaultModel : model }),
   }
 }
 

@@ -4,6 +4,7 @@ import { createMirror } from '../agents/mirror.ts'
 import type { Persona } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { FilterFlags } from '../routes/types.ts'
+import { forReader } from '../stdout.ts'
 import type { Setup } from '../world.ts'
 import { backendOf, runBackend } from './tool-backend.ts'
 
@@ -38,9 +39,10 @@ export async function elsewhere({ setup, flags, persona, prompt, system, tools }
       ...(model ? { model } : {}),
       ...(sandbox ? { sandbox } : {}),
     }
-    const { code, text } = await runBackend(run)
+    const { code, text, cancelled } = await runBackend(run)
+    if (cancelled) return exitCodes.cancelled
     if (code === 0) mirror.show({ type: 'done', stopReason: 'end_turn', result: text.replace(/\n$/, '') })
-    if (text !== '') setup.context.process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
+    if (text !== '') setup.context.process.stdout.write(forReader(text.endsWith('\n') ? text : `${text}\n`))
     return code === 2 ? exitCodes.limit : code
   } finally {
     mirror.end()

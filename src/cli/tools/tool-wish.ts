@@ -17,6 +17,7 @@ const MAX_LIST_BYTES = 1_048_576
  */
 export function toolWishOf(setup: Setup, spec: string): ToolWish {
   if (spec === 'default') return { ...tenTools, refusals: 'not permitted' }
+  if (spec.trim() === '') throw wrong('""', 'name a file, a folder or "default"')
   const path = resolve(setup.context.cwd, spec)
   const found = statSync(path, { throwIfNoEntry: false })
   if (!found) throw wrong(spec, 'there is no such file or folder; name one, or "default" for the built-in tools')

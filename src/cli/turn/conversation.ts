@@ -18,14 +18,13 @@ export function goesOn(wish: Wish['conversation'], conversationId: string): bool
 }
 
 function isKnown({ conversations }: Memory, id: string | undefined): boolean {
-  return id !== undefined && conversations.show(id).length > 0
+  return id !== undefined && conversations.has(id)
 }
 
 /** An id, or "last". @throws CliExit 1 when there is no such conversation. */
 export function resolveConversation({ conversations }: Memory, id: string): string {
-  const [latest] = conversations.list({ limit: 1 })
-  if (id === 'last' && latest) return latest.conversationId
-  if (id !== 'last' && conversations.show(id).length > 0) return id
+  const known = id === 'last' ? conversations.list({ limit: 1 })[0]?.conversationId : conversations.has(id) ? id : undefined
+  if (known !== undefined) return known
   throw new CliExit(
     exitCodes.error,
     `error: ${id === 'last' ? 'there is no conversation yet' : `no conversation "${id}"; see: braidclaw memory list`}`,

@@ -78,5 +78,5 @@ function complain({ context }: Setup, error: unknown): 'on' {
 /** Before the first turn there is nothing to go on with. */
 function same({ agent, memory }: Animal): Wish['conversation'] {
   const id = agent.conversationId
-  return memory.conversations.show(id).length > 0 ? { kind: 'resume', id } : { kind: 'new' }
+  return memory.conversations.has(id) ? { kind: 'resume', id } : { kind: 'new' }
 }

@@ -5,7 +5,7 @@ import type { Ending } from '../../runtime/event.ts'
 import { createContext } from '../context.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { setUp } from '../setup/setup.ts'
-import type { Animal, Setup } from '../world.ts'
+import type { Animal, CliContext, Setup } from '../world.ts'
 
 /** Where everything is found; absent: as on the command line. */
 export type Surroundings = {
@@ -21,13 +21,15 @@ export type Surroundings = {
 
 export const unended: Ending = { stop: 'error', code: 'error', message: 'the run ended without an ending' }
 
-export function setUpFor(
-  { home, workspace, env = process.env, log }: Surroundings,
-  flags: { readonly model?: string; readonly agent?: string },
-): Setup {
+export function setUpFor({ workspace, ...around }: Surroundings, flags: { readonly model?: string; readonly agent?: string }): Setup {
+  return setUp(silentContext(around), { workspace, ...flags })
+}
+
+/** Nothing of ours goes to the streams of a program that is not ours. */
+export function silentContext({ home, env = process.env, log }: Omit<Surroundings, 'workspace'>): CliContext {
   const base = createContext({ ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, wake)
   const silent = { write: (line: string) => log?.(line) }
-  return setUp({ ...base, process: { ...base.process, stdout: silent, stderr: silent } }, { workspace, ...flags })
+  return { ...base, process: { ...base.process, stdout: silent, stderr: silent } }
 }
 
 export async function withAnimal<T>(animal: Animal, use: (animal: Animal) => Promise<T>): Promise<T> {

@@ -38,6 +38,7 @@ export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outc
       return 'exit'
     case '/help':
       write(slashCommands.map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
+      write('Asked [y/N/a]: y is yes, a is yes from now on, anything else is no.\n')
       break
     case '/tools':
       write(

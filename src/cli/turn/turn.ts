@@ -9,6 +9,7 @@ import { CliExit, exitCodes } from '../exit.ts'
 import { onInterrupt } from '../interrupt.ts'
 import type { AgentFlags } from '../routes/types.ts'
 import type { Animal, CliContext, Setup, Wish } from '../world.ts'
+import { atTerminal, unanswered } from './audience.ts'
 
 export type TurnOptions = {
   readonly animal: Animal
@@ -24,28 +25,21 @@ export type TurnOptions = {
 
 /** @returns the exit code. */
 export async function turn(options: TurnOptions): Promise<number> {
-  const { animal, format, prompt, ask, renderer = createRender } = options
-  const { context } = options.setup
-  const render = watched(renderer(format, screenOf(context)), options.watch)
-  const interrupt = onInterrupt((by) => animal.agent.cancel(by))
-  const ending = await takeTurn({
-    agent: animal.agent,
-    prompt,
-    render,
-    ask,
-    always: animal.allowAlways,
-    isStanding: animal.isStanding,
-    tell: (line) => context.process.stderr.write(`${line}\n`),
-    gone: context.outputClosed,
-    signal: interrupt.signal,
-  })
-  const exitCode = exitCodes[ending.code]
-  const told = withWayOut(animal, ending)
-  render.end({ ending: told, exitCode, runId: animal.agent.runId() ?? '', conversationId: animal.agent.conversationId })
-  if (format === 'text') explain(context, told)
-  if (exitCode === 0) await animal.makeRoom({ tell: (line) => context.process.stderr.write(`${line}\n`), signal: interrupt.signal })
-  interrupt.stop()
-  return exitCode
+  const { animal, format, prompt, ask, renderer = createRender, setup } = options
+  const render = watched(renderer(format, screenOf(setup.context)), options.watch)
+  const audience = atTerminal(setup, animal, ask)
+  const { signal, stop } = onInterrupt((by) => animal.agent.cancel(by))
+  try {
+    const ending = await takeTurn({ ...audience, prompt, render, signal })
+    const exitCode = exitCodes[ending.code]
+    const told = withWayOut(animal, ending)
+    render.end({ ending: told, exitCode, runId: animal.agent.runId() ?? '', conversationId: animal.agent.conversationId })
+    if (format === 'text') explain(setup.context, told)
+    if (exitCode === 0) await animal.makeRoom({ tell: audience.tell, signal })
+    return exitCode
+  } finally {
+    stop()
+  }
 }
 
 function watched(render: Render, watch: TurnOptions['watch']): Render {
@@ -60,10 +54,9 @@ function watched(render: Render, watch: TurnOptions['watch']): Render {
 }
 
 /** Said to the person alone: a model that reads how a yes is given would be tempted to give it. */
-function withWayOut({ agent, memory }: Animal, ending: Ending): Ending {
+function withWayOut(animal: Animal, ending: Ending): Ending {
   if (ending.code !== 'approval_needed') return ending
-  const open = memory.approvals.list({ state: 'open' }).filter(({ runId }) => runId === agent.runId())
-  const ways = open.map(({ id }) => `braidclaw approvals allow ${id}`)
+  const ways = unanswered(animal).map((id) => `braidclaw approvals allow ${id}`)
   if (ways.length === 0) return ending
   return { ...ending, message: `${ending.message}; or: ${ways.join('; ')}, then: braidclaw agent -c -m "go on"` }
 }
@@ -97,6 +90,8 @@ export function acceptance({
 }
 
 export function formatOf({ json = false, outputFormat }: Pick<AgentFlags, 'json' | 'outputFormat'>): OutputFormat {
+  if (json && outputFormat !== undefined && outputFormat !== 'json')
+    throw new CliExit(exitCodes.usage, `error: --json and --output-format ${outputFormat} name two formats; pass one`)
   return outputFormat ?? (json ? 'json' : 'text')
 }
 

@@ -1,0 +1,39 @@
+/** Whom a turn is taken before: a person at the terminal, who can be asked, or nobody, where a log is all that hears of it. */
+
+import { type AskLine, createAskLine } from '../../channels/ask.ts'
+import { openTerminal } from '../../channels/tty.ts'
+import type { Turn } from '../../channels/turn.ts'
+import type { Animal, Setup } from '../world.ts'
+
+type Audience = Omit<Turn, 'prompt' | 'render' | 'signal'>
+
+/** The person at the terminal, wherever stdin and stdout go; undefined when there is none. */
+export function personHere(): AskLine | undefined {
+  const terminal = openTerminal()
+  return terminal === undefined ? undefined : createAskLine(terminal)
+}
+
+/** What is said goes to stderr. When nobody reads stdout any more the turn is over. */
+export function atTerminal({ context }: Setup, animal: Animal, ask?: AskLine): Audience {
+  return {
+    ...standing(animal),
+    ...(ask ? { ask } : {}),
+    tell: (line) => context.process.stderr.write(`${line}\n`),
+    gone: context.outputClosed,
+  }
+}
+
+/** Whoever asked sits behind a wire: a question could reach nobody. */
+export function behindWire({ log }: Setup, animal: Animal): Audience {
+  return { ...standing(animal), tell: (line) => log('info', line), gone: () => false }
+}
+
+function standing({ agent, allowAlways, isStanding }: Animal): Pick<Audience, 'agent' | 'always' | 'isStanding'> {
+  return { agent, always: allowAlways, isStanding }
+}
+
+/** The questions of the latest run that an operator can still answer, by their ids. */
+export function unanswered({ agent, memory }: Animal): readonly string[] {
+  const open = memory.approvals.list({ state: 'open' })
+  return open.filter(({ runId }) => runId === agent.runId()).map(({ id }) => id)
+}
