@@ -6,6 +6,7 @@ import { createContext } from '../src/cli/context.ts'
 import { exitCodeHelp } from '../src/cli/exit.ts'
 import { configDocs } from '../src/config/docs.ts'
 import { wake } from '../src/main.ts'
+import { commandRules } from '../src/security/command/rules.ts'
 import { rules } from '../src/security/rules.ts'
 
 /** By path from the root of the repository. */
@@ -45,7 +46,7 @@ async function help(app: App, route: readonly string[]): Promise<string> {
 }
 
 function gate(): string {
-  const rows = Object.entries(rules).map(([name, meaning]) => `| \`${name}\` | ${meaning} |`)
+  const rows = Object.entries({ ...rules, ...commandRules }).map(([name, meaning]) => `| \`${name}\` | ${meaning} |`)
   return [
     '# Rules of the gate',
     generated,
