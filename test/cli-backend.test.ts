@@ -47,15 +47,16 @@ const running = (text: string) =>
   })
 
 test.each([
-  ['the filter', ['hello', ...loop], 130],
-  ['tool loop', ['tool', 'loop', '--tool-backend', 'bash', 'hello', '', 'default'], 1],
-] as const)('SIGTERM to %s ends the script too', async (_, words, code) => {
+  ['SIGTERM', 'the filter', ['hello', ...loop], 130],
+  ['SIGTERM', 'tool loop', ['tool', 'loop', '--tool-backend', 'bash', 'hello', '', 'default'], 1],
+  ['SIGINT', 'the filter', ['hello', ...loop], 130],
+] as const)('%s to %s alone ends the script too', async (signal, _, words, code) => {
   using at = nest()
   using far = model({ waits: true })
   knowing(at, far.url)
   const child = Bun.spawn([executable, ...words], { env: at.env, cwd: at.workspace, stdio: ['ignore', 'pipe', 'pipe'] })
   await until(() => far.models.length === 1)
-  child.kill('SIGTERM')
+  child.kill(signal)
   const [stdout] = await Promise.all([child.stdout.text(), child.exited])
   expect([child.exitCode, stdout]).toEqual([code, ''])
   await until(() => running(`HOME=${at.home}`).length === 0)
@@ -110,4 +111,6 @@ test('what is to be pasted into a shell is quoted for it', async () => {
   at.file('my notes/.braidclaw/config.toml', '[limits]\nmax_tool_rounds = 2\n')
   const { stderr } = await at.run(['agent', '-m', 'x', '-C', join(at.workspace, 'my notes')])
   expect(stderr).toContain(`braidclaw trust '${join(at.workspace, 'my notes')}'`)
+  const made = await at.run(['tool', 'new', 'greet', '--tools', 'my tools'])
+  expect(made.stderr).toContain(`braidclaw tool describe '${join(at.workspace, 'my tools')}';`)
 })

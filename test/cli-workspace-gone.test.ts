@@ -4,6 +4,10 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createAgent, type ModelCall } from '../src/agent.ts'
+import { setUp } from '../src/cli/setup/setup.ts'
+import { silentContext } from '../src/cli/turn/library.ts'
+import { wake } from '../src/main.ts'
+import { modelCallProvider } from '../src/providers/model-call.ts'
 import { nest } from './support/cli.ts'
 import { dialects, type Speech } from './support/dialects.ts'
 import { home } from './support/turns.ts'
@@ -58,6 +62,22 @@ test('in a conversation: the next turn asks no model, and /tools says it too', a
   expect([code, fake.asked.length]).toEqual([0, 1])
   expect(stdout.replaceAll('\r', '').split(`error: ${gone(folder)}\n`)).toHaveLength(3)
   expect(stdout).not.toContain('ENOENT')
+})
+
+test('before the first turn of a program that waits: no model is asked', async () => {
+  using at = nest()
+  const folder = project(at.dir)
+  const context = silentContext({ home: join(at.home, '.braidclaw'), env: { HOME: at.home } })
+  const model = { asked: 0 }
+  const provider = modelCallProvider(async function* () {
+    model.asked += 1
+    yield { type: 'text', content: 'Nothing.' }
+  })
+  const animal = await wake(setUp(context, { workspace: folder }), { channel: 'library', conversation: { kind: 'new' }, provider })
+  rmSync(folder, { recursive: true })
+  await expect(animal.agent.run('what is here?').next()).rejects.toThrow(gone(folder))
+  animal.close()
+  expect(model.asked).toBe(0)
 })
 
 test('once it is there again, the same conversation goes on', async () => {

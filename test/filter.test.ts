@@ -12,7 +12,8 @@ import { type Fake, sends, startFake } from './support/vendor-fake.ts'
 
 describe('nothing is asked, nothing is left behind', () => {
   test.each([
-    [['-m', 'what time is it?'], 'braidclaw "what time is it?"'],
+    [['-m', 'what time is it?'], "braidclaw 'what time is it?'"],
+    [['-m', "what's `id`"], "braidclaw 'what'\\''s `id`'"],
     [['-m', 'local/mock'], '-m names the model here (local/mock)'],
     [['-s', 'missing.md', 'hello there'], 'looks like a file, and there is none'],
     [['--agent', 'ghost', 'hello there'], 'no agent "ghost"; there are: coder, default'],

@@ -165,11 +165,11 @@ describe('compaction', () => {
       return [...new Set(Array.from(text.matchAll(/\bS?(\d+)/g), (found) => found[1]))].map((n) => `S${n}`).join(' ')
     })
     // A shell that writes while the router dies is ended by SIGPIPE: whoever keeps bridges starts them again.
-    const over = { now: false }
+    const here = at
     const keepBrain = async () => {
-      while (!over.now) await at.bridge(curlBrain, { API_URL: api.url }).ended
+      while (existsSync(here.dir)) await here.bridge(curlBrain, { API_URL: api.url }).ended
     }
-    void keepBrain().catch(() => {})
+    void keepBrain()
     at.ours('claw.sh')
     for (let number = 1; number <= 24; number += 1) {
       const router = planck({ HISTORY_MAX: '2', HISTORY_KEEP: '0' })
@@ -181,7 +181,6 @@ describe('compaction', () => {
     await human.ask('question 25')
     while (at.memory('history.jsonl') !== '' || existsSync(join(at.dir, 'memory', 'compaction.planck'))) await Bun.sleep(5)
     const known = new Set((at.memory('summary.md') ?? '').split(' '))
-    over.now = true
     expect([...known].sort()).toEqual(Array.from({ length: 25 }, (_, n) => `S${n + 1}`).sort())
   }, 30_000)
 })

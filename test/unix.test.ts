@@ -31,6 +31,7 @@ describe('llmCall', () => {
     using at = place()
     expect(await llmCall('x', { ...at.stub, agent: 'ghost' })).toMatchObject({ ok: false, code: 'usage', text: '' })
     expect(await llmCall('x', at.fixture([{ error: 'auth' }]))).toMatchObject({ ok: false, code: 'provider' })
+    expect(await llmCall(' \n', at.stub)).toMatchObject({ ok: false, code: 'usage', message: expect.stringContaining('empty'), text: '' })
     expect(await llmCall('x', { ...at.stub, tools: 'nowhere' })).toMatchObject({ ok: false, code: 'usage' })
     expect(await llmCall('x', { ...at.stub, env: { ...at.stub.env, BRAIDCLAW_AUTONOMY: 'god' } })).toMatchObject({
       ok: false,

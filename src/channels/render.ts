@@ -1,6 +1,6 @@
 /** How a run looks: text for people, one JSON object, or one AgentEvent a line. The answer alone goes to stdout. */
 
-import { isPlain } from '../kit/plain.ts'
+import { flat, isPlain } from '../kit/plain.ts'
 import type { AgentEvent, Ending } from '../runtime/event.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
@@ -96,6 +96,6 @@ export function printable(words: string): string {
 }
 
 function oneLine(words: string): string {
-  const flat = isPlain(words) && !words.includes('  ') ? words : printable(words).replace(/\s+/g, ' ')
-  return flat.length > 160 ? `${flat.slice(0, 157)}…` : flat
+  const line = flat(printable(words))
+  return line.length > 160 ? `${line.slice(0, 157)}…` : line
 }

@@ -29,6 +29,8 @@ describe('in doubt nothing is asked of a model', () => {
   test('it says how to ask it all the same', () => {
     expect(meaning(['agnet'])).toContain('braidclaw -- agnet')
     expect(meaning(['-s', 'shout', 'sesion'])).toContain('braidclaw -s shout -- sesion')
+    expect(meaning(['-s', 'it costs $5', 'sesion'])).toContain("braidclaw -s 'it costs $5' -- sesion")
+    expect(meaning(['sesion', 'load', '`id` b'])).toContain("braidclaw -- sesion load '`id` b'")
   })
 })
 

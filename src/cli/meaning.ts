@@ -1,6 +1,7 @@
 /** Whether a command line names a command or asks a question; in doubt, what to write instead. */
 
 import { didYouMean, nearest } from '../config/text/suggest.ts'
+import { pasteable } from './paste.ts'
 import { isBare, plainQuestion } from './plain.ts'
 
 export type Meaning =
@@ -31,7 +32,7 @@ export function meaningOf(words: readonly string[], { names: commands, under, ma
   const meant = isBare(first) ? similar(first, [...commands, 'help']) : undefined
   if (meant !== undefined && (isAlone(words) || under(meant).includes(second)))
     return doubt(
-      `no command "${first}"; did you mean "${meant}"? See: braidclaw --help. To ask it all the same: braidclaw -- ${words.join(' ')}`,
+      `no command "${first}"; did you mean "${meant}"? See: braidclaw --help. To ask it all the same: braidclaw -- ${pasteable(words)}`,
     )
   return lone(words, commands) ?? { kind: 'filter', words: ['filter', ...words] }
 }
@@ -54,7 +55,7 @@ function lone(words: readonly string[], commands: readonly string[]): Meaning | 
   if (question?.escaped || word === undefined || more.length > 0 || word === words[0] || !isBare(word)) return undefined
   const meant = commands.includes(word) ? word : similar(word, commands)
   if (meant === undefined) return undefined
-  const others = words.filter((each) => each !== word).join(' ')
+  const others = pasteable(words.filter((each) => each !== word))
   return doubt(
     `did you mean the command "${meant}"? It comes first: braidclaw ${meant} ${others}. To ask the word: braidclaw ${others} -- ${word}`,
   )

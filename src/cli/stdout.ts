@@ -1,4 +1,4 @@
-/** stdout, which whoever started us may have closed. */
+/** stdout: whoever started us may have closed it, and a terminal behind it must not be driven by what a model says. */
 
 import { fstatSync, readFileSync } from 'node:fs'
 import { printable } from '../channels/render.ts'
@@ -28,6 +28,8 @@ function lost(): Sink {
 
 /** /dev/null on Linux: major 1, minor 3. */
 const nullDevice = 0x103
+/** O_CLOEXEC. */
+const closeOnExec = 0o2000000
 
 /**
  * Bun opens /dev/null in place of a standard descriptor that is closed, and a write would then succeed. It opens it close-on-exec, which
@@ -43,6 +45,3 @@ function isStandIn(fd: number): boolean {
     return false
   }
 }
-
-/** O_CLOEXEC. */
-const closeOnExec = 0o2000000

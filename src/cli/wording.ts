@@ -12,6 +12,7 @@ import {
 } from '@stricli/core'
 import { didYouMean } from '../config/text/suggest.ts'
 import { silence } from './exit.ts'
+import { pasteable } from './paste.ts'
 import { exitOf } from './trouble.ts'
 
 export function wording(words: readonly string[]): ApplicationText {
@@ -37,14 +38,14 @@ function unknownCommand(words: readonly string[], input: string, corrections: re
 function question([command, ...rest]: readonly string[]): string {
   const spoken = rest.filter((word) => !word.startsWith('-')).join(' ')
   const asks = command === 'agent' && spoken !== '' && !rest.some((word) => word.startsWith('-'))
-  return asks ? `. To ask something: braidclaw agent -m ${JSON.stringify(spoken)}` : ''
+  return asks ? `. To ask something: braidclaw agent -m ${pasteable([spoken])}` : ''
 }
 
 /** A command whose flags were taken for ours. */
 function unescaped([command, sub, ...rest]: readonly string[]): string {
   const [first = '-'] = rest
   if (command !== 'policy' || sub !== 'explain' || first.startsWith('-')) return ''
-  return `. A command goes behind --: braidclaw policy explain -- ${rest.join(' ')}`
+  return `. A command goes behind --: braidclaw policy explain -- ${pasteable(rest)}`
 }
 
 const groups = ['config', 'provider', 'tool', 'memory', 'receipt', 'policy', 'session', 'approvals', 'run', 'bridge']

@@ -1,5 +1,10 @@
 import { expect, test } from 'bun:test'
-import { isPlain } from './plain.ts'
+import { flat, isPlain } from './plain.ts'
+
+test('white space of any kind and amount is one space on one line', () => {
+  const texts = ['', 'a b', 'a  b', 'a\nb', 'a\r\n\t b', '\u00a0a\u2003\u3000b\ufeff', ' a ', `${'a  '.repeat(200)}b`]
+  expect(texts.map(flat)).toEqual(['', 'a b', 'a b', 'a b', 'a b', ' a b ', ' a ', `${'a '.repeat(200)}b`])
+})
 
 test('printable ASCII is plain, and nothing else', () => {
   for (let code = 0; code < 0x3000; code++) {

@@ -1,5 +1,10 @@
 /** What most names and questions are, told without a pattern: making the first ones ready costs 50 µs each where a turn is cold. */
 
+/** On one line: white space, however much of it, is one space. */
+export function flat(text: string): string {
+  return isPlain(text) && !text.includes('  ') ? text : text.replace(/\s+/g, ' ')
+}
+
 /** Whether it is a short text (300 characters) of printable ASCII alone. False tells nothing of a longer one. */
 export function isPlain(text: string): boolean {
   if (text.length > 300) return false

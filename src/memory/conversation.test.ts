@@ -93,14 +93,20 @@ test('a run that is under way while all is cleared stays whole, and no number is
   expect(memory.journal.runs({ limit: 9 })).toEqual([])
 })
 
-test('clear takes the questions too that nobody can answer any more', () => {
+test('clear takes every question but those of what is under way, the answered ones of which are still to be used', () => {
   const { approvals, conversations } = desk.memory
-  const gate = { type: 'gate.open' as const, id: 'a', call: callOf('a'), judgement }
-  const ask = (number: number, expires: number) => approvals.create({ run: runOf(number), gate, expires })
-  const [late, open] = [ask(1, desk.clock.now + 1), ask(2, desk.clock.now + 60_000)]
-  desk.clock.now += 10
+  const { external, finished } = recorder()
+  const gate = (id: string) => ({ type: 'gate.open' as const, id, call: callOf(id), judgement })
+  const ask = (number: number, id: string) => {
+    external(runOf(number), started('may I?'))
+    return approvals.create({ run: runOf(number), gate: gate(id), expires: desk.clock.now + 60_000 })
+  }
+  const [over, open, allowed] = [ask(1, 'a'), ask(2, 'a'), ask(2, 'b')]
+  finished(runOf(1), finish, 'digest')
+  approvals.decide({ id: allowed, allow: true, by: 'operator' })
   conversations.clear({ yes: true })
-  expect([approvals.get(late), approvals.get(open)?.state]).toEqual([undefined, 'open'])
+  expect([over, open, allowed].map((id) => approvals.get(id)?.state)).toEqual([undefined, 'open', 'allowed'])
+  expect(approvals.consume({ id: allowed, plan: judgement.plan })).toEqual({ ok: true })
 })
 
 test('what is deleted is overwritten even while the file cannot be rewritten', () => {

@@ -1,9 +1,9 @@
 /** Conversations as people keep them: listed, shown, exported, cleared. The rows are written with the journal, never beside it. */
 
 import type { JsonObject } from '../kit/json.ts'
-import { isPlain } from '../kit/plain.ts'
-import type { Clock } from '../runtime/port.ts'
+import { flat } from '../kit/plain.ts'
 import { mindIndex } from './index-words.ts'
+import { unfinishedRuns } from './journal.ts'
 import { isAlive } from './owner.ts'
 import type { Store } from './store.ts'
 import type { Role, Turn } from './turns.ts'
@@ -35,11 +35,11 @@ export type Conversations = {
   show(conversationId: string): Turn[]
   /** One JSON line a turn row, oldest first, of one conversation or of all. */
   exportJsonl(conversationId?: string): Generator<string>
-  /** Whether anything was ever said in it. */
+  /** Whether anything was said in it that was not cleared. */
   has(conversationId: string): boolean
   /**
-   * Deletes what was said: conversations, journal, search index, runs, approvals that nobody can answer any more. Receipts and the checkpoint
-   * stay, and so does what is being said right now: a journal without its beginning could not be told from one that somebody altered.
+   * Deletes what was said: conversations, journal, search index, runs, approvals. Receipts and the checkpoint stay, and so does all of the
+   * runs that are under way: a journal without its beginning could not be told from one that somebody altered.
    */
   clear(consent: { readonly yes: boolean }): Cleared
 }
@@ -56,7 +56,7 @@ export const turnColumns = 'conversation_id, turn_id, at, role, content, tool_ca
 const rowsOfOne = `SELECT ${turnColumns} FROM turns WHERE run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY id`
 const titleLength = 80
 
-export function createConversations(store: Store, now: Clock): Conversations {
+export function createConversations(store: Store): Conversations {
   function list({ limit = 50, offset = 0 }: { readonly limit?: number; readonly offset?: number } = {}): Conversation[] {
     return store
       .sql<Conversation, [number, number]>(
@@ -82,7 +82,7 @@ export function createConversations(store: Store, now: Clock): Conversations {
     return store.sql('SELECT 1 FROM conversations WHERE conversation_id = ?').get(conversationId) !== null
   }
 
-  return { list, show, exportJsonl, has, clear: ({ yes }) => clear(store, { yes, now: now() }) }
+  return { list, show, exportJsonl, has, clear: ({ yes }) => clear(store, yes) }
 }
 
 /** Adds a turn row and its conversation's line; the index of words follows later. Called inside the journal's transaction. */
@@ -128,7 +128,7 @@ function enter(store: Store, turn: Pick<Turn, 'conversation_id' | 'role' | 'cont
 }
 
 /** `secure_delete` overwrites what is deleted; the emptied WAL and VACUUM take away the other copies. */
-function clear(store: Store, { yes, now }: { readonly yes: boolean; readonly now: number }): Cleared {
+function clear(store: Store, yes: boolean): Cleared {
   if (!yes) return { ok: false, message: 'this deletes every conversation for good; receipts stay. Add --yes to do it' }
   store.script('PRAGMA secure_delete = ON')
   const counted = store.write(() => {
@@ -136,31 +136,30 @@ function clear(store: Store, { yes, now }: { readonly yes: boolean; readonly now
     const counts = () => ({ conversations: count('conversations'), turns: count('turns') })
     const before = counts()
     const underWay = runsUnderWay(store)
-    forget(store, { underWay, now })
+    forget(store, underWay)
     const after = counts()
     return { conversations: before.conversations - after.conversations, turns: before.turns - after.turns, underWay: underWay.length }
   })
   return { ok: true, ...counted, shrunk: shrink(store) }
 }
 
-/** Without an end, or with an act whose result is still to come. */
 function runsUnderWay(store: Store): string[] {
   const open = store.sql<{ runId: string; owner: string }, []>(
-    `SELECT run_id AS runId, owner FROM runs WHERE run_id IN (SELECT run_id FROM runs WHERE ended IS NULL UNION ALL SELECT run_id FROM intents)`,
+    `SELECT run_id AS runId, owner FROM runs WHERE run_id IN (${unfinishedRuns})`,
   )
   return open.all().flatMap(({ runId, owner }) => (isAlive(owner) ? [runId] : []))
 }
 
 /** A dead run that still owes a receipt stays until the next start writes that. */
-function forget(store: Store, { underWay, now }: { readonly underWay: readonly string[]; readonly now: number }): void {
+function forget(store: Store, underWay: readonly string[]): void {
   const others = 'run_id NOT IN (SELECT value FROM json_each(?))'
   for (const rows of [
     `turns WHERE ${others}`,
     `journal WHERE ${others}`,
+    `approvals WHERE ${others}`,
     `runs WHERE ${others} AND run_id NOT IN (SELECT run_id FROM intents)`,
   ])
     store.sql<never, [string]>(`DELETE FROM ${rows}`).run(JSON.stringify(underWay))
-  store.sql<never, [number]>(`DELETE FROM approvals WHERE state <> 'open' OR expires <= ?`).run(now)
   store.script(
     `DELETE FROM conversations; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all')`,
   )
@@ -203,7 +202,6 @@ function json(value: Turn['tool_calls']): string | null {
 }
 
 function title(content: string): string {
-  const start = content.slice(0, 1000).trim()
-  const line = isPlain(start) && !start.includes('  ') ? start : start.split(/\s+/u).join(' ')
+  const line = flat(content.slice(0, 1000).trim())
   return line.length > titleLength ? `${line.slice(0, titleLength - 1).toWellFormed()}…` : line
 }

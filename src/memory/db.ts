@@ -50,7 +50,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
     memory: {
       path,
       journal: createJournal(store, (turn, at) => addTurn(store, turn, at)),
-      conversations: createConversations(store, now),
+      conversations: createConversations(store),
       approvals: createApprovals(store, now),
       checkpoint: createCheckpointTable(store),
       context: createContext(store),

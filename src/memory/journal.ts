@@ -48,6 +48,8 @@ export type Journal = {
   begin(intent: OpenIntent): void
   settle(runId: string, callId: string): void
   end(runId: string, end: { readonly at: number; readonly code: string; readonly message: string; readonly digest: string | null }): void
+  /** Whether anything of this run is journalled; what was said may have been cleared. */
+  tells(runId: string): boolean
   /** For a run of which nothing is journalled any more. */
   forget(runId: string): void
 }
@@ -55,6 +57,9 @@ export type Journal = {
 const runColumns = `run_id AS runId, conversation_id AS conversationId, turn_id AS turnId, provider, model, channel, owner, started, ended, code,
   message, digest`
 const intentColumns = 'run_id AS runId, call_id AS callId, tool, risk, args_hash AS argsHash, approval, sandbox'
+
+/** Without an end, or with an act whose result is still to come. UNION ALL: with UNION SQLite goes through all runs in the order of their names. */
+export const unfinishedRuns = 'SELECT run_id FROM runs WHERE ended IS NULL UNION ALL SELECT run_id FROM intents'
 
 export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly seq: number; readonly at: number }) => void): Journal {
   const owner = thisProcess()
@@ -120,11 +125,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     // Asked at every start, and most find nothing: by index, and without the temporary tables of the question below.
     const any = store.sql<{ one: number }, []>('SELECT 1 AS one FROM runs WHERE ended IS NULL UNION ALL SELECT 1 FROM intents LIMIT 1')
     if (any.get() === null) return []
-    // UNION ALL: without it SQLite goes through all runs in the order of their names.
-    const open = store.sql<RunRecord, []>(
-      `SELECT ${runColumns} FROM runs WHERE run_id IN (SELECT run_id FROM runs WHERE ended IS NULL UNION ALL SELECT run_id FROM intents)
-       ORDER BY rowid`,
-    )
+    const open = store.sql<RunRecord, []>(`SELECT ${runColumns} FROM runs WHERE run_id IN (${unfinishedRuns}) ORDER BY rowid`)
     return open.all().map((record) => ({ ...record, intents: intentsOf(record.runId) }))
   }
 
@@ -157,9 +158,13 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .run(at, code, message, digest, runId)
   }
 
+  function tells(runId: string): boolean {
+    return store.sql<{ one: number }, [string]>('SELECT 1 AS one FROM journal WHERE run_id = ? LIMIT 1').get(runId) !== null
+  }
+
   function forget(runId: string): void {
     store.sql<never, [string]>('DELETE FROM runs WHERE run_id = ?').run(runId)
   }
 
-  return { append, events, alteredIn, runs, run, unfinished, openIntent, begin, settle, end, forget }
+  return { append, events, alteredIn, runs, run, unfinished, openIntent, begin, settle, end, tells, forget }
 }

@@ -45,7 +45,7 @@ function plansOf(text: string): string[] {
 
 test('a question about one run or one conversation finds its rows by an index', async () => {
   const journal = createJournal(store, (turn, at) => addTurn(store, turn, at))
-  const { show, exportJsonl, has } = createConversations(store, () => 0)
+  const { show, exportJsonl, has } = createConversations(store)
   const talk = (runId: string) => {
     journal.append({ run: { ...run, runId }, kind: 'external', type: 'run.start', at: 1, body: { prompt: 'hello' } })
     journal.append({ run: { ...run, runId }, kind: 'external', type: 'model.done', at: 2, body: { parts: [{ type: 'text', text: 'hi' }] } })
@@ -59,6 +59,7 @@ test('a question about one run or one conversation finds its rows by an index', 
   expect(journal.unfinished()).toHaveLength(1)
   expect(journal.runs({ limit: 9, conversation: 'c' })).toHaveLength(4)
   expect([journal.events('r').length, journal.run('r')?.runId, journal.alteredIn('r')]).toEqual([2, 'r', undefined])
+  expect([journal.tells('r'), journal.tells('x')]).toEqual([true, false])
   expect([has('c'), has('d'), show('c').length, [...exportJsonl('c')].length]).toEqual([true, false, 8, 8])
   expect([...attempts(store, 'r')]).toEqual([])
   expect(createContext(store)('c', 1000).messages).toHaveLength(8)

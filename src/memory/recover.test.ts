@@ -17,6 +17,19 @@ function orphanAll(): void {
   db.close()
 }
 
+test('a dead run whose journal somebody broke does not keep the next start from its work', () => {
+  const { memory, clock } = desk
+  const { external, intent, recover } = createRecorder({ memory, log: () => {}, now: () => clock.now++, redact: (text) => text })
+  external(runOf(1), started('hi'))
+  intent(runOf(1), acting(callOf('a')))
+  orphanAll()
+  const db = new Database(desk.path)
+  db.run(`UPDATE journal SET body = '{' WHERE type = 'run.start'`)
+  db.close()
+  expect(recover()).toMatchObject({ interrupted: [{ runId: 'run-1', callId: 'a' }], closedRuns: ['run-1'] })
+  expect(memory.journal.alteredIn('run-1')).toEqual({ event: 1, seq: 1 })
+})
+
 test('of dead runs that were cleared nothing comes back but the receipts they owed', () => {
   const { memory, clock } = desk
   const drafts: ReceiptDraft[] = []

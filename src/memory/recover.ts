@@ -40,7 +40,7 @@ export function recoverRuns({ journal, log, now, toolDone, settle }: RecoverOpti
   const { adopted, tornBytes } = settle()
   const dead = deadRuns(journal)
   // What was said was cleared; a journal begun anew in its middle would look altered.
-  const forgotten = new Set(dead.flatMap(({ runId }) => (journal.events(runId).length === 0 ? [runId] : [])))
+  const forgotten = new Set(dead.flatMap(({ runId }) => (journal.tells(runId) ? [] : [runId])))
   const interrupted = dead.flatMap((run) =>
     run.intents.map(({ callId, tool }) => {
       const { receipt } = toolDone(run, { type: 'tool.done', id: callId, outcome }, forgotten.has(run.runId)).outcome

@@ -67,7 +67,8 @@ CREATE TABLE summary_failures(
 ) STRICT, WITHOUT ROWID;
 `,
   // Each index is a page more in every transaction of a turn. A conversation's turns are those of its runs; the list of conversations is
-  // short enough to be sorted; a number is used again only when the whole journal was deleted.
+  // short enough to be sorted; a number of the journal is used again only after the newest entries were cleared, and with them all that
+  // names it.
   `
 DROP INDEX conversations_by_last;
 DROP INDEX turns_by_conversation;

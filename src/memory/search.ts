@@ -63,7 +63,10 @@ export function createSearch(store: Store, now: Clock): (request: SearchRequest)
   }
 }
 
-/** Whether the index speaks of all turns. On a disk that cannot be written it may lag: then the texts themselves are looked through, too. */
+/**
+ * Whether the index speaks of all turns. When the file cannot be written (the disk is full, somebody else writes for long) it may lag: then
+ * the texts themselves are looked through, too.
+ */
 function isWhole(store: Store): boolean {
   try {
     catchUp(store)

@@ -1,5 +1,7 @@
 /** Finding a query's words in a text, case and accents aside, and showing the place. */
 
+import { flat } from '../kit/plain.ts'
+
 const before = 60
 const width = 200
 
@@ -22,11 +24,7 @@ export function snippet(content: string, words: readonly string[], needles: read
   const exact = needles.map((needle) => folded.indexOf(fold(needle))).find((at) => at >= 0)
   const at = Math.max(exact ?? finder(words)?.exec(folded)?.index ?? finder(stems(words))?.exec(folded)?.index ?? 0, 0)
   const start = at <= before ? 0 : at - before
-  const piece = content
-    .slice(start, start + width)
-    .toWellFormed()
-    .replace(/\s+/gu, ' ')
-    .trim()
+  const piece = flat(content.slice(start, start + width).toWellFormed()).trim()
   return `${start > 0 ? '…' : ''}${piece}${start + width < content.length ? '…' : ''}`
 }
 

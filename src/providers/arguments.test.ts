@@ -59,4 +59,9 @@ test('ids are unique within a conversation and fit every vendor', () => {
 
 test('an id that is free and sound stays as it is', () => {
   expect(idMaker([])('toolu_01A-b')).toBe('toolu_01A-b')
+  expect(idMaker([])('x'.repeat(56))).toBe('x'.repeat(56))
+})
+
+test('of another only what fits is kept', () => {
+  expect(['x'.repeat(57), 'a.b', 'ä', ''].map((id) => idMaker([])(id))).toEqual(['x'.repeat(56), 'a_b', '_', 'call'])
 })

@@ -196,11 +196,15 @@ test('a vendor without a key, a server without an address and an address that is
     bare({ kind: 'openai', apiKeyEnv: 'MY_KEY' }),
     bare({ kind: 'openai-compatible' }),
     bare({ kind: 'openai-compatible', baseUrl: 'localhost:1234' }),
+    bare({ kind: 'openai-compatible', baseUrl: 'ftp://localhost:1234' }),
+    bare({ kind: 'openai-compatible', baseUrl: 'httpx://localhost:1234' }),
   ])
   expect(failures.map(({ code, failure }) => [code, failure?.message])).toEqual([
     ['auth', expect.stringContaining('ANTHROPIC_API_KEY')],
     ['auth', expect.stringContaining('MY_KEY')],
     ['bad_request', expect.stringContaining('base_url')],
     ['bad_request', expect.stringContaining('"localhost:1234"')],
+    ['bad_request', expect.stringContaining('"ftp://localhost:1234"')],
+    ['bad_request', expect.stringContaining('"httpx://localhost:1234"')],
   ])
 })

@@ -35,7 +35,7 @@ export function landlockVersion(libc: Libc): number {
   return Math.max(0, Number(libc.syscall(createRuleset, 0n, 0n, VERSION, 0n, 0n)))
 }
 
-/** Never returns: the process becomes the command, or ends with 126 and a line that begins with the mark. */
+/** Never returns: the process becomes the command, or ends with 126 and a line that begins with the mark. Orders that cannot be read hold no mark, and throw. */
 export function runLandlocked([text = '', ...argv]: readonly string[]): never {
   const orders = parse(text)
   try {

@@ -1,6 +1,8 @@
-import { describe, expect, test } from 'bun:test'
-import { connected, until } from '../../../test/support/discord/client.ts'
+import { describe, expect, mock, test } from 'bun:test'
+import { connected, optionsFor, until } from '../../../test/support/discord/client.ts'
 import { CHANNEL, CLOSED_CHANNEL, OTHER_CHANNEL, startDiscord, TOKEN } from '../../../test/support/discord/fake.ts'
+import { createOutbox } from './outbox.ts'
+import { createApi } from './rest.ts'
 
 const portal = 'https://discord.com/developers/applications'
 const both = { channelIds: [CHANNEL, OTHER_CHANNEL, CLOSED_CHANNEL, '1200000000000000009'] }
@@ -229,19 +231,24 @@ describe('rate limits', () => {
     expect(client.lines.filter((line) => line.event === 'discord asks to wait')).toHaveLength(1)
   })
 
-  test('while Discord wants silence nobody is shown as typing, then or later', async () => {
+  test('while Discord wants silence nobody is shown as typing, then or later, and the library is not asked to', async () => {
     using fake = startDiscord()
+    const { options, lines } = optionsFor(fake)
+    const { log, fetch } = options
     const over = Promise.withResolvers<void>()
-    await using client = await connected(fake, { ...both, sleep: (ms) => over.promise.then(() => Bun.sleep(ms)) })
+    const asked = mock(createApi({ api: fake.api, token: TOKEN, fetch }))
+    const sleep = (ms: number) => over.promise.then(() => Bun.sleep(ms))
+    const outbox = createOutbox({ api: asked, sleep, log, signal: new AbortController().signal })
     fake.rest.limitAll(40)
-    const sent = client.discord.send(CHANNEL, 'hello')
-    await until(() => client.lines.some((line) => line.event === 'discord asks to wait'))
-    const silent = client.discord.typing(OTHER_CHANNEL)
+    const sent = outbox.send(CHANNEL, 'hello')
+    await until(() => lines.some((line) => line.event === 'discord asks to wait'))
+    const silent = outbox.typing(OTHER_CHANNEL)
+    expect(asked).toHaveBeenCalledTimes(1)
     over.resolve()
     expect(await sent).toMatchObject({ ok: true })
     await silent
     expect(fake.rest.seen.typing).toEqual([])
-    await client.discord.typing(OTHER_CHANNEL)
+    await outbox.typing(OTHER_CHANNEL)
     expect(fake.rest.seen.typing).toEqual([OTHER_CHANNEL])
   })
 

@@ -31,7 +31,7 @@ const PATIENCE_MS = 10 * 60_000
 export function createOutbox(settings: OutboxSettings): Outbox {
   const { signal } = settings
   const tails = new Map<string, Promise<unknown>>()
-  const gate = { opens: Promise.resolve(), isShut: false }
+  const gate: Posting['gate'] = { opens: undefined }
   const post = (channel: string, content: string) => postPiece({ ...settings, gate, channel, content })
   return {
     async send(channel, text) {
@@ -45,7 +45,7 @@ export function createOutbox(settings: OutboxSettings): Outbox {
     },
     async typing(channel) {
       // Later it would be no news any more, and a burst of them.
-      if (signal.aborted || gate.isShut) return
+      if (signal.aborted || gate.opens) return
       const { channels } = settings.api()
       await within(signal, (own) => channels.showTyping(channel, { signal: own })).catch(() => {})
     },
@@ -71,7 +71,7 @@ type Posted = { readonly ok: true; readonly id: string } | { readonly ok: false;
 
 type Posting = OutboxSettings & {
   /** Shut while Discord wants silence from all of us; asked all the same, the library would set a timer that nothing can stop. */
-  readonly gate: { opens: Promise<void>; isShut: boolean }
+  readonly gate: { opens: Promise<void> | undefined }
   readonly channel: string
   readonly content: string
 }
@@ -102,9 +102,8 @@ async function postPiece(posting: Posting): Promise<Posted> {
 }
 
 function shut(gate: Posting['gate'], wait: Promise<void>): void {
-  gate.isShut = true
   const opens = wait.then(() => {
-    if (gate.opens === opens) gate.isShut = false
+    if (gate.opens === opens) gate.opens = undefined
   })
   gate.opens = opens
 }

@@ -95,18 +95,17 @@ export async function serveDiscord(bridging: Bridging): Promise<void> {
   const { setup, signal, dir } = bridging
   const answers = linesFrom(bridging, 'interact_out')
   const send = writerTo(bridging, 'interact_in')
-  const connected = await connectTo({ setup, signal })
-  if (!connected) return
-  const discord = connected
+  const discord = await connectTo({ setup, signal })
+  if (!discord) return
   setup.context.process.stderr.write(`ready: Discord talks to ${dir}; stop with Ctrl-C\n`)
 
-  async function hear(): Promise<void> {
+  const hear = async () => {
     for await (const { channel, text } of discord.messages) await send(messageLine({ channel, text }))
     const ended = await discord.ended
     if (!ended.ok) throw new CliExit(exitCodes.error, `error: ${ended.message}`)
   }
 
-  async function answer(): Promise<void> {
+  const answer = async () => {
     for await (const line of answers) {
       const read = line.ok ? readMessage(line.text) : { ok: false as const, problem: line.error }
       const sent = read.ok ? await discord.send(read.channel, read.text) : { ok: false as const, message: `a line has ${read.problem}` }

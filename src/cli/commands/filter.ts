@@ -30,7 +30,8 @@ export async function filter(this: CliContext, flags: FilterFlags, ...words: str
 /** `agent` has its message behind -m; here it is the model, whose name has no spaces. */
 function mindModel({ model }: FilterFlags, words: readonly string[]): void {
   if (model === undefined || !/\s/.test(model)) return
-  const question = JSON.stringify([model, ...words].join(' '))
+  // With its space in it, it always needs the quotes (paste.ts would say the same, but is not loaded for a plain question).
+  const question = `'${[model, ...words].join(' ').replaceAll("'", `'\\''`)}'`
   throw new CliExit(
     exitCodes.usage,
     `error: -m names the model here, and no model is called ${JSON.stringify(model)}. To ask that: braidclaw ${question}`,

@@ -8,6 +8,7 @@ import type { Survey } from '../../tools/executable/source.ts'
 import { extensionOf, templateOf } from '../../tools/executable/template.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { CliExit, exitCodes } from '../exit.ts'
+import { pasteable } from '../paste.ts'
 import type { ToolDescribeFlags, ToolNewFlags } from '../routes/types.ts'
 import { policyOf } from '../setup/policy.ts'
 import { setUp } from '../setup/setup.ts'
@@ -74,5 +75,6 @@ export async function create(this: CliContext, { lang = 'sh', tools }: ToolNewFl
     throw exists ? new CliExit(exitCodes.error, `error: ${path} is there already; nothing was written`) : error
   }
   this.process.stdout.write(`${path}\n`)
-  this.process.stderr.write(`look at it: braidclaw tool describe ${folder}; offer it in every turn: tools.executables = ["${name}"]\n`)
+  const describe = `braidclaw tool describe ${pasteable([folder])}`
+  this.process.stderr.write(`look at it: ${describe}; offer it in every turn: tools.executables = ["${name}"]\n`)
 }

@@ -37,7 +37,10 @@ export type BackendRun = {
  */
 export type BackendEnd = { readonly code: 0 | 1 | 2; readonly text: string; readonly cancelled?: true }
 
-/** The loop's own messages go to our stderr. Rounds: limits.max_tool_rounds. Nothing is written to stdout. @throws CliExit 1 when the script is not there */
+/** What a script may take to end by itself after Ctrl-C, in milliseconds. */
+const ownEndMs = 1000
+
+/** The loop's own messages go to our stderr. Rounds: limits.max_tool_rounds. Nothing is written to stdout. @throws CliExit 1 without the script, or bash */
 export async function runBackend(run: BackendRun): Promise<BackendEnd> {
   const { setup, backend, message, system, tools } = run
   const { config, context } = setup
@@ -49,9 +52,10 @@ export async function runBackend(run: BackendRun): Promise<BackendEnd> {
     stdout: 'pipe',
     stderr: 'inherit',
   })
-  // Ctrl-C reaches the script by itself.
+  // Ctrl-C reaches the script by itself; a SIGINT that was sent to us alone does not.
   const interrupt = onInterrupt((by) => {
     if (by !== 'Ctrl-C') child.kill('SIGTERM')
+    else setTimeout(() => child.kill('SIGTERM'), ownEndMs).unref()
   })
   const [text] = await Promise.all([child.stdout.text(), child.exited])
   interrupt.stop()

@@ -25,7 +25,7 @@ export type OpeningOptions = {
 export type Openings = {
   /** @throws CliExit when memory cannot be read, or the workspace is gone */
   next(): Promise<Opening>
-  /** Whether the conversation has become longer than it is shown for long. */
+  /** Whether the conversation is so long that its beginning is due for a summary. */
   isLong(): boolean
 }
 
@@ -60,8 +60,7 @@ export function createOpenings(options: OpeningOptions): Openings {
   return {
     async next() {
       state.runs += 1
-      // It was there a moment ago when this is the first one.
-      if (state.runs > 1) mindWorkspace(config)
+      mindWorkspace(config)
       const { history, soul = wish.soul, systemPrompt: words = wish.systemPrompt } = await past()
       const { autonomy } = config.security
       return {

@@ -80,6 +80,14 @@ test('without any index a piece goes to the call of its id, else to the last one
   ])
 })
 
+test('without any index a piece goes to the later of two calls with one id', () => {
+  const pieces = [piece(undefined, 'a', 's', '{"n":1}'), piece(undefined, 'a', 's', '{"n"'), piece(undefined, 'a', undefined, ':2}')]
+  expect(collect(...pieces)).toEqual([
+    ['a', 's', '{"n":1}'],
+    ['a', 's', '{"n":2}'],
+  ])
+})
+
 test('arguments that come as an object are written down as JSON', () => {
   expect(collect(piece(0, 'a', 't', { path: 'x' }))).toEqual([['a', 't', '{"path":"x"}']])
 })

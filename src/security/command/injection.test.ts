@@ -12,6 +12,12 @@ describe('sed: where a text ends', () => {
   test.each([':a}s;w f;x;', 'ba}s;w f;x;', 't}y;w f;abcdef;'])('a label that not all seds end alike, %j, is not followed', (script) =>
     expect(refusedSed(script)).toBeDefined(),
   )
+  test('the parts of one script are read as one', () => {
+    expect(ratingOf("sed -e 'i\\' -e 's/x/\nw f\n#/' x")).toBe('high')
+    expect(ratingOf("sed -e 'i\\' -e p -e 'w f' x")).toBe('high')
+    expect(ratingOf("sed -e 'i\\' -e 'what is said' -e p x")).toBe('medium')
+    expect(ratingOf("sed -e '/a/{' -e 's/b/c/' -e '}' x")).toBe('medium')
+  })
   test('a delimiter of several bytes is not followed', () => expect(refusedSed('s😀a😀b😀')).toBeDefined())
 
   test.each(['a foo\\\nbar', 'i\\\nx\\\ny', 'a back\\\\slash', '/x/{s/a/b/;ta};p', ':a;N;$!ba;s/a/b/', '$!{N;b};p'])(
@@ -41,6 +47,8 @@ describe('awk: what a print writes to', () => {
     'BEGIN{x=y # c\n/"/; print "x" > "f" #"\n}',
     'BEGIN{y=$/"/; print "x" > "f" #"\n}',
     'BEGIN{y=length /"/; print "x" > "f" #"\n}',
+    'BEGIN{x=1./2; print "x" > "f"; y=2/1}',
+    'BEGIN{print "x" \\\r\n > "f"}',
   ])('refuses %j', (program) => expect(refusedAwk(program)).toBeDefined())
 
   test.each([
@@ -52,6 +60,7 @@ describe('awk: what a print writes to', () => {
     '{if ($1 > 2)\nprint $1}',
     '$1 > 2 ||\n$2 > 3 {print}',
     '{print $NF / 2}',
+    '{print 1. / 2, 3.5 / 2}',
   ])('lets %j be', (program) => expect(refusedAwk(program)).toBeUndefined())
 })
 
@@ -78,6 +87,20 @@ describe('names that nobody wrote out could be options', () => {
     'grep -rl foo src | xargs sed -i s/a/b/',
     'find . -print0 | xargs -0 -I{} sort -{}',
     'find . -print0 | grep -l foo x | xargs -0 sort',
+    'find . -print0 | sort | xargs -0 sort',
+    'find . -print0 | xargs -0 -d "\\n" sort',
+    'find . -print0 | xargs -0 --delim="\\n" sort',
+    'find src -exec sort $(ls){} \\;',
+    'ls | xargs git grep',
+    'ls | xargs -I{} git grep {}',
+    'ls | xargs -I{} sort {} -- a',
+    'ls | xargs -Ifoo -I{} sort {}',
+    'ls | xargs -I{} -n2 sort',
+    'ls | xargs -I{} -L1 sort',
+    'ls | xargs -i -l sort',
+    'cat f | xargs -I{} --max-lines=2 cat',
+    'ls | xargs -I{} git diff {} -- a',
+    'sort $(ls) -- a',
   ])('%s', (command) => expect(ratingOf(command)).toBe('high'))
 
   test.each([
@@ -92,6 +115,11 @@ describe('names that nobody wrote out could be options', () => {
     'git ls-files | xargs wc -l',
     'git ls-files | xargs -I{} sort ./{}',
     'ls | xargs cat',
+    'ls | xargs -I{} -n1 cat {}',
+    'ls | xargs -L2 -I{} cat {}',
+    'ls | xargs git grep foo --',
+    'ls | xargs git grep -e foo --',
+    'sort -- $(ls)',
   ])('%s may run', (command) => expect(ratingOf(command)).toBe('medium'))
 })
 
@@ -133,10 +161,37 @@ test('what the environment forbids is not forgotten', () => {
     'exec -cl ls',
   ])
     expect(ratingOf(command)).toBe('high')
-  expect(ratingOf('env FOO=1 git status')).toBe('medium')
+  for (const command of ['env FOO=1 git status', 'env --ignore-signal=PIPE ls']) expect(ratingOf(command)).toBe('medium')
 })
 
 test('every spelling of --worktree throws changes away', () => {
   for (const option of ['-W', '--worktree', '--worktre', '--w']) expect(ratingOf(`git restore --staged ${option} x`)).toBe('high')
   expect(ratingOf('git restore --staged x')).toBe('medium')
+})
+
+test('one letter is spelling enough for a long option', () => {
+  for (const command of ["sed --e='1e id' p", 'sort --o .git/config x', 'sort --o=.gitmodules x', "env --s='touch x' ls"])
+    expect(ratingOf(command)).not.toBe('medium')
+})
+
+describe('what xargs makes of a text', () => {
+  const many = Array.from({ length: 16 }, (_, at) => `a${at}\\n`).join('')
+  test.each([
+    `echo "'/etc/passwd'" | xargs cat`,
+    `echo "'-o.git/config'" | xargs -I{} sort x {}`,
+    "printf '/etc/passwd\\0' | xargs -0 cat",
+    "printf 'x,/etc/passwd' | xargs -d, cat",
+    "printf 'x,-o.git/config' | xargs --delimiter=, sort",
+    "printf 'x,-o.git/config' | xargs -d, -I{} sort {}",
+    `printf '${many}/etc/passwd' | xargs -I{} cat {}`,
+  ])('%s', (command) => expect(ratingOf(command)).toBe('high'))
+  test.each(["printf 'a\\nb' | xargs -I{} cat {}", 'echo a b | xargs cat', "printf '%s\\n' a b | xargs -I{} mkdir -p {}"])(
+    '%s may run',
+    (command) => expect(ratingOf(command)).toBe('medium'),
+  )
+})
+
+test('what xargs puts behind an unknown beginning is as unknown', () => {
+  expect(ratingOf('ls | xargs -I{} cat $(cat f){}')).toBe('high')
+  expect(ratingOf('ls | xargs -I{} cat src/{}')).toBe('medium')
 })

@@ -43,6 +43,11 @@ describe('while nobody reads', () => {
     expect(await read(2)).toEqual(['a65000', 'c100'])
   })
 
+  test('a limit that lasts longer than a wait between two tries counts from the asking all the same', async () => {
+    await writer.write(line('a', 65_000), patient)
+    expect(await writer.write(line('b', 1000), { timeoutMs: 400 })).toMatchObject({ ok: false, begun: false })
+  })
+
   test('one that finds room for its beginning goes out whole later, before any other', async () => {
     const begun = await writer.write(line('a', 100_000), soon)
     expect(begun).toMatchObject({ ok: false, begun: true })

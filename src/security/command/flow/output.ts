@@ -10,7 +10,8 @@ export function outputOf(name: string, args: readonly Arg[], place: Place): Feed
   if (name === 'pwd') return place.cwds?.length === 1 && place.cwds[0] && !place.scope.moves ? literal(place.cwds[0]) : anyFeed
   if (name === 'cat' && texts.length === 0) return place.feed.kind === 'none' ? anyFeed : place.feed
   const kind = kindOf(name, texts, place.feed)
-  const led = name === 'find' || (name === 'sort' && place.feed.led === true)
+  // Without -z it sorts lines, and a name may hold several.
+  const led = name === 'find' || (name === 'sort' && place.feed.led === true && texts.some((text) => text.includes('z')))
   return kind === 'unknown' ? anyFeed : { kind, text: '', downloads: false, led }
 }
 

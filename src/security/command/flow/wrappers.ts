@@ -1,8 +1,8 @@
 /** Commands that run the command given as their arguments, and how to find it. */
 
 import { isHarmlessSetting, isRefusedName } from '../names.ts'
-import { type OptionTable, parseOptions } from '../tools/options.ts'
-import { type Arg, HOLE, type Look, literalArg, type Outcome, type Place, spelled, sure } from './model.ts'
+import { type Option, type OptionTable, parseOptions } from '../tools/options.ts'
+import { type Arg, HOLE, type Look, literalArg, type Outcome, type Place, spelled, sure, widest } from './model.ts'
 import { wordsOf } from './output.ts'
 import { checkPath, shown } from './paths.ts'
 
@@ -88,7 +88,7 @@ function unwrapEnv(look: Look, args: readonly Arg[], place: Place): Outcome {
     { data: '-u --unset -S --split-string -a --argv0', read: '-C --chdir' },
     { inOrder: true },
   )
-  if (options.some((option) => /^(-i|--ig.*)$/.test(option.name)))
+  if (options.some((option) => /^(-i|--ig(?!nore-s).*)$/.test(option.name)))
     look.raise('command.environment', 'env -i also takes away what keeps programs careful; leave it out')
   if (unclear) abbreviated(look, 'env', unclear)
   const split = options.find((option) => /^(-S|--split-string)$/.test(option.name))
@@ -140,43 +140,51 @@ function unwrapXargs(look: Look, args: readonly Arg[], place: Place): Outcome {
   if (unclear) abbreviated(look, 'xargs', unclear)
   const file = options.find((option) => /^(-a|--arg-file)$/.test(option.name))?.value
   if (file) checkPath(look, file, 'read', place)
-  if (options.some((option) => option.name === '-p' || option.name === '--interactive'))
-    look.raise('command.option', 'xargs -p asks at a terminal')
-  const mark = options.find((option) => /^(-I|-i|--r.*)$/.test(option.name))
+  const given = (pattern: RegExp) => options.some((option) => pattern.test(option.name))
+  if (given(/^(-p|--i.*)$/)) look.raise('command.option', 'xargs -p asks at a terminal')
+  const mark = options.findLast((option) => /^(-I|-i|--r.*)$/.test(option.name))
+  if (mark && options.slice(options.indexOf(mark)).some(counts))
+    look.raise('command.option', 'xargs forgets what it is to replace where -n or -L comes later; leave that out')
   // Anything but NUL can stand in a file name, and what is divided elsewhere begins with anything.
-  const led = place.feed.led === true && options.some((option) => /^(-0|--nu.*)$/.test(option.name))
+  const led = place.feed.led === true && given(/^(-0|--nu.*)$/) && !given(/^(-d|--d.*)$/)
   const replaced = mark ? (mark.value ? (sure(mark.value) ?? '{}') : '{}') : undefined
-  const fed = file
-    ? [unknownWord()]
-    : (wordsOf(place.feed) ?? [
-        {
-          ...unknownWord(),
-          kind: place.feed.kind === 'none' ? ('unknown' as const) : place.feed.kind,
-          downloads: place.feed.downloads,
-          led,
-        },
-      ])
+  const { kind, downloads } = place.feed
+  const divided = given(/^(-0|--nu.*|-d|--d.*)$/)
+  const unread = { ...unknownWord(), kind: kind === 'name' || kind === 'number' ? kind : ('unknown' as const), downloads, led }
+  const fed = file ? [unknownWord()] : ((divided ? undefined : wordsOf(place.feed)) ?? [unread])
   const inner = operands.length > 0 ? operands : [literalArg('echo')]
   const inside = { ...place, feed: { ...place.feed, kind: 'none' as const } }
-  const lines = !file && place.feed.kind === 'literal' ? linesOf(place.feed.text) : fed
+  const lines = !file && kind === 'literal' ? ((divided ? undefined : linesOf(place.feed.text)) ?? [unread]) : fed
   return look.invoke(replaced === undefined ? [...inner, ...fed] : inner.map((arg) => filled(arg, replaced, lines)), inside)
+}
+
+/** Only one at a time goes well with a mark. */
+function counts({ name, value }: Option): boolean {
+  return /^(-L|-l|--max-l.*)$/.test(name) || (/^(-n|--max-a.*)$/.test(name) && sure(value) !== '1')
 }
 
 function unknownWord(): Arg {
   return { ...literalArg(HOLE), kind: 'unknown', fixed: false, vanishes: true, several: true }
 }
 
-/** With `-I`, one line is one argument. */
-function linesOf(text: string): readonly Arg[] {
-  const lines = text.split('\n').map((line) => line.trim())
-  return [{ ...literalArg(''), texts: lines.filter(Boolean).slice(0, 16), fixed: false }]
+/** With `-I`, one line is one argument, once it is without its quotes; undefined where that is not plain. */
+function linesOf(text: string): readonly Arg[] | undefined {
+  const lines = text.split('\n').flatMap((line) => line.trim() || [])
+  return /['"\\\0]/.test(text) || lines.length > 16 ? undefined : [{ ...literalArg(''), texts: lines, fixed: false }]
 }
 
 function filled(arg: Arg, mark: string, fed: readonly Arg[]): Arg {
   if (!arg.texts.some((text) => text.includes(mark))) return arg
   const [only, ...more] = fed
   if (only && more.length === 0 && only.kind !== 'unknown')
-    return { ...only, texts: arg.texts.flatMap((text) => only.texts.map((part) => text.replaceAll(mark, part))), fixed: false }
+    return {
+      ...only,
+      texts: arg.texts.flatMap((text) => only.texts.map((part) => text.replaceAll(mark, part))),
+      kind: widest(arg.kind, only.kind),
+      downloads: arg.downloads || only.downloads,
+      led: only.led === true && arg.texts.every((text) => text.startsWith(mark)),
+      fixed: false,
+    }
   return { ...arg, texts: arg.texts.map((text) => text.replaceAll(mark, HOLE)), kind: 'unknown', fixed: false }
 }
 

@@ -49,7 +49,7 @@ const words = new Set('length getline next nextfile break continue delete'.split
 
 /** What a program does beyond computing and printing, or that it cannot be read. */
 export function refusedAwk(program: string): string | undefined {
-  if (/\bsystem\s*\(|\bgetline\b|@\s*\w|\bextension\s*\(|\\\n/.test(program)) return 'system, getline, @ and line joins are not followed'
+  if (/\bsystem\s*\(|\bgetline\b|@\s*\w|\bextension\s*\(|\\\r?\n/.test(program)) return 'system, getline, @ and line joins are not followed'
   if (/\b(ARGV|ARGC|PROCINFO|FUNCTAB|SYMTAB)\b/.test(program)) return 'ARGV and the like change what is read'
   const stripped = strip(program)
   // A stream is one only where nothing makes another name of it; and after some signs a statement goes on in the next line.
@@ -81,7 +81,7 @@ function slashAt(before: string): 'pattern' | 'division' | 'either' {
   const word = /[A-Za-z_]\w*$/.exec(code)?.[0]
   if (word !== undefined) return keywordsBeforeRegex.has(word) ? 'pattern' : words.has(word) ? 'either' : 'division'
   if (/(\)|\+\+|--|\$|[\r\f\v])$/.test(code)) return 'either'
-  return /[\d\]"]$/.test(code) ? 'division' : 'pattern'
+  return /(\d\.?|\]|")$/.test(code) ? 'division' : 'pattern'
 }
 
 function lineEnd(text: string, at: number): number {

@@ -70,8 +70,8 @@ function deletes({ look, place }: Use): void {
   look.raise('command.option', 'find -delete removes what it finds; list the files first')
 }
 
-function found(text: string = HOLE): Arg {
-  return { ...literalArg(text), kind: text.includes(HOLE) ? 'name' : 'literal', fixed: false, led: true }
+function found(): Arg {
+  return { ...literalArg(HOLE), kind: 'name', fixed: false, led: true }
 }
 
 function judgeExec({ look, place }: Use, args: readonly Arg[], at: number): number {
@@ -85,8 +85,9 @@ function judgeExec({ look, place }: Use, args: readonly Arg[], at: number): numb
 
 function withFound(arg: Arg): Arg {
   return {
-    ...found(arg.texts.map((text) => text.replaceAll('{}', HOLE))[0]),
+    ...found(),
     texts: arg.texts.map((text) => text.replaceAll('{}', HOLE)),
     kind: arg.kind === 'unknown' ? 'unknown' : 'name',
+    led: arg.texts.every((text) => text.startsWith('{}')),
   }
 }

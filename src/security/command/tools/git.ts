@@ -86,8 +86,9 @@ function judgeSub(use: Use, sub: string, args: readonly Arg[]): undefined {
   })
   if (refused !== undefined) look.raise('command.option', `git ${sub} ${refused}`)
   for (const [index, operand] of parsed.operands.entries()) {
+    const fed = !operand.word && operand.kind === 'name' && !isLed(operand)
+    if (fed && !parsed.behind.includes(operand) && !onlyTells.has(sub)) mistakable(use)
     if (rule.pattern && index === 0 && !parsed.options.some((option) => /^-[ef]$/.test(option.name))) continue
-    if (!operand.word && operand.kind === 'name' && !isLed(operand) && !parsed.ended && !onlyTells.has(sub)) mistakable(use)
     checkOperand(use, operand, rule.operands ?? 'read')
   }
   if (parsed.options.some((option) => option.name === '--no-index'))

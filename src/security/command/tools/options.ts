@@ -25,8 +25,8 @@ export type Option = { readonly name: string; readonly meaning: Meaning; readonl
 export type Parsed = {
   readonly options: readonly Option[]
   readonly operands: readonly Arg[]
-  /** Nothing after it is an option. */
-  readonly ended: boolean
+  /** Those operands that stand behind a `--` and so are no options. */
+  readonly behind: readonly Arg[]
   /** An option that is abbreviated, or not certain, and so could be one that matters. */
   readonly unclear: Arg | undefined
 }
@@ -44,9 +44,12 @@ export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder
     const arg = args[at]
     const text = arg?.texts[0] ?? ''
     if (!arg) break
-    if (sure(arg) === '--') return { options, operands: [...operands, ...args.slice(at + 1)], ended: true, unclear }
+    if (sure(arg) === '--') {
+      const behind = args.slice(at + 1)
+      return { options, operands: [...operands, ...behind], behind, unclear }
+    }
     if (!isOption(arg)) {
-      if (inOrder) return { options, operands: [...operands, ...args.slice(at)], ended: false, unclear }
+      if (inOrder) return { options, operands: [...operands, ...args.slice(at)], behind: [], unclear }
       operands.push(arg)
       continue
     }
@@ -57,7 +60,7 @@ export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder
     // What looks like an option is read as one too, in case the one before it takes no value after all.
     if (found.tookNext && !/^--?[A-Za-z]/.test(args[at + 1]?.texts[0] ?? '')) at++
   }
-  return { options, operands, ended: false, unclear }
+  return { options, operands, behind: [], unclear }
 }
 
 function isOption({ texts }: Arg): boolean {
@@ -107,7 +110,7 @@ function long(arg: Arg, next: Arg | undefined, words: Words): Found {
   const meaning = meanings.find((one) => words[one].includes(name)) ?? 'flag'
   const shortened =
     meaning === 'flag' &&
-    name.length > 3 &&
+    name.length > 2 &&
     !words.flag.includes(name) &&
     meanings.some((one) => words[one].some((word) => word.startsWith(name)))
   const takesNext = meaning !== 'flag' && meaning !== 'refuse' && !attached && next !== undefined

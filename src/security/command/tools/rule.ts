@@ -69,10 +69,9 @@ function checkAttached({ look, place }: Use, value: Arg): void {
 }
 
 /** Operands that could turn out to be options: a pattern is printed with `./` before it, anything else has to be written differently. */
-export function guard({ look, name }: Use, { operands, ended }: Parsed): void {
-  if (ended) return
+export function guard({ look, name }: Use, { operands, behind }: Pick<Parsed, 'operands' | 'behind'>): void {
   for (const arg of operands) {
-    if (arg.kind === 'literal' || arg.kind === 'number') continue
+    if (arg.kind === 'literal' || arg.kind === 'number' || behind.includes(arg)) continue
     const apart = scatters(arg) && arg.word !== undefined
     if (!apart && arg.texts.every((text) => !/^([*?[-]|\u{F8FF})/u.test(text))) continue
     for (const word of arg.globs) look.found.dotted.add(word)
@@ -82,8 +81,8 @@ export function guard({ look, name }: Use, { operands, ended }: Parsed): void {
 }
 
 /** A name that another program found, and gives as it found it. */
-export function isLed({ led, texts }: Arg): boolean {
-  return led === true && texts.every((text) => text.startsWith(HOLE))
+export function isLed({ kind, led, texts }: Arg): boolean {
+  return kind === 'name' && led === true && texts.every((text) => text.startsWith(HOLE))
 }
 
 function withoutPattern({ look, name }: Use, { pattern }: ToolRule, { operands, options }: Parsed): readonly Arg[] {

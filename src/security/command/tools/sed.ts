@@ -21,7 +21,7 @@ export function judgeSed(use: Use, args: readonly Arg[]): undefined {
     look.raise('command.code', 'sed runs a script from a file; write the script out')
   const [program, ...rest] = parsed.operands
   const scripts = given.length > 0 ? given.map((option) => option.value) : [program]
-  for (const script of scripts) if (script) judgeScript(use, script)
+  judgeScripts(use, scripts)
   const files = given.length > 0 ? parsed.operands : rest
   guard(use, { ...parsed, operands: files })
   // Long options may be cut short, and no other begins with an i.
@@ -29,6 +29,15 @@ export function judgeSed(use: Use, args: readonly Arg[]): undefined {
   if (inPlace.some((option) => option.value?.texts.some((text) => /[/*]/.test(text))))
     look.raise('command.option', 'sed -i writes its backup elsewhere; give a plain suffix')
   for (const file of files) if (sure(file) !== '-') checkPath(look, file, inPlace.length > 0 ? 'write' : 'read', place)
+}
+
+/** Several are the lines of one: a text that the first begins goes on in the second. */
+function judgeScripts(use: Use, scripts: readonly (Arg | undefined)[]): undefined {
+  const texts = scripts.map(sure)
+  if (texts.length > 1 && !texts.includes(undefined)) return judgeScript(use, literalArg(texts.join('\n')))
+  if (texts.length > 1 && scripts.slice(0, -1).some((script) => script?.texts.some((text) => text.endsWith('\\'))))
+    use.look.raise('command.option', 'sed: the text of one -e goes on in the next; write one script')
+  for (const script of scripts) if (script) judgeScript(use, script)
 }
 
 function judgeScript({ look, place }: Use, script: Arg): undefined {
