@@ -1,5 +1,7 @@
 /** Names that other programs run or obey wherever they lie: never written by a tool, whether they exist yet or not. */
 
+import { isPlain } from '../kit/plain.ts'
+
 /** Whole names in a row, anywhere in the path; everything below them is meant too. */
 const sequences: readonly string[] = [
   '.gitmodules',
@@ -86,12 +88,17 @@ function isGitsOwn(names: readonly string[]): boolean {
  * Folding may refuse a harmless name, never let a locked one through; the workspace boundary compares exact text.
  */
 export function folded(path: string): string {
-  if (!odd.test(path)) return path.toLowerCase()
+  if (isUsual(path) || !odd.test(path)) return path.toLowerCase()
   return path.split('/').map(foldName).join('/')
 }
 
 /** Without these (anything but printable ASCII, a name that ends in a dot or a space) all that folding changes is the case. */
 const odd = /[^ -~]|[. ](?:\/|$)/
+
+/** The same said without a pattern, for a short path. */
+function isUsual(path: string): boolean {
+  return isPlain(path) && !path.endsWith('.') && !path.endsWith(' ') && !path.includes('./') && !path.includes(' /')
+}
 
 function foldName(name: string): string {
   const plain = name.normalize('NFKC').toLowerCase()
