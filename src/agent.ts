@@ -57,8 +57,14 @@ export type BraidClaw = {
 export function createAgent(options: AgentOptions = {}): BraidClaw {
   const state: { waking?: ReturnType<typeof wakeUp>; awake?: Awaited<ReturnType<typeof wakeUp>> } = {}
 
+  /** Whoever waits is told what is wrong; once it has been put right, the next run finds it so. */
+  const again = (error: unknown): never => {
+    delete state.waking
+    throw error
+  }
+
   async function* run(prompt: string): AsyncGenerator<AgentEvent> {
-    state.waking ??= wakeUp(options)
+    state.waking ??= wakeUp(options).catch(again)
     state.awake = await state.waking
     yield* state.awake.agent.run(prompt)
   }
@@ -72,7 +78,7 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
     setMode: (change) => (state.awake ? state.awake.agent.setMode(change) : 'modes'),
     ending: () => state.awake?.agent.ending(),
     conversationId: () => state.awake?.agent.conversationId,
-    close: async () => (await state.waking)?.close(),
+    close: async () => (await state.waking?.catch(() => undefined))?.close(),
   }
 }
 

@@ -53,3 +53,18 @@ test('a read runs and its result reaches the model', async () => {
   expect(result).toContain('hello from a file')
   await agent.close()
 })
+
+test('what could not begin is tried again by the next run, and can be closed meanwhile', async () => {
+  using at = folders()
+  const cwd = join(at.cwd, 'later')
+  const agent = createAgent({ ...at, cwd, modelCall: reads })
+  const first = agent.run('read it').next()
+  await agent.close()
+  expect(first).rejects.toThrow(`workspace_dir: "${cwd}" does not exist`)
+  await agent.close()
+  mkdirSync(cwd)
+  writeFileSync(join(cwd, 'hello.txt'), 'hello again')
+  const said = await Array.fromAsync(agent.run('read it'))
+  expect(said.at(-1)).toMatchObject({ type: 'done', result: expect.stringContaining('hello again') })
+  await agent.close()
+})
