@@ -3,6 +3,7 @@
 import { setUp } from './cli/setup/setup.ts'
 import { silentContext } from './cli/turn/library.ts'
 import type { Wish } from './cli/world.ts'
+import { once } from './kit/once.ts'
 import { wake } from './main.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
 import type { AgentEvent, Ending, Mode, Proposal } from './runtime/event.ts'
@@ -55,30 +56,26 @@ export type BraidClaw = {
 
 /** Nothing is opened before the first run. */
 export function createAgent(options: AgentOptions = {}): BraidClaw {
-  const state: { waking?: ReturnType<typeof wakeUp>; awake?: Awaited<ReturnType<typeof wakeUp>> } = {}
-
-  /** Whoever waits is told what is wrong; once it has been put right, the next run finds it so. */
-  const again = (error: unknown): never => {
-    delete state.waking
-    throw error
-  }
+  const animal = once(() => wakeUp(options))
+  const agent = () => animal.made()?.agent
 
   async function* run(prompt: string): AsyncGenerator<AgentEvent> {
-    state.waking ??= wakeUp(options).catch(again)
-    state.awake = await state.waking
-    yield* state.awake.agent.run(prompt)
+    yield* (await animal.get()).agent.run(prompt)
   }
 
   return {
     run,
     approve: (gateId, { allow, by = 'program', note }) =>
-      state.awake?.agent.approve(gateId, { allow, by, ...(note ? { note } : {}) }) ?? absent(state.awake),
-    gate: (gateId) => state.awake?.agent.gate(gateId),
-    cancel: () => state.awake?.agent.cancel('program'),
-    setMode: (change) => (state.awake ? state.awake.agent.setMode(change) : 'modes'),
-    ending: () => state.awake?.agent.ending(),
-    conversationId: () => state.awake?.agent.conversationId,
-    close: async () => (await state.waking?.catch(() => undefined))?.close(),
+      agent()?.approve(gateId, { allow, by, ...(note ? { note } : {}) }) ?? absent(agent()),
+    gate: (gateId) => agent()?.gate(gateId),
+    cancel: () => agent()?.cancel('program'),
+    setMode(change) {
+      const awake = agent()
+      return awake ? awake.setMode(change) : 'modes'
+    },
+    ending: () => agent()?.ending(),
+    conversationId: () => agent()?.conversationId,
+    close: async () => (await animal.settled())?.close(),
   }
 }
 

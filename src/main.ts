@@ -11,6 +11,7 @@ import { builtInNames, type Hands, type ToolWish, tenTools, unknownNames } from 
 import { conversationFor, goesOn } from './cli/turn/conversation.ts'
 import { createOpenings } from './cli/turn/opening.ts'
 import type { Animal, Setup, Wish } from './cli/world.ts'
+import { type Once, once } from './kit/once.ts'
 import type { Memory } from './memory/db.ts'
 import { createAgent as createRunner } from './runtime/agent.ts'
 import { createStreamRedactor } from './security/redact-stream.ts'
@@ -114,21 +115,13 @@ async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<vo
 }
 
 /** Tools and the gate before them are loaded by the first call: a turn that only talks does not pay for them. */
-function handsOf(options: Omit<HandsOptions, 'policy'>): { get(): Promise<Hands>; made(): Hands | undefined } {
-  const state: { making?: Promise<Hands>; made?: Hands } = {}
-  const make = async () => {
+function handsOf(options: Omit<HandsOptions, 'policy'>): Once<Hands> {
+  return once(async () => {
     mindWorkspace(options.setup.config)
     const [{ createHands }, { policyOf }] = await Promise.all([import('./cli/tools/hands.ts'), import('./cli/setup/policy.ts')])
     const { config, paths, context } = options.setup
-    state.made = await createHands({ ...options, policy: policyOf(config, paths, context.env) })
-    return state.made
-  }
-  // Whoever waits is told what went wrong; the next call tries again.
-  const again = (error: unknown) => {
-    delete state.making
-    throw error
-  }
-  return { get: () => (state.making ??= make().catch(again)), made: () => state.made }
+    return createHands({ ...options, policy: policyOf(config, paths, context.env) })
+  })
 }
 
 /** The operator's own rules. They are looked for at every start, and loaded only where there are any. @throws CliExit 2 on a rule that is not understood */

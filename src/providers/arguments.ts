@@ -1,6 +1,7 @@
 /** Takes what a model wrote as a tool call's arguments and id, and makes sound JSON and a unique, portable id of it. */
 
 import { isObject, type Json, type JsonObject } from '../kit/json.ts'
+import { isMadeOf } from '../kit/plain.ts'
 import type { Message } from '../runtime/port.ts'
 
 /** Deeper input is refused: everything downstream (hashes, schemas) recurses over it. */
@@ -62,14 +63,11 @@ export function idMaker(messages: readonly Message[]): (wanted: string) => strin
   }
 }
 
+const idCharacters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-'
+
 /** As nearly all are: then no pattern has to be made ready. */
 function isSafe(id: string): boolean {
-  for (let at = 0; at < id.length; at++) {
-    const char = id[at] ?? ''
-    const letter = (char >= 'a' && char <= 'z') || (char >= 'A' && char <= 'Z') || (char >= '0' && char <= '9')
-    if (!letter && char !== '_' && char !== '-') return false
-  }
-  return id !== '' && id.length <= 56
+  return id !== '' && id.length <= 56 && isMadeOf(id, idCharacters)
 }
 
 function parse(text: string): unknown {

@@ -96,7 +96,6 @@ export type ToolResult = {
   /** The rule that refused at execution time (a symlink swapped in, a private address): the receipt then says `denied`. */
   readonly deniedBy?: string
   readonly metadata?: JsonObject
-  readonly receiptId?: string
 }
 
 /**

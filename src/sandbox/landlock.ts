@@ -2,6 +2,7 @@
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { failureMark } from './command.ts'
 import { ownFolder } from './folder.ts'
 import { failureCode, landlockVersion, type Orders } from './landlock-launch.ts'
 import { openLibc } from './libc.ts'
@@ -81,7 +82,7 @@ async function launch({ plan: given, settings, places, scratch, grants }: Launch
       { path: own, grant: 'write' },
     ],
     limits: { ...settings.limits, processes: settings.limits.processes + runningTasks() },
-    mark: `braidclaw-landlock ${crypto.randomUUID()}: `,
+    mark: failureMark(),
   }
   const first: { text?: string } = {}
   const onOutput = (chunk: Uint8Array, from: 'stdout' | 'stderr') => {

@@ -122,7 +122,7 @@ export function spansOf(text: string, spellings: readonly Spelling[]): readonly 
 export function merge(sorted: readonly Span[]): readonly Span[] {
   const merged: Span[] = []
   for (const span of sorted) {
-    const last = merged[merged.length - 1]
+    const last = merged.at(-1)
     if (last && span.start < last.end) merged[merged.length - 1] = { ...last, end: Math.max(last.end, span.end) }
     else merged.push(span)
   }

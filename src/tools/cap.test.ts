@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { capText, createCollector, grouped } from './cap.ts'
+import { grouped } from '../kit/count.ts'
+import { capText, createCollector } from './cap.ts'
 
 const NOTICE = /\[… ([\d,]+) of ([\d,]+) bytes omitted …\]\n/
 const size = (text: string) => Buffer.byteLength(text)
@@ -42,9 +43,5 @@ describe('capText', () => {
     expect(capped).toStartWith('line 000\n')
     expect(capped).toEndWith('line 999\n')
     expect(capped).toMatch(/\nline \d\d\d\n\[… 8,5\d\d of 9,000 bytes omitted …\]\nline \d\d\d\n/)
-  })
-
-  test('numbers are grouped by thousands', () => {
-    expect([0, 999, 1_000, 123_456, 50_000_000].map(grouped)).toEqual(['0', '999', '1,000', '123,456', '50,000,000'])
   })
 })

@@ -1,6 +1,7 @@
 /** Limited output: the beginning and the end are kept, and what is left out is counted exactly. */
 
 import { concat, utf8Bytes } from '../kit/bytes.ts'
+import { grouped } from '../kit/count.ts'
 
 /** Collects text in memory bounded by `maxBytes`, however much comes. */
 export type Collector = {
@@ -94,9 +95,4 @@ function createRing(size: number): { push(bytes: Uint8Array): void; bytes(): Uin
       return concat([ring.subarray(at), ring.subarray(0, at)])
     },
   }
-}
-
-/** 1234567 → "1,234,567". */
-export function grouped(count: number): string {
-  return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
 }

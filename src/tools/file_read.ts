@@ -1,7 +1,7 @@
 /** file_read: a text file, or a range of its lines. */
 
+import { grouped } from '../kit/count.ts'
 import type { Tool } from '../runtime/port.ts'
-import { grouped } from './cap.ts'
 import type { Files, Page } from './files.ts'
 import { count, done, refused, text, textOr } from './input.ts'
 import { specs } from './specs.ts'

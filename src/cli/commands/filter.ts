@@ -15,7 +15,7 @@ import type { CliContext, Setup } from '../world.ts'
 
 /** Several words are one question. @throws CliExit with the exit code of the turn, unless it is 0 */
 export async function filter(this: CliContext, flags: FilterFlags, ...words: string[]): Promise<void> {
-  mindModel(flags, words)
+  await mindModel(flags, words)
   const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
   const setup = await setUpKept(this, { workspace, model, agent, autonomy, maxTurns, approveAllMedium })
   if (!setup.config.channels.cli.enabled)
@@ -28,10 +28,10 @@ export async function filter(this: CliContext, flags: FilterFlags, ...words: str
 }
 
 /** `agent` has its message behind -m; here it is the model, whose name has no spaces. */
-function mindModel({ model }: FilterFlags, words: readonly string[]): void {
+async function mindModel({ model }: FilterFlags, words: readonly string[]): Promise<void> {
   if (model === undefined || !/\s/.test(model)) return
-  // With its space in it, it always needs the quotes (paste.ts would say the same, but is not loaded for a plain question).
-  const question = `'${[model, ...words].join(' ').replaceAll("'", `'\\''`)}'`
+  const { pasteable } = await import('../paste.ts')
+  const question = pasteable([[model, ...words].join(' ')])
   throw new CliExit(
     exitCodes.usage,
     `error: -m names the model here, and no model is called ${JSON.stringify(model)}. To ask that: braidclaw ${question}`,

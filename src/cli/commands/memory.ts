@@ -2,11 +2,12 @@
 
 import { mkdirSync } from 'node:fs'
 import { printable } from '../../channels/render.ts'
+import { count } from '../../kit/count.ts'
+import { flat } from '../../kit/plain.ts'
 import { agentFolder } from '../../memory/recall/folder.ts'
 import type { Pin, Pinned, Pins } from '../../memory/recall/pins.ts'
 import { openPins } from '../../memory/recall/recall.ts'
 import { personaOf } from '../agents/persona.ts'
-import { count } from '../count.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { withMemory } from '../records/records.ts'
 import type { Json } from '../routes/flags.ts'
@@ -119,5 +120,3 @@ function mustPin(pinned: Pinned): Pin {
 }
 
 const when = (at: number) => new Date(at).toISOString().slice(0, 16).replace('T', ' ')
-
-const flat = (text: string) => text.replace(/\s+/g, ' ').trim()

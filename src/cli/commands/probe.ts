@@ -1,10 +1,10 @@
 /** `doctor --probe-sandbox`: some forty ways out of the sandbox, each tried on canaries, and the layer that stopped it. */
 
+import { count } from '../../kit/count.ts'
 import { createSandbox } from '../../sandbox/create.ts'
 import { prepareGround } from '../../sandbox/probe/ground.ts'
 import { type ProbeResult, probeSandbox } from '../../sandbox/probe.ts'
 import { spawnPlain } from '../../tools/process.ts'
-import { count } from '../count.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { policyOf } from '../setup/policy.ts'
 import { wayOut } from '../tools/way-out.ts'

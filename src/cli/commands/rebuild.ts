@@ -1,6 +1,6 @@
 /** `rebuild`: what is made from the journal, made anew from it, or held against it. */
 
-import { count } from '../count.ts'
+import { count } from '../../kit/count.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { checkChain } from '../records/chain.ts'
 import { withMemory } from '../records/records.ts'

@@ -1,12 +1,12 @@
 /** `receipt list | show | verify | anchor | rotate`. */
 
 import { existsSync, readFileSync } from 'node:fs'
+import { count } from '../../kit/count.ts'
 import type { Memory } from '../../memory/db.ts'
 import { hashJson } from '../../memory/hash.ts'
 import { anchorLine, parseAnchor } from '../../receipts/anchor.ts'
 import { listReceipts, showReceipt } from '../../receipts/read.ts'
 import type { Verification } from '../../receipts/verify.ts'
-import { count } from '../count.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { checkChain } from '../records/chain.ts'
 import { receiptPaths, withMemory } from '../records/records.ts'

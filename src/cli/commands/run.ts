@@ -1,8 +1,8 @@
 /** `run list | show`: what ran, and what its journal holds. */
 
+import { count } from '../../kit/count.ts'
 import { isObject } from '../../kit/json.ts'
 import type { JournalEntry } from '../../memory/entry.ts'
-import { count } from '../count.ts'
 import { withMemory } from '../records/records.ts'
 import { resolveRun } from '../records/runs.ts'
 import type { Json } from '../routes/flags.ts'

@@ -1,8 +1,8 @@
 /** What `replay` found, in lines for a person. */
 
+import { count } from '../../kit/count.ts'
 import type { Rejudgement } from '../../runtime/rejudge.ts'
 import type { Replay } from '../../runtime/replay.ts'
-import { count } from '../count.ts'
 
 export function replayLines(runId: string, { events, digest, ended, divergence }: Replay): string[] {
   if (divergence) return [`${runId}: ALTERED, or another program wrote it: ${divergence.message} (journal entry ${divergence.seq})`]

@@ -1,8 +1,8 @@
 /** What `verify` found, in lines for a person. */
 
+import { count } from '../../kit/count.ts'
 import { sentence } from '../../runtime/verify/tell.ts'
 import type { VerifyReport } from '../../runtime/verify/verify.ts'
-import { count } from '../count.ts'
 
 export function verifyLines(report: VerifyReport, rules: readonly string[]): string[] {
   const { properties, states, transitions, idleRules } = report

@@ -69,7 +69,7 @@ export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outc
 function hits({ memory }: Animal, query: string): string {
   const found = memory.search({ query, limit: 10 })
   if (found.length === 0) return 'nothing found\n'
-  return found.map(({ conversationId, role, snippet }) => `  ${conversationId} ${role}: ${snippet.replace(/\s+/g, ' ')}\n`).join('')
+  return found.map(({ conversationId, role, snippet }) => `  ${conversationId} ${role}: ${snippet}\n`).join('')
 }
 
 function policyLines(policy: Policy): string {

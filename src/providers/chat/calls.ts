@@ -20,9 +20,8 @@ export function collectCalls(): Calls {
 
   function callOf(piece: Piece): Open | undefined {
     if (piece.index !== undefined) return byIndex.get(piece.index)
-    if (piece.id === '') return piece.name === '' ? calls[calls.length - 1] : undefined
-    for (let at = calls.length - 1; at >= 0; at--) if (calls[at]?.id === piece.id) return calls[at]
-    return undefined
+    if (piece.id !== '') return calls.findLast((call) => call.id === piece.id)
+    return piece.name === '' ? calls.at(-1) : undefined
   }
 
   function open(piece: Piece): void {
