@@ -17,6 +17,8 @@ export const scenarios: { readonly [model: string]: Scenario } = {
   /** The same answer, asked for by the filter. */
   filter: { rounds: 0, tool: read, answer: brief },
   'one-tool': { rounds: 1, tool: read, answer: brief },
+  /** The same with a key as long as real ones, for which all that is shown and kept is searched. */
+  'one-tool-key': { rounds: 1, tool: read, answer: brief },
   '20-reads': { rounds: 20, tool: read, answer: brief },
   '20-shells': { rounds: 20, tool: shell, answer: brief },
   '4000-deltas': { rounds: 0, tool: read, answer: Array.from({ length: 4000 }, (_, at) => `word${at} `) },

@@ -66,7 +66,7 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
       recorder,
       questions: questionsOf(setup, memory),
       log,
-      redact: redactor.count() === 0 ? (value) => value : redactor.value,
+      redact: redactor.json,
       redactStream: () => (redactor.count() === 0 ? plain : createStreamRedactor(redactor)),
       now: Date.now,
       after,

@@ -83,4 +83,35 @@ describe('the configuration it keeps between calls', () => {
     expect(run()).toBe(0)
     expect(existsSync(kept)).toBe(true)
   })
+
+  test('is not that of another build: the piece that asks for it has another name as soon as the loader is another', async () => {
+    using at = nest()
+    at.config(minimumConfig)
+    const kept = join(at.home, '.braidclaw/config.kept')
+    const env = { ...at.env, BRAIDCLAW_MOCK_FIXTURE: at.fixture([{ text: 'fine' }]) }
+    const run = () => Bun.spawnSync([executable, 'agent', '-m', 'hello'], { cwd: at.workspace, env }).exitCode
+    expect([run(), run()]).toEqual([0, 0])
+    expect(readFileSync(kept, 'utf8').split('\n')).toHaveLength(2)
+
+    const [one, same, other] = [await pieceThatAsks(''), await pieceThatAsks(''), await pieceThatAsks('globalThis.changed = true')]
+    expect(one).toMatch(/-[a-z\d]{8}\.js$/)
+    expect(same).toBe(one)
+    expect(other).not.toBe(one)
+  })
 })
+
+/** Its name, with the loader as it is and something more in it. */
+async function pieceThatAsks(more: string): Promise<string> {
+  const loader = join(root, 'src/config/load.ts')
+  const plugin: Bun.BunPlugin = {
+    name: 'another loader',
+    setup: (build) =>
+      void build.onLoad({ filter: /src\/config\/load\.ts$/ }, () => ({
+        contents: `${readFileSync(loader, 'utf8')}\n${more}`,
+        loader: 'ts',
+      })),
+  }
+  const built = await Bun.build({ entrypoints: [join(root, 'src/braidclaw.ts')], target: 'bun', splitting: true, plugins: [plugin] })
+  const texts = await Promise.all(built.outputs.map(async (output) => ({ path: output.path, text: await output.text() })))
+  return texts.find(({ text }) => text.includes('/config.kept'))?.path ?? 'none'
+}

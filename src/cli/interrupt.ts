@@ -40,10 +40,10 @@ export function onInterrupt(cancel: (by: string) => void): Interrupt {
 /** Started by `nohup`: whoever ignores it for us wants the turn to go on. */
 function survivesHangUp(): boolean {
   try {
-    const status = readFileSync('/proc/self/status', 'latin1')
-    const line = status.indexOf('\nSigIgn:')
-    // SIGHUP is number 1: the lowest bit of the last hexadecimal digit.
-    return line >= 0 && '13579bdf'.includes(status[status.indexOf('\n', line + 1) - 1] ?? ' ')
+    const stat = readFileSync('/proc/self/stat', 'latin1')
+    // Behind the name in parentheses stand fields 3 and on; the 33rd is the mask of ignored signals: odd when SIGHUP, number 1, is one.
+    const ignored = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[30]
+    return '13579'.includes(ignored?.at(-1) ?? ' ')
   } catch {
     return false
   }

@@ -2,13 +2,12 @@
 
 import { wake } from '../main.ts'
 import { agent } from './commands/agent.ts'
-import { filter } from './commands/filter.ts'
 import { createContext } from './context.ts'
 import { isBare, plainFlags, plainQuestion, type Question } from './plain.ts'
 import type { AgentFlags } from './routes/types.ts'
 import type { CliContext } from './world.ts'
 
-/** Ends the process. What a plain turn runs is imported by name, so that the executable holds it as one piece; other commands load their own. */
+/** Ends the process. What every turn runs is imported by name, so that the executable holds it as one piece; commands load their own. */
 export async function start(words: readonly string[]): Promise<never> {
   if (words[0] === '__landlock') (await import('../sandbox/landlock-launch.ts')).runLandlocked(words.slice(1))
   const context = createContext(process.env, wake)
@@ -37,6 +36,7 @@ async function ask(context: CliContext, flags: AgentFlags): Promise<number> {
 }
 
 async function answer(context: CliContext, { flags, words }: Question): Promise<number> {
+  const { filter } = await import('./commands/filter.ts')
   return straight(context, () => filter.call(context, flags, ...words))
 }
 

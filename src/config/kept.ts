@@ -1,6 +1,7 @@
 /** The configuration as an earlier start resolved it, kept beside config.toml: it counts as long as nothing it was made of has changed. */
 
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { sha256 } from '../kit/sha256.ts'
 import type { Config, Origins } from './config.ts'
 import type { Flags } from './layers/flags.ts'
 import { homePaths } from './paths.ts'
@@ -84,5 +85,5 @@ function moreFiles(home: string): readonly (string | null)[] | undefined {
 
 /** Of both: a file of other circumstances, a torn one and a foreign one look alike. */
 function seal(key: string, body: string): string {
-  return Bun.SHA256.hash(`${key}\n${body}`, 'hex')
+  return sha256(`${key}\n${body}`)
 }

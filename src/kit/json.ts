@@ -18,13 +18,19 @@ export function canonical(value: unknown): string {
   }
   if (Array.isArray(value)) return list(value)
   if (typeof value === 'object' && isPlain(value)) {
-    const members = Object.entries(value)
-      .filter(([, member]) => member !== undefined)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, member]) => `${text(key)}:${canonical(member)}`)
-    return `{${members.join(',')}}`
+    return record(value)
   }
   throw new TypeError(`no canonical JSON for a ${value instanceof Object ? value.constructor.name : typeof value}`)
+}
+
+function record(value: object): string {
+  const members: string[] = []
+  for (const [key, member] of Object.entries(value).sort(byKey)) if (member !== undefined) members.push(`${text(key)}:${canonical(member)}`)
+  return `{${members.join(',')}}`
+}
+
+function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1
 }
 
 /** A hole is null, as in JSON.stringify; so is undefined. */
@@ -42,6 +48,16 @@ function text(value: string): string {
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null
+}
+
+/** `Object.fromEntries`, which the runtime compiles from JavaScript when it is first called: 50 µs of every turn. */
+export function objectOf<T>(members: readonly (readonly [key: string, member: T])[]): { [key: string]: T } {
+  const made: { [key: string]: T } = {}
+  for (const [key, member] of members) {
+    if (key === '__proto__') Object.defineProperty(made, key, { value: member, enumerable: true, configurable: true, writable: true })
+    else made[key] = member
+  }
+  return made
 }
 
 export function isObject(value: unknown): value is { [key: string]: unknown } {

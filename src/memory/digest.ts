@@ -1,5 +1,6 @@
 /** The running digest of a run's journal: each entry's covers the one before it, so that the first altered entry can be named. */
 
+import { sha256 } from '../kit/sha256.ts'
 import type { JournalEntry } from './entry.ts'
 
 /** An entry as it is stored: `body` is the very text. `digest` is null in entries of programs that knew of none. */
@@ -10,7 +11,7 @@ export type AlteredEntry = { readonly event: number; readonly seq: number }
 
 /** SHA-256 in hex. `previous` is that of the entry before, null for a run's first. Nothing in it is secret: it shows changes, it does not forbid them. */
 export function digestOf(runId: string, previous: string | null, { kind, type, at, body }: Omit<StoredEntry, 'seq' | 'digest'>): string {
-  return Bun.SHA256.hash(JSON.stringify([previous, runId, kind, type, at]) + body, 'hex')
+  return sha256(JSON.stringify([previous, runId, kind, type, at]) + body)
 }
 
 /**

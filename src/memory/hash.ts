@@ -1,10 +1,11 @@
 /** Hashes of, and changes to, JSON that outsiders made, which may hold what canonical JSON refuses. */
 
 import { canonical, isObject } from '../kit/json.ts'
+import { sha256 } from '../kit/sha256.ts'
 
 /** SHA-256 in hex of the canonical JSON of any value. What has no canonical form (lone surrogates, NaN) is first replaced, always alike. */
 export function hashJson(value: unknown): string {
-  return Bun.SHA256.hash(canonicalAnyway(value), 'hex')
+  return sha256(canonicalAnyway(value))
 }
 
 function canonicalAnyway(value: unknown): string {

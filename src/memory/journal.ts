@@ -67,12 +67,13 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   function append({ run, kind, type, at, body }: JournalAppend): number {
     const text = JSON.stringify(body) ?? 'null'
     return store.write(() => {
-      enrol(run, at)
+      const last = lastOf(run.runId)
+      if (last === null) enrol(run, at)
       const { lastInsertRowid } = store
         .sql<never, [string, string, string, number, string, string]>(
           'INSERT INTO journal(run_id, kind, type, at, body, digest) VALUES (?, ?, ?, ?, ?, ?)',
         )
-        .run(run.runId, kind, type, at, text, digestOf(run.runId, lastDigest(run.runId), { kind, type, at, body: text }))
+        .run(run.runId, kind, type, at, text, digestOf(run.runId, last?.digest ?? null, { kind, type, at, body: text }))
       const seq = Number(lastInsertRowid)
       const turn = turnOf(run, { kind, type, at, body }, (callId) => openIntent(run.runId, callId)?.tool)
       if (turn) addTurn(turn, { seq, at })
@@ -80,11 +81,13 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     })
   }
 
-  function lastDigest(runId: string): string | null {
-    const last = store.sql<{ digest: string | null }, [string]>('SELECT digest FROM journal WHERE run_id = ? ORDER BY seq DESC LIMIT 1')
-    return last.get(runId)?.digest ?? null
+  function lastOf(runId: string): Pick<StoredEntry, 'digest'> | null {
+    return store
+      .sql<Pick<StoredEntry, 'digest'>, [string]>('SELECT digest FROM journal WHERE run_id = ? ORDER BY seq DESC LIMIT 1')
+      .get(runId)
   }
 
+  /** A run has its row from its first entry on. */
   function enrol({ runId, conversationId, turnId, provider, model, channel }: RunIdentity, at: number): void {
     store
       .sql<never, [string, string, string, string, string, string, string, number]>(

@@ -63,9 +63,7 @@ function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
   Database.MAX_QUERY_CACHE_SIZE = 100
   const db = new Database(path, { readwrite: true, create: false, strict: true })
   try {
-    db.run(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}`)
-    db.run('PRAGMA journal_mode = WAL')
-    db.run('PRAGMA synchronous = FULL')
+    db.run(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
     const store = storeOver(db, path)
     const { found, migrated } = migrate(store)
     // What has just been made is merged, so that the file never stands there almost empty.

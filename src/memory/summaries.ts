@@ -1,5 +1,6 @@
 /** Summaries of conversations: what a model made of the older turns. A record of its own: the journal cannot bring it back, only disprove it. */
 
+import { sha256 } from '../kit/sha256.ts'
 import { hashJson } from './hash.ts'
 import type { Store } from './store.ts'
 
@@ -105,7 +106,7 @@ export function dropDisproved(store: Store): void {
 }
 
 export function digestOfText(text: string): string {
-  return Bun.SHA256.hash(text, 'hex')
+  return sha256(text)
 }
 
 function rowsOf(store: Store, conversationId?: string): Row[] {

@@ -27,32 +27,28 @@ export function startDeadline(options: Options): Deadline {
   const { provider, deps, totalS, idleS } = options
   const idleMs = idleS * 1000
   const chat = new AbortController()
-  const clocks = new AbortController()
+  const stopped = new AbortController()
   const fail = (failure: ProviderFailure) => chat.abort(failure)
   const cancelled = () => fail(new ProviderFailure('aborted', `the call to provider "${provider}" was cancelled`, { provider }))
   let silentSince: number | undefined
 
-  async function total(): Promise<void> {
-    await rest(totalS * 1000)
-    fail(new ProviderFailure('timeout', `provider "${provider}" took longer than total_timeout_s = ${totalS}`, { provider }))
-  }
-
-  async function idle(): Promise<void> {
-    for (let wait = idleMs; wait > 0 && !clocks.signal.aborted; ) {
-      await rest(wait)
-      wait = silentSince === undefined ? idleMs : silentSince + idleMs - deps.now()
+  /** One clock for both: it sleeps for as long as neither can be over. */
+  async function clock(): Promise<void> {
+    for (let left = totalS * 1000; ; ) {
+      const quiet = silentSince === undefined ? idleMs : silentSince + idleMs - deps.now()
+      if (left <= 0) return late(`took longer than total_timeout_s = ${totalS}`)
+      if (quiet <= 0) return late(`sent nothing for idle_timeout_s = ${idleS}`)
+      const wait = Math.min(left, quiet, longestTimer)
+      await deps.sleep(wait, stopped.signal).catch(() => {})
+      if (stopped.signal.aborted) return
+      left -= wait
     }
-    fail(new ProviderFailure('timeout', `provider "${provider}" sent nothing for idle_timeout_s = ${idleS}`, { provider }))
   }
-
-  async function rest(ms: number): Promise<void> {
-    await deps.sleep(Math.min(ms, longestTimer), clocks.signal).catch(() => {})
-  }
+  const late = (what: string) => fail(new ProviderFailure('timeout', `provider "${provider}" ${what}`, { provider }))
 
   if (options.signal.aborted) cancelled()
   else options.signal.addEventListener('abort', cancelled, { once: true })
-  void total()
-  void idle()
+  void clock()
 
   return {
     signal: chat.signal,
@@ -65,7 +61,7 @@ export function startDeadline(options: Options): Deadline {
     end() {
       options.signal.removeEventListener('abort', cancelled)
       chat.abort(new ProviderFailure('aborted', `the call to provider "${provider}" is over`, { provider }))
-      clocks.abort()
+      stopped.abort()
     },
   }
 }

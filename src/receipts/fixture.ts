@@ -3,12 +3,13 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sha256 } from '../kit/sha256.ts'
 import type { AppendReceipts, Checkpoint, ReceiptDraft } from './draft.ts'
 import { readKey } from './key.ts'
 import { createReceiptLog, type ReceiptPaths } from './log.ts'
 
 export function draft(number: number, own: Partial<ReceiptDraft> = {}): ReceiptDraft {
-  const hash = (text: string) => Bun.SHA256.hash(text, 'hex')
+  const hash = (text: string) => sha256(text)
   return {
     at: 1_778_594_400_000 + number * 1000,
     conversationId: 'conversation-1',

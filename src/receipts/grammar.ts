@@ -1,5 +1,6 @@
 /** The exact grammar of a log line: it matches canonical receipts and nothing else, faster than parsing and spelling them again would. */
 
+import { sha256 } from '../kit/sha256.ts'
 import type { Receipt } from './receipt.ts'
 
 /** What the chain needs of a line. `content` is the hash its content has, `own` the one it claims. */
@@ -38,7 +39,7 @@ export function readLink(from: string): LinkText | undefined {
   const found = parts(from)
   if (!found) return undefined
   const { front, logId = '', mac = '', middle, previous = '', own = '', back, seq } = found
-  return { logId, seq: Number(seq), previous, own, mac, content: Bun.SHA256.hash(`${front}${middle}${back}`, 'hex') }
+  return { logId, seq: Number(seq), previous, own, mac, content: sha256(`${front}${middle}${back}`) }
 }
 
 /** The receipt a line holds, its hashes unchecked; undefined when it is not in canonical form. */

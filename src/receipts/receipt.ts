@@ -1,5 +1,7 @@
 /** A receipt: what it holds, its one spelling in bytes, and its hash. */
 
+import { sha256 } from '../kit/sha256.ts'
+
 export type ReceiptStatus = 'allowed' | 'denied' | 'failed'
 export type ReceiptRisk = 'low' | 'medium' | 'high'
 export type ReceiptSandbox = 'bubblewrap' | 'landlock' | 'none'
@@ -47,7 +49,7 @@ export function macOf(key: Uint8Array, text: string): string {
 
 /** Texts in `unsealed` must be well-formed: a lone surrogate has no bytes to hash. */
 export function sealed(unsealed: Unsealed, key: Uint8Array): Receipt {
-  const receipt_hash = Bun.SHA256.hash(front(unsealed) + previous(unsealed) + back(unsealed), 'hex')
+  const receipt_hash = sha256(front(unsealed) + previous(unsealed) + back(unsealed))
   return { ...unsealed, receipt_hash, mac: macOf(key, receipt_hash) }
 }
 
@@ -57,7 +59,7 @@ export function sealed(unsealed: Unsealed, key: Uint8Array): Receipt {
  * in there every quote has a backslash before it.
  */
 export function contentHash(line: string, own: string): string {
-  return Bun.SHA256.hash(without(without(line, '"mac":"', own.length), '"receipt_hash":"', own.length), 'hex')
+  return sha256(without(without(line, '"mac":"', own.length), '"receipt_hash":"', own.length))
 }
 
 function without(line: string, member: string, length: number): string {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { alwaysKey, alwaysRuleFor, matchesAlways } from './always.ts'
+import { alwaysRuleFor, matchesAlways } from './always.ts'
+import { alwaysKey } from './always-key.ts'
 import type { CommandVerdict } from './command/verdict.ts'
 
 function verdict(argv: readonly string[], fields: Partial<CommandVerdict> = {}): CommandVerdict {

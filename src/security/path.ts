@@ -1,5 +1,6 @@
 /** Where a path leads, judged by its text alone; the workspace checks the opened file again, since only the kernel sees symlinks. */
 
+import { utf8Bytes } from '../kit/bytes.ts'
 import { isPlain } from '../kit/plain.ts'
 import type { Policy } from './policy.ts'
 import { folded, isProtectedName } from './protected.ts'
@@ -34,8 +35,8 @@ function malformed(path: string): Refusal | undefined {
   if (path.trim() === '') return refuse('path.empty', `path: ${quote(path)} names nothing; use "." for the workspace itself`)
   if (!isPlain(path) && (!path.isWellFormed() || /[\p{Cc}\p{Bidi_Control}]/u.test(path)))
     return refuse('path.bad_character', `path: ${quote(path)} holds a control or text-direction character; spell the name without it`)
-  if (bytes(path) > 4096 || path.split('/').some((name) => bytes(name) > 255))
-    return refuse('path.too_long', `path: ${quote(path)} is ${bytes(path)} bytes; 4096 are the limit, and 255 for each name`)
+  if (utf8Bytes(path) > 4096 || path.split('/').some((name) => utf8Bytes(name) > 255))
+    return refuse('path.too_long', `path: ${quote(path)} is ${utf8Bytes(path)} bytes; 4096 are the limit, and 255 for each name`)
   if (path.startsWith('~') && path.length > 1 && path[1] !== '/')
     return refuse(
       'path.tilde_user',
@@ -103,8 +104,4 @@ export function isUnder(path: string, folder: string): boolean {
 function relativeTo(place: string, workspace: string, inside: boolean): string {
   if (!inside) return place
   return place.slice(workspace === '/' ? 1 : workspace.length + 1) || '.'
-}
-
-function bytes(text: string): number {
-  return new TextEncoder().encode(text).length
 }

@@ -1,10 +1,11 @@
 /** What exactly would be executed, under one hash that approvals, receipts and the executor share, and on one line that a person reads. */
 
 import type { JsonObject } from '../kit/json.ts'
+import { sha256 } from '../kit/sha256.ts'
 import type { Call } from '../runtime/event.ts'
-import type { AlwaysRule } from './always.ts'
+import type { AlwaysRule } from './always-key.ts'
 import type { CommandPlan } from './command/verdict.ts'
-import { digest, sha256 } from './digest.ts'
+import { digest } from './digest.ts'
 import type { Access } from './path.ts'
 import { cut, visible } from './text.ts'
 

@@ -1,6 +1,6 @@
 /** The policy: everything an operator decides about what tools may do, as plain data with a content hash. */
 
-import { digest } from './digest.ts'
+import { sha256 } from '../kit/sha256.ts'
 
 export type Autonomy = 'readonly' | 'supervised' | 'full'
 
@@ -40,7 +40,7 @@ export function definePolicy(fields: Omit<Policy, 'version'>): Policy {
   }
 }
 
-/** SHA-256 of the canonical JSON of all fields but `version`. */
+/** SHA-256 of the JSON of all fields but `version`, in the order in which they stand: one place makes them. */
 export function policyVersion(policy: Omit<Policy, 'version'> & { readonly version?: string }): string {
-  return digest({ ...policy, version: undefined })
+  return sha256(JSON.stringify({ ...policy, version: undefined }))
 }

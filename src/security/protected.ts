@@ -88,12 +88,10 @@ function isGitsOwn(names: readonly string[]): boolean {
  * Folding may refuse a harmless name, never let a locked one through; the workspace boundary compares exact text.
  */
 export function folded(path: string): string {
-  if (isUsual(path) || !odd.test(path)) return path.toLowerCase()
+  // Without these (anything but printable ASCII, a name that ends in a dot or a space) all that folding changes is the case.
+  if (isUsual(path) || !/[^ -~]|[. ](?:\/|$)/.test(path)) return path.toLowerCase()
   return path.split('/').map(foldName).join('/')
 }
-
-/** Without these (anything but printable ASCII, a name that ends in a dot or a space) all that folding changes is the case. */
-const odd = /[^ -~]|[. ](?:\/|$)/
 
 /** The same said without a pattern, for a short path. */
 function isUsual(path: string): boolean {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { createRedactor, looksSecretKey, spansOf } from './redact.ts'
+import { createStreamRedactor } from './redact-stream.ts'
 
 const hidden = (secret: string, text: string) => {
   const redactor = createRedactor()
@@ -41,7 +43,7 @@ describe('a secret is found', () => {
   test('a plain one has no spellings that say nothing new', () => {
     const redactor = createRedactor()
     redactor.register('sk-plain_0123456789')
-    expect(redactor.spellings().length).toBeLessThanOrEqual(8)
+    expect(redactor.spellings('%').length).toBeLessThanOrEqual(8)
   })
 
   test.each(['>>>???ü>>>', 'plain-secret', '~~~~~~~~~'])('in base64 of either alphabet, wherever it starts: %s', (secret) => {
@@ -62,11 +64,11 @@ describe('a secret is found', () => {
 
 test('nothing is known before anything is registered, and twice is once', () => {
   const redactor = createRedactor()
-  expect(redactor.spellings()).toEqual([])
+  expect(redactor.spellings('%')).toEqual([])
   expect([redactor.register('secret-value', 'one'), redactor.register('secret-value', 'two'), redactor.count()]).toEqual([true, true, 1])
   expect(redactor.text('secret-value')).toBe('[redacted:one]')
-  expect(new Set(redactor.spellings().map(({ text }) => text)).size).toBe(redactor.spellings().length)
-  expect(redactor.spellings().every(({ text }) => text.length >= 6)).toBe(true)
+  expect(new Set(redactor.spellings('%').map(({ text }) => text)).size).toBe(redactor.spellings('%').length)
+  expect(redactor.spellings('%').every(({ text }) => text.length >= 6)).toBe(true)
 })
 
 test('of two that begin together the longer counts', () => {
@@ -94,4 +96,29 @@ describe('by its name a key', () => {
   const plain = `api_key_env token_file key_path password_command secret_name token_ttl token_url key_id secret_id token_hash public_key
     publicKey max_tokens tokens keys keyboard monkey_keys x_api_keysx passport author pins_total secretary`
   test.each(plain.split(/\s+/))('%s is not', (name) => expect(looksSecretKey(name)).toBe(false))
+})
+
+test('no spelling is too short to be looked for, whatever the secret', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.oneof(fc.string({ minLength: 16, unit: 'binary' }), fc.base64String({ minLength: 6 })), { minLength: 1 }),
+      (lines) => {
+        const redactor = createRedactor()
+        if (!redactor.register(lines.join('\n'))) return
+        for (const { text } of redactor.spellings('%')) expect(redactor.text(text)).not.toBe(text)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+test('a spelling with percent signs is found after texts without any, and in a stream', () => {
+  const redactor = createRedactor()
+  redactor.register('abcdefgh1')
+  const escaped = '%61%62%63%64%65%66%67%68%31'
+  expect(redactor.text('nothing in here')).toBe('nothing in here')
+  expect(redactor.text(`x${escaped}y`)).toBe('x[redacted]y')
+  const stream = createStreamRedactor(redactor)
+  const out = [...`plain ${escaped} and ABC abcdefgh1`].map((char) => stream.push(char)).join('') + stream.flush()
+  expect(out).toBe('plain [redacted] and ABC [redacted]')
 })

@@ -14,22 +14,28 @@ export function createStreamRedactor(redactor: Pick<Redactor, 'spellings'>): Str
   let held = ''
   /** How many leading characters of `held` belong to a secret whose label is already out. */
   let covered = 0
-  let table = tableOf(redactor.spellings())
-  function release(at: number): string {
-    const found = spansOf(held, table.spellings)
+  let table: Table | undefined
+  function current(): Table {
+    const spellings = redactor.spellings(held)
+    if (table?.spellings !== spellings) table = tableOf(spellings)
+    return table
+  }
+  function release(at: number, { spellings }: Table): string {
+    const found = spansOf(held, spellings)
     const spans = covered > 0 ? merge([{ start: 0, end: covered, label: '' }, ...found]) : found
-    const out = spans.length === 0 ? held.slice(0, at) : replaceSpans(held.slice(0, at), begunBefore(at, spans))
-    covered = spans.reduce((most, span) => (span.start < at ? Math.max(most, span.end - at) : most), Math.max(0, covered - at))
+    const shown = held.slice(0, at)
     held = held.slice(at)
-    return out
+    if (spans.length === 0) return shown
+    covered = spans.reduce((most, span) => (span.start < at ? Math.max(most, span.end - at) : most), Math.max(0, covered - at))
+    return replaceSpans(shown, begunBefore(at, spans))
   }
   return {
     push(chunk) {
-      if (table.spellings !== redactor.spellings()) table = tableOf(redactor.spellings())
       held += chunk
-      return release(holdFrom(held, table))
+      const now = current()
+      return release(holdFrom(held, now), now)
     },
-    flush: () => release(held.length),
+    flush: () => (held === '' ? '' : release(held.length, current())),
   }
 }
 
@@ -41,10 +47,12 @@ function begunBefore(at: number, spans: readonly Span[]): readonly Span[] {
 type Table = { readonly spellings: readonly Spelling[]; readonly longest: number; readonly byFirst: ReadonlyMap<string, readonly string[]> }
 
 function tableOf(spellings: readonly Spelling[]): Table {
-  const byFirst = Map.groupBy(
-    spellings.map((spelling) => spelling.text),
-    (text) => text.charAt(0),
-  )
+  const byFirst = new Map<string, string[]>()
+  for (const { text } of spellings) {
+    const same = byFirst.get(text.charAt(0))
+    if (same) same.push(text)
+    else byFirst.set(text.charAt(0), [text])
+  }
   return { spellings, longest: spellings[0]?.text.length ?? 0, byFirst }
 }
 

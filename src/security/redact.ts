@@ -1,6 +1,7 @@
 /** Secrets out of everything that leaves the program, by value: each registered value in the spellings that programs give it. */
 
-import { isObject } from '../kit/json.ts'
+import { isObject, objectOf } from '../kit/json.ts'
+import { isMadeOf } from '../kit/plain.ts'
 
 /** Shorter values would blank out ordinary words, so they are not redacted; `register` says so. */
 export const shortestSecret = 6
@@ -11,10 +12,12 @@ export type Redactor = {
   text(text: string): string
   /** The same shape with every string and key redacted. Errors become their redacted name, message and stack; cycles are cut visibly. */
   value<T>(json: T): T
+  /** The same of what is plain JSON, which is looked at as one text: it comes back as it is when there is no secret in it. */
+  json<T>(json: T): T
   /** How many values are registered. */
   count(): number
-  /** Every spelling now known, longest first, and the label each is replaced with. For the stream form. */
-  spellings(): readonly Spelling[]
+  /** Every spelling that this text could hold, or end in the beginning of, longest first. For the stream form. */
+  spellings(text: string): readonly Spelling[]
 }
 
 export type Spelling = { readonly text: string; readonly label: string }
@@ -24,64 +27,80 @@ export type Span = { readonly start: number; readonly end: number; readonly labe
 
 export function createRedactor(): Redactor {
   const secrets = new Map<string, string>()
-  let known: readonly Spelling[] = []
-  const redact = (text: string) => replaceSpans(text, spansOf(text, known))
+  /** Worked out when a text first comes that is long enough to hold one; those of percent signs, when one has such a sign. */
+  const state: { usual?: readonly Spelling[]; all?: readonly Spelling[]; shortest: number } = { shortest: Number.POSITIVE_INFINITY }
+  function spellings(text: string): readonly Spelling[] {
+    if (!text.includes('%')) {
+      state.usual ??= spell(secrets, formsOf)
+      return state.usual
+    }
+    state.all ??= spell(secrets, (part) => [...formsOf(part), ...percentForms(part)])
+    return state.all
+  }
+  const redact = (text: string) => (text.length < state.shortest ? text : replaceSpans(text, spansOf(text, spellings(text))))
   function register(value: string, name = ''): boolean {
     const secret = value.trim()
     if (secret.length < shortestSecret) return false
-    if (!secrets.has(secret)) secrets.set(secret, name === '' ? '[redacted]' : `[redacted:${name}]`)
-    known = spell(secrets)
+    if (secrets.has(secret)) return true
+    secrets.set(secret, name === '' ? '[redacted]' : `[redacted:${name}]`)
+    Object.assign(state, { usual: undefined, all: undefined })
+    // No spelling is shorter than what it spells.
+    for (const part of partsOf(secret)) state.shortest = Math.min(state.shortest, part.length)
     return true
   }
   function value<T>(json: T): T
   function value(json: unknown): unknown {
     return walk(json, { redact, above: [] })
   }
-  return { register, text: redact, value, count: () => secrets.size, spellings: () => known }
+  function json<T>(given: T): T {
+    if (secrets.size === 0) return given
+    const text = JSON.stringify(given)
+    return redact(text) === text ? given : value(given)
+  }
+  return { register, text: redact, value, json, count: () => secrets.size, spellings }
 }
 
-function spell(secrets: ReadonlyMap<string, string>): readonly Spelling[] {
+function spell(secrets: ReadonlyMap<string, string>, forms: (part: string) => readonly string[]): readonly Spelling[] {
   const all = new Map<string, string>()
-  for (const [secret, label] of secrets) for (const text of spellingsOf(secret)) if (!all.has(text)) all.set(text, label)
+  for (const [secret, label] of secrets) {
+    for (const part of partsOf(secret))
+      for (const text of forms(part)) if (text.length >= shortestSecret && !all.has(text)) all.set(text, label)
+  }
   return [...all].map(([text, label]) => ({ text, label })).sort((a, b) => b.text.length - a.text.length)
 }
 
 /** Lines of a multi-line secret (a PEM key) count by themselves: `head -2 key` shows them alone. */
-function spellingsOf(secret: string): readonly string[] {
-  const lines = secret.split(/\r?\n/).filter((line, _, all) => all.length > 1 && line.trim().length >= 16 && !line.startsWith('-----'))
-  return [secret, ...lines.map((line) => line.trim())].flatMap(formsOf).filter((form) => form.length >= shortestSecret)
+function partsOf(secret: string): readonly string[] {
+  if (!secret.includes('\n')) return [secret]
+  const lines = secret.split('\n').map((line) => line.trim())
+  return [secret, ...lines.filter((line) => line.length >= 16 && !line.startsWith('-----'))]
 }
 
+/** Nothing has to be escaped in a key of these, not in JSON, not in a URL, not in HTML. */
+const ordinary = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.'
+
 function formsOf(secret: string): readonly string[] {
+  const bytes = new TextEncoder().encode(secret)
+  const hex = bytes.toHex()
+  const coded = [...base64Forms(bytes), hex, hex.toUpperCase()]
+  return isMadeOf(secret, ordinary) ? [secret, ...coded] : [...escapedForms(secret), ...coded]
+}
+
+function escapedForms(secret: string): readonly string[] {
   const json = JSON.stringify(secret).slice(1, -1)
   const slashed = json.replaceAll('/', '\\/')
   const url = encodeURIComponent(secret.toWellFormed())
   const form = url.replace(/[!'()*~]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`).replaceAll('%20', '+')
   const path = encodeURI(secret.toWellFormed())
   const lower = [url, form, path].map((text) => text.replace(/%[\dA-F]{2}/g, (code) => code.toLowerCase()))
-  const bytes = new TextEncoder().encode(secret)
-  const plain = [
-    secret,
-    json,
-    slashed,
-    JSON.stringify(json).slice(1, -1),
-    url,
-    form,
-    path,
-    ...lower,
-    ...base64Forms(bytes),
-    ...hexForms(bytes),
-  ]
-  // Of an ordinary key they would all be the key itself.
-  const ordinary = json === secret && bytes.length === secret.length && !['&', '<', '>', "'"].some((char) => secret.includes(char))
-  return ordinary ? plain : [...plain, ...asciiForms(json), ...htmlForms(secret, json)]
+  const forms = [secret, json, slashed, JSON.stringify(json).slice(1, -1), url, form, path, ...lower]
+  return [...forms, ...asciiForms(json), ...htmlForms(secret, json)]
 }
 
-function hexForms(bytes: Uint8Array): readonly string[] {
-  const hex = bytes.toHex()
-  let escaped = ''
-  for (let at = 0; at < hex.length; at += 2) escaped += `%${hex.slice(at, at + 2)}`
-  return [hex, hex.toUpperCase(), escaped, escaped.toUpperCase()]
+/** Every byte escaped, as nothing has to be but may. */
+function percentForms(secret: string): readonly string[] {
+  const escaped = new TextEncoder().encode(secret).toHex().replace(/../g, '%$&')
+  return [escaped, escaped.toUpperCase()]
 }
 
 /** What other programs' JSON makes of letters beyond ASCII. */
@@ -101,11 +120,14 @@ function htmlForms(secret: string, json: string): readonly string[] {
 
 /** Inside a longer base64 text a secret starts at one of three offsets; only the characters that it alone decides can be looked for. */
 function base64Forms(bytes: Uint8Array): readonly string[] {
-  const standard = [0, 1, 2].map((offset) => {
-    const padded = new Uint8Array([...new Uint8Array(offset), ...bytes]).toBase64()
-    return padded.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6))
-  })
-  return [...standard, ...standard.map((text) => text.replaceAll('+', '-').replaceAll('/', '_'))]
+  const forms: string[] = []
+  for (const offset of [0, 1, 2]) {
+    const padded = new Uint8Array(offset + bytes.length)
+    padded.set(bytes, offset)
+    for (const alphabet of ['base64', 'base64url'] as const)
+      forms.push(padded.toBase64({ alphabet }).slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6)))
+  }
+  return forms
 }
 
 /** In order, merged where they overlap. */
@@ -130,6 +152,7 @@ export function merge(sorted: readonly Span[]): readonly Span[] {
 }
 
 export function replaceSpans(text: string, spans: readonly Span[]): string {
+  if (spans.length === 0) return text
   const pieces = spans.map((span, at) => text.slice(spans[at - 1]?.end ?? 0, span.start) + span.label)
   return pieces.join('') + text.slice(spans[spans.length - 1]?.end ?? 0)
 }
@@ -145,7 +168,7 @@ function walk(value: unknown, { redact, above }: Walk): unknown {
   if (Array.isArray(value)) return value.map(inner)
   if (value instanceof Error) return inner({ name: value.name, message: value.message, stack: value.stack, cause: value.cause })
   if ('toJSON' in value && typeof value.toJSON === 'function') return inner(value.toJSON())
-  return isObject(value) ? Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key), inner(item)])) : value
+  return isObject(value) ? objectOf(Object.entries(value).map(([key, item]) => [redact(key), inner(item)])) : value
 }
 
 /** Whether a configuration key holds a secret by its name: `api_key`, `botToken`; not `api_key_env`, `max_tokens`, `public_key`. */

@@ -1,17 +1,16 @@
 /** Text that a person or a model is shown: hidden characters made visible, long lines cut visibly, near misses named. */
 
 import { isPlain } from '../kit/plain.ts'
-import { sha256 } from './digest.ts'
-
-/**
- * Everything that can change how a line looks without being seen: controls, bidi, zero width, odd spaces, lone surrogates, what has no
- * shape (unassigned, blank Braille, the null note head, fillers), and so many spaces that they fill a row of the terminal.
- */
-const unseen = / {8,}|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}\u{16fe4}\ufffc]|(?! )\p{Zs}/gu
+import { sha256 } from '../kit/sha256.ts'
 
 /** One line in which every unseen character reads `\u{1b}`. Unambiguous: a literal `\u{` comes out as `\u{5c}u{`. */
 export function visible(text: string): string {
   if (isPlain(text) && !text.includes('\\u{') && !text.includes(' '.repeat(8))) return text
+  /*
+   * Everything that can change how a line looks without being seen: controls, bidi, zero width, odd spaces, lone surrogates, what has no
+   * shape (unassigned, blank Braille, the null note head, fillers), and so many spaces that they fill a row of the terminal.
+   */
+  const unseen = / {8,}|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}\u{16fe4}\ufffc]|(?! )\p{Zs}/gu
   return text.replaceAll('\\u{', '\\u{5c}u{').replace(unseen, spelled)
 }
 

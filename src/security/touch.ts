@@ -1,12 +1,11 @@
 /** One thing a call would touch, judged: forbidden, or rated and resolved into what will be executed. */
 
 import type { Touch } from '../runtime/port.ts'
-import { type AlwaysRule, alwaysRuleFor } from './always.ts'
+import type { AlwaysRule } from './always-key.ts'
 import { isUnder, judgePath } from './path.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { highest, pathRisk, type Rating } from './risk.ts'
-import { judgeUrl } from './url.ts'
 
 export type Finding =
   | {
@@ -41,18 +40,19 @@ function path({ path, access }: Extract<Touch, { kind: 'path' }>, policy: Policy
   return { ok: true, rating: pathRisk({ access, inside: verdict.inside }), reads, writes: reads ? [] : [verdict.path], path: planned }
 }
 
-function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Finding {
+async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Promise<Finding> {
+  const { judgeUrl } = await import('./url.ts')
   const verdict = judgeUrl({ url: touch.url, method: touch.method, policy })
   if (!verdict.ok) return verdict
   const { risk, reason, reads, method } = verdict
   return { ok: true, rating: { risk, reason }, reads, writes: [], url: { url: verdict.url, method } }
 }
 
-/** The command judge brings a shell parser with it, so it is loaded only for a command. */
+/** The command judge brings a shell parser with it: what judges commands, or addresses, is loaded when there is one. */
 async function command(touch: Extract<Touch, { kind: 'command' }>, { policy, resolve }: Surroundings): Promise<Finding> {
   const place = judgePath({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace, policy })
   if (!place.ok) return place
-  const { judgeCommand, isHarmless } = await import('./command/judge.ts')
+  const [{ judgeCommand, isHarmless }, { alwaysRuleFor }] = await Promise.all([import('./command/judge.ts'), import('./always.ts')])
   const verdict = judgeCommand(touch.command, {
     allow: policy.allowCommands,
     forbidden: policy.forbiddenCommands,

@@ -1,6 +1,7 @@
 /** The tools of a claw: another process that lists them and carries them out, one line to ask and one frame to answer. */
 
 import { isObject, type Json } from '../kit/json.ts'
+import { sha256 } from '../kit/sha256.ts'
 import { callLine, DISCOVERY, readTools } from '../kit/wire.ts'
 import type { Risk } from '../runtime/event.ts'
 import type { ToolContext, ToolResult } from '../runtime/port.ts'
@@ -83,7 +84,7 @@ function toolOf({ ask, riskOf, maxOutputBytes }: ClawOptions, entry: Json): Exec
     ...spec,
     risk: riskOf(spec.name),
     source: 'claw',
-    sha256: new Bun.CryptoHasher('sha256').update(JSON.stringify(spec)).digest('hex'),
+    sha256: sha256(JSON.stringify(spec)),
     changed: () => undefined,
     timeoutMs: TIMEOUT_MS,
     idempotent: false,

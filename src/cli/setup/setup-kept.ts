@@ -1,6 +1,5 @@
 /** The setup of a turn: with the configuration as it was kept, where that still holds; loading it takes longer than all else before a question. */
 
-import { statSync } from 'node:fs'
 import { keep, recall } from '../../config/kept.ts'
 import type { Flags } from '../../config/layers/flags.ts'
 import type { CliContext, Setup } from '../world.ts'
@@ -25,9 +24,11 @@ function holdsSecret({ redactor }: Setup, found: object): boolean {
   return redactor.text(text) !== text
 }
 
-/** Undefined for a run from source: what changes there has no other sign. */
+/**
+ * Which build this is: the name of this piece of the executable is made of its content and of the names of all it imports, sooner or later.
+ * Undefined for a run from source, and for an executable of one piece.
+ */
 function build(): string | undefined {
-  if (!import.meta.path.startsWith('/$bunfs/')) return undefined
-  const { ino, size, mtimeMs } = statSync('/proc/self/exe', { throwIfNoEntry: false }) ?? statSync(process.execPath)
-  return `${ino} ${size} ${mtimeMs}`
+  const { path } = import.meta
+  return path.startsWith('/$bunfs/') && path.endsWith('.js') ? path : undefined
 }

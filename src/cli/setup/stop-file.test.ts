@@ -15,7 +15,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** Until the watch is up. */
-const settled = () => Bun.sleep(60)
+const settled = () => Bun.sleep(160)
 
 async function soon(done: () => boolean): Promise<void> {
   for (let looks = 0; looks < 400 && !done(); looks += 1) await Bun.sleep(5)

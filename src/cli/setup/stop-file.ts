@@ -64,7 +64,7 @@ export function clearStop(path: string): boolean {
 }
 
 /** Setting up a watch takes a thread and half a millisecond: a short turn is over before it would be of any use. */
-const watchAfterMs = 20
+const watchAfterMs = 100
 
 /**
  * Calls `onStop` whenever the stop is set: a conversation may be stopped, go on when it is cleared, and be stopped again. Setting up the

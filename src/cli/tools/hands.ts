@@ -2,12 +2,13 @@
 
 import type { AskLine } from '../../channels/ask.ts'
 import { printable } from '../../channels/render.ts'
-import type { JsonObject } from '../../kit/json.ts'
+import { type JsonObject, objectOf } from '../../kit/json.ts'
+import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/db.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
 import type { Act, Judge, Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/port.ts'
-import { alwaysKey } from '../../security/always.ts'
+import { alwaysKey } from '../../security/always-key.ts'
 import type { Gate } from '../../security/gate.ts'
 import { judgePath } from '../../security/path.ts'
 import type { Policy } from '../../security/policy.ts'
@@ -106,7 +107,7 @@ export async function createHands({
       conversation: conversationId,
       always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),
-      envHash: new Bun.CryptoHasher('sha256').update(JSON.stringify(env)).digest('hex'),
+      envHash: sha256(JSON.stringify(env)),
     })
     return state.gate
   }
@@ -162,9 +163,7 @@ export async function createHands({
 
 function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): { [tool: string]: number } {
   const special: { readonly [tool: string]: number } = { shell: limits.shellTimeoutS, http: limits.httpTimeoutS }
-  return Object.fromEntries(
-    tools.filter(({ name }) => name !== 'ask_user').map(({ name }) => [name, (special[name] ?? limits.toolTimeoutS) * 1000]),
-  )
+  return objectOf(tools.filter(({ name }) => name !== 'ask_user').map(({ name }) => [name, (special[name] ?? limits.toolTimeoutS) * 1000]))
 }
 
 /** The plan of somebody else's tool names its file and its bytes: a yes to one is no yes to another. */
@@ -172,14 +171,14 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
   if (!tool || judged.verdict === 'deny') return judged
   const why = tool.changed()
   if (why !== undefined) return { ...judged, verdict: 'deny', rule: 'tool.changed', reason: `${visible(why)}; nothing was run` }
-  const { source, sha256 } = tool
+  const { source, sha256: bytes } = tool
   const kind =
     source === 'claw'
       ? 'a tool of the claw: what it does is neither confined nor foreseen'
       : 'an executable: what it does is confined, not foreseen'
   const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
-  const plan = new Bun.CryptoHasher('sha256').update(JSON.stringify([judged.plan, source, sha256])).digest('hex')
-  return { ...judged, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${sha256.slice(0, 12)}]`, 800) }
+  const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
+  return { ...judged, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
 }
 
 function standingKey(name: string, tool: SourcedTool | undefined): string {
@@ -200,10 +199,10 @@ type ReadBytes = (
 
 /** What stands where something will be written: a digest, or why there is none. */
 function digests(writes: readonly string[], readBytes: ReadBytes): JsonObject {
-  return Object.fromEntries(
+  return objectOf(
     writes.map((path) => {
       const read = readBytes(path, { maxBytes: 16 * 1024 * 1024 })
-      return [path, read.ok ? new Bun.CryptoHasher('sha256').update(read.bytes).digest('hex') : 'none']
+      return [path, read.ok ? sha256(read.bytes) : 'none']
     }),
   )
 }

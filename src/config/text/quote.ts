@@ -1,9 +1,8 @@
 /** Foreign text in a message or a TOML file: quoted, on one line, with nothing that could steer a terminal. */
 
-const invisible = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
-
 /** A TOML basic string, which is also how messages show text. */
 export function quote(text: string): string {
+  const invisible = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
   return JSON.stringify(text.toWellFormed()).replace(invisible, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 

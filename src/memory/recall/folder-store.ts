@@ -2,6 +2,7 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { isObject } from '../../kit/json.ts'
+import { sha256 } from '../../kit/sha256.ts'
 import type { Answer, CompactionStore, Failures, Portion } from './compact.ts'
 import { type Disk, replaceFile } from './disk.ts'
 import { digestOf, linesOf, readText, textBound, withFile } from './files.ts'
@@ -101,7 +102,7 @@ function recordOf(paths: FolderPaths, { lines, messages, source, previous }: Fol
     messages,
     source_sha256: source,
     previous_sha256: previous,
-    summary_sha256: Bun.SHA256.hash(textOf(answer), 'hex'),
+    summary_sha256: sha256(textOf(answer)),
     edited: previous !== (before?.summary_sha256 ?? emptyDigest),
   }
 }

@@ -37,9 +37,11 @@ const vocabulary: { readonly [type in RunEvent['type']]: true } = {
   finish: true,
 }
 
-const everything = Object.keys(vocabulary)
-  .filter(isType)
-  .map((type) => ({ type }))
+function everything(): readonly { readonly type: RunEvent['type'] }[] {
+  const all: { readonly type: RunEvent['type'] }[] = []
+  for (const type in vocabulary) if (isType(type)) all.push({ type })
+  return all
+}
 
 function isType(name: string): name is RunEvent['type'] {
   return Object.hasOwn(vocabulary, name)
@@ -50,7 +52,7 @@ export const finisher: BThread<Finisher, RunEvent> = {
   priority: 70,
   init: { thinking: false, unresolved: 0, ending: null, refused: null, finished: false },
   bid({ thinking, unresolved, ending, finished }) {
-    if (finished) return { block: everything }
+    if (finished) return { block: everything() }
     return {
       wait: [
         { type: 'think' },
