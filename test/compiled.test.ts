@@ -91,7 +91,7 @@ describe('the configuration it keeps between calls', () => {
     const env = { ...at.env, BRAIDCLAW_MOCK_FIXTURE: at.fixture([{ text: 'fine' }]) }
     const run = () => Bun.spawnSync([executable, 'agent', '-m', 'hello'], { cwd: at.workspace, env }).exitCode
     expect([run(), run()]).toEqual([0, 0])
-    expect(readFileSync(kept, 'utf8').split('\n')).toHaveLength(2)
+    expect(readFileSync(kept, 'utf8').split('\n')).toHaveLength(3)
 
     const [one, same, other] = [await pieceThatAsks(''), await pieceThatAsks(''), await pieceThatAsks('globalThis.changed = true')]
     expect(one).toMatch(/-[a-z\d]{8}\.js$/)

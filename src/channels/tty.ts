@@ -1,6 +1,7 @@
 /** Is there a person at this descriptor, and can we ask them something? */
 
-import { closeSync, fstatSync, openSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
+import { statFields } from '../kit/proc.ts'
 
 /** Linux: a character device of the tty or pts majors. `node:tty` says the same for 8 ms of start-up. */
 export function isTerminal(fd: number): boolean {
@@ -27,6 +28,8 @@ export function stdinKind(): 'terminal' | 'data' | 'nothing' {
 /** The controlling terminal, where questions are asked: never a stdin that carries data. Undefined when there is none. */
 export function openTerminal(): number | undefined {
   try {
+    // Without one the open fails, and the error costs more than looking first.
+    if (statFields(readFileSync('/proc/self/stat', 'latin1'))(7) === '0') return isTerminal(0) ? 0 : undefined
     const fd = openSync('/dev/tty', 'r+')
     if (isTerminal(fd)) return fd
     closeSync(fd)

@@ -1,6 +1,7 @@
 /** Ctrl-C: the first cancels the turn, the second ends the program at once. SIGTERM, a closed terminal: cancels, and ends within five seconds. */
 
 import { readFileSync } from 'node:fs'
+import { statFields } from '../kit/proc.ts'
 
 export type Interrupt = { readonly signal: AbortSignal; stop(): void }
 
@@ -40,10 +41,9 @@ export function onInterrupt(cancel: (by: string) => void): Interrupt {
 /** Started by `nohup`: whoever ignores it for us wants the turn to go on. */
 function survivesHangUp(): boolean {
   try {
-    const stat = readFileSync('/proc/self/stat', 'latin1')
-    // Behind the name in parentheses stand fields 3 and on; the 33rd is the mask of ignored signals: odd when SIGHUP, number 1, is one.
-    const ignored = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[30]
-    return '13579'.includes(ignored?.at(-1) ?? ' ')
+    // The mask of ignored signals, in decimal: odd when SIGHUP, number 1, is one.
+    const ignored = statFields(readFileSync('/proc/self/stat', 'latin1'))(33)
+    return '13579'.includes(ignored[ignored.length - 1] ?? ' ')
   } catch {
     return false
   }

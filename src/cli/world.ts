@@ -36,7 +36,8 @@ export type CliContext = {
 
 export type Setup = {
   readonly config: Config
-  readonly origins: Origins
+  /** Where each value comes from, by its key in the file. */
+  readonly origins: () => Origins
   readonly paths: HomePaths
   readonly log: Log
   readonly redactor: Redactor

@@ -18,37 +18,45 @@ export type Circumstances = {
 }
 
 /** What `loadConfig` found, where it had nothing to remark. */
-export type Kept = { readonly config: Config; readonly origins: Origins; readonly file?: string }
+export type Found = { readonly config: Config; readonly origins: Origins; readonly file?: string }
+
+/** Where the values come from is read when somebody asks: few do, and it is the greater part. */
+export type Kept = Omit<Found, 'origins'> & { readonly origins: () => Origins }
 
 /** @returns undefined when there is none for these circumstances, or not a whole one: then load it. Never throws. */
 export function recall(now: Circumstances): Kept | undefined {
   const key = keyOf(now)
   const read = key === undefined ? undefined : readConfigFile(pathIn(now.home))
   if (key === undefined || read?.state !== 'text' || read.worldWritable) return undefined
-  const body = keptIn(read.text).find(([sealed, text]) => sealed === seal(key, text))?.[1]
-  return body === undefined ? undefined : JSON.parse(body)
+  const entry = entriesIn(read.text).find(([sealed, ...texts]) => sealed === seal(key, texts))
+  if (entry === undefined) return undefined
+  const [, body, origins] = entry
+  return { ...JSON.parse(body), origins: () => JSON.parse(origins) }
 }
 
-/** Two lines each: a pipeline of several agents or models does not load for each of them anew. */
-function keptIn(text: string): readonly (readonly [seal: string, body: string])[] {
+type Entry = readonly [seal: string, body: string, origins: string]
+
+/** Three lines each: a pipeline of several agents or models does not load for each of them anew. */
+function entriesIn(text: string): readonly Entry[] {
   const lines = text.split('\n')
-  const kept: [seal: string, body: string][] = []
-  for (let at = 0; at + 1 < lines.length && kept.length < most; at += 2) kept.push([lines[at] ?? '', lines[at + 1] ?? ''])
-  return kept
+  const entries: Entry[] = []
+  for (let at = 0; at + 2 < lines.length && entries.length < most; at += 3)
+    entries.push([lines[at] ?? '', lines[at + 1] ?? '', lines[at + 2] ?? ''])
+  return entries
 }
 
 const most = 4
 
 /** It may not succeed: then the next start loads again. Never throws. */
-export function keep(now: Circumstances, kept: Kept): void {
+export function keep(now: Circumstances, { origins, ...found }: Found): void {
   const key = keyOf(now)
   if (key === undefined) return
-  const body = JSON.stringify(kept)
+  const texts = [JSON.stringify(found), JSON.stringify(origins)] as const
   const before = readConfigFile(pathIn(now.home))
-  const others = before.state === 'text' && !before.worldWritable ? keptIn(before.text).slice(0, most - 1) : []
+  const others = before.state === 'text' && !before.worldWritable ? entriesIn(before.text).slice(0, most - 1) : []
   const draft = `${pathIn(now.home)}.${crypto.randomUUID()}`
   try {
-    writeFileSync(draft, [[seal(key, body), body], ...others].flat().join('\n'), { mode: 0o600, flag: 'wx' })
+    writeFileSync(draft, [[seal(key, texts), ...texts], ...others].flat().join('\n'), { mode: 0o600, flag: 'wx' })
     renameSync(draft, pathIn(now.home))
   } catch {}
 }
@@ -84,6 +92,6 @@ function moreFiles(home: string): readonly (string | null)[] | undefined {
 }
 
 /** Of both: a file of other circumstances, a torn one and a foreign one look alike. */
-function seal(key: string, body: string): string {
-  return sha256(`${key}\n${body}`)
+function seal(key: string, texts: readonly [body: string, origins: string]): string {
+  return sha256([key, ...texts].join('\n'))
 }

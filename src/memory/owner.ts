@@ -1,6 +1,7 @@
 /** Which process owns a run, so that a restart never takes a living process's work for dead. */
 
 import { readFileSync } from 'node:fs'
+import { statFields } from '../kit/proc.ts'
 
 /** "pid@start time": the start time tells a process from a later one with the same number. Elsewhere than Linux it is "pid@0". */
 export function thisProcess(): string {
@@ -23,11 +24,10 @@ export function isAlive(owner: string): boolean {
 /** Boot and start tick of a process; undefined when there is none, none to be seen (hidepid), or no /proc. */
 function startOf(pid: number): string | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    if (fields[0] === 'Z') return 'a zombie'
+    const field = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+    if (field(3) === 'Z') return 'a zombie'
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
-    return `${fields[19]}-${boot}`
+    return `${field(22)}-${boot}`
   } catch {
     return undefined
   }

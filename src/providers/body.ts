@@ -19,6 +19,8 @@ export type Body = {
   text(limit: number): Promise<{ readonly text: string; readonly whole: boolean }>
   /** One piece as it arrives; undefined at the end. */
   next(): Promise<Uint8Array | undefined>
+  /** Whether it was read to its end: then nothing is under way any more. */
+  ended(): boolean
   close(reason: unknown): void
 }
 
@@ -54,6 +56,7 @@ export function openBody(at: {
   const peeked: Uint8Array[] = []
   let total = 0
   let line = 0
+  let isOver = false
   signal.addEventListener('abort', () => close(signal.reason), { once: true })
 
   function close(reason: unknown): void {
@@ -66,6 +69,7 @@ export function openBody(at: {
     try {
       const { done, value } = await reader.read()
       if (value !== undefined) count(value)
+      isOver = done
       return done ? undefined : value
     } catch (error) {
       throw networkFailure({ error, provider: limits.provider, signal, doing: 'read the reply to its end' })
@@ -108,6 +112,7 @@ export function openBody(at: {
       return { text: decode(chunks), whole: false }
     },
     next,
+    ended: () => isOver,
     close,
   }
 }

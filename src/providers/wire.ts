@@ -28,6 +28,7 @@ type Options = BodyLimits & {
 export function openWire(options: Options): Wire {
   const { provider, deadline } = options
   const own = new AbortController()
+  const state: { body?: Body } = {}
   const stop = () => own.abort(deadline.signal.reason)
   const gone = new Promise<never>((_, reject) => own.signal.addEventListener('abort', () => reject(own.signal.reason), { once: true }))
   gone.catch(() => {})
@@ -49,6 +50,7 @@ export function openWire(options: Options): Wire {
     async ask(url, init) {
       const response = await send(url, init)
       const body = openBody({ limits: options, body: response.body, signal: own.signal, gone })
+      state.body = body
       if (!response.ok) throw await refusal({ options, response, body, url })
       const first = await body.peek()
       if (first === '{' || first === '[') return await readDocument(body, options)
@@ -57,6 +59,7 @@ export function openWire(options: Options): Wire {
     },
     close() {
       deadline.signal.removeEventListener('abort', stop)
+      if (state.body?.ended()) return
       own.abort(new ProviderFailure('aborted', `the connection to provider "${provider}" is closed`, { provider }))
     },
   }

@@ -15,7 +15,7 @@ import type { CliContext } from '../world.ts'
 
 export function show(this: CliContext, { origin = false, json = false, workspace }: ConfigShowFlags): void {
   const { config, origins, redactor } = setUp(this, { workspace })
-  this.process.stdout.write(redactor.text(showConfig(config, origins, { origin, json })))
+  this.process.stdout.write(redactor.text(showConfig(config, origins(), { origin, json })))
 }
 
 export function validate(this: CliContext, { json = false, workspace }: Workspace & Json): void {

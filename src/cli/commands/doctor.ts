@@ -50,7 +50,7 @@ function configuration({ file, paths }: Setup): Finding {
 }
 
 function folder({ config, origins }: Setup): Finding {
-  const [problem] = workspaceProblems(config, origins)
+  const [problem] = workspaceProblems(config, origins())
   if (problem) return { what: 'workspace', state: 'bad', says: describeProblem(problem) }
   try {
     accessSync(config.workspaceDir, constants.R_OK | constants.W_OK)

@@ -7,7 +7,7 @@ import type { CliContext, Setup } from '../world.ts'
 
 export type Resolved = {
   readonly config: Config
-  readonly origins: Origins
+  readonly origins: () => Origins
   readonly notices: readonly string[]
   readonly file?: string
 }

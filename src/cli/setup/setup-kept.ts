@@ -12,7 +12,7 @@ export async function setUpKept(context: CliContext, flags: Flags, program = bui
   if (kept) return equip(context, { ...kept, notices: [] })
   const { resolve } = await import('./setup.ts')
   const { config, origins, notices, file } = resolve(context, flags)
-  const setup = equip(context, { config, origins, notices, file })
+  const setup = equip(context, { config, origins: () => origins, notices, file })
   const found = { config, origins, ...(file ? { file } : {}) }
   if (now && notices.length === 0 && !holdsSecret(setup, found)) keep(now, found)
   return setup

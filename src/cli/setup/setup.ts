@@ -2,20 +2,21 @@
 
 import { describeProblem } from '../../config/config.ts'
 import type { Flags } from '../../config/layers/flags.ts'
-import { loadConfig } from '../../config/load.ts'
+import { type Loaded, loadConfig } from '../../config/load.ts'
 import { homePaths } from '../../config/paths.ts'
 import { createTrust } from '../../config/trust.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { CliContext, Setup } from '../world.ts'
-import { equip, type Resolved } from './equip.ts'
+import { equip } from './equip.ts'
 
 /** @throws CliExit naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
 export function setUp(context: CliContext, flags: Flags = {}): Setup {
-  return equip(context, resolve(context, flags))
+  const { origins, ...found } = resolve(context, flags)
+  return equip(context, { ...found, origins: () => origins })
 }
 
 /** @throws CliExit naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
-export function resolve({ home, env, cwd }: CliContext, flags: Flags): Resolved {
+export function resolve({ home, env, cwd }: CliContext, flags: Flags): Extract<Loaded, { ok: true }> {
   const trusted = (folder: string) => createTrust(homePaths(home).trustedFolders).isTrusted(folder)
   const loaded = loadConfig({ home, env, cwd, flags, trusted })
   if (loaded.ok) return loaded

@@ -23,7 +23,6 @@ import type { Setup } from '../world.ts'
 import { createConfinement } from './confine.ts'
 import { createGet } from './get.ts'
 import { type Hands, type SourcedTool, type ToolWish, tenTools } from './toolbox.ts'
-import { warnOfUnknown } from './unknown-tools.ts'
 
 export type HandsOptions = {
   readonly setup: Setup
@@ -89,12 +88,10 @@ export async function createHands({
   const look = async () => (await more?.({ spawn: confinement.spawn, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
   state.kit = kitOf(await look())
   const kit = () => state.kit ?? kitOf([])
-  if (more)
-    warnOfUnknown(
-      log,
-      policy.toolsAllow ?? [],
-      [...own, ...kit().found].map(({ name }) => name),
-    )
+  if (more) {
+    const names = [...own, ...kit().found].map(({ name }) => name)
+    ;(await import('./unknown-tools.ts')).warnOfUnknown(log, policy.toolsAllow ?? [], names)
+  }
 
   /** The gate and its parsers are loaded by the first call: a turn without tools does not pay for them. */
   async function load(): Promise<Gate> {
