@@ -59,6 +59,7 @@ test('a model without a name that it knows says so', async () => {
 const figure = (scenario: string, program: string, median: number, more: Partial<Figure> = {}): Figure => ({
   scenario,
   program,
+  times: [median],
   median,
   min: median,
   ...more,
@@ -74,8 +75,21 @@ test('a target is missed just above its limit and met at it', () => {
   ])
   expect(verdict(figure('text', 'braidclaw', 18.1, { mib: 60.1, bytes: 4401 })).map(({ met }) => met)).toEqual([false, false, false])
   expect(table([floor], judge([floor, figure('text', 'braidclaw', 20)]))).toContain(
-    '| text against store | 2.00 × | 2.00 × | 1.80 × | **no** |',
+    '| text against store | 2.00 × | 2.00 × | 2.00 × | 1.80 × | **no** |',
   )
+})
+
+test('what decides is the ratio within a round: a slow moment falls on both', () => {
+  const floor = figure('text', 'store', 10, { times: [10, 10, 30] })
+  const ours = figure('text', 'braidclaw', 51, { times: [17, 51, 51], min: 17 })
+  expect(judge([floor, ours])[0]).toMatchObject({ value: 1.7, medians: 5.1, minima: 1.7, met: true })
+})
+
+test('what nothing is aimed at is shown and misses nothing', () => {
+  const [verdict] = judge([figure('one-tool-key', 'store', 10), figure('one-tool-key', 'braidclaw', 90)])
+  expect(verdict).toMatchObject({ value: 9 })
+  expect(verdict?.met).toBeUndefined()
+  expect(table([], verdict ? [verdict] : [])).toContain('| one-tool-key against store | 9.00 × | 9.00 × | 9.00 × |  |  |')
 })
 
 test('a section of the results is replaced, the others stay', () => {

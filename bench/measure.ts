@@ -7,15 +7,21 @@ export type Program = {
   readonly cwd: string
 }
 
-export type Timing = { readonly median: number; readonly min: number }
+/** `times` are of one round each: the same place in two lists is the same moment of the machine. */
+export type Timing = { readonly times: readonly number[]; readonly median: number; readonly min: number }
 
-/** Milliseconds of each program, run in turn (A B C A B C …), so that what else the machine does falls on all alike. */
-export async function time(programs: readonly Program[], runs: number): Promise<Map<string, Timing>> {
+/** Milliseconds of each program, run in turn, each round beginning with another one (A B C B C A C A B …). */
+export async function time(programs: readonly Program[], rounds: number): Promise<Map<string, Timing>> {
   const all = new Map(programs.map((program): [string, number[]] => [program.name, []]))
-  for (let run = 0; run < runs; run++) {
-    for (const program of programs) all.get(program.name)?.push(await once(program))
+  for (let round = 0; round < rounds; round++) {
+    const first = round % programs.length
+    for (const program of [...programs.slice(first), ...programs.slice(0, first)]) all.get(program.name)?.push(await once(program))
   }
-  return new Map([...all].map(([name, times]) => [name, summary(times)]))
+  return new Map([...all].map(([name, times]) => [name, { times, median: median(times), min: Math.min(...times) }]))
+}
+
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 }
 
 async function once({ name, command, env, cwd }: Program): Promise<number> {
@@ -25,11 +31,6 @@ async function once({ name, command, env, cwd }: Program): Promise<number> {
   const ms = (Bun.nanoseconds() - start) / 1e6
   if (code !== 0) throw new Error(`${name} ended with exit code ${code}`)
   return ms
-}
-
-function summary(times: readonly number[]): Timing {
-  const sorted = times.toSorted((a, b) => a - b)
-  return { median: sorted[sorted.length >> 1] ?? Number.NaN, min: sorted[0] ?? Number.NaN }
 }
 
 /**

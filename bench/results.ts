@@ -8,7 +8,9 @@ const page = join(import.meta.dir, 'RESULTS.md')
 const HEAD = `# Results
 
 Figures of the machine named in each section; ratios against floors measured in the same run are what counts. \`npm run bench\` writes
-the sections "Turns" and "Parts".
+the sections "Turns" and "Parts". The programs run in turn, round after round: "rounds" is the median of the ratios of each round, and
+decides, since what else the machine does in a round falls on both; "medians" and "minima" are the ratios of those. \`one-tool-key\` is
+\`one-tool\` with a key as long as real ones, for which everything that is shown and kept is searched.
 `
 
 export async function writeSection(name: string, text: string): Promise<void> {

@@ -68,7 +68,7 @@ async function publish(
   else console.log(table(figures, verdicts))
   if (floors) return 0
   await writeSection('Turns', table(figures, verdicts))
-  return verdicts.every((verdict) => verdict.met) ? 0 : 1
+  return verdicts.every((verdict) => verdict.met !== false) ? 0 : 1
 }
 
 async function publishParts(json: boolean): Promise<number> {

@@ -66,3 +66,78 @@ describe('always', () => {
     expect(asked).toEqual(['["/usr/bin/git","log"]', '["/usr/bin/git","status"]'])
   })
 })
+
+describe('a plan holds without being judged again', () => {
+  const read = callOf('file_read', { path: 'a' })
+  const held = async (call: Call, fields: Partial<Policy> = {}, options: Partial<GateOptions> = {}) => {
+    const gate = gateOf(fields, options)
+    return gate.holds(call, (await gate.judge(call)).plan)
+  }
+
+  test('when it only reads what the policy names, or touches nothing', async () => {
+    expect(await held(read)).toBe(true)
+    expect(await held(callOf('time'))).toBe(true)
+  })
+
+  test.each<[string, Call]>([
+    ['a write', callOf('file_write', { path: 'a' })],
+    ['a write beside a read', callOf('copy', { from: 'a', to: 'b' })],
+    ['a command', callOf('shell', { command: 'ls' })],
+    ['an address', callOf('http', { url: 'https://example.com/' })],
+    ['a refused call', callOf('file_read', { path: '/etc/passwd' })],
+    ['arguments that are no JSON', { ...read, malformed: '{' }],
+  ])('not for %s', async (_, call) => expect(await held(call, { autonomy: 'full' })).toBe(false))
+
+  test('not when a stop is set meanwhile, nor when asking for it fails', async () => {
+    let stop: string | undefined
+    const stopped = gateOf({}, { estop: () => stop })
+    const { plan } = await stopped.judge(read)
+    expect(stopped.holds(read, plan)).toBe(true)
+    stop = 'pulled'
+    expect(stopped.holds(read, plan)).toBe(false)
+
+    let broken = false
+    const failing = gateOf(
+      {},
+      {
+        estop: () => {
+          if (broken) throw new Error('EIO')
+          return undefined
+        },
+      },
+    )
+    const judged = await failing.judge(read)
+    broken = true
+    expect(failing.holds(read, judged.plan)).toBe(false)
+  })
+
+  test('not for another call under its hash, another gate, or an input that somebody wrote into', async () => {
+    const gate = gateOf()
+    const { plan } = await gate.judge(read)
+    expect(gate.holds({ ...read, name: 'time' }, plan)).toBe(false)
+    expect(gate.holds(callOf('file_read', { path: 'b' }), plan)).toBe(false)
+    expect(gate.holds(read, 'forged')).toBe(false)
+    expect(gateOf().holds(read, plan)).toBe(false)
+
+    const input = { path: 'a' }
+    const changing = callOf('file_read', input)
+    const judged = await gate.judge(changing)
+    input.path = '/etc/passwd'
+    expect(gate.holds(changing, judged.plan)).toBe(false)
+  })
+
+  test('only where judging again would give the same', async () => {
+    const gate = gateOf({ autonomy: 'full' })
+    const calls = ['time', 'file_read', 'file_write', 'plugin', 'nuke', 'http', 'shell'].map((name) =>
+      callOf(name, { path: 'a', command: 'ls', url: 'https://example.com/' }),
+    )
+    let certain = 0
+    for (const call of calls) {
+      const first = await gate.judge(call)
+      if (!gate.holds(call, first.plan)) continue
+      certain += 1
+      expect(await gate.judge(call)).toEqual(first)
+    }
+    expect(certain).toBeGreaterThan(2)
+  })
+})

@@ -36,6 +36,11 @@ export type Gate = {
    * changed: that is the second look SECURITY.md asks for.
    */
   readonly judge: Judge
+  /**
+   * Whether judging the call again would give this plan for certain: it was given out here for this very input, only reads places that the
+   * policy names, and no stop is set. Everything else (writes, commands, addresses) has to be judged again.
+   */
+  holds(call: Call, hash: string): boolean
   /** The analysed plan behind a judgement's hash; undefined for refused calls and for hashes this gate never gave out (or long ago). */
   plan(hash: string): Plan | undefined
 }
@@ -54,6 +59,7 @@ export function createGate(options: GateOptions): Gate {
         return refusal({ call, desk, rule: 'gate.error', risk: 'high', reason })
       }
     },
+    holds: (call, hash) => holds(call, desk.plans.get(hash), desk),
     plan: (hash) => desk.plans.get(hash),
   }
 }
@@ -62,6 +68,18 @@ type Desk = GateOptions & {
   readonly byName: ReadonlyMap<string, Tool>
   readonly validate: Validator
   readonly plans: Map<string, Plan>
+}
+
+/** Reading what the policy names rests on nothing but the input, the policy and the stop, and of these only the stop can change. */
+function holds(call: Call, plan: Plan | undefined, { estop }: Desk): boolean {
+  if (plan === undefined || call.name !== plan.tool || call.input !== plan.input || call.malformed !== undefined) return false
+  const isReading = plan.paths.every(({ access }) => access === 'read') && plan.urls.length === 0 && plan.commands.length === 0
+  try {
+    // The hash once more: somebody may have written into the input.
+    return isReading && planHash(plan) === plan.hash && estop() === undefined
+  } catch {
+    return false
+  }
 }
 
 type Accepted = Extract<Finding, { ok: true }>

@@ -112,10 +112,10 @@ export async function createHands({
   const judge: Judge = async (call) => bound(await (await gate()).judge(call), sourced(call.name))
   const sourced = (name: string) => kit().found.find((tool) => tool.name === name)
 
-  /** Judged once more right before it is carried out: a stop, a new policy or a changed target undoes a yes. */
+  /** Looked at once more right before it is carried out: a stop, a new policy or a changed target undoes a yes. */
   const act: Act = async (wanted, signal) => {
-    const again = await judge(wanted.call)
-    const refusal = changed(wanted.judgement.plan, again)
+    const { call, judgement } = wanted
+    const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     return refusal ?? kit().execute(wanted, signal)
   }
 
