@@ -133,7 +133,7 @@ async function measure({ names, folders, model, runs }: Job): Promise<Figure[]> 
     const programs = names.filter((name) => name !== 'hello').map((name) => withKey(program(name, turn(name, scenario)), key))
     const first = new Map<string, Stats>()
     for (const one of programs) first.set(one.name, await rehearse(one, scenario, model))
-    const timings = await time(programs, narrow.includes(scenario) ? runs * 2 : runs)
+    const timings = await time(programs, narrow.includes(scenario) ? runs * 5 : runs)
     const memory = new Map<string, number>()
     for (const one of programs) memory.set(one.name, await peakMemory(one))
     figures.push(
