@@ -1,4 +1,4 @@
-/** The executable. `--version` alone answers before anything else is loaded; all that a plain turn needs comes as one piece. */
+/** The executable. `--version` alone answers before anything else is loaded; all that every turn needs comes as one piece. */
 
 import { version } from '../package.json'
 

@@ -27,12 +27,21 @@ export function stdinKind(): 'terminal' | 'data' | 'nothing' {
 
 /** The controlling terminal, where questions are asked: never a stdin that carries data. Undefined when there is none. */
 export function openTerminal(): number | undefined {
+  // Without one the open fails, and the error costs more than looking first.
+  if (hasNoTerminal()) return isTerminal(0) ? 0 : undefined
   try {
-    // Without one the open fails, and the error costs more than looking first.
-    if (statFields(readFileSync('/proc/self/stat', 'latin1'))(7) === '0') return isTerminal(0) ? 0 : undefined
     const fd = openSync('/dev/tty', 'r+')
     if (isTerminal(fd)) return fd
     closeSync(fd)
   } catch {}
   return isTerminal(0) ? 0 : undefined
+}
+
+/** False also where nobody can tell. */
+function hasNoTerminal(): boolean {
+  try {
+    return statFields(readFileSync('/proc/self/stat', 'latin1'))(7) === '0'
+  } catch {
+    return false
+  }
 }

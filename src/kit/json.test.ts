@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { canonical, isObject } from './json.ts'
+import { canonical, changeTexts, isObject, objectOf } from './json.ts'
 
 /** The double with these bits. */
 function double(hex: string): number {
@@ -133,3 +133,31 @@ function reversed(value: unknown): unknown {
       .map(([key, member]) => [key, reversed(member)]),
   )
 }
+
+describe('changing every text', () => {
+  const shout = (text: string) => text.replaceAll('a', 'A')
+  test('reaches values and names at any depth', () => {
+    expect(changeTexts({ a: ['a', { b: 'ba', n: 1 }], c: null }, shout)).toEqual({ A: ['A', { b: 'bA', n: 1 }], c: null } as never)
+    expect(changeTexts('a', shout)).toBe('A')
+  })
+
+  test('gives back the very value, and its very parts, where nothing changes', () => {
+    const same = { b: ['x', { c: 1 }] }
+    expect(changeTexts(same, shout)).toBe(same)
+    const half = { keep: same, other: 'a' }
+    const changed = changeTexts(half, shout)
+    expect(changed).not.toBe(half)
+    expect(changed.keep).toBe(same)
+    expect(half.other).toBe('a')
+  })
+
+  test('a member called __proto__ stays a member', () => {
+    const odd: object = JSON.parse('{"__proto__":{"x":"a"},"y":"a"}')
+    expect(JSON.stringify(changeTexts(odd, shout))).toBe('{"__proto__":{"x":"A"},"y":"A"}')
+  })
+
+  test('an object of entries is what Object.fromEntries makes', () => {
+    const entries = fc.array(fc.tuple(fc.oneof(fc.string(), fc.constant('__proto__'), fc.constant('1')), fc.anything()))
+    fc.assert(fc.property(entries, (pairs) => expect(Object.entries(objectOf(pairs))).toEqual(Object.entries(Object.fromEntries(pairs)))))
+  })
+})

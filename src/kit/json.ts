@@ -60,6 +60,25 @@ export function objectOf<T>(members: readonly (readonly [key: string, member: T]
   return made
 }
 
+/** Plain JSON with every text in it, the names of members too, put through `change`; the very value where that changes nothing. */
+export function changeTexts<T>(json: T, change: (text: string) => string): T
+export function changeTexts(json: unknown, change: (text: string) => string): unknown {
+  if (typeof json === 'string') return change(json)
+  if (Array.isArray(json)) {
+    const items = json.map((item: unknown) => changeTexts(item, change))
+    return items.some((item, at) => item !== json[at]) ? items : json
+  }
+  if (!isObject(json)) return json
+  let same = true
+  const members: [string, unknown][] = []
+  for (const [key, member] of Object.entries(json)) {
+    const changed: [string, unknown] = [change(key), changeTexts(member, change)]
+    same &&= changed[0] === key && changed[1] === member
+    members.push(changed)
+  }
+  return same ? json : objectOf(members)
+}
+
 export function isObject(value: unknown): value is { [key: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -147,6 +147,13 @@ test('without receipts everything else is kept', () => {
   expect(desk.memory.journal.events('run-1')).toHaveLength(3)
 })
 
+test('a secret in a spelling that JSON writes differently once more is taken out too', () => {
+  const redact = (text: string) => text.replaceAll('a\\/"b', '[secret]')
+  const { external } = recorder({ redact })
+  external(run, replied([{ type: 'text', text: 'php says a\\/"b' }]))
+  expect(JSON.stringify(desk.memory.journal.events('run-1'))).toContain('php says [secret]')
+})
+
 test('secrets are taken out of all that is stored, keys and inputs too, and the hashes match what is stored', () => {
   const redact = (text: string) => text.replaceAll('hunter2', '[secret]')
   const { external, intent, denied, finished } = recorder({ redact })

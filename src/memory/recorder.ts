@@ -1,13 +1,12 @@
 /** The durable record of runs: journal, receipts and checkpoint move together or not at all. */
 
-import type { JsonObject } from '../kit/json.ts'
+import { changeTexts, type JsonObject } from '../kit/json.ts'
 import type { ExternalEvent, InternalEvent, Risk, ToolOutcome } from '../runtime/event.ts'
 import type { Clock, Log, Recorder, RunIdentity } from '../runtime/port.ts'
 import type { Appended, AppendReceipt, Checkpoint, ReceiptDraft } from './checkpoint.ts'
 import type { Memory } from './db.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './draft.ts'
 import { storageFailure } from './failure.ts'
-import { changeText } from './hash.ts'
 import { deadRuns, type Recovery, recoverRuns } from './recover.ts'
 
 export type RecorderOptions = {
@@ -164,11 +163,7 @@ export function createRecorder(options: RecorderOptions): RunRecorder {
   return { external, intent, denied, finished, deed, recover, together: keep }
 }
 
-/** The event itself, at the cost of one look at most, when there is no secret in it. */
+/** The event itself when there is no secret in it. */
 function cleaner({ redact, hasSecrets = () => true }: RecorderOptions): <T extends object>(event: T) => T {
-  return (event) => {
-    if (!hasSecrets()) return event
-    const json = JSON.stringify(event)
-    return redact(json) === json ? event : changeText(json, redact)
-  }
+  return (event) => (hasSecrets() ? changeTexts(event, redact) : event)
 }

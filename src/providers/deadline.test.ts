@@ -73,6 +73,26 @@ test('the total time is a failure whatever is heard', async () => {
   expect(failed()).toContain('total_timeout_s = 100')
 })
 
+test('waking late does not lengthen the total', async () => {
+  let sleeps = 0
+  const busy = () => {
+    sleeps += 1
+    return Bun.sleep(60)
+  }
+  const deps = { now: Date.now, sleep: busy }
+  const started = startDeadline({ provider: 'p', signal: new AbortController().signal, totalS: 0.1, idleS: 0.01, deps })
+  for (let looks = 0; looks < 400 && !started.signal.aborted; looks++) await Bun.sleep(5)
+  expect(started.signal.reason.message).toContain('total_timeout_s = 0.1')
+  // Ten, if each counted only for as long as it was asked to last.
+  expect(sleeps).toBeLessThan(5)
+})
+
+test('a limit that is no number is over at once', async () => {
+  const { failed } = deadline({ idleS: Number.NaN })
+  await Promise.resolve()
+  expect(failed()).toContain('idle_timeout_s = NaN')
+})
+
 test('a cancel is aborted, also when it came first', () => {
   const abort = new AbortController()
   const { failed } = deadline({ signal: abort.signal })

@@ -117,6 +117,7 @@ describe('a plan holds without being judged again', () => {
     expect(gate.holds({ ...read, name: 'time' }, plan)).toBe(false)
     expect(gate.holds(callOf('file_read', { path: 'b' }), plan)).toBe(false)
     expect(gate.holds(read, 'forged')).toBe(false)
+    expect(gate.holds({ ...read, malformed: '{' }, plan)).toBe(false)
     expect(gateOf().holds(read, plan)).toBe(false)
 
     const input = { path: 'a' }

@@ -122,3 +122,64 @@ test('a spelling with percent signs is found after texts without any, and in a s
   const out = [...`plain ${escaped} and ABC abcdefgh1`].map((char) => stream.push(char)).join('') + stream.flush()
   expect(out).toBe('plain [redacted] and ABC [redacted]')
 })
+
+test('what is plain JSON comes back as it is when there is no secret in it', () => {
+  const redactor = createRedactor()
+  const event = { type: 'text', parts: [{ text: 'sk-0123456789abcdef' }], 'sk-0123456789abcdef': 1 }
+  expect(redactor.json(event)).toBe(event)
+  redactor.register('sk-other-secret-value', 'KEY')
+  expect(redactor.json(event)).toBe(event)
+  redactor.register('sk-0123456789abcdef', 'KEY')
+  expect(redactor.json(event)).toEqual({
+    type: 'text',
+    parts: [{ text: '[redacted:KEY]' }],
+    '[redacted:KEY]': 1,
+  } as unknown as typeof event)
+  expect(redactor.json('x sk-0123456789abcdef')).toBe('x [redacted:KEY]')
+  const quoted = createRedactor()
+  quoted.register('a"b\\c\nd"e')
+  expect(quoted.json({ at: ['a"b\\c\nd"e'] })).toEqual({ at: ['[redacted]'] })
+})
+
+test('in plain JSON every spelling is found that is found in a text, whatever JSON makes of it', () => {
+  const secrets = [
+    'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
+    'pässwörd-1234',
+    'a<b>&secret99',
+    'he said "x" 12345',
+    `a<"q">secret'99`,
+    'a\\b\nc d e f',
+  ]
+  for (const secret of secrets) {
+    const redactor = createRedactor()
+    redactor.register(secret)
+    for (const { text } of redactor.spellings('%')) {
+      const event = { parts: [{ text: `see ${text} there` }], [text]: { input: [text] } }
+      expect(redactor.json(event)).toEqual(redactor.value(event))
+      expect(redactor.json(event)).not.toEqual(event)
+    }
+  }
+})
+
+test('what is no plain JSON after all is redacted too, or comes back', () => {
+  const redactor = createRedactor()
+  redactor.register('sk-0123456789abcdef')
+  const circle: { text: string; self?: unknown } = { text: 'sk-0123456789abcdef' }
+  circle.self = circle
+  expect(redactor.json(circle)).toEqual({ text: '[redacted]', self: '[circular]' })
+  expect(redactor.json(undefined)).toBeUndefined()
+  expect(redactor.json({ big: 1n, none: undefined, text: 'fine' })).toEqual({ big: 1n, none: undefined, text: 'fine' })
+})
+
+test('of a secret of several lines each long one counts, but not the lines that only say what it is', () => {
+  const [first, last] = ['MIIEvQIBADANBgkqhkiG9w0B', 'AQEFAASCBKcwggSjAgEAAoIB-----']
+  const pem = ['-----BEGIN PRIVATE KEY-----', first, 'short', last, '-----END PRIVATE KEY-----'].join('\n')
+  for (const line of [first, last, `  ${first}`]) expect(hidden(pem, `<${line.trim()}>`)).toBe('<[redacted]>')
+  for (const line of ['-----BEGIN PRIVATE KEY-----', 'short']) expect(hidden(pem, line)).toBe(line)
+  expect(hidden(pem.replaceAll('\n', '\r\n'), `<${first}>`)).toBe('<[redacted]>')
+})
+
+test.each([
+  ['HTML', 'a&amp;b&lt;c&gt;d'],
+  ['JSON in HTML', 'a\\u0026b\\u003cc\\u003ed'],
+])('a secret of signs is found in %s', (_, text) => expect(hidden('a&b<c>d', `[${text}]`)).toBe('[[redacted]]'))

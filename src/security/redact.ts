@@ -1,6 +1,6 @@
 /** Secrets out of everything that leaves the program, by value: each registered value in the spellings that programs give it. */
 
-import { isObject, objectOf } from '../kit/json.ts'
+import { changeTexts, isObject, objectOf } from '../kit/json.ts'
 import { isMadeOf } from '../kit/plain.ts'
 
 /** Shorter values would blank out ordinary words, so they are not redacted; `register` says so. */
@@ -12,7 +12,7 @@ export type Redactor = {
   text(text: string): string
   /** The same shape with every string and key redacted. Errors become their redacted name, message and stack; cycles are cut visibly. */
   value<T>(json: T): T
-  /** The same of what is plain JSON, which is looked at as one text: it comes back as it is when there is no secret in it. */
+  /** The same of what is plain JSON: it comes back as it is, not as a copy, when there is no secret in it. */
   json<T>(json: T): T
   /** How many values are registered. */
   count(): number
@@ -54,8 +54,12 @@ export function createRedactor(): Redactor {
   }
   function json<T>(given: T): T {
     if (secrets.size === 0) return given
-    const text = JSON.stringify(given)
-    return redact(text) === text ? given : value(given)
+    try {
+      return changeTexts(given, redact)
+    } catch {
+      // It goes in circles, or without end.
+      return value(given)
+    }
   }
   return { register, text: redact, value, json, count: () => secrets.size, spellings }
 }

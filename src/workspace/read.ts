@@ -21,7 +21,7 @@ export function readText(locator: Locator, given: string, range: Range): TextRea
 type About = { readonly given: string; readonly path: string; readonly size: number }
 
 function textOf(file: Held, about: About, range: Range): TextRead | Refusal {
-  return (range.offset ?? 1) === 1 && range.limit === undefined && about.size <= range.maxBytes
+  return (range.offset ?? 1) === 1 && range.limit === undefined && about.size <= range.maxBytes && about.size < SCAN_LIMIT
     ? wholeOf(file, about, range)
     : linesOf(file, about, range)
 }

@@ -21,6 +21,7 @@ export const environment = { OPENAI_API_KEY: apiKey, OTHER_PASS: named, GITHUB_T
 export const planted: { readonly [path: string]: string } = {
   'braidclaw-workspace/.env.test': `OPENAI_API_KEY=${apiKey}\nOTHER=${named}\nGITHUB_TOKEN=${usual}\n`,
   'braidclaw-workspace/key.json': JSON.stringify({ key: apiKey, nested: JSON.stringify({ usual, named, apiKey }) }),
+  'braidclaw-workspace/php.json': `{"key":"${JSON.stringify(apiKey).slice(1, -1).replaceAll('/', '\\/')}"}`,
   'braidclaw-workspace/url.txt': `https://host/?key=${encodeURIComponent(apiKey)}&p=${encodeURIComponent(named)}&t=${usual}\n`,
   'braidclaw-workspace/base64.txt': ['', 'x', 'xy']
     .map((before) => Buffer.from(`${before}${apiKey} ${named} ${usual}`).toString('base64'))
@@ -48,9 +49,12 @@ export function vendor() {
 const chunk = (choice: object) =>
   `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, ...choice }] })}\n\n`
 
+/** As PHP writes it into JSON: with a backslash before each slash. */
+const ofPhp = (key: string) => JSON.stringify(key).slice(1, -1).replaceAll('/', '\\/')
+
 /** A few characters at a time, so that no piece holds the key. */
 function textWith(key: string): string {
-  const pieces = `your key is ${key}, is it not?`.match(/[\s\S]{1,5}/gu) ?? []
+  const pieces = `your key is ${key}, or ${ofPhp(key)}, is it not?`.match(/[\s\S]{1,5}/gu) ?? []
   return `${pieces.map((content) => chunk({ delta: { content } })).join('')}${chunk({ delta: {}, finish_reason: 'stop' })}data: [DONE]\n\n`
 }
 
@@ -59,7 +63,7 @@ function callWith(key: string): string {
     index: 0,
     id: `call-${key}`,
     type: 'function',
-    function: { name: 'file_read', arguments: JSON.stringify({ path: `${key}.txt` }) },
+    function: { name: 'file_read', arguments: JSON.stringify({ path: `${key}.txt`, note: ofPhp(key) }) },
   }
   return `${chunk({ delta: { tool_calls: [wanted] } })}${chunk({ delta: {}, finish_reason: 'tool_calls' })}data: [DONE]\n\n`
 }

@@ -1,4 +1,4 @@
-/** Looks for secrets in everything that a run left behind: files and streams, in the four spellings programs give them. */
+/** Looks for secrets in everything that a run left behind: files and streams, in the spellings programs give them. */
 
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 export type Secret = { readonly name: string; readonly value: string }
 export type Found = { readonly where: string; readonly secret: string; readonly spelling: string }
 
-/** Raw, inside a JSON string, URL-encoded, and inside base64 at each of the three alignments, where the secret alone decides. */
+/** Raw, inside a JSON string (as PHP writes it too), URL-encoded, and inside base64 at each of the three alignments, where the secret alone decides. */
 export function spellings(value: string): readonly (readonly [name: string, text: string])[] {
   const json = JSON.stringify(value).slice(1, -1)
   const aligned = [0, 1, 2].map((shift) => {
@@ -17,6 +17,7 @@ export function spellings(value: string): readonly (readonly [name: string, text
   return [
     ['raw', value],
     ['json', json],
+    ['json of PHP', json.replaceAll('/', '\\/')],
     ['json twice', JSON.stringify(json).slice(1, -1)],
     ['url', url],
     ['url lower', lowered(url)],

@@ -67,8 +67,8 @@ export function clearStop(path: string): boolean {
 const watchAfterMs = 100
 
 /**
- * Calls `onStop` whenever the stop is set: a conversation may be stopped, go on when it is cleared, and be stopped again. Setting up the
- * watch takes half a millisecond: it is done when the program first waits, with its request on the way, and then looks for what it missed.
+ * Calls `onStop` whenever the stop is set: a conversation may be stopped, go on when it is cleared, and be stopped again. The
+ * watch is set up after a while, and then looks for what it missed; before each tool the stop is asked for anyway.
  * The returned function ends the watch.
  */
 export function watchStop(path: string, onStop: (reason: string) => void): () => void {
