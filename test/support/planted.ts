@@ -40,7 +40,7 @@ export function vendor() {
       if (request.url.includes('/refuse/'))
         return Response.json({ error: { message: `Incorrect API key provided: ${key}` } }, { status: 401 })
       if (request.url.includes('/html/')) return new Response(`<html>${key}</html>`, { headers: { 'content-type': 'text/html' } })
-      return new Response(asked.length % 2 === 1 ? callWith(key) : textWith(key), { headers: { 'content-type': 'text/event-stream' } })
+      return new Response(asked.length % 2 === 1 ? callWith(key) : textWith(asked.length % 4 === 0 ? key : ofPhp(key)), { headers: { 'content-type': 'text/event-stream' } })
     },
   })
   return { url: `http://127.0.0.1:${server.port}`, asked, stop: () => server.stop(true) }
@@ -54,7 +54,7 @@ const ofPhp = (key: string) => JSON.stringify(key).slice(1, -1).replaceAll('/', 
 
 /** A few characters at a time, so that no piece holds the key. */
 function textWith(key: string): string {
-  const pieces = `your key is ${key}, or ${ofPhp(key)}, is it not?`.match(/[\s\S]{1,5}/gu) ?? []
+  const pieces = `your key is ${key}, is it not?`.match(/[\s\S]{1,5}/gu) ?? []
   return `${pieces.map((content) => chunk({ delta: { content } })).join('')}${chunk({ delta: {}, finish_reason: 'stop' })}data: [DONE]\n\n`
 }
 
