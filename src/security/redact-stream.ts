@@ -1,6 +1,7 @@
 /** Redaction of text that arrives in pieces: a secret split over chunks never gets out, ordinary text is not held back. */
 
-import { merge, type Redactor, replaceSpans, type Span, type Spelling, spansOf } from './redact.ts'
+import { merge, type Redactor, replaceSpans, type Span, spansOf } from './redact.ts'
+import type { Spelling } from './secret-forms.ts'
 
 export type StreamRedactor = {
   /** What is now safe to show; may be empty while a chunk's end could still begin a secret. */

@@ -40,7 +40,9 @@ export function vendor() {
       if (request.url.includes('/refuse/'))
         return Response.json({ error: { message: `Incorrect API key provided: ${key}` } }, { status: 401 })
       if (request.url.includes('/html/')) return new Response(`<html>${key}</html>`, { headers: { 'content-type': 'text/html' } })
-      return new Response(asked.length % 2 === 1 ? callWith(key) : textWith(asked.length % 4 === 0 ? key : ofPhp(key)), { headers: { 'content-type': 'text/event-stream' } })
+      return new Response(asked.length % 2 === 1 ? callWith(key) : textWith(asked.length % 4 === 0 ? key : ofPhp(key)), {
+        headers: { 'content-type': 'text/event-stream' },
+      })
     },
   })
   return { url: `http://127.0.0.1:${server.port}`, asked, stop: () => server.stop(true) }
