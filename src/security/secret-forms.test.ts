@@ -173,9 +173,9 @@ test('what is no plain JSON after all is redacted too, or comes back', () => {
 
 test('of a secret of several lines each long one counts, but not the lines that only say what it is', () => {
   const [first, last] = ['MIIEvQIBADANBgkqhkiG9w0B', 'AQEFAASCBKcwggSjAgEAAoIB-----']
-  const pem = ['-----BEGIN PRIVATE KEY-----', first, 'short', last, '-----END PRIVATE KEY-----'].join('\n')
+  const pem = ['-----BEGIN PRIVATE KEY-----', first, 'short line', last, '-----END PRIVATE KEY-----'].join('\n')
   for (const line of [first, last, `  ${first}`]) expect(hidden(pem, `<${line.trim()}>`)).toBe('<[redacted]>')
-  for (const line of ['-----BEGIN PRIVATE KEY-----', 'short']) expect(hidden(pem, line)).toBe(line)
+  for (const line of ['-----BEGIN PRIVATE KEY-----', 'short line']) expect(hidden(pem, line)).toBe(line)
   expect(hidden(pem.replaceAll('\n', '\r\n'), `<${first}>`)).toBe('<[redacted]>')
 })
 
