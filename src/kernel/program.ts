@@ -1,6 +1,6 @@
 /** A program: threads that fit together, in the order in which they are asked, with initial states of plain JSON. */
 
-import { type Json, objectOf } from '../kit/json.ts'
+import type { Json } from '../kit/json.ts'
 import { EXTERNAL } from './select.ts'
 import type { AnyThread, KernelEvent } from './thread.ts'
 
@@ -26,7 +26,7 @@ export function initialStates<E extends KernelEvent>(threads: readonly AnyThread
 }
 
 export function named<E extends KernelEvent>(threads: readonly AnyThread<E>[], states: readonly Json[]): States {
-  return objectOf(threads.map((thread, place) => [thread.name, states[place] ?? null]))
+  return Object.fromEntries(threads.map((thread, place) => [thread.name, states[place] ?? null]))
 }
 
 /** The reverse of `named`, for what comes back from disk. @throws TypeError unless it has exactly these threads, each in plain JSON. */
@@ -82,7 +82,7 @@ function record(value: object, path: Path): Json {
   if (prototype !== Object.prototype && prototype !== null) return refuse(`a ${value.constructor?.name ?? 'class instance'}`, path)
   const members: [string, Json][] = []
   for (const [key, each] of Object.entries(value)) if (each !== undefined) members.push([key, member(key, each, path)])
-  return objectOf(members)
+  return Object.fromEntries(members)
 }
 
 function member(key: string | number, value: unknown, path: Path): Json {

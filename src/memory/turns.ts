@@ -1,6 +1,6 @@
 /** What people and models see of a conversation: turn rows, a pure projection of the journal. */
 
-import { isObject, type Json, type JsonObject, objectOf } from '../kit/json.ts'
+import { isObject, type Json, type JsonObject } from '../kit/json.ts'
 import type { RunIdentity } from '../runtime/port.ts'
 import type { JournalEntry } from './entry.ts'
 
@@ -114,5 +114,5 @@ function items(value: unknown): { [key: string]: unknown }[] {
 function pick(value: unknown, keys: readonly string[]): JsonObject {
   const found: [string, unknown][] = []
   for (const key of keys) if (member(value, key) !== undefined) found.push([key, member(value, key)])
-  return JSON.parse(JSON.stringify(objectOf(found)))
+  return JSON.parse(JSON.stringify(Object.fromEntries(found)))
 }

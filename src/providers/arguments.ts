@@ -1,6 +1,6 @@
 /** Takes what a model wrote as a tool call's arguments and id, and makes sound JSON and a unique, portable id of it. */
 
-import { isObject, type Json, type JsonObject, objectOf } from '../kit/json.ts'
+import { isObject, type Json, type JsonObject } from '../kit/json.ts'
 import { isMadeOf } from '../kit/plain.ts'
 import type { Message } from '../runtime/port.ts'
 
@@ -25,7 +25,7 @@ export function soundObject(value: { readonly [key: string]: unknown }, depth = 
     if (sound === undefined) return undefined
     members.push([key.toWellFormed(), sound])
   }
-  return objectOf(members)
+  return Object.fromEntries(members)
 }
 
 function soundArray(items: readonly unknown[], depth: number): Json | undefined {

@@ -1,6 +1,6 @@
 /** Secrets out of everything that leaves the program, by value: each registered value in the spellings that programs give it. */
 
-import { changeTexts, isObject, objectOf } from '../kit/json.ts'
+import { changeTexts, isObject } from '../kit/json.ts'
 import { formsOf, partsOf, percentForms, type Spelling, shortestSecret, spell } from './secret-forms.ts'
 
 export type Redactor = {
@@ -97,7 +97,7 @@ function walk(value: unknown, { redact, above }: Walk): unknown {
   if (Array.isArray(value)) return value.map(inner)
   if (value instanceof Error) return inner({ name: value.name, message: value.message, stack: value.stack, cause: value.cause })
   if ('toJSON' in value && typeof value.toJSON === 'function') return inner(value.toJSON())
-  return isObject(value) ? objectOf(Object.entries(value).map(([key, item]) => [redact(key), inner(item)])) : value
+  return isObject(value) ? Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key), inner(item)])) : value
 }
 
 /** Whether a configuration key holds a secret by its name: `api_key`, `botToken`; not `api_key_env`, `max_tokens`, `public_key`. */

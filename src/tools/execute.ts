@@ -1,6 +1,5 @@
 /** Carries out one allowed call: finds the tool, limits its time and its output, and turns whatever happens into an outcome. */
 
-import { objectOf } from '../kit/json.ts'
 import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
 import { capText } from './cap.ts'
@@ -128,12 +127,12 @@ function clean({ redact }: ExecutorOptions, text: unknown): string {
 function bounded(options: ExecutorOptions, metadata: JsonObject): JsonObject {
   const text = JSON.stringify(metadata)
   if (text.length > MAX_METADATA_BYTES) return { omitted: `metadata of ${text.length} characters, at most ${MAX_METADATA_BYTES} are kept` }
-  return objectOf(Object.entries(metadata).map(([key, value]) => [clean(options, key), deep(options, value)]))
+  return Object.fromEntries(Object.entries(metadata).map(([key, value]) => [clean(options, key), deep(options, value)]))
 }
 
 function deep(options: ExecutorOptions, value: Json): Json {
   if (typeof value === 'string') return clean(options, value)
   if (Array.isArray(value)) return value.map((item: Json) => deep(options, item))
   if (value === null || typeof value !== 'object') return value
-  return objectOf(Object.entries(value).map(([key, item]) => [clean(options, key), deep(options, item)]))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [clean(options, key), deep(options, item)]))
 }

@@ -2,7 +2,7 @@
 
 import type { AskLine } from '../../channels/ask.ts'
 import { printable } from '../../channels/render.ts'
-import { type JsonObject, objectOf } from '../../kit/json.ts'
+import type { JsonObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/db.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
@@ -160,7 +160,9 @@ export async function createHands({
 
 function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): { [tool: string]: number } {
   const special: { readonly [tool: string]: number } = { shell: limits.shellTimeoutS, http: limits.httpTimeoutS }
-  return objectOf(tools.filter(({ name }) => name !== 'ask_user').map(({ name }) => [name, (special[name] ?? limits.toolTimeoutS) * 1000]))
+  return Object.fromEntries(
+    tools.filter(({ name }) => name !== 'ask_user').map(({ name }) => [name, (special[name] ?? limits.toolTimeoutS) * 1000]),
+  )
 }
 
 /** The plan of somebody else's tool names its file and its bytes: a yes to one is no yes to another. */
@@ -196,7 +198,7 @@ type ReadBytes = (
 
 /** What stands where something will be written: a digest, or why there is none. */
 function digests(writes: readonly string[], readBytes: ReadBytes): JsonObject {
-  return objectOf(
+  return Object.fromEntries(
     writes.map((path) => {
       const read = readBytes(path, { maxBytes: 16 * 1024 * 1024 })
       return [path, read.ok ? sha256(read.bytes) : 'none']
