@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => desk.remove())
 
-const recorder = () => createRecorder({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (text) => text })
+const recorder = () => createRecorder({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
 
 function chat(number: number, question: string, answer: string): void {
   const { external, finished } = recorder()

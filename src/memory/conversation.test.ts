@@ -13,8 +13,7 @@ beforeEach(() => {
 })
 afterEach(() => desk.remove())
 
-const recorder = (redact = (text: string) => text) =>
-  createRecorder({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact })
+const recorder = () => createRecorder({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
 
 /** A question, a call that succeeds, one that fails, one that is refused, an answer. */
 function converse(number: number, prompt = 'What is in a.txt?'): void {

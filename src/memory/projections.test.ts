@@ -9,7 +9,7 @@ let desk: Desk
 beforeEach(() => {
   desk = createDesk()
   const { memory, clock } = desk
-  const recorder = createRecorder({ memory, log: () => {}, now: () => clock.now++, redact: (text) => text })
+  const recorder = createRecorder({ memory, log: () => {}, now: () => clock.now++, redact: (event) => event })
   for (const number of [1, 2]) {
     const run = runOf(number, { conversationId: `conversation-${number}` })
     const [call, other] = [callOf('a'), callOf('b')]

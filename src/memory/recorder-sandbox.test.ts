@@ -21,7 +21,7 @@ function recorder(own: Partial<RecorderOptions> = {}) {
     drafts.push(...wanted)
     return { ok: true, receiptIds: wanted.map((_, at) => `receipt-${drafts.length + at}`), checkpoint: undefined, adopted: 0, tornBytes: 0 }
   }
-  return createRecorder({ memory: desk.memory, receipt, log() {}, now: () => desk.clock.now++, redact: (text) => text, ...own })
+  return createRecorder({ memory: desk.memory, receipt, log() {}, now: () => desk.clock.now++, redact: (event) => event, ...own })
 }
 
 test('a program without a sandbox says so in every receipt; another says what confined the children of the call', () => {

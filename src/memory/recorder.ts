@@ -1,6 +1,6 @@
 /** The durable record of runs: journal, receipts and checkpoint move together or not at all. */
 
-import { changeTexts, type JsonObject } from '../kit/json.ts'
+import type { JsonObject } from '../kit/json.ts'
 import type { ExternalEvent, InternalEvent, Risk, ToolOutcome } from '../runtime/event.ts'
 import type { Clock, Log, Recorder, RunIdentity } from '../runtime/port.ts'
 import type { Appended, AppendReceipt, Checkpoint, ReceiptDraft } from './checkpoint.ts'
@@ -20,9 +20,8 @@ export type RecorderOptions = {
   readonly log: Log
   readonly now: Clock
   /** Takes secrets out of a text; applied to all that is stored. */
-  readonly redact: (text: string) => string
-  /** False: there is nothing that `redact` would take out, and nothing has to be spelled out to see that. */
-  readonly hasSecrets?: () => boolean
+  /** Takes secrets out of every text of an event; the event itself when there are none. */
+  readonly redact: <T>(event: T) => T
 }
 
 /** Trouble with the disk, not with what stands on it. */
@@ -56,9 +55,8 @@ export type RunRecorder = Recorder & {
 }
 
 export function createRecorder(options: RecorderOptions): RunRecorder {
-  const { memory, receipt, log, now, sandbox: always } = options
+  const { memory, receipt, log, now, redact: withoutSecrets, sandbox: always } = options
   const { journal } = memory
-  const withoutSecrets = cleaner(options)
 
   function external(run: RunIdentity, event: ExternalEvent): ExternalEvent {
     const clean = withoutSecrets(event)
@@ -161,9 +159,4 @@ export function createRecorder(options: RecorderOptions): RunRecorder {
   }
 
   return { external, intent, denied, finished, deed, recover, together: keep }
-}
-
-/** The event itself when there is no secret in it. */
-function cleaner({ redact, hasSecrets = () => true }: RecorderOptions): <T extends object>(event: T) => T {
-  return (event) => (hasSecrets() ? changeTexts(event, redact) : event)
 }

@@ -19,7 +19,7 @@ function orphanAll(): void {
 
 test('a dead run whose journal somebody broke does not keep the next start from its work', () => {
   const { memory, clock } = desk
-  const { external, intent, recover } = createRecorder({ memory, log: () => {}, now: () => clock.now++, redact: (text) => text })
+  const { external, intent, recover } = createRecorder({ memory, log: () => {}, now: () => clock.now++, redact: (event) => event })
   external(runOf(1), started('hi'))
   intent(runOf(1), acting(callOf('a')))
   orphanAll()
@@ -42,7 +42,7 @@ test('of dead runs that were cleared nothing comes back but the receipts they ow
     receipt,
     log: () => {},
     now: () => clock.now++,
-    redact: (text) => text,
+    redact: (event) => event,
   })
   external(runOf(1), started('hi'))
   intent(runOf(1), acting(callOf('a')))

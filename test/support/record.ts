@@ -22,6 +22,6 @@ export function openRecord(folder: string): { memory: Memory; recorder: ReturnTy
   if (!opened.ok) throw new Error(opened.failure.message)
   const { memory } = opened
   const receipts = { receipt: createReceiptLog({ paths }), atRest: (known: Checkpoint | undefined) => atRest(paths, known) }
-  const recorder = createRecorder({ memory, ...receipts, log: () => {}, now: Date.now, redact: (text) => text })
+  const recorder = createRecorder({ memory, ...receipts, log: () => {}, now: Date.now, redact: (event) => event })
   return { memory, recorder, close: memory.close }
 }

@@ -62,8 +62,7 @@ export function createRecord(
     memory,
     log,
     now: Date.now,
-    redact: redactor.text,
-    hasSecrets: () => redactor.count() > 0,
+    redact: redactor.json,
     ...(sandbox === 'none' ? { sandbox } : {}),
     ...(config.receipts.enabled ? receiptsAt(receiptPaths(setup)) : {}),
   })

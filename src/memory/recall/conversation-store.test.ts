@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => desk.remove())
 
-const recorder = () => createRecorder({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (text) => text })
+const recorder = () => createRecorder({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
 
 function chat(number: number, conversationId = 'conversation-1'): void {
   const [run, { external, finished }] = [runOf(number, { conversationId }), recorder()]
