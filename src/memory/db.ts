@@ -32,8 +32,6 @@ export type Memory = {
   transaction<T>(body: () => T): T
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
-  /** Closes the quick way; only right before the process ends. See `Store.leave`. */
-  leave(): void
 }
 
 export type MemoryOptions = { readonly path: string; readonly log: Log; readonly now: Clock; readonly busyTimeoutMs?: number }
@@ -61,7 +59,6 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       transaction: store.write,
       failureOf: (error) => storageFailure(path, error),
       close: store.close,
-      leave: store.leave,
     },
   }
 }

@@ -37,13 +37,6 @@ function use<T>(body: (memory: Extract<OpenedMemory, { ok: true }>['memory']) =>
   }
 }
 
-function leave(body: (memory: Extract<OpenedMemory, { ok: true }>['memory']) => void): void {
-  const opened = open()
-  if (!opened.ok) throw new Error(opened.failure.message)
-  body(opened.memory)
-  opened.memory.leave()
-}
-
 const note = (body: unknown = {}) => ({ run, kind: 'note' as const, type: 'x', at: 1, body })
 
 test('a file that is no database is reported as damaged, and not touched', () => {
@@ -168,24 +161,7 @@ test('after closing, the file stands alone', () => {
   expect(() => statSync(`${path}-wal`)).toThrow('ENOENT')
 })
 
-test('leaving a file keeps a small WAL, and the next to open it finds all that was written', () => {
-  use((memory) => memory.journal.append(note()))
-  leave((memory) => memory.journal.append(note()))
-  leave((memory) => memory.journal.append(note()))
-  expect(statSync(`${path}-wal`).size).toBeGreaterThan(0)
-  use((memory) => expect(memory.journal.events('r')).toHaveLength(3))
-  expect(() => statSync(`${path}-wal`)).toThrow('ENOENT')
-})
-
-test('a database that has just been made, and a WAL that has grown, are merged also when the file is left', () => {
-  leave((memory) => memory.journal.append(note()))
-  expect(() => statSync(`${path}-wal`)).toThrow('ENOENT')
-  leave((memory) => memory.journal.append(note('x'.repeat(600_000))))
-  expect(() => statSync(`${path}-wal`)).toThrow('ENOENT')
-  use((memory) => expect(memory.journal.events('r')).toHaveLength(2))
-})
-
-test('who leaves a file does not disturb another process that is writing to it', async () => {
+test('who closes a file does not disturb another process that is writing to it', async () => {
   use((memory) => memory.journal.append(note()))
   const child = Bun.spawn([process.execPath, '--config=/dev/null', '--no-env-file', '-e', lateWriter], {
     env: { STORE: path, MODULE: join(import.meta.dir, 'store.ts') },
@@ -193,7 +169,7 @@ test('who leaves a file does not disturb another process that is writing to it',
   })
   const said = child.stdout.getReader()
   await said.read()
-  leave((memory) => memory.journal.append(note()))
+  use((memory) => memory.journal.append(note()))
   child.stdin.end()
   expect(await child.exited).toBe(0)
   use((memory) => expect(memory.journal.events('r')).toHaveLength(3))

@@ -1,9 +1,8 @@
 /** One SQLite file: opened safely, brought to the newest schema, written only under `BEGIN IMMEDIATE`. */
 
 import { Database } from 'bun:sqlite'
-import { closeSync, constants, existsSync, fchmodSync, fstatSync, mkdirSync, openSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
 import type { Log } from '../runtime/port.ts'
+import { prepareFile } from './database-file.ts'
 import { type StorageFailure, storageFailure } from './failure.ts'
 import { migrations } from './schema.ts'
 
@@ -16,11 +15,6 @@ export type Store = {
   /** Several statements without parameters, outside any transaction of ours. */
   script(text: string): void
   close(): void
-  /**
-   * Closes, but leaves what is in a small WAL for whoever opens the file next: it is as safe there, and merging it takes three syncs. For
-   * a process that is about to end: another connection of this very process to the same file would lose its locks.
-   */
-  leave(): void
 }
 
 export type StoreOptions = {
@@ -44,20 +38,6 @@ export function openStore({ path, log, busyTimeoutMs = 5000 }: StoreOptions): Op
   }
 }
 
-/** SQLite gives its -wal and -shm files the mode of the main file, so that is the one to get right. */
-function prepareFile(path: string, log: Log): void {
-  if (!existsSync(dirname(path))) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
-  try {
-    const mode = fstatSync(file).mode & 0o777
-    if ((mode & 0o077) === 0) return
-    fchmodSync(file, 0o600)
-    log('warn', 'database permissions narrowed', { path, from: mode.toString(8), to: '600' })
-  } finally {
-    closeSync(file)
-  }
-}
-
 function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
   // Twenty by default; we have more, and preparing one costs more than running it.
   Database.MAX_QUERY_CACHE_SIZE = 100
@@ -65,9 +45,8 @@ function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
   try {
     db.run(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
     const store = storeOver(db, path)
-    const { found, migrated } = migrate(store)
-    // What has just been made is merged, so that the file never stands there almost empty.
-    if (found <= migrations.length) return { ok: true, store: migrated ? { ...store, leave: store.close } : store }
+    const found = migrate(store)
+    if (found <= migrations.length) return { ok: true, store }
     store.close()
     const why = `schema ${found}, this version knows up to ${migrations.length}`
     return {
@@ -80,15 +59,14 @@ function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
   }
 }
 
-/** `found` is the schema number the file has afterwards. Another process may migrate at the same time: the lock decides, then we look again. */
-function migrate(store: Store): { readonly found: number; readonly migrated: boolean } {
+/** @returns the schema number the file has afterwards. Another process may migrate at the same time: the lock decides, then we look again. */
+function migrate(store: Store): number {
   const version = () => store.sql<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
-  const found = version()
-  if (found >= migrations.length) return { found, migrated: false }
+  if (version() >= migrations.length) return version()
   return store.write(() => {
     for (const step of migrations.slice(version())) store.script(step)
     if (version() < migrations.length) store.script(`PRAGMA user_version = ${migrations.length}`)
-    return { found: version(), migrated: true }
+    return version()
   })
 }
 
@@ -100,22 +78,7 @@ function storeOver(db: Database, path: string): Store {
     write: (body) => transact(db, body),
     // Finalises the cached statements too: an unfinalised one would keep the file open and its WAL unmerged.
     close: () => db.close(),
-    leave: () => {
-      if (isSmall(`${path}-wal`)) db.fileControl(NULL_IO, null)
-      db.close()
-    },
   }
-}
-
-/** SQLITE_FCNTL_NULL_IO: SQLite lets go of the database file, so that closing cannot take the lock that merging needs. */
-const NULL_IO = 43
-
-/** The next opener reads the whole WAL, some 2 ms for each MiB. */
-const smallWal = 512 * 1024
-
-function isSmall(wal: string): boolean {
-  const found = statSync(wal, { throwIfNoEntry: false })
-  return found !== undefined && found.size < smallWal
 }
 
 function transact<T>(db: Database, body: () => T): T {

@@ -1,5 +1,6 @@
 /** Every law that judges files one by one, each with sources that break it and sources it must let be. */
 
+import { databaseIsOpenedInOnePlace } from './database.ts'
 import { exportsAreNamed, filesAreShort, filesParse, filesSayWhatTheyAreFor, importsLeadSomewhere, noBarrels, TOO_LONG } from './files.ts'
 import { nothingHappensOnImport } from './inert.ts'
 import { coreImportsOnlyCore, everyFolderIsKnown, organImportsCoreAndItself, theProgramStandsAlone } from './layers.ts'
@@ -135,6 +136,30 @@ export const laws: readonly LawCase[] = [
       ['src/main.ts', `const load = () => import('bun:sqlite')`],
     ],
     innocent: [['src/memory/a.ts', `import { Database } from 'bun:sqlite'`]],
+  },
+
+  {
+    name: 'the database is opened in one place',
+    check: databaseIsOpenedInOnePlace,
+    guilty: [
+      ['src/memory/a.ts', `import { Database } from 'bun:sqlite'; export const f = (path: string) => new Database(path)`],
+      ['src/memory/a.ts', 'export const f = (path: string) => Database.open(path)'],
+      ['src/memory/store.ts', 'export const f = (path: string) => closeSync(openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600))'],
+      ['src/memory/database-file.ts', 'export const f = (path: string) => openSync(path, constants.O_RDWR | constants.O_CREAT)'],
+      ['src/memory/store.ts', 'export const f = (path: string) => fs.copyFileSync(path, `${path}.copy`)'],
+      ['src/cli/commands/a.ts', 'export const f = ({ memory }: Config) => readFileSync(memory.path)'],
+      ['src/cli/commands/a.ts', 'export const f = (home: string) => Bun.file(join(home, "memory.sqlite")).size'],
+      ['src/cli/commands/a.ts', 'export const f = (path: string) => promises.readFile(`${path}-wal`)'],
+      ['src/config/a.ts', 'export const f = (to: string) => copyFileSync(config.memory.path, to)'],
+    ],
+    innocent: [
+      ['src/memory/store.ts', 'export const f = (path: string) => new Database(path)'],
+      ['src/memory/database-file.ts', 'export const f = (path: string) => openSync(path, constants.O_CREAT | constants.O_EXCL, 0o600)'],
+      ['src/memory/a.ts', 'export const f = (path: string) => statSync(path).size'],
+      ['src/memory/a.ts', 'export const f = () => readFileSync("/proc/self/stat", "latin1")'],
+      ['src/memory/recall/a.ts', 'export const f = (path: string) => openSync(path, "r")'],
+      ['src/cli/commands/a.ts', 'export const f = ({ memory }: Config) => openMemory({ path: memory.path })'],
+    ],
   },
 
   {

@@ -43,8 +43,6 @@ async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise
     })
   } finally {
     speaker?.mirror.end()
-    // The program ends now: what is left to do to the database can wait for whoever opens it next.
-    animal.memory.leave()
     animal.close()
   }
 }

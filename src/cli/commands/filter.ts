@@ -78,7 +78,6 @@ async function answer(question: Question): Promise<number> {
     return await turn({ animal, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole, watch: mirror.show })
   } finally {
     mirror.end()
-    animal.memory.leave()
     animal.close()
   }
 }

@@ -24,3 +24,20 @@ test('receipts that the operator put into the workspace cannot be touched: the l
     rmSync(root, { recursive: true, force: true })
   }
 })
+
+test('a database that the operator put into the workspace can be neither read nor written, nor can the files beside it', () => {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-policy-')))
+  try {
+    const workspace = join(root, 'ws')
+    mkdirSync(workspace)
+    const loaded = load({ user: `workspace_dir = "${workspace}"\n[memory]\npath = "${workspace}/memory.sqlite"\n` })
+    if (!loaded.ok) throw new Error('the configuration is wrong')
+    const policy = policyOf(loaded.config, homePaths(join(root, 'home')), { HOME: root })
+    const verdicts = (path: string) => (['read', 'write'] as const).map((access) => judgePath({ path, access, cwd: workspace, policy }).ok)
+    const refused = ['memory.sqlite', 'memory.sqlite-wal', 'memory.sqlite-shm', 'memory.sqlite-journal']
+    expect(refused.map(verdicts)).toEqual(refused.map(() => [false, false]))
+    expect(verdicts('memory.sqlite-notes')).toEqual([true, true])
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
+})

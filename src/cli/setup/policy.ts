@@ -3,6 +3,7 @@
 import { dirname } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import type { HomePaths } from '../../config/paths.ts'
+import { databaseFiles } from '../../memory/database-file.ts'
 import { nextSegment, segmentsOf } from '../../receipts/segments.ts'
 import { defaultAllow } from '../../security/command/allow.ts'
 import { definePolicy, type Policy } from '../../security/policy.ts'
@@ -20,7 +21,7 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
   const { security, channels, memory, receipts } = config
   const ours = [
     paths.home,
-    memory.path,
+    ...databaseFiles(memory.path),
     receipts.path,
     paths.estop,
     ...(receipts.path.startsWith(`${paths.home}/`) ? [] : besides(receipts.path)),

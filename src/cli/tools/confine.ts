@@ -1,5 +1,6 @@
 /** The sandbox for the commands of one agent: made when the first command wants one, taken down with the agent. */
 
+import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
 import type { SandboxKind } from '../../sandbox/port.ts'
 import type { Policy } from '../../security/policy.ts'
@@ -66,6 +67,5 @@ export function createConfinement(kind: SandboxKind, { setup, policy }: { readon
 /** Our own files that the operator put elsewhere; a name that is not there yet is not covered. */
 function outsideHome({ config, paths }: Pick<Setup, 'config' | 'paths'>): string[] {
   const { memory, receipts } = config
-  const database = ['', '-wal', '-shm', '-journal'].map((suffix) => `${memory.path}${suffix}`)
-  return [...database, ...filesOf(receipts.path)].filter((path) => !path.startsWith(`${paths.home}/`))
+  return [...databaseFiles(memory.path), ...filesOf(receipts.path)].filter((path) => !path.startsWith(`${paths.home}/`))
 }

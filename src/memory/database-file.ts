@@ -1,0 +1,50 @@
+/** The database file before SQLite opens it: it exists, and nobody but its owner may read it. */
+
+import { accessSync, chmodSync, closeSync, constants, existsSync, lstatSync, mkdirSync, openSync, readlinkSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import type { Log } from '../runtime/port.ts'
+
+/**
+ * Creates the folder (0700) and the file (0600) when absent, and takes other users' permissions away from an existing file. SQLite gives
+ * its -wal and -shm files the mode of the main file. @throws errno errors
+ *
+ * An existing file is never opened here. When a process closes any descriptor of a file, the system drops every POSIX lock that the process
+ * holds on it, those of its SQLite connections included; the next program to close the database would then delete the WAL under them.
+ */
+export function prepareFile(path: string, log: Log): void {
+  if (!existsSync(dirname(path))) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (!found) {
+    createFile(path)
+    return
+  }
+  if (!found.isFile())
+    throw Object.assign(new Error('it is not a regular file'), { code: found.isDirectory() ? 'EISDIR' : 'EINVAL', errno: 0 })
+  // SQLite opens a file that it may not write for reading alone, and fails only at the first write.
+  accessSync(path, constants.R_OK | constants.W_OK)
+  const mode = found.mode & 0o777
+  if ((mode & 0o077) === 0) return
+  chmodSync(path, 0o600)
+  log('warn', 'database permissions narrowed', { path, from: mode.toString(8), to: '600' })
+}
+
+/** O_EXCL: the descriptor that is closed here belongs to a file that did not exist before, so nobody else has it open. */
+function createFile(path: string): void {
+  try {
+    closeSync(openSync(linkTarget(path), constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600))
+  } catch (error) {
+    // Another process created it in the meantime.
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  }
+}
+
+/** Where a symbolic link to a file that does not exist yet leads: O_EXCL follows no link. */
+function linkTarget(path: string): string {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  return found?.isSymbolicLink() ? linkTarget(resolve(dirname(path), readlinkSync(path))) : path
+}
+
+/** The database and the files that SQLite keeps beside it: who opened and closed one of them in this process would drop locks just as well. */
+export function databaseFiles(path: string): string[] {
+  return ['', '-wal', '-shm', '-journal'].map((suffix) => `${path}${suffix}`)
+}

@@ -1,0 +1,54 @@
+/**
+ * The database file is opened by SQLite alone, in one module. When a process closes any descriptor of a file, the system drops all POSIX locks
+ * that the process holds on it: whoever opens and closes the database by hand unlocks it under every connection of the same process.
+ */
+
+import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
+
+const STORE = 'src/memory/store.ts'
+const CREATES = 'src/memory/database-file.ts'
+/** Where SQLite connections are made; the lock is an empty file of its own. */
+const CONNECTS = new Set([STORE, 'src/memory/recall/lock.ts'])
+
+const OPENERS = new Set(
+  ['open', 'readFile', 'writeFile', 'appendFile', 'copyFile', 'cp', 'truncate'].flatMap((name) => [name, `${name}Sync`]),
+)
+const MORE_OPENERS = new Set(['openAsBlob', 'createReadStream', 'createWriteStream', 'Bun.file', 'Bun.write'])
+const DATABASE = /memory\.sqlite|\bmemory\.path\b|\bdatabase|-(?:wal|shm|journal)\b/i
+
+export const databaseIsOpenedInOnePlace: Law = (modules) =>
+  modules
+    .filter((module) => module.path.startsWith('src/') && !isTest(module))
+    .flatMap((module) => calls(module.program).flatMap((call) => judge(module, call)))
+
+function judge(module: Module, call: Node): Violation[] {
+  const name = calleeOf(call)
+  const given = module.text.slice(call.start, call.end)
+  if (name === 'Database' || name === 'Database.open')
+    return CONNECTS.has(module.path) ? [] : [violation(module, call, `a database is opened in ${STORE} alone; call openMemory`)]
+  if (!opens(name)) return []
+  if (module.path === CREATES && given.includes('O_EXCL')) return []
+  if (!DATABASE.test(given) && !beside(module.path, given)) return []
+  return [violation(module, call, `${name} of the database would drop this process's locks when it is closed; stat it, or ask SQLite`)]
+}
+
+/** In the folder of the database whatever is opened is taken for it; its subfolders hold files of their own. */
+function beside(path: string, given: string): boolean {
+  return /^src\/memory\/[^/]+$/.test(path) && !/['"`]\/proc\//.test(given)
+}
+
+function opens(name: string): boolean {
+  return MORE_OPENERS.has(name) || OPENERS.has(name.split('.').at(-1) ?? '')
+}
+
+/** `openSync`, `fs.openSync`, `Bun.file`, `Database`. */
+function calleeOf({ callee }: Node): string {
+  const [node] = nodes(callee)
+  if (node?.type !== 'MemberExpression') return nameOf(node)
+  return `${nameOf(node.object)}.${nameOf(node.property)}`
+}
+
+function calls(node: Node): Node[] {
+  const inner = children(node).flatMap(calls)
+  return node.type === 'CallExpression' || node.type === 'NewExpression' ? [node, ...inner] : inner
+}

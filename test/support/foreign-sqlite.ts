@@ -1,0 +1,45 @@
+/** Programs with an SQLite of their own that open our database beside us and close it again: the sqlite3 shell and Python's module. */
+
+import { join } from 'node:path'
+
+/** One use of the database by another program. */
+export type Visit = { readonly name: string; readonly argv: readonly string[] }
+
+const python = `import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
+for statement in sys.argv[2:]: connection.execute(statement).fetchall()
+connection.close()`
+
+/** What people and scripts do to a database; empty: it is only opened and closed. */
+const uses: readonly (readonly [name: string, sql: (copy: string) => readonly string[]])[] = [
+  ['open and close', () => []],
+  ['select', () => ['SELECT count(*) FROM turns']],
+  ['VACUUM INTO', (copy) => [`VACUUM INTO '${copy}'`]],
+  ['VACUUM', () => ['VACUUM']],
+  ['wal_checkpoint', () => ['PRAGMA wal_checkpoint(TRUNCATE)']],
+]
+
+/** Every use by every program. Copies of the database go to `folder`. */
+export function visits(database: string, folder: string): Visit[] {
+  return uses.flatMap(([name, sql]) => {
+    const [first, second] = [sql(join(folder, `${name} 1.sqlite`)), sql(join(folder, `${name} 2.sqlite`))]
+    return [
+      { name: `sqlite3, ${name}`, argv: ['sqlite3', '-cmd', '.timeout 30000', database, first.join(';') || '.databases'] },
+      { name: `Python, ${name}`, argv: ['python3', '-c', python, database, ...second] },
+    ]
+  })
+}
+
+/** @throws Error when it did not do what it was asked to */
+export async function pay({ name, argv }: Visit): Promise<void> {
+  const child = Bun.spawn([...argv], { stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' })
+  const said = await child.stderr.text()
+  if ((await child.exited) !== 0) throw new Error(`${name}: ${said} (scripts/setup-debian installs sqlite3 and python3)`)
+}
+
+/** The questions in the database, oldest first, as a foreign program reads them. */
+export function questionsIn(database: string): string[] {
+  const { stdout } = Bun.spawnSync(['sqlite3', '-json', database, "SELECT content FROM turns WHERE role = 'user' ORDER BY id"])
+  const rows: { readonly content: string }[] = JSON.parse(stdout.toString() || '[]')
+  return rows.map(({ content }) => content)
+}
