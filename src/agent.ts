@@ -42,7 +42,10 @@ export type BraidClaw = {
    * @throws Error when the configuration, workspace or memory cannot be used; the message says what to do
    */
   run(prompt: string): AsyncGenerator<AgentEvent>
-  /** @returns undefined when the decision counted, else the name of the rule that rejected it. */
+  /**
+   * @param gateId the one of the event: RUN/CALL, as `braidclaw approvals` shows it
+   * @returns undefined when the decision counted, else the name of the rule that rejected it
+   */
   approve(gateId: string, decision: { readonly allow: boolean; readonly by?: string; readonly note?: string }): string | undefined
   /** What an open gate asks about. */
   gate(gateId: string): Proposal | undefined

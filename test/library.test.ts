@@ -39,6 +39,26 @@ test('a write waits for approve(), and a no keeps the file from being', async ()
   await agent.close()
 })
 
+test('a yes to the first run comes late: it does not approve the write of the second run', async () => {
+  using at = folders()
+  const state = { first: '' }
+  const agent = createAgent({ ...at, modelCall: writes })
+  for await (const event of agent.run('write it')) {
+    if (event.type !== 'approval_gate') continue
+    state.first = event.gateId
+    agent.approve(event.gateId, { allow: false })
+  }
+  for await (const event of agent.run('write it again')) {
+    if (event.type !== 'approval_gate') continue
+    expect(event.gateId).not.toBe(state.first)
+    expect(agent.gate(state.first)).toBeUndefined()
+    expect(agent.approve(state.first, { allow: true })).toBe('approval')
+    expect(agent.approve(event.gateId, { allow: false })).toBeUndefined()
+  }
+  expect(await Bun.file(join(at.cwd, 'new.txt')).exists()).toBe(false)
+  await agent.close()
+})
+
 test('a read runs and its result reaches the model', async () => {
   using at = folders()
   const agent = createAgent({ ...at, modelCall: reads })

@@ -1,6 +1,7 @@
 /** Questions to a person about one exact plan, answered once and used once; and the standing answers ("always"). */
 
 import type { InternalEvent } from '../runtime/event.ts'
+import { gateIdOf } from '../runtime/gate-id.ts'
 import type { Clock, RunIdentity } from '../runtime/port.ts'
 import type { Store } from './store.ts'
 
@@ -66,7 +67,7 @@ const ruleColumns = 'id, tool, scope, added_by AS addedBy, added_at AS addedAt'
 
 export function createApprovals(store: Store, now: Clock): Approvals {
   const create: Approvals['create'] = ({ run, gate: { call, judgement }, expires }) => {
-    const id = `${run.runId}/${call.id}`
+    const id = gateIdOf(run.runId, call.id)
     const insert = store.sql<never, (string | number)[]>(
       `INSERT INTO approvals(id, run_id, conversation_id, call_id, tool, risk, reason, summary, plan, created, expires, state)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')`,

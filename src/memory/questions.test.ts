@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { gateIdOf } from '../runtime/gate-id.ts'
 import type { Questions } from '../runtime/port.ts'
 import { callOf, createDesk, type Desk, judgement, noon, runOf } from './fixture.ts'
-import { approvalId, createQuestions } from './questions.ts'
+import { createQuestions } from './questions.ts'
 
 let desk: Desk
 let questions: Questions
@@ -17,7 +18,7 @@ const ask = (run = 1, own = {}) =>
 const decide = (allow: boolean, by: string) =>
   questions.decided(runOf(1), { type: 'approval.decision', id: 'call-1', allow, by, plan: judgement.plan })
 const use = (own = {}) => questions.use(runOf(1), { type: 'act', id: 'call-1', call, judgement: { ...judgement, ...own }, approval: 'ann' })
-const stateOf = (run = 1) => desk.memory.approvals.get(approvalId(runOf(run), 'call-1'))?.state
+const stateOf = (run = 1) => desk.memory.approvals.get(gateIdOf(runOf(run).runId, 'call-1'))?.state
 
 test('a call that was not asked about, denied, or judged otherwise meanwhile may not use an approval', () => {
   expect(use()).toContain('there is no approval')
@@ -31,7 +32,7 @@ test('a call that was not asked about, denied, or judged otherwise meanwhile may
 
 test('when a yes and a no meet, the no stands', () => {
   ask()
-  desk.memory.approvals.decide({ id: approvalId(runOf(1), 'call-1'), allow: true, by: 'operator' })
+  desk.memory.approvals.decide({ id: gateIdOf(runOf(1).runId, 'call-1'), allow: true, by: 'operator' })
   decide(false, 'terminal')
   expect([stateOf(), use()]).toEqual(['denied', expect.stringContaining('is denied')])
 })
@@ -49,7 +50,7 @@ test('a refusal closes the question, but not the one that says that nobody was t
 test('a yes is taken over by a later run only when the run it was given to has ended', () => {
   desk.memory.journal.append({ run: runOf(1), kind: 'note', type: 'x', at: noon, body: {} })
   ask()
-  desk.memory.approvals.decide({ id: approvalId(runOf(1), 'call-1'), allow: true, by: 'operator' })
+  desk.memory.approvals.decide({ id: gateIdOf(runOf(1).runId, 'call-1'), allow: true, by: 'operator' })
   expect([ask(2), stateOf(1)]).toEqual([undefined, 'allowed'])
   desk.memory.journal.end('run-1', { at: noon, code: 'approval_needed', message: '', digest: null })
   expect([ask(3), stateOf(1)]).toEqual([{ allow: true, by: 'operator', note: 'allowed as run-1/call-1' }, 'used'])

@@ -1,12 +1,8 @@
 /** The runtime's questions over the table of approvals: what a person is asked in one process can be answered in another. */
 
-import type { Decision, Questions, RunIdentity } from '../runtime/port.ts'
+import { gateIdOf } from '../runtime/gate-id.ts'
+import type { Decision, Questions } from '../runtime/port.ts'
 import type { Approval, Approvals } from './approvals.ts'
-
-/** The id of the approval of one call: what `approvals allow` is given. */
-export function approvalId({ runId }: Pick<RunIdentity, 'runId'>, callId: string): string {
-  return `${runId}/${callId}`
-}
 
 /** @param redact takes secrets out of a text; applied to all that is stored */
 export function createQuestions(approvals: Approvals, redact: (text: string) => string): Questions {
@@ -19,20 +15,21 @@ export function createQuestions(approvals: Approvals, redact: (text: string) => 
       return good ? { allow: true, by: earlier.decidedBy ?? 'operator', note: `allowed as ${earlier.id}` } : undefined
     },
     answered(run, callId) {
-      const approval = approvals.get(approvalId(run, callId))
+      const approval = approvals.get(gateIdOf(run.runId, callId))
       return approval && (approval.state === 'allowed' || approval.state === 'denied') ? decisionOf(approval) : undefined
     },
     decided(run, { id: callId, allow, by, note }) {
-      const id = approvalId(run, callId)
+      const id = gateIdOf(run.runId, callId)
       const said = note === undefined ? {} : { note: redact(note) }
       if (allow) approvals.decide({ id, allow, by, ...said })
       else if (!unattended.includes(by)) approvals.close({ id, by, ...said })
     },
     refused(run, { id: callId, by, reason }) {
-      if (!unattended.includes(by.replace(/^approval\./, ''))) approvals.close({ id: approvalId(run, callId), by, note: redact(reason) })
+      if (!unattended.includes(by.replace(/^approval\./, '')))
+        approvals.close({ id: gateIdOf(run.runId, callId), by, note: redact(reason) })
     },
     use(run, { id: callId, judgement: { plan } }) {
-      const used = approvals.consume({ id: approvalId(run, callId), plan })
+      const used = approvals.consume({ id: gateIdOf(run.runId, callId), plan })
       return used.ok ? undefined : used.reason
     },
   }

@@ -39,12 +39,35 @@ test('a no, an unknown gate and a second decision: only the first answer counts'
   const { agent, acted } = stage({ replies: [{ calls: [{ id: 'a' }] }, { text: 'ok' }], verdicts: { a: { verdict: 'ask' } } })
   await collect(agent, 'write', (event) => {
     if (event.type !== 'approval_gate') return
-    expect(agent.approve('nope', { allow: true, by: 'eve' })).toBe('approval')
-    expect(agent.approve('a', { allow: false, by: 'ann' })).toBeUndefined()
-    expect(agent.approve('a', { allow: true, by: 'eve' })).toBe('approval')
+    for (const id of ['nope', 'a', `${agent.runId()}/nope`, `${agent.runId()}a`])
+      expect([agent.gate(id), agent.approve(id, { allow: true, by: 'eve' })]).toEqual([undefined, 'approval'])
+    expect(agent.gate(event.gateId)?.call.id).toBe('a')
+    expect(agent.approve(event.gateId, { allow: false, by: 'ann' })).toBeUndefined()
+    expect(agent.approve(event.gateId, { allow: true, by: 'eve' })).toBe('approval')
   })
   expect(acted).toEqual([])
   expect(agent.ending()?.code).toBe('denied')
+})
+
+test("a late yes to the first run's call does not reach the next run's call of the same id", async () => {
+  const { agent, acted } = stage({
+    replies: [{ calls: [{ id: 'a' }] }, { text: 'no' }, { calls: [{ id: 'a' }] }, { text: 'no' }],
+    verdicts: { a: { verdict: 'ask' } },
+  })
+  const gates: string[] = []
+  await collect(agent, 'first', (event) => {
+    if (event.type !== 'approval_gate') return
+    gates.push(event.gateId)
+    agent.approve(event.gateId, { allow: false, by: 'ann' })
+  })
+  await collect(agent, 'second', (event) => {
+    if (event.type !== 'approval_gate') return
+    gates.push(event.gateId)
+    expect(agent.approve(gates[0] ?? '', { allow: true, by: 'ann' })).toBe('approval')
+    expect(agent.approve(event.gateId, { allow: false, by: 'ann' })).toBeUndefined()
+  })
+  expect([new Set(gates).size, acted]).toEqual([2, []])
+  expect(gates[1]).toBe(`${agent.runId()}/a`)
 })
 
 test('an approval that nobody answers expires, and the run says that one was needed', async () => {

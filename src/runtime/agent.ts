@@ -31,7 +31,7 @@ export type Agent = {
   readonly conversationId: string
   /** One turn. Yields until `done`; breaking out of the loop cancels it. One run at a time: a second one throws. */
   run(prompt: string): AsyncGenerator<AgentEvent>
-  /** @returns undefined when the decision counted, else the name of the rule that rejected it (late, unknown, used). */
+  /** @returns undefined when the decision counted, else the name of the rule that rejected it (late, unknown, used, of another run). */
   approve(gateId: string, decision: Decision): string | undefined
   /** What an open gate asks about: the call and what the gate said of it. */
   gate(gateId: string): Proposal | undefined

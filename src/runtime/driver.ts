@@ -21,7 +21,7 @@ import type {
   RedactStream,
   RunIdentity,
 } from './port.ts'
-import { type Projected, project, projection } from './project.ts'
+import { digestLine, type Projected, project, projection } from './project.ts'
 import { createQueue } from './queue.ts'
 import { think } from './think.ts'
 import { messagesOf } from './transcript.ts'
@@ -122,7 +122,7 @@ export function createRun({ identity, threads, ports, request, history, approval
     const { rejected } = engine.superstep((event) => {
       const blockers = event.type === 'stalled' ? heldBy(engine.explain()) : ''
       state.seen = project(state.seen, event, blockers)
-      for (const seen of state.seen.events) digest.update(`${JSON.stringify(seen)}\n`)
+      for (const seen of state.seen.events) digest.update(digestLine(seen, identity.runId))
       happened.push({ event, shown: state.seen.events })
       record(event)
     })

@@ -1,14 +1,16 @@
 /** Open gates of one run: who may still answer, until when, and whether somebody elsewhere already has. */
 
 import type { Proposal } from './event.ts'
+import { callIdOf } from './gate-id.ts'
 import type { Decision, Questions, RunIdentity } from './port.ts'
 
 export type Gates = {
   /** `earlier`: the same plan was allowed before, in a run that could not wait; then nobody is asked. */
   open(id: string, proposal: Proposal, earlier: Decision | undefined): void
-  /** @returns undefined when the decision counted, else the name of the rule that rejected it. */
-  approve(id: string, decision: Decision): string | undefined
-  get(id: string): Proposal | undefined
+  /** @param gateId RUN/CALL. @returns undefined when the decision counted, else the name of the rule that rejected it. */
+  approve(gateId: string, decision: Decision): string | undefined
+  /** @param gateId RUN/CALL */
+  get(gateId: string): Proposal | undefined
   /** Decided, or no longer to be decided. */
   close(id: string): void
   closeAll(): void
@@ -69,10 +71,16 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
     }
   }
 
-  function approve(id: string, decision: Decision): string | undefined {
-    const gate = gates.get(id)
-    if (!gate || answeredElsewhere(id)) return 'approval'
-    return decide(id, gate.proposal.judgement.plan, decision)
+  function approve(gateId: string, decision: Decision): string | undefined {
+    const id = callIdOf(identity.runId, gateId)
+    const proposal = get(gateId)
+    if (id === undefined || !proposal || answeredElsewhere(id)) return 'approval'
+    return decide(id, proposal.judgement.plan, decision)
+  }
+
+  function get(gateId: string): Proposal | undefined {
+    const id = callIdOf(identity.runId, gateId)
+    return id === undefined ? undefined : gates.get(id)?.proposal
   }
 
   function close(id: string): void {
@@ -83,7 +91,7 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
   return {
     open,
     approve,
-    get: (id) => gates.get(id)?.proposal,
+    get,
     close,
     closeAll: () => {
       for (const id of gates.keys()) close(id)

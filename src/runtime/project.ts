@@ -1,9 +1,16 @@
 /** From selected events to what a consumer sees: one pure reducer, used live and in replay. */
 
 import type { AgentEvent, Ending, Part, RunEvent } from './event.ts'
+import { callIdOf, gateIdOf } from './gate-id.ts'
 
 /** `text` is the text of the latest reply, which becomes the run's result. */
 export type Projected = { readonly runId: string; readonly text: string; readonly events: readonly AgentEvent[] }
+
+/** What an event adds to the digest of its run. A gate counts by its call alone, as it did before its id named the run as well. */
+export function digestLine(event: AgentEvent, runId: string): string {
+  const counted = event.type === 'approval_gate' ? { ...event, gateId: callIdOf(runId, event.gateId) } : event
+  return `${JSON.stringify(counted)}\n`
+}
 
 export function projection(runId: string): Projected {
   return { runId, text: '', events: [] }
@@ -26,7 +33,7 @@ function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string)
     case 'propose':
       return [{ type: 'tool_use', toolCallId: event.id, toolName: event.call.name, input: event.call.input }]
     case 'gate.open':
-      return [{ type: 'approval_gate', gateId: event.id, toolName: event.call.name, input: event.call.input }]
+      return [{ type: 'approval_gate', gateId: gateIdOf(runId, event.id), toolName: event.call.name, input: event.call.input }]
     case 'deny':
       return [{ type: 'tool_result', toolCallId: event.id, status: 'failed', output: `Denied by ${event.by}: ${event.reason}` }]
     case 'tool.done':

@@ -46,7 +46,9 @@ describe('a replay is the run, byte for byte', () => {
     expect(lines(replay.events)).toBe(lines(shown))
     expect(replay.ended).toBe(true)
     expect(replay.digest).toBe(digestOf(entries))
-    expect(replay.digest).toBe(new Bun.CryptoHasher('sha256').update(`${lines(shown)}\n`).digest('hex'))
+    // As runs were recorded when a gate was named by its call alone: they replay still.
+    const counted = lines(shown).replaceAll(`"gateId":"${runId}/`, '"gateId":"')
+    expect(replay.digest).toBe(new Bun.CryptoHasher('sha256').update(`${counted}\n`).digest('hex'))
   })
 })
 

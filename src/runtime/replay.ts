@@ -8,7 +8,7 @@ import type { AgentEvent, RunEvent } from './event.ts'
 import { heldBy } from './held.ts'
 import { type Entry, externalOf } from './journalled.ts'
 import { program, type RunLimits } from './program.ts'
-import { type Projected, project, projection } from './project.ts'
+import { digestLine, type Projected, project, projection } from './project.ts'
 
 export type ReplayInput = {
   readonly runId: string
@@ -31,7 +31,7 @@ export type Divergence = {
 export type Replay = {
   /** What a consumer saw, partial texts aside; up to the divergence if there is one. */
   readonly events: readonly AgentEvent[]
-  /** SHA-256 of those events as JSON lines, in hex. */
+  /** SHA-256 of those events as JSON lines, in hex; see digestLine. */
   readonly digest: string
   /** Whether the journal holds the end of the run; a run that was killed has none. */
   readonly ended: boolean
@@ -144,7 +144,7 @@ function createStream(runId: string) {
   return {
     take(event: RunEvent, blockers: string) {
       state.seen = project(state.seen, event, blockers)
-      for (const seen of state.seen.events) hasher.update(`${JSON.stringify(seen)}\n`)
+      for (const seen of state.seen.events) hasher.update(digestLine(seen, runId))
       events.push(...state.seen.events)
     },
     digest,
