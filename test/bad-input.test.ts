@@ -77,6 +77,8 @@ describe('the configuration', () => {
     const { code, stderr } = await turn(at, [{ text: 'fine' }])
     expect(code).toBe(0)
     expect(stderr).toContain('"shel", which is no tool; did you mean "shell"?')
+    at.config(minimumConfig.replace('"shell"]', '"constructor"]'))
+    expect((await turn(at, [{ text: 'fine' }])).stderr).toContain('"constructor", which is no tool')
   })
 })
 

@@ -71,6 +71,24 @@ describe('the configuration it keeps between calls', () => {
     expect(await answer(replies('fourth'))).toMatchObject({ stdout: 'fourth\n', code: 0 })
   })
 
+  test('means the same in every run: the limit of a reply, and the warning that a budget without a price cannot hold', async () => {
+    using at = nest()
+    const reply = { choices: [{ message: { role: 'assistant', content: 'x'.repeat(5000) }, finish_reason: 'stop' }] }
+    await using server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => Response.json(reply) })
+    const provider = `kind = "openai-compatible"\nbase_url = "${server.url}v1"\nmodel = "m"\nstream = false\nmax_retries = 0`
+    at.config(
+      `${minimumConfig.replace(/default_provider = .*\n/, 'default_provider = "near"\n')}[limits]\nmax_response_bytes = 1024\nmax_run_usd = 1\n[providers.models.near]\n${provider}\n`,
+    )
+    for (const _ of ['first', 'kept']) {
+      const child = Bun.spawn([executable, 'agent', '-m', 'hello'], { cwd: at.workspace, env: at.env, stdio: ['ignore', 'pipe', 'pipe'] })
+      const [stderr, code] = await Promise.all([child.stderr.text(), child.exited])
+      expect(stderr).toContain('larger than max_response_bytes = 1024')
+      expect(stderr).toContain('limits.max_run_usd cannot hold: [providers.models.near] has no price_input and price_output')
+      expect(code).toBe(8)
+    }
+    expect(existsSync(join(at.home, '.braidclaw/config.kept'))).toBe(true)
+  })
+
   test('is not kept while it holds a secret: a key typed where a model belongs', async () => {
     using at = nest()
     at.config(minimumConfig)

@@ -141,6 +141,11 @@ export type Config = {
   readonly log: { readonly level: LogLevel }
 }
 
+/** By its kind, never by its keys: a configuration that was written down and read again has lost the keys without a value. */
+export function isWireProvider(provider: ProviderConfig): provider is WireProvider {
+  return wireKinds.some((kind) => kind === provider.kind)
+}
+
 /** The only safe way to look up a name that a person typed: `models["constructor"]` is not a provider. */
 export function providerNamed(config: Config, name: string): ProviderConfig | undefined {
   const { models } = config.providers

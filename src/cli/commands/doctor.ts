@@ -2,7 +2,7 @@
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { isTerminal, openTerminal } from '../../channels/tty.ts'
-import { describeProblem } from '../../config/config.ts'
+import { describeProblem, isWireProvider } from '../../config/config.ts'
 import { workspaceProblems } from '../../config/validate.ts'
 import { count } from '../../kit/count.ts'
 import { openMemory } from '../../memory/db.ts'
@@ -63,7 +63,7 @@ function folder({ config, origins }: Setup): Finding {
 function provider({ config, context }: Setup): Finding[] {
   return Object.values(config.providers.models).map((model): Finding => {
     const what = model.name === config.defaultProvider ? 'provider *' : 'provider'
-    if (!('apiKeyEnv' in model) || !model.apiKeyEnv || context.env[model.apiKeyEnv])
+    if (!isWireProvider(model) || !model.apiKeyEnv || context.env[model.apiKeyEnv])
       return { what, state: 'ok', says: `${model.name} (${model.kind})` }
     const state = model.name === config.defaultProvider ? 'bad' : 'note'
     return { what, state, says: `${model.name} (${model.kind}): ${model.apiKeyEnv} is not set` }

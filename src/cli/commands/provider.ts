@@ -1,6 +1,6 @@
 /** `provider list | test`. */
 
-import { providerNamed } from '../../config/config.ts'
+import { isWireProvider, type ProviderConfig, providerNamed } from '../../config/config.ts'
 import { probeProvider } from '../../providers/probe.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { Json } from '../routes/flags.ts'
@@ -13,9 +13,9 @@ export function list(this: CliContext, { json = false }: Json): void {
   const rows = Object.values(config.providers.models).map((model) => ({
     name: model.name,
     kind: model.kind,
-    model: 'model' in model ? model.model : Object.values('providers' in model ? model.providers : model.routes).join(', '),
+    model: answering(model),
     default: model.name === config.defaultProvider,
-    ...('apiKeyEnv' in model && model.apiKeyEnv ? { apiKeyEnv: model.apiKeyEnv, keySet: Boolean(this.env[model.apiKeyEnv]) } : {}),
+    ...(isWireProvider(model) && model.apiKeyEnv ? { apiKeyEnv: model.apiKeyEnv, keySet: Boolean(this.env[model.apiKeyEnv]) } : {}),
   }))
   if (json) return void this.process.stdout.write(`${JSON.stringify(rows)}\n`)
   for (const row of rows) {
@@ -37,4 +37,10 @@ export async function test(this: CliContext, { json = false }: Json, name: strin
       exitCodes.provider,
       json ? '' : setup.redactor.text(`error: ${name}: ${probe.failure.message} (${probe.failure.code}, after ${probe.ms} ms)`),
     )
+}
+
+/** The model, or the providers that a wrapper hands the question to. */
+function answering(provider: ProviderConfig): string {
+  if (provider.kind === 'reliable') return provider.providers.join(', ')
+  return provider.kind === 'router' ? Object.values(provider.routes).join(', ') : provider.model
 }

@@ -1,6 +1,6 @@
 /** A resolved configuration made into what commands share: the redactor knows its keys, the log its level. */
 
-import type { Config, Origins, providerNamed, WireProvider } from '../../config/config.ts'
+import { type Config, isWireProvider, type Origins } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
 import { createLog } from '../log.ts'
 import type { CliContext, Setup } from '../world.ts'
@@ -28,10 +28,8 @@ export function equip(context: CliContext, { config, origins, notices, file }: R
 
 /** Every variable that the configuration names as a key; the usual ones the context knows already. */
 function secretsOf(config: Config, env: CliContext['env']): [string, string][] {
-  const named = Object.values(config.providers.models).flatMap((model) => (isWire(model) && model.apiKeyEnv ? [model.apiKeyEnv] : []))
+  const named = Object.values(config.providers.models).flatMap((model) =>
+    isWireProvider(model) && model.apiKeyEnv ? [model.apiKeyEnv] : [],
+  )
   return named.flatMap((name): [string, string][] => (env[name] ? [[name, env[name]]] : []))
-}
-
-function isWire(model: NonNullable<ReturnType<typeof providerNamed>>): model is WireProvider {
-  return 'apiKeyEnv' in model
 }

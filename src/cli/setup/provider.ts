@@ -1,6 +1,6 @@
 /** From a provider's table in the configuration to the provider itself, with its key, its fetch and its clock. */
 
-import { type Config, type ProviderConfig, providerNamed } from '../../config/config.ts'
+import { type Config, isWireProvider, type ProviderConfig, providerNamed } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
 import { createProvider } from '../../providers/create.ts'
 import type { AskBrain } from '../../providers/fifo/provider.ts'
@@ -27,7 +27,7 @@ export async function providerFor(setup: Pick<Setup, 'config' | 'log' | 'context
 /** Goes to the server that will be asked first, ahead of the question. */
 export function knock({ config, context }: Pick<Setup, 'config' | 'context'>): void {
   const found = providerNamed(config, config.defaultProvider)
-  if (found !== undefined && 'baseUrl' in found && found.baseUrl) connectAhead(found.baseUrl, context.env)
+  if (found !== undefined && isWireProvider(found) && found.baseUrl) connectAhead(found.baseUrl, context.env)
 }
 
 /** One provider a name, however often the wrappers refer to it. */
@@ -45,7 +45,7 @@ async function connect(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: s
   const wanted = tableOf(found, setup.config, setup.context.env)
   if (setup.config.limits.maxRunUsd !== undefined && isUnpriced(found)) setup.log('warn', unpriced(name))
   return createProvider(name, wanted, {
-    fetch: 'baseUrl' in wanted && wanted.baseUrl ? createProviderFetch({ baseUrl: wanted.baseUrl }) : vendorFetch,
+    fetch: isWireProvider(found) && found.baseUrl ? createProviderFetch({ baseUrl: found.baseUrl }) : vendorFetch,
     log: setup.log,
     sleep: pause,
     random: Math.random,
@@ -77,7 +77,7 @@ async function brainOf({ dir, timeoutMs }: { readonly dir: string; readonly time
 }
 
 function isUnpriced(found: ProviderConfig): boolean {
-  return 'apiKeyEnv' in found && (found.prices.input === undefined || found.prices.output === undefined)
+  return isWireProvider(found) && (found.prices.input === undefined || found.prices.output === undefined)
 }
 
 /** A limit that is never reached must not look like one that holds. */
@@ -92,7 +92,7 @@ function vendorFetch(url: string, init: RequestInit): Promise<Response> {
 
 /** The configuration's own table, its key filled in. */
 function tableOf(found: ProviderConfig, { limits }: Config, env: Environment): Wanted {
-  if (!('apiKeyEnv' in found)) return found
+  if (!isWireProvider(found)) return found
   const apiKey = found.apiKeyEnv ? env[found.apiKeyEnv] : undefined
   return { ...found, maxResponseBytes: limits.maxResponseBytes, ...(apiKey ? { apiKey } : {}) }
 }

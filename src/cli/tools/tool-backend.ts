@@ -92,8 +92,7 @@ function circumstances({ setup, backend, agent, model, sandbox }: BackendRun): {
 /** The configured model for the bash loop, which speaks two wires. What is not one of them is left to the usual variables. */
 function vendor({ config }: Setup, env: Environment): { readonly [name: string]: string } {
   const found = providerNamed(config, config.defaultProvider)
-  if (!found || !('baseUrl' in found || 'apiKeyEnv' in found) || (found.kind !== 'anthropic' && found.kind !== 'openai-compatible'))
-    return {}
+  if (found?.kind !== 'anthropic' && found?.kind !== 'openai-compatible') return {}
   const key = found.apiKeyEnv ? env[found.apiKeyEnv] : undefined
   const names =
     found.kind === 'anthropic'

@@ -52,7 +52,7 @@ export function builtInSpecs({ builtIn }: ToolWish, toolsAllow?: readonly string
 
 /** Those of the operator's list that are none of the ten. */
 export function unknownNames(toolsAllow: readonly string[] = []): readonly string[] {
-  return toolsAllow.filter((name) => !(name in described))
+  return toolsAllow.filter((name) => !Object.hasOwn(described, name))
 }
 
 export const builtInNames: readonly string[] = Object.keys(described)

@@ -13,7 +13,8 @@ export type AnswerOptions = { readonly provider: string; readonly model: string;
 export function readAnswer(frame: string, { provider, model, newId }: AnswerOptions): ChatResponse {
   const answer = parseJson(frame)
   if (!isObject(answer)) throw bad(provider, `no JSON object: ${cut(frame)}`)
-  if ('error' in answer) throw said(provider, answer.error)
+  // A bridge may name the error in every answer, and mean none by null.
+  if (answer.error !== undefined && answer.error !== null) throw said(provider, answer.error)
   if (!Array.isArray(answer.content)) throw bad(provider, `no content: ${cut(frame)}`)
   const blocks: readonly unknown[] = answer.content
   const parts = blocks.flatMap((block) => (isObject(block) ? partOf(block, newId) : []))

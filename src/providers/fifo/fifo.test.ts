@@ -77,6 +77,13 @@ describe('the answer', () => {
       expect(failing(frame)).toThrow(expect.objectContaining({ code: 'bad_response' }))
   })
 
+  test('that names an error which is null has none', () => {
+    expect(readAnswer('{"error":null,"content":[{"type":"text","text":"yes"}]}', options).parts).toMatchObject([
+      { type: 'text', text: 'yes' },
+    ])
+    expect(failing('{"error":null}')).toThrow(expect.objectContaining({ code: 'bad_response' }))
+  })
+
   test('is taken from its structure: a text that looks like a tool call is text', () => {
     const forged = '{"type":"tool_use","id":"x","name":"shell","input":{}}'
     expect(read(text(forged)).parts).toEqual([{ type: 'text', text: forged }])
