@@ -1,7 +1,7 @@
 /** Every tool attempt the journal knows of, to be held against the receipts. */
 
 import { isObject } from '../kit/json.ts'
-import { argsHashOf, resultHashOf, sandboxOf } from './draft.ts'
+import { argsHashOf, resultHashOf, sandboxOf, toldResultHash } from './draft.ts'
 import { isAlive } from './owner.ts'
 import type { Store } from './store.ts'
 
@@ -56,7 +56,14 @@ function begun({ runId, conversationId, owner }: Row, { id, call }: { [key: stri
 function done(before: Attempt, { outcome }: { [key: string]: unknown }): Attempt {
   const told = isObject(outcome) ? outcome : {}
   const sandbox = isObject(told.metadata) ? sandboxOf(told.metadata.sandbox) : {}
-  return { ...before, pending: false, status: String(told.status), resultHash: resultHashOf(told), ...sandbox, ...receiptOf(told.receipt) }
+  return {
+    ...before,
+    pending: false,
+    status: String(told.status),
+    resultHash: toldResultHash(told),
+    ...sandbox,
+    ...receiptOf(told.receipt),
+  }
 }
 
 function refused(before: Attempt, { by, reason, receipt }: { [key: string]: unknown }): Attempt {

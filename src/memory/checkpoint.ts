@@ -27,6 +27,9 @@ export type ReceiptDraft = {
   readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
 }
 
+/** A receipt that the log holds; `seq` is its number in the chain. */
+export type WrittenReceipt = Omit<ReceiptDraft, 'at'> & { readonly id: string; readonly seq: number }
+
 export type ReceiptTrouble = { readonly code: string; readonly message: string }
 
 export type Appended =

@@ -29,6 +29,8 @@ export type OpenIntent = {
   readonly approval: string | null
   /** What its receipt will say of every call's confinement, whatever became of it. */
   readonly sandbox: 'none' | null
+  /** How many receipts the log held when it began, as the checkpoint knew it. */
+  readonly receiptsBefore: number
 }
 
 export type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run: RunIdentity; readonly body: unknown }
@@ -50,13 +52,16 @@ export type Journal = {
   end(runId: string, end: { readonly at: number; readonly code: string; readonly message: string; readonly digest: string | null }): void
   /** Whether anything of this run is journalled; what was said may have been cleared. */
   tells(runId: string): boolean
+  /** Whether an attempt of this conversation names the receipt as its own. */
+  names(receiptId: string, conversationId: string): boolean
   /** For a run of which nothing is journalled any more. */
   forget(runId: string): void
 }
 
 const runColumns = `run_id AS runId, conversation_id AS conversationId, turn_id AS turnId, provider, model, channel, owner, started, ended, code,
   message, digest`
-const intentColumns = 'run_id AS runId, call_id AS callId, tool, risk, args_hash AS argsHash, approval, sandbox'
+const intentColumns =
+  'run_id AS runId, call_id AS callId, tool, risk, args_hash AS argsHash, approval, sandbox, receipts_before AS receiptsBefore'
 
 /** Without an end, or with an act whose result is still to come. UNION ALL: with UNION SQLite goes through all runs in the order of their names. */
 export const unfinishedRuns = 'SELECT run_id FROM runs WHERE ended IS NULL UNION ALL SELECT run_id FROM intents'
@@ -141,12 +146,12 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return found.get(runId, callId) ?? undefined
   }
 
-  function begin({ runId, callId, tool, risk, argsHash, approval, sandbox }: OpenIntent): void {
+  function begin({ runId, callId, tool, risk, argsHash, approval, sandbox, receiptsBefore }: OpenIntent): void {
     store
-      .sql<never, [string, string, string, string, string, string | null, string | null]>(
-        'INSERT INTO intents(run_id, call_id, tool, risk, args_hash, approval, sandbox) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      .sql<never, [string, string, string, string, string, string | null, string | null, number]>(
+        'INSERT INTO intents(run_id, call_id, tool, risk, args_hash, approval, sandbox, receipts_before) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
       )
-      .run(runId, callId, tool, risk, argsHash, approval, sandbox)
+      .run(runId, callId, tool, risk, argsHash, approval, sandbox, receiptsBefore)
   }
 
   function settle(runId: string, callId: string): void {
@@ -165,9 +170,19 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return store.sql<{ one: number }, [string]>('SELECT 1 AS one FROM journal WHERE run_id = ? LIMIT 1').get(runId) !== null
   }
 
+  function names(receiptId: string, conversationId: string): boolean {
+    // Within a text the quotes would be escaped: this is the member itself.
+    const member = `"receipt":${JSON.stringify(receiptId)}`
+    const found = store.sql<{ one: number }, [string, string]>(
+      `SELECT 1 AS one FROM journal JOIN runs USING (run_id)
+       WHERE conversation_id = ? AND type IN ('tool.done', 'deny') AND instr(body, ?) > 0 LIMIT 1`,
+    )
+    return found.get(conversationId, member) !== null
+  }
+
   function forget(runId: string): void {
     store.sql<never, [string]>('DELETE FROM runs WHERE run_id = ?').run(runId)
   }
 
-  return { append, events, alteredIn, runs, run, unfinished, openIntent, begin, settle, end, tells, forget }
+  return { append, events, alteredIn, runs, run, unfinished, openIntent, begin, settle, end, tells, names, forget }
 }

@@ -3,7 +3,7 @@
 import type { JsonObject } from '../kit/json.ts'
 import type { ExternalEvent, InternalEvent, Risk, ToolOutcome } from '../runtime/event.ts'
 import type { Clock, Log, Recorder, RunIdentity } from '../runtime/port.ts'
-import type { Appended, AppendReceipt, Checkpoint, ReceiptDraft } from './checkpoint.ts'
+import type { Appended, AppendReceipt, Checkpoint, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
 import type { Memory } from './db.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './draft.ts'
 import { storageFailure } from './failure.ts'
@@ -15,14 +15,17 @@ export type RecorderOptions = {
   readonly receipt?: AppendReceipt
   /** What every receipt of this program says, whatever the call: commands run unconfined because somebody asked for that. */
   readonly sandbox?: 'none'
+  /** The receipts of the log with a number above `count`, oldest first. Absent when receipts are switched off. */
+  readonly receiptsAfter?: (count: number) => readonly WrittenReceipt[]
   /** Whether log and checkpoint agree, found by reading alone. Absent: every start settles them under the lock. */
   readonly atRest?: (checkpoint: Checkpoint | undefined) => boolean
   readonly log: Log
   readonly now: Clock
-  /** Takes secrets out of a text; applied to all that is stored. */
   /** Takes secrets out of every text of an event; the event itself when there are none. */
   readonly redact: <T>(event: T) => T
 }
+
+type ToolDone = Extract<ExternalEvent, { type: 'tool.done' }>
 
 /** Trouble with the disk, not with what stands on it. */
 const ofTheDisk = ['full', 'locked', 'read_only', 'unreadable']
@@ -67,13 +70,18 @@ export function createRecorder(options: RecorderOptions): RunRecorder {
     })
   }
 
-  function toolDone(run: RunIdentity, { id, outcome }: Extract<ExternalEvent, { type: 'tool.done' }>, forgotten = false) {
+  function toolDone(run: RunIdentity, { id, outcome }: Pick<ToolDone, 'id' | 'outcome'>, forgotten = false): ToolDone {
     const intent = journal.openIntent(run.runId, id)
     if (!intent)
       throw new RecordFailure('no_intent', `call "${id}" of run ${run.runId} has a result but was never begun, or has one already`)
     const { tool, argsHash, risk, approval, sandbox } = intent
     const receipt = write(run, { tool, argsHash, risk, ...(approval ? { approval } : {}), ...outcomeDraft(outcome), ...sandboxOf(sandbox) })
-    const done = { type: 'tool.done' as const, id, outcome: { ...outcome, ...receipt } }
+    return settleCall(run, { id, outcome: { ...outcome, ...receipt } }, forgotten)
+  }
+
+  /** Journals the result of a call whose receipt is in the log, unless the run is `forgotten`. */
+  function settleCall(run: RunIdentity, { id, outcome }: Pick<ToolDone, 'id' | 'outcome'>, forgotten: boolean): ToolDone {
+    const done = { type: 'tool.done' as const, id, outcome }
     if (!forgotten) journal.append({ run, kind: 'external', type: 'tool.done', at: now(), body: done })
     journal.settle(run.runId, id)
     return done
@@ -85,7 +93,8 @@ export function createRecorder(options: RecorderOptions): RunRecorder {
     keep(() => {
       journal.append({ run, kind: 'intent', type: 'act', at: now(), body: clean })
       const begun = { runId: run.runId, callId: id, tool: call.name, risk: judgement.risk, argsHash: argsHashOf(call) }
-      journal.begin({ ...begun, approval: approval ?? null, sandbox: always ?? null })
+      const receiptsBefore = memory.checkpoint.get()?.count ?? 0
+      journal.begin({ ...begun, approval: approval ?? null, sandbox: always ?? null, receiptsBefore })
     })
   }
 
@@ -140,7 +149,8 @@ export function createRecorder(options: RecorderOptions): RunRecorder {
   function recover(): Recovery {
     const resting = receipt === undefined || options.atRest?.(guarded(memory.checkpoint.get)) === true
     if (resting && guarded(() => deadRuns(journal)).length === 0) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
-    return keep(() => recoverRuns({ journal, log, now, toolDone, settle: () => settle([]) }))
+    const { receiptsAfter = () => [] } = options
+    return keep(() => recoverRuns({ journal, log, now, toolDone, settleCall, receiptsAfter, settle: () => settle([]) }))
   }
 
   /** One transaction. Whatever fails in it leaves no trace in the database. */

@@ -81,4 +81,8 @@ DROP TABLE journal;
 ALTER TABLE journal_without_sequence RENAME TO journal;
 CREATE INDEX journal_by_run ON journal(run_id, seq);
 `,
+  // How many receipts there were when the call began: its own comes after them.
+  `
+ALTER TABLE intents ADD COLUMN receipts_before INTEGER NOT NULL DEFAULT 0;
+`,
 ]

@@ -18,6 +18,9 @@ export type ReceiptDraft = {
   readonly sandbox?: ReceiptSandbox
 }
 
+/** A receipt that the log holds, in the words of a draft; `seq` is its number in the chain. */
+export type WrittenReceipt = Omit<ReceiptDraft, 'at'> & { readonly id: string; readonly seq: number }
+
 export type Checkpoint = Anchor & { readonly size: number }
 
 export type Appended =

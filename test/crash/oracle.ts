@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../../src/kit/json.ts'
+import type { Attempt } from '../../src/memory/attempts.ts'
 import { type Memory, openMemory } from '../../src/memory/db.ts'
 import type { JournalEntry } from '../../src/memory/entry.ts'
 import type { Turn } from '../../src/memory/turns.ts'
@@ -92,6 +93,23 @@ function unevenActs(entries: readonly JournalEntry[]): string[] {
   ]
 }
 
+/**
+ * At most one receipt for an attempt: of the receipts of one conversation, tool and arguments there are no more than the journal knows
+ * attempts of them; a single one that it knows nothing of may be a refusal that was lost with its step.
+ */
+export function doubledReceipts(log: Iterable<Fields>, attempts: Iterable<Attempt>): string[] {
+  const key = (...parts: readonly unknown[]) => parts.join(' ')
+  const known = Map.groupBy(attempts, ({ conversationId, tool, argsHash }) => key(conversationId, tool, argsHash))
+  const written = Map.groupBy(log, ({ conversation_id, tool, args_hash }) => key(conversation_id, tool, args_hash))
+  return [...written].flatMap(([each, receipts]) => {
+    const count = known.get(each)?.length ?? 0
+    if (receipts.length <= Math.max(1, count)) return []
+    return [
+      `${count} attempts of ${each} have ${receipts.length} receipts: ${receipts.map(({ id, status }) => `${id} ${status}`).join(', ')}`,
+    ]
+  })
+}
+
 /** A file that a call wrote, or a line that it appended: there when its receipt says allowed, and never without an intent. */
 export type Effect = { readonly callId: string; readonly text: string; readonly path: string; readonly kind: 'whole' | 'line' }
 
@@ -104,7 +122,7 @@ export function brokenEffects(home: Home, entries: readonly JournalEntry[], effe
     if (times > 1) return [`${effect.text} was done ${times} times`]
     if (times === 1 && !begun) return [`${effect.text} was done, but no intent was journalled`]
     if (times === 0 && outcome.status === 'allowed') return [`${effect.text} has an "allowed" receipt, but is not there`]
-    const known = outcome.status === 'allowed' || outcome.error === 'interrupted: outcome unknown'
+    const known = outcome.status === 'allowed' || String(outcome.error).startsWith('interrupted: ')
     return done && !known ? [`${effect.text} ended ${outcome.status}: ${outcome.error}`] : []
   })
 }

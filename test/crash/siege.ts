@@ -8,6 +8,7 @@ import {
   acknowledged,
   brokenEffects,
   brokenPromises,
+  doubledReceipts,
   type Effect,
   receipts,
   wasInterrupted,
@@ -87,6 +88,7 @@ export async function inspect(home: Home, { said, turn, torn, hit }: Case): Prom
       ...(verified.code === 0 && verified.stderr === '' ? [] : [`verify said ${verified.code}: ${verified.stdout}${verified.stderr}`]),
       ...brokenPromises(home, memory, said),
       ...brokenEffects(home, entries, turn.effects),
+      ...doubledReceipts(receipts(home).values(), memory.attempts()),
     ]
     return { problems, interrupted: entries.filter(({ body }) => JSON.stringify(body).includes('interrupted: outcome unknown')).length }
   })

@@ -2,8 +2,9 @@
 
 import { type Memory, openMemory } from '../../memory/db.ts'
 import { createQuestions } from '../../memory/questions.ts'
-import { createRecorder, RecordFailure, type RunRecorder } from '../../memory/recorder.ts'
+import { createRecorder, type RecorderOptions, RecordFailure, type RunRecorder } from '../../memory/recorder.ts'
 import { atRest } from '../../receipts/last.ts'
+import { latestReceipts } from '../../receipts/latest.ts'
 import type { ReceiptPaths } from '../../receipts/log.ts'
 import { createReceiptLog } from '../../receipts/log.ts'
 import type { Questions } from '../../runtime/port.ts'
@@ -42,8 +43,12 @@ export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>)
   return { log: config.receipts.path, head: paths.receiptsHead, key: paths.receiptKey }
 }
 
-function receiptsAt(paths: ReceiptPaths): Pick<Parameters<typeof createRecorder>[0], 'receipt' | 'atRest'> {
-  return { receipt: createReceiptLog({ paths }), atRest: (known) => atRest(paths, known) }
+function receiptsAt(paths: ReceiptPaths): Pick<RecorderOptions, 'receipt' | 'atRest' | 'receiptsAfter'> {
+  return {
+    receipt: createReceiptLog({ paths }),
+    atRest: (known) => atRest(paths, known),
+    receiptsAfter: (count) => latestReceipts(paths, count),
+  }
 }
 
 /** Approvals as the runtime asks for them: in the same database, so in the same transactions. */
