@@ -1,6 +1,8 @@
 /** Commands that destroy data or stop the machine: blocked whatever the configuration lists. */
 
 import type { Arg } from './flow/model.ts'
+import { defaultForbidden } from './names.ts'
+import type { CommandRule } from './rules.ts'
 
 /** Why this command must never run; `name` is the basename, `args` what follows it. */
 export function destructive(name: string, args: readonly Arg[]): string | undefined {
@@ -32,4 +34,15 @@ function removes(words: readonly string[]): string | undefined {
 
 export function isForbidden(name: string, forbidden: readonly string[]): boolean {
   return forbidden.includes(name) || (name.startsWith('mkfs.') && forbidden.includes('mkfs'))
+}
+
+type Forbidding = { readonly forbidden: readonly string[] }
+
+/** What is looked for in text that cannot be followed word by word. */
+export function namesToBlock({ forbidden }: Forbidding): readonly string[] {
+  return [...new Set([...forbidden, ...defaultForbidden])]
+}
+
+export function blockingRule(name: string, { forbidden }: Forbidding): CommandRule {
+  return isForbidden(name, forbidden) ? 'command.forbidden' : 'command.destructive'
 }

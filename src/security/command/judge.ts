@@ -1,11 +1,12 @@
 /** Whether one shell command may run, at what risk, and exactly what would be executed. */
 
 import { type ParsedScript, parse } from 'unbash'
-import { isForbidden } from './destructive.ts'
+import { blockingRule, namesToBlock } from './destructive.ts'
 import { invoke } from './flow/invoke.ts'
-import { type Flow, type Inner, type Look, noFeed, type Place, type Scope } from './flow/model.ts'
+import { type Flow, HOLE, type Inner, type Look, noFeed, type Place, type Scope } from './flow/model.ts'
+import { searchTexts } from './flow/search.ts'
 import { walkScript } from './flow/walk.ts'
-import { defaultForbidden, freeBuiltins, isRefusedName, riskyBuiltins } from './names.ts'
+import { freeBuiltins, isRefusedName, riskyBuiltins } from './names.ts'
 import { planOf } from './plan.ts'
 import { printScript } from './syntax/print.ts'
 import { maxLevels, maxNodes, type Survey, survey } from './syntax/survey.ts'
@@ -31,7 +32,7 @@ function refusal(rule: string, reason: string): CommandVerdict {
 function judge(text: string, policy: CommandPolicy): CommandVerdict {
   if (text.includes('\0')) return refusal('command.nul', 'the command holds a NUL byte; leave it out')
   const look = createLook(policy)
-  const hidden = hiddenCharacter(text)
+  const hidden = hiddenCharacter(text) ?? (text.includes(HOLE) ? 'U+F8FF' : undefined)
   if (hidden !== undefined) look.raise('command.hidden', `the command holds ${hidden}, which does not show; write it as an escape in $'…'`)
   const read = readText(look, text, { level: 1, outer: undefined, inner: { shared: false } })
   const plan = read?.complete ? planOf(look, read.script, read.place) : undefined
@@ -62,6 +63,8 @@ function createLook(policy: CommandPolicy): Look {
     dotted: new Set(),
     outputs: new Map(),
     calls: [],
+    texts: new Set(),
+    runsArguments: new Set(),
   }
   const look: Look = {
     policy,
@@ -80,6 +83,7 @@ function createLook(policy: CommandPolicy): Look {
 }
 
 function judgeText(look: Look, text: string, { place, inner }: { place: Place; inner: Inner }): ReturnType<Look['text']> {
+  look.found.texts.add(text)
   const read = readText(look, text, { level: place.level + 1, outer: place, inner })
   const flow = read?.flow ?? { ok: undefined, fail: undefined, assigned: place.assigned, output: { ...noFeed, kind: 'unknown' } }
   const { edits, dotted } = look.found
@@ -98,7 +102,7 @@ function readText(look: Look, text: string, around: Around): Read | undefined {
   look.found.nodes += seen.nodes
   if (seen.tooDeep) return tooMuch(look, text, `nested more than ${maxLevels} levels deep`)
   if (look.found.nodes > maxNodes) return tooMuch(look, text, `of more than ${maxNodes} parts`)
-  if (seen.error !== undefined) look.raise('command.unparseable', `the command is not complete, valid shell: ${seen.error}`)
+  if (seen.error !== undefined) unparseable(look, text, seen.error)
   if (seen.refused !== undefined) look.raise('command.environment', `${seen.refused} decides which programs run or how; leave it out`)
   checkFunctions(look, seen)
   const place = placeOf(look, seen, around)
@@ -107,10 +111,18 @@ function readText(look: Look, text: string, around: Around): Read | undefined {
 
 function tooMuch(look: Look, text: string, why: string): undefined {
   look.raise('command.limit', `the command is ${why}; split it up`)
-  const named = mentionsCommand(text, [...new Set([...look.policy.forbidden, ...defaultForbidden])])
-  if (named === undefined) return
-  const rule = isForbidden(named, look.policy.forbidden) ? 'command.forbidden' : 'command.destructive'
-  look.block(rule, `the command is ${why}, and ${named} stands in it`)
+  blockMentioned(look, text, why)
+}
+
+/** Text with unknown parts may well be valid when it runs. */
+function unparseable(look: Look, text: string, error: string): void {
+  look.raise('command.unparseable', `the command is not complete, valid shell: ${error}`)
+  if (text.includes(HOLE)) blockMentioned(look, text, 'only partly known before it runs')
+}
+
+function blockMentioned(look: Look, text: string, why: string): void {
+  const named = mentionsCommand(text, namesToBlock(look.policy))
+  if (named !== undefined) look.block(blockingRule(named, look.policy), `the command is ${why}, and ${named} stands in it`)
 }
 
 function placeOf(look: Look, seen: Survey, { level, outer, inner }: Around): Place {
@@ -146,18 +158,27 @@ function checkFunctions(look: Look, { functions }: Survey): void {
   }
 }
 
-/** Functions that call themselves: beside each other they multiply. */
+/** Functions that run their arguments are judged by those; functions that call themselves beside each other multiply. */
 function checkCalls(look: Look): void {
-  const { calls } = look.found
+  const { calls, runsArguments } = look.found
+  for (const { to, args, place } of [...calls]) {
+    if (!runsArguments.has(to)) continue
+    look.invoke(args, { ...place, external: true })
+    searchTexts(
+      look,
+      args.flatMap((arg) => arg.texts.filter((text) => /\s/.test(text))),
+      place,
+    )
+  }
   const callees = Map.groupBy(calls, (call) => call.from)
   const reaches = (from: string, to: string): boolean => {
     const seen = new Set([from])
     for (const at of seen) for (const call of callees.get(at) ?? []) seen.add(call.to)
     return from !== to && seen.has(to)
   }
-  for (const { from, to, forks } of calls) {
+  for (const { from, to, place } of calls) {
     if (from === undefined || (to !== from && !reaches(to, from))) continue
-    if (forks) look.block('command.fork_bomb', `${JSON.stringify(from)} starts itself again and again until the machine stops`)
+    if (place.forks) look.block('command.fork_bomb', `${JSON.stringify(from)} starts itself again and again until the machine stops`)
     else look.raise('command.unclear', `${JSON.stringify(from)} calls itself without an end that can be seen`)
   }
 }

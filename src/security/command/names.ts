@@ -84,6 +84,13 @@ export function isRefusedName(name: string): boolean {
   )
 }
 
+/** Of these names the value is a command line that some program runs. */
+export function holdsCommand(name: string): boolean {
+  return /^(GIT_(SSH|SSH_COMMAND|EDITOR|SEQUENCE_EDITOR|PAGER|ASKPASS|EXTERNAL_DIFF|PROXY_COMMAND)|EDITOR|VISUAL|PAGER|MANPAGER|BROWSER|PROMPT_COMMAND|PS[0124]|SSH_ASKPASS|SUDO_ASKPASS|RSYNC_RSH|CVS_RSH|LESSOPEN|LESSCLOSE)$/.test(
+    name,
+  )
+}
+
 /** A pager switched off runs nothing. */
 export function isHarmlessSetting(name: string, value: string): boolean {
   return (/^(GIT_)?PAGER$|^MANPAGER$/.test(name) && (value === 'cat' || value === '')) || (name === 'GIT_TERMINAL_PROMPT' && value === '0')

@@ -23,3 +23,17 @@ export function mentionsCommand(text: string, names: readonly string[]): string 
   const plain = text.replace(/\\\n|["'\\]/g, '')
   return names.find((name) => new RegExp(`(^|[\\s;&|({\`/!])${RegExp.escape(name)}(?=$|[\\s;&|)}\`<>])`, 'm').test(plain))
 }
+
+/** The first of the names that begins a command in a text: it stands first, or behind an operator. A folder before it does not matter. */
+export function commandsIn(text: string, names: readonly string[]): string | undefined {
+  return names.find((name) => new RegExp(`(^|[;|&({\`!\\n])\\s*(\\S*/)?${RegExp.escape(name)}(?=$|[\\s;&|)}\`<>])`).test(text))
+}
+
+/** Whether a file name fits a pattern of the shell; a set that is not closed is taken as it is written. */
+export function matchesPattern(pattern: string, name: string): boolean {
+  const source = pattern.replace(/\[([!^]?)([^\]]+)\]|[^\w]/g, (char, not: string | undefined, set: string | undefined) => {
+    if (set !== undefined) return `[${not ? '^' : ''}${set.replace(/[\\^]/g, '\\$&')}]`
+    return char === '*' ? '.*' : char === '?' ? '.' : RegExp.escape(char)
+  })
+  return new RegExp(`^${source}$`).test(name)
+}

@@ -4,6 +4,7 @@ import { declarers, riskyBuiltins } from '../names.ts'
 import { checkNumeric } from './arithmetic.ts'
 import { type Arg, couldBe, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { checkPath, shown } from './paths.ts'
+import { searchTexts } from './search.ts'
 import { walkTestCommand } from './test.ts'
 
 type Called = { readonly name: string; readonly args: readonly Arg[]; readonly place: Place }
@@ -49,8 +50,9 @@ function risky(look: Look, { name, args, place }: Called): Outcome {
   if (name === 'jobs') look.invoke(args.slice(1), place)
   if (name !== 'alias') return {}
   for (const arg of args) {
-    const value = /=(.*)$/s.exec(sure(arg) ?? '')?.[1]
-    if (value !== undefined) look.text(value, place, { shared: true })
+    const values = arg.texts.map((text) => /=(.*)$/s.exec(text)?.[1] ?? '')
+    if (arg.kind === 'literal') for (const value of values) look.text(value, place, { shared: true })
+    else searchTexts(look, values, place)
   }
   return {}
 }

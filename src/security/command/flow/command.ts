@@ -1,9 +1,10 @@
 /** One simple command of the tree: its words, redirections and assignments, handed on as arguments. */
 
 import type { Assignment, Command } from 'unbash'
-import { declarers } from '../names.ts'
+import { declarers, holdsCommand } from '../names.ts'
 import { type Arg, anyFeed, type Flow, type Look, literalArg, noFeed, type Place, sure, widest } from './model.ts'
 import { walkRedirections } from './redirect.ts'
+import { searchSettings } from './search.ts'
 import { argsOf } from './value.ts'
 import { walkWord } from './word.ts'
 
@@ -39,7 +40,7 @@ function withNames(place: Place, items: Command['prefix'] | Command['suffix']): 
 }
 
 /** `export NAME=value` as the argument it is. */
-function assigned(look: Look, { name, value }: Assignment, place: Place): Arg {
+function assigned(look: Look, { name, value }: Pick<Assignment, 'name' | 'value'>, place: Place): Arg {
   const [arg] = value.type === 'Word' ? argsOf(value, { look, place }) : []
   if (!arg) return literalArg(`${name}=`)
   return {
@@ -62,4 +63,5 @@ function walkAssignment(look: Look, { index, value, name }: Assignment, place: P
     if (value.type === 'ArrayValue' && word.text.startsWith('['))
       look.raise('command.unclear', 'array elements with subscripts are not followed')
   }
+  if (value.type === 'Word' && holdsCommand(name)) searchSettings(look, assigned(look, { name, value }, place).texts, place)
 }

@@ -1,12 +1,14 @@
 /** One command given as its arguments: what it really runs, and whether that may be run. */
 
-import { destructive, isForbidden } from '../destructive.ts'
+import { blockingRule, destructive, isForbidden, namesToBlock } from '../destructive.ts'
 import { downloaders, freeBuiltins, hasSubcommands, opaqueWrappers, riskyBuiltins } from '../names.ts'
+import { matchesPattern } from '../text.ts'
 import { judgeTool } from '../tools/tool.ts'
 import { judgeBuiltin } from './builtins.ts'
 import { type Arg, basename, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { outputOf } from './output.ts'
 import { checkLoose, checkPath, shown } from './paths.ts'
+import { searchTexts } from './search.ts'
 import { isInterpreter, isShell, judgeEval, judgeInterpreter, judgeShell, judgeSource, judgeTrap } from './shells.ts'
 import { isWrapper, unwrap } from './wrappers.ts'
 
@@ -18,7 +20,7 @@ export function invoke(look: Look, words: readonly Arg[], place: Place): Outcome
   for (const text of command.texts) refuseText(look, text, args)
   const text = sure(command)
   const braces = command.word?.parts?.some((part) => part.type === 'BraceExpansion')
-  if (text === undefined || !command.fixed || braces) dynamic(look, command, args)
+  if (text === undefined || !command.fixed || braces) dynamic(look, command, args, place)
   if (text === undefined) return tooFar(look, args, place)
   const name = basename(text)
   if (text.includes('/') && !isSystemFile(look, text)) return ownFile(look, { text, args, place })
@@ -29,8 +31,17 @@ export function invoke(look: Look, words: readonly Arg[], place: Place): Outcome
 function refuseText(look: Look, text: string, args: readonly Arg[]): void {
   const [first = '', ...more] = text.split(/\s+/)
   refuse(look, basename(text), args)
+  if (/[*?[]/.test(text)) refusePattern(look, text)
   if (text.includes(HOLE)) refuse(look, basename(text.replaceAll(HOLE, '')), args)
   if (more.length > 0) refuse(look, basename(first), [...more.map((word) => literalArg(word)), ...args])
+}
+
+/** `/bin/r?`. A pattern without a letter of its own could be anything, which is said of it elsewhere. */
+function refusePattern(look: Look, text: string): void {
+  const pattern = basename(text)
+  if (!/\w/.test(pattern.replace(/\[[^\]]*\]/g, ''))) return
+  const named = namesToBlock(look.policy).find((name) => matchesPattern(pattern, name))
+  if (named !== undefined) look.block(blockingRule(named, look.policy), `${pattern} may be ${named}, which runs nowhere`)
 }
 
 function refuse(look: Look, name: string, args: readonly Arg[]): void {
@@ -40,7 +51,8 @@ function refuse(look: Look, name: string, args: readonly Arg[]): void {
 }
 
 /** `$SUDO rm`: when the first word turns out empty, the next is the command. */
-function dynamic(look: Look, command: Arg, args: readonly Arg[]): void {
+function dynamic(look: Look, command: Arg, args: readonly Arg[], { inFunction }: Place): void {
+  if (inFunction !== undefined) look.found.runsArguments.add(inFunction)
   look.raise('command.dynamic', `which command ${shown(command)} is, is known only when it runs; write it out`)
   const next = args[0] && sure(args[0])
   if (command.vanishes && next !== undefined) refuse(look, basename(next), args.slice(1))
@@ -49,6 +61,14 @@ function dynamic(look: Look, command: Arg, args: readonly Arg[]): void {
 function tooFar(look: Look, args: readonly Arg[], place: Place): Outcome {
   if (args.some((arg) => arg.downloads))
     look.block('command.download_to_shell', 'something downloaded would be given to an unknown command')
+  // `"$SHELL" -c 'text'`.
+  const option = args.findIndex((arg) => /^[-+][a-zA-Z]*c[a-zA-Z]*$/.test(sure(arg) ?? ''))
+  if (option >= 0)
+    searchTexts(
+      look,
+      args.slice(option + 1).flatMap((arg) => arg.texts),
+      place,
+    )
   for (const arg of args) checkLoose(look, arg, 'write', place)
   return {}
 }
@@ -107,13 +127,15 @@ function named(look: Look, called: Called): Outcome {
 }
 
 function callFunction(look: Look, { name, args, place }: Called): Outcome {
-  look.found.calls.push({ from: place.inFunction, to: name, forks: place.forks })
+  look.found.calls.push({ from: place.inFunction, to: name, args, place })
   if (args.some((arg) => arg.downloads)) look.block('command.download_to_shell', 'something downloaded would be given to a function')
   return {}
 }
 
 function notAllowed(look: Look, { name, args, place }: Called): Outcome {
   look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
+  // No program's name: the options of a wrapper were told apart wrongly, and the program stands further on.
+  if (place.external && !/^[A-Za-z_]/.test(name)) refuseWords(look, args)
   for (const arg of args) checkLoose(look, arg, 'write', place)
   return {}
 }
@@ -121,11 +143,16 @@ function notAllowed(look: Look, { name, args, place }: Called): Outcome {
 /** For commands that run other commands in ways too many to follow: whatever is blocked must not stand in their words. */
 function search(look: Look, { name, args, place }: Called): void {
   if (!look.policy.allow.includes(name)) look.raise('command.not_allowed', `${name} runs other commands and is not on the allow list`)
-  if (place.feed.kind === 'literal') look.text(place.feed.text, place, { shared: false })
-  for (const [index, arg] of args.entries()) {
-    const text = sure(arg)
-    if (text === undefined) continue
-    if (index > 0 || !hasSubcommands.has(name)) refuse(look, basename(text), args.slice(index + 1))
-    if (/[\s;|&$`]/.test(text)) look.text(text, place, { shared: false })
-  }
+  searchTexts(look, [place.feed.text], place)
+  refuseWords(look, hasSubcommands.has(name) ? args.slice(1) : args)
+  searchTexts(
+    look,
+    args.flatMap((arg) => arg.texts.filter((text) => /[\s;|&$`]/.test(text))),
+    place,
+  )
+}
+
+/** Any of them may be the command that runs, with those after it as its arguments. */
+function refuseWords(look: Look, words: readonly Arg[]): void {
+  for (const [index, { texts }] of words.entries()) for (const text of texts) refuse(look, basename(text), words.slice(index + 1))
 }

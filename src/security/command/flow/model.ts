@@ -35,6 +35,7 @@ export type Arg = {
 /** What a command reads from its standard input, or writes to its standard output. */
 export type Feed = {
   readonly kind: Kind | 'none'
+  /** All of it where `kind` is literal; else what is known of it, with holes, and empty where nothing is. */
   readonly text: string
   readonly downloads: boolean
   /** Each name in it begins with a folder. */
@@ -81,6 +82,9 @@ export type Outcome = { readonly cwds?: { readonly to: Cwds }; readonly output?:
 
 export type Finding = { readonly rule: string; readonly reason: string }
 
+/** A function called in `place`, from another one if `from` names it. */
+export type Called = { readonly from: string | undefined; readonly to: string; readonly args: readonly Arg[]; readonly place: Place }
+
 /** One judgement in progress: collects findings, and closes the circle from commands back to the texts they run. */
 export type Look = {
   readonly policy: CommandPolicy
@@ -97,7 +101,11 @@ export type Look = {
     /** Words printed with `./` before each pattern. */
     readonly dotted: Set<object>
     readonly outputs: Map<object, Feed>
-    readonly calls: { readonly from: string | undefined; readonly to: string; readonly forks: boolean }[]
+    readonly calls: Called[]
+    /** Texts that were judged as shell already. */
+    readonly texts: Set<string>
+    /** Functions that run, or may run, what they are given as arguments: `run() { "$@"; }`. */
+    readonly runsArguments: Set<string>
   }
   /** Both return nothing, so that a check can end with them. */
   block(rule: string, reason: string): undefined

@@ -1,11 +1,11 @@
 /** What the output of a command may be when another command gets it as arguments. Only plain uses of a few commands are known. */
 
-import { type Arg, anyFeed, type Feed, literalArg, type Place, spelled, sure } from './model.ts'
+import { type Arg, anyFeed, type Feed, HOLE, literalArg, type Place, spelled, sure } from './model.ts'
 
 /** `args` without the command word. */
 export function outputOf(name: string, args: readonly Arg[], place: Place): Feed {
   const texts = args.map(spelled).filter((text) => text !== undefined)
-  if (name === 'echo' || name === 'printf') return spoken(name, args.map(sure))
+  if (name === 'echo' || name === 'printf') return spoken(name, args)
   if (texts.length < args.length) return anyFeed
   if (name === 'pwd') return place.cwds?.length === 1 && place.cwds[0] && !place.scope.moves ? literal(place.cwds[0]) : anyFeed
   if (name === 'cat' && texts.length === 0) return place.feed.kind === 'none' ? anyFeed : place.feed
@@ -97,15 +97,38 @@ function searchOutput(name: string, texts: readonly string[], feed: Feed): Known
       )
 }
 
-function spoken(name: string, texts: readonly (string | undefined)[]): Feed {
-  const all = texts.filter((text) => text !== undefined)
-  if (all.length !== texts.length) return anyFeed
-  if (name === 'echo') return all.some((text) => /\\|^-/.test(text)) ? anyFeed : literal(`${all.join(' ')}\n`)
-  const [format = '', ...rest] = all
-  const text = format.replace(/\\(x[\da-fA-F]{1,2}|[0-7]{1,3}|n|t)/g, (_, code: string) => unescaped(code))
-  if (!/[%\\]|^-/.test(text)) return literal(text)
+/** What is said; with holes in it, or escapes that are read differently elsewhere, it is not certain. */
+function spoken(name: string, args: readonly Arg[]): Feed {
+  const known = args.every((arg) => sure(arg) !== undefined)
+  const texts = args.map((arg) => (arg.texts.length === 1 ? (arg.texts[0] ?? '') : HOLE))
+  if (name === 'echo')
+    return known && !texts.some((text) => /\\|^-/.test(text)) ? literal(`${texts.join(' ')}\n`) : uncertain(echoed(texts))
+  const [format = '', ...rest] = texts
+  const text = withEscapes(format)
   const once = /^%s(\n?| ?)$/.exec(text)
-  return once ? literal(rest.map((part) => `${part}${once[1]}`).join('')) : anyFeed
+  if (known && once) return literal(rest.map((part) => `${part}${once[1]}`).join(''))
+  return known && !/[%\\]|^-/.test(text) ? literal(text) : uncertain(printed(text, rest))
+}
+
+function uncertain(text: string): Feed {
+  return { ...anyFeed, text }
+}
+
+function echoed(texts: readonly string[]): string {
+  const from = texts.findIndex((text) => !/^-[neE]+$/.test(text))
+  return `${withEscapes(texts.slice(from < 0 ? texts.length : from).join(' '))}\n`
+}
+
+/** One pass of the format; what is more than `%s` is a hole. */
+function printed(format: string, rest: readonly string[]): string {
+  let next = 0
+  return format.replace(/%(%|[-+ #0-9.*]*\w)/g, (_, kind: string) =>
+    kind === '%' ? '%' : kind === 's' || kind === 'b' ? (rest[next++] ?? '') : HOLE,
+  )
+}
+
+function withEscapes(text: string): string {
+  return text.replace(/\\(x[\da-fA-F]{1,2}|[0-7]{1,3}|n|t)/g, (_, code: string) => unescaped(code))
 }
 
 function unescaped(code: string): string {

@@ -1,9 +1,13 @@
 /** Shells and interpreters: the text they are given, read where it can be, and refused where it came from elsewhere. */
 
+import { blockingRule, namesToBlock } from '../destructive.ts'
 import { interpreters, otherShells, posixShells, withoutVersion } from '../names.ts'
 import { quoteText } from '../syntax/quote.ts'
-import { type Arg, HOLE, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
+import { startedBy } from './code.ts'
+import { type Arg, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
 import { checkLoose, checkPath, shown } from './paths.ts'
+import { joinedTexts, searchTexts } from './search.ts'
+import { readShellArgs, type ShellArgs } from './shell-args.ts'
 
 export function isShell(name: string): boolean {
   return posixShells.has(name) || otherShells.has(name)
@@ -20,14 +24,24 @@ export function judgeShell(look: Look, started: Started): Outcome {
   const { name, args, place } = started
   if (args.some((arg) => arg.downloads)) return downloaded(look, name)
   for (const arg of args) searchOutputs(look, arg, place)
-  const at = args.findIndex((arg) => !/^[-+]/.test(sure(arg) ?? '-'))
-  const flags = at < 0 ? args : args.slice(0, at)
-  const reads = flags.find((arg) => /^-[A-Za-z]*c/.test(sure(arg) ?? '') && !sure(arg)?.startsWith('--'))
-  if (reads)
-    return judgeText(look, started, { flags, text: args[at < 0 ? args.length : at], rest: args.slice((at < 0 ? args.length : at) + 1) })
-  return at < 0 || flags.some((arg) => /^-[A-Za-z]*s/.test(sure(arg) ?? ''))
-    ? judgeInput(look, name, place)
-    : judgeFile(look, started, args[at])
+  const given = readShellArgs(name, args)
+  for (const value of given.values) checkLoose(look, value, 'read', place)
+  const outcome = judgeGiven(look, started, given)
+  if (given.unclear) searchUnclear(look, started, given)
+  return outcome
+}
+
+function judgeGiven(look: Look, started: Started, given: ShellArgs): Outcome {
+  if (given.mode === 'text') return judgeText(look, started, given)
+  return given.mode === 'input' ? judgeInput(look, started.name, started.place) : judgeFile(look, started, given.operands[0])
+}
+
+/** Any word may be the text: behind an option that is not known, or as the value of one. */
+function searchUnclear(look: Look, { name, args, place }: Started, { options }: ShellArgs): void {
+  look.raise('command.code', `which words ${name} runs is not certain; use bash -c 'plain text'`)
+  const words = args.filter((arg) => !options.includes(arg) || arg.texts.some((text) => /[\s=]/.test(text)))
+  const texts = words.flatMap((arg) => arg.texts.map((text) => text.replace(/^--?[\w-]+=/, '')))
+  searchTexts(look, [...texts, place.feed.text], place)
 }
 
 function downloaded(look: Look, name: string): Outcome {
@@ -39,25 +53,18 @@ function downloaded(look: Look, name: string): Outcome {
 function searchOutputs(look: Look, arg: Arg, place: Place): void {
   for (const part of arg.word?.parts ?? []) {
     const output = look.found.outputs.get(part)
-    if (part.type === 'ProcessSubstitution' && output?.kind === 'literal') look.text(output.text, place, { shared: false })
+    if (part.type === 'ProcessSubstitution' && output) searchTexts(look, [output.text], place)
   }
 }
 
-/** Text that may be run, though not only that: searched for what is blocked. */
-function search(look: Look, texts: readonly string[], place: Place): void {
-  for (const text of texts) if (!text.includes(HOLE)) look.text(text, place, { shared: false })
-}
-
-type Given = { readonly flags: readonly Arg[]; readonly text: Arg | undefined; readonly rest: readonly Arg[] }
-
-function judgeText(look: Look, { name, command, args, place }: Started, { flags, text, rest }: Given): Outcome {
+function judgeText(look: Look, { name, command, args, place }: Started, given: ShellArgs): Outcome {
+  const [text, ...rest] = given.operands
   const known = text?.kind === 'literal' ? text.texts : []
   const read = known.map((one) => look.text(one, place, { shared: false, positional: rest }))
   const print = read.length === 1 && text?.fixed ? read[0]?.print : undefined
-  if (known.length === 0) search(look, text?.texts ?? [], place)
   if (known.length === 0) look.raise('command.code', `${name} -c ${text ? shown(text) : ''} runs text that is known only when it runs`)
-  const plainFlags = flags.every((arg) => /^(-[ceuxlnf]+|--norc|--noprofile)$/.test(sure(arg) ?? ''))
-  const rewritten = print !== undefined && plainFlags && posixShells.has(name) && command?.word && text?.word
+  if (known.length === 0) searchTexts(look, text?.texts ?? [], place)
+  const rewritten = print !== undefined && isPlain(given) && posixShells.has(name) && command?.word && text?.word
   if (!rewritten) look.raise('command.code', `${name} -c with these words is not followed; use bash -c 'plain text'`)
   else {
     look.found.edits.set(command.word, 'bash --noprofile --norc')
@@ -67,10 +74,17 @@ function judgeText(look: Look, { name, command, args, place }: Started, { flags,
   return { output: read[0]?.flow.output }
 }
 
+/** Options that change neither how the text is read nor what else is read. */
+function isPlain({ options, values, unclear }: ShellArgs): boolean {
+  const plainName = /^(allexport|errexit|errtrace|functrace|noclobber|noexec|noglob|nounset|pipefail|verbose|xtrace)$/
+  const plain = (arg: Arg) => (values.includes(arg) ? plainName : /^(-[ceuxlnfo]+|--norc|--noprofile|--)$/).test(sure(arg) ?? '')
+  return !unclear && options.every(plain)
+}
+
 function judgeInput(look: Look, name: string, { feed, ...place }: Place): Outcome {
   if (feed.downloads) return downloaded(look, name)
   look.raise('command.code', `${name} runs whatever it reads from its input; name the commands themselves`)
-  if (feed.kind === 'literal') look.text(feed.text, { ...place, feed }, { shared: false })
+  searchTexts(look, [feed.text], { ...place, feed })
   return {}
 }
 
@@ -91,6 +105,7 @@ export function judgeInterpreter(look: Look, { name, args, place }: Started): Ou
   const file = args.find((arg) => !/^-/.test(sure(arg) ?? ''))
   const code = args.find((arg) => takesCode.test(sure(arg) ?? ''))
   if (args.some((arg) => arg.downloads) || (place.feed.downloads && (!file || code))) return downloaded(look, name)
+  searchCode(look, name, { args, feed: file && !code ? '' : place.feed.text })
   if (code) look.raise('command.code', `${name} ${shown(code)} runs code given on the command line; put it into a file`)
   else if (!file && !args.some((arg) => /^(--version|-V|--help)$/.test(sure(arg) ?? '')))
     look.raise('command.code', `${name} runs whatever it reads from its input`)
@@ -100,6 +115,15 @@ export function judgeInterpreter(look: Look, { name, args, place }: Started): Ou
   return {}
 }
 
+/** Code is not followed; a forbidden program that it names as what it starts is found all the same. */
+function searchCode(look: Look, name: string, { args, feed }: { readonly args: readonly Arg[]; readonly feed: string }): void {
+  const names = namesToBlock(look.policy)
+  for (const code of [...args.flatMap((arg) => arg.texts), feed]) {
+    const started = startedBy(code, names)
+    if (started !== undefined) look.block(blockingRule(started, look.policy), `the code for ${name} starts ${started}`)
+  }
+}
+
 /** `eval words`: joined by spaces and read again. */
 export function judgeEval(look: Look, all: readonly Arg[], place: Place): Outcome {
   const args = withoutDashes(all)
@@ -107,11 +131,7 @@ export function judgeEval(look: Look, all: readonly Arg[], place: Place): Outcom
   const texts = args.map(spelled)
   if (texts.includes(undefined)) {
     look.raise('command.code', 'eval runs text that is known only when it runs')
-    search(
-      look,
-      (args[0]?.texts ?? []).map((text) => [text, ...args.slice(1).map((arg) => arg.texts[0])].join(' ')),
-      place,
-    )
+    searchTexts(look, joinedTexts(args), place)
     return { cwds: { to: undefined } }
   }
   const { print, flow } = look.text(texts.join(' '), place, { shared: true })
@@ -139,6 +159,7 @@ export function judgeTrap(look: Look, all: readonly Arg[], place: Place): Outcom
   if (read && /\b(cd|pushd|popd)\b/.test(text ?? '')) look.raise('command.code', 'a trap that changes directory is not followed')
   if (read?.print !== undefined && first.word && first.fixed) look.found.edits.set(first.word, quoteText(read.print))
   else look.raise('command.code', 'a trap runs text that is known only when it runs')
+  if (!read) searchTexts(look, first.texts, before)
   return {}
 }
 
@@ -148,7 +169,7 @@ export function judgeSource(look: Look, args: readonly Arg[], place: Place): Out
   if (file?.downloads || (place.feed.downloads && /^(-|\/dev\/stdin)$/.test((file && sure(file)) ?? ''))) return downloaded(look, 'source')
   look.raise('command.code', 'source runs a script that is not looked through')
   if (file) searchOutputs(look, file, place)
-  if (file && sure(file) === '/dev/stdin' && place.feed.kind === 'literal') search(look, [place.feed.text], place)
+  if (file && sure(file) === '/dev/stdin') searchTexts(look, [place.feed.text], place)
   if (file && sure(file) !== '/dev/stdin') checkPath(look, file, 'read', place)
   return { cwds: { to: undefined } }
 }

@@ -24,23 +24,40 @@ export function argOf(form: Form, word: Word | undefined, at: At): Arg {
   const dynamic = form.filter((piece) => piece.type === 'dynamic')
   const bare = dynamic.length === form.length && dynamic.some((piece) => !piece.quoted || /^\$\{?@/.test(piece.part.text))
   const vanishes = bare && (joined.kind === 'unknown' || joined.kind === 'name' || joined.texts.includes('') || joined.texts.length > 1)
-  const fixed = form.every((piece) => piece.type === 'literal' && piece.print === undefined)
-  return { ...joined, fixed, vanishes, several: form.some(mayBeSeveral), word }
+  const fixed = form.every((piece) => piece.type === 'literal' && piece.print === undefined && !hasHole(piece))
+  const onlyHole = joined.texts.length > 0 && joined.texts.every((text) => text.replaceAll(HOLE, '') === '' && text !== '')
+  return { ...joined, fixed, vanishes: vanishes || (onlyHole && form.some(hasHole)), several: form.some(mayBeSeveral), word }
+}
+
+/** In a text that is searched although parts of it are unknown: such a part may hold spaces, quotes and anything else. */
+function hasHole(piece: Piece): boolean {
+  return piece.type === 'literal' && piece.text.includes(HOLE)
 }
 
 function mayBeSeveral(piece: Piece): boolean {
-  return piece.type === 'glob' || (piece.type === 'dynamic' && (!piece.quoted || /^\$(@|\{[^}]*[@*])/.test(piece.part.text)))
+  return (
+    piece.type === 'glob' || hasHole(piece) || (piece.type === 'dynamic' && (!piece.quoted || /^\$(@|\{[^}]*[@*])/.test(piece.part.text)))
+  )
 }
 
 function concat(a: Value, b: Value): Value {
-  const texts = [...new Set(a.texts.flatMap((left) => b.texts.map((right) => left + right)))]
+  const texts = pairs(a.texts, b.texts)
   const tooMany = texts.length > maxTexts
   return {
-    texts: tooMany ? [HOLE] : texts,
+    texts: tooMany ? pairs(onlyOne(a.texts), onlyOne(b.texts)) : texts,
     kind: tooMany ? 'unknown' : widest(a.kind, b.kind),
     downloads: a.downloads || b.downloads,
     globs: [...a.globs, ...b.globs],
   }
+}
+
+function pairs(heads: readonly string[], tails: readonly string[]): readonly string[] {
+  return [...new Set(heads.flatMap((head) => tails.map((tail) => head + tail)))]
+}
+
+/** Where there are too many to keep: what is certain stays. */
+function onlyOne(texts: readonly string[]): readonly string[] {
+  return texts.length === 1 ? texts : [HOLE]
 }
 
 function value(kind: Kind, texts: readonly string[] = [HOLE], more: Partial<Value> = {}): Value {
@@ -48,7 +65,7 @@ function value(kind: Kind, texts: readonly string[] = [HOLE], more: Partial<Valu
 }
 
 function pieceValue(piece: Piece, word: Word | undefined, at: At): Value {
-  if (piece.type === 'literal') return value('literal', [piece.text])
+  if (piece.type === 'literal') return value(hasHole(piece) ? 'unknown' : 'literal', [piece.text])
   if (piece.type === 'glob') return value('glob', [piece.text], { globs: word ? [word] : [] })
   if (piece.type === 'opaque') return value('unknown')
   const known = expansionValue(piece.part, at)
@@ -69,7 +86,9 @@ function expansionValue(part: Expansion, at: At): Value {
     case 'CommandExpansion': {
       const output = at.look.found.outputs.get(part)
       if (!output || output.kind === 'none') return value('unknown')
-      return value(output.kind, [output.kind === 'literal' ? output.text.replace(/\n+$/, '') : HOLE], { downloads: output.downloads })
+      return value(output.kind, [output.text.replace(/\n+$/, '') || (output.kind === 'literal' ? '' : HOLE)], {
+        downloads: output.downloads,
+      })
     }
   }
 }

@@ -2,9 +2,10 @@
 
 import { isHarmlessSetting, isRefusedName } from '../names.ts'
 import { type Option, type OptionTable, parseOptions } from '../tools/options.ts'
-import { type Arg, HOLE, type Look, literalArg, type Outcome, type Place, spelled, sure, widest } from './model.ts'
+import { type Arg, HOLE, type Look, literalArg, type Outcome, type Place, sure, widest } from './model.ts'
 import { wordsOf } from './output.ts'
 import { checkPath, shown } from './paths.ts'
+import { joinedTexts, searchSettings, searchTexts } from './search.ts'
 
 type Wrapper = OptionTable & {
   /** Operands before the inner command. */
@@ -88,20 +89,27 @@ function unwrapEnv(look: Look, args: readonly Arg[], place: Place): Outcome {
     { data: '-u --unset -S --split-string -a --argv0', read: '-C --chdir' },
     { inOrder: true },
   )
-  if (options.some((option) => /^(-i|--ig(?!nore-s).*)$/.test(option.name)))
+  if (sure(operands[0]) === '-' || options.some((option) => /^(-i|--ig(?!nore-s).*)$/.test(option.name)))
     look.raise('command.environment', 'env -i also takes away what keeps programs careful; leave it out')
   if (unclear) abbreviated(look, 'env', unclear)
   const split = options.find((option) => /^(-S|--split-string)$/.test(option.name))
   const folder = options.find((option) => /^(-C|--chdir)$/.test(option.name))?.value
   if (folder) checkPath(look, folder, 'read', place)
   for (const option of options) if (/^(-u|--unset)$/.test(option.name)) checkSetting(look, `${sure(option.value) ?? 'PATH'}=`)
-  const first = operands.findIndex((arg) => !/^[^=]+=/.test(sure(arg) ?? '') && !arg.texts.every((text) => /^\w+=/.test(text)))
-  const settings = first < 0 ? operands : operands.slice(0, first)
+  // A dash alone stands for -i.
+  const commands = sure(operands[0]) === '-' ? operands.slice(1) : operands
+  const first = commands.findIndex((arg) => !/^[^=]+=/.test(sure(arg) ?? '') && !arg.texts.every((text) => /^\w+=/.test(text)))
+  const settings = first < 0 ? commands : commands.slice(0, first)
   for (const arg of settings) checkSetting(look, arg.texts[0] ?? '')
+  searchSettings(
+    look,
+    settings.flatMap(({ texts }) => texts),
+    place,
+  )
   const inside = { ...place, cwds: folder ? moved(place, folder) : place.cwds }
-  if (split) return splitString(look, split.value, { rest: operands, place: inside })
+  if (split) return splitString(look, split.value, { rest: commands, place: inside })
   if (first < 0) look.raise('command.not_allowed', 'env alone prints the environment; name the variable with echo')
-  return first < 0 ? {} : look.invoke(operands.slice(first), inside)
+  return first < 0 ? {} : look.invoke(commands.slice(first), inside)
 }
 
 function moved(place: Place, folder: Arg): Place['cwds'] {
@@ -119,7 +127,7 @@ function splitString(look: Look, value: Arg | undefined, { rest, place }: { rest
   const text = value && sure(value)
   if (text === undefined || !/^[\w ./=,:@%+-]*$/.test(text)) {
     look.raise('command.code', 'env -S splits its text by rules of its own; give the command as separate words')
-    if (text !== undefined) look.text(text, place, { shared: false })
+    searchTexts(look, value?.texts ?? [], place)
     return {}
   }
   const words = text
@@ -209,7 +217,6 @@ function unwrapWatch(look: Look, args: readonly Arg[], place: Place): Outcome {
     options.some((option) => /^(-x|--exec)$/.test(option.name)) || operands.every((arg) => /^[\w./@%+=:,-]+$/.test(sure(arg) ?? ''))
   if (plain) return look.invoke(operands, place)
   look.raise('command.code', 'watch gives its words to a shell; use watch -x')
-  const texts = operands.map(spelled)
-  if (!texts.includes(undefined)) look.text(texts.join(' '), place, { shared: false })
+  searchTexts(look, joinedTexts(operands), place)
   return {}
 }

@@ -2,6 +2,7 @@
 
 import { type Arg, HOLE, literalArg, sure } from '../flow/model.ts'
 import { checkPath, shown } from '../flow/paths.ts'
+import { searchTexts } from '../flow/search.ts'
 import { type OptionTable, parseOptions } from './options.ts'
 import { checkOptions, type Use } from './rule.ts'
 
@@ -27,15 +28,15 @@ export function judgeAwk(use: Use, args: readonly Arg[]): undefined {
   }
 }
 
-function judgeProgram({ look, place }: Use, program: Arg): undefined {
-  if (program.kind === 'unknown' || program.kind === 'name' || program.vanishes) {
-    return look.raise('command.unclear', `the awk program ${shown(program)} is known only when it runs; use -v for values`)
-  }
+function judgeProgram({ look, place }: Use, program: Arg): void {
+  if (program.kind === 'unknown' || program.kind === 'name' || program.vanishes)
+    look.raise('command.unclear', `the awk program ${shown(program)} is known only when it runs; use -v for values`)
   for (const text of program.texts) {
     const refused = refusedAwk(text.replaceAll(HOLE, '1'))
     if (refused === undefined) continue
     look.raise('command.option', `awk: ${refused}`)
-    for (const [, said = ''] of text.matchAll(/"((?:[^"\\]|\\.)*)"/g)) look.text(said.replace(/\\(.)/g, '$1'), place, { shared: false })
+    const strings = [...text.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, said = '']) => said.replace(/\\(.)/g, '$1'))
+    searchTexts(look, strings, place)
     for (const [, file = ''] of text.matchAll(/>\s*"([^"\\]+)"/g)) checkPath(look, literalArg(file), 'write', place)
   }
 }

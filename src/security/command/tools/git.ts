@@ -2,6 +2,7 @@
 
 import { type Arg, scatters, sure } from '../flow/model.ts'
 import { checkLoose, checkPath } from '../flow/paths.ts'
+import { searchTexts } from '../flow/search.ts'
 import { gitRules } from './git-table.ts'
 import { type Parsed, parseOptions } from './options.ts'
 import { checkOptions, isLed, type Use } from './rule.ts'
@@ -45,8 +46,11 @@ function refuseSetting({ look, place }: Use, setting: Arg | undefined): void {
     'command.option',
     `git -c ${text === undefined ? '' : JSON.stringify(text.slice(0, 60))} may make git run programs; leave it out`,
   )
-  const command = text === undefined ? undefined : /=!?(.*)$/s.exec(text)?.[1]
-  if (command) look.text(command, place, { shared: false })
+  searchTexts(
+    look,
+    (setting?.texts ?? []).map((one) => /=!?(.*)$/s.exec(one)?.[1] ?? ''),
+    place,
+  )
 }
 
 /** `git -C folder`. */
@@ -130,18 +134,23 @@ function searchInner({ look, place }: Use, sub: string, args: readonly Arg[]): u
     for (const arg of args) checkLoose(look, arg, 'write', place)
     return
   }
-  for (const arg of args) {
-    const text = sure(arg)
-    if (text !== undefined && /[\s;|&]/.test(text)) look.text(text.replace(/^--?[\w-]+=/, ''), place, { shared: false })
-  }
+  const texts = args.flatMap((arg) => arg.texts.filter((text) => /[\s;|&]/.test(text)))
+  searchTexts(
+    look,
+    texts.map((text) => text.replace(/^--?[\w-]+=/, '')),
+    place,
+  )
 }
 
 /** Options whose value is a command, or a setting that may hold one, in every git command. */
 function searchOptions({ look, place }: Use, args: readonly Arg[]): void {
   for (const [index, arg] of args.entries()) {
-    const [, attached] = /^--(?:upload-pack|receive-pack|exec|extcmd|config)=(.*)$/s.exec(sure(arg) ?? '') ?? []
-    const inner =
-      attached ?? (/^(-[xuc]|--(upload-pack|receive-pack|exec|extcmd|config))$/.test(sure(arg) ?? '') ? sure(args[index + 1]) : undefined)
-    if (inner !== undefined) look.text(inner.replace(/^[\w.-]+=!?/, ''), place, { shared: false })
+    const attached = arg.texts.flatMap((text) => /^--(?:upload-pack|receive-pack|exec|extcmd|config)=(.*)$/s.exec(text)?.[1] ?? [])
+    const next = /^(-[xuc]|--(upload-pack|receive-pack|exec|extcmd|config))$/.test(sure(arg) ?? '') ? (args[index + 1]?.texts ?? []) : []
+    searchTexts(
+      look,
+      [...attached, ...next].map((text) => text.replace(/^[\w.-]+=!?/, '')),
+      place,
+    )
   }
 }

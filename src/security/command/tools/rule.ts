@@ -1,7 +1,8 @@
 /** One row of the tool table applied to the arguments of a command. */
 
-import { type Arg, HOLE, type Look, type Place, scatters, spelled, sure } from '../flow/model.ts'
+import { type Arg, HOLE, type Look, type Place, scatters, sure } from '../flow/model.ts'
 import { checkLoose, checkPath, shown } from '../flow/paths.ts'
+import { searchTexts } from '../flow/search.ts'
 import { type Option, type Parsed, parseOptions } from './options.ts'
 import type { ToolRule } from './table.ts'
 
@@ -51,8 +52,11 @@ function checkOption({ look, place, name }: Use, { name: option, meaning, value,
   if (meaning === 'refuse') look.raise('command.option', `${name} ${option} does more than ${name} should; leave it out`)
   if (meaning === 'exec') {
     look.raise('command.option', `${name} ${option} runs a program; run it yourself instead`)
-    const text = spelled(value)?.replace(/^exec=/, '')
-    if (text !== undefined) look.text(text, place, { shared: false })
+    searchTexts(
+      look,
+      (value?.texts ?? []).map((text) => text.replace(/^exec=/, '')),
+      place,
+    )
   }
   if (meaning === 'flag' && arg.kind !== 'number' && /[*?[\u{F8FF}]/u.test(option))
     look.raise('command.unclear', `${shown(arg)} may be any option; write it out`)

@@ -2,6 +2,7 @@
 
 import { type Arg, HOLE, literalArg, sure } from '../flow/model.ts'
 import { checkPath, shown } from '../flow/paths.ts'
+import { searchTexts } from '../flow/search.ts'
 import { type OptionTable, parseOptions } from './options.ts'
 import { checkOptions, guard, type Use } from './rule.ts'
 
@@ -32,23 +33,22 @@ export function judgeSed(use: Use, args: readonly Arg[]): undefined {
 }
 
 /** Several are the lines of one: a text that the first begins goes on in the second. */
-function judgeScripts(use: Use, scripts: readonly (Arg | undefined)[]): undefined {
+function judgeScripts(use: Use, scripts: readonly (Arg | undefined)[]): void {
   const texts = scripts.map(sure)
-  if (texts.length > 1 && !texts.includes(undefined)) return judgeScript(use, literalArg(texts.join('\n')))
-  if (texts.length > 1 && scripts.slice(0, -1).some((script) => script?.texts.some((text) => text.endsWith('\\'))))
+  const joined = texts.length > 1 && !texts.includes(undefined)
+  if (!joined && texts.length > 1 && scripts.slice(0, -1).some((script) => script?.texts.some((text) => text.endsWith('\\'))))
     use.look.raise('command.option', 'sed: the text of one -e goes on in the next; write one script')
-  for (const script of scripts) if (script) judgeScript(use, script)
+  for (const script of joined ? [literalArg(texts.join('\n'))] : scripts) if (script) judgeScript(use, script)
 }
 
-function judgeScript({ look, place }: Use, script: Arg): undefined {
-  if (script.kind === 'unknown' || script.kind === 'name' || script.vanishes) {
-    return look.raise('command.unclear', `the sed script ${shown(script)} is known only when it runs; write it out`)
-  }
+function judgeScript({ look, place }: Use, script: Arg): void {
+  if (script.kind === 'unknown' || script.kind === 'name' || script.vanishes)
+    look.raise('command.unclear', `the sed script ${shown(script)} is known only when it runs; write it out`)
   for (const text of script.texts) {
     const refused = refusedSed(text.replaceAll(HOLE, '1'))
     if (!refused) continue
     look.raise('command.option', `sed: ${refused.text}`)
-    if (refused.runs !== undefined) look.text(refused.runs, place, { shared: false })
+    if (refused.runs !== undefined) searchTexts(look, [refused.runs], place)
     if (refused.file !== undefined) checkPath(look, literalArg(refused.file), refused.access ?? 'write', place)
   }
 }

@@ -1,0 +1,19 @@
+/** Programs that code on an interpreter's command line starts, as far as its strings tell. */
+
+import { commandsIn } from '../text.ts'
+
+/** Functions and operators of the usual languages that start other programs. */
+const starts = /\b(system|popen\w*|exec\w*|spawn\w*|subprocess|shell\w*|qx|capture[23]e?|passthru)\b|`|%x/i
+
+/** After a comma comes an argument of what is started, not what is started. */
+const strings = /(?<!,\s*)(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|`((?:[^`\\]|\\.)*)`|(?:qx|qw|%x)\s*[({[/|!]([^)}\]/|!]*))/gs
+
+/** `:!ls` of editors, `.shell ls` and `\\! ls` of database shells. */
+const escapes = /(?:^|\n)\s*(?::?\\?!|[:.]?(?:shell|system)\s)\s*([^\n]+)/g
+
+/** The first of the names that the code would start, or seems to. */
+export function startedBy(code: string, names: readonly string[]): string | undefined {
+  const quoted = starts.test(code) ? [...code.matchAll(strings)] : []
+  const texts = [...quoted, ...code.matchAll(escapes)].map(([, ...parts]) => parts.join('').replace(/\\(.)/gs, '$1'))
+  return texts.map((text) => commandsIn(text, names)).find((name) => name !== undefined)
+}
