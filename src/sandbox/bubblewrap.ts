@@ -7,6 +7,7 @@ import { type Command, receiver } from './command.ts'
 import { describeBubblewrap } from './describe.ts'
 import { chooseCover } from './empty.ts'
 import { ownFolder } from './folder.ts'
+import { forbiddenOutside } from './forbidden.ts'
 import { createGate, type Gate } from './gate.ts'
 import { advice, fixedPath, install } from './install.ts'
 import { openLibc } from './libc.ts'
@@ -60,7 +61,15 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const stubs = createStubs({ workspace: places.workspace, pool: folder.pool, libc })
   const cover = chooseCover(without)
   const blank = written(folder.path, 'blank', new Uint8Array(), 0)
-  const view = { places, secretPaths: settings.secretPaths ?? [], blank, cover, scratchBytes: settings.limits.memoryBytes, without }
+  const outside = forbiddenOutside(places.workspace, settings.forbiddenPaths?.() ?? [])
+  const view = {
+    places,
+    secretPaths: [...(settings.secretPaths ?? []), ...outside],
+    blank,
+    cover,
+    scratchBytes: settings.limits.memoryBytes,
+    without,
+  }
   const mounts = createMounts({ settings, view, gitStub: written(folder.path, 'commondir', Buffer.from(gitStub.content), 0o600) })
   const gate = createGate({ folder: folder.path, cover, sealed: !without.has('mount namespace') })
   const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })

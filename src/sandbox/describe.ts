@@ -15,7 +15,7 @@ export function describeBubblewrap({ settings, group, without }: Described): str
       'protected paths',
       'protected paths: git hooks and settings, start-up and editor files in the workspace are read-only, also before they exist',
     ],
-    ['hidden files', 'hidden files: our state, secrets and what only this user may read cannot be opened'],
+    ['hidden files', 'hidden files: forbidden paths, our state, secrets and what only this user may read cannot be opened'],
     ['network namespace', `network namespace: ${network}`],
     ['pid namespace', 'pid namespace: no process outside is seen; all processes inside end with the command'],
     ['ipc namespace', 'ipc namespace: no shared memory or message queue of others'],

@@ -25,6 +25,8 @@ const VERSION = 1n
 const [PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER_MODE] = [22, 38, 2n]
 /** The runtime ignores them, and a child would inherit that. */
 const [SIGPIPE, SIGXFSZ] = [13, 25]
+/** Opens nothing for reading: a named pipe does not wait, and what this user cannot read is no hindrance. The same on x86-64 and arm64. */
+const [O_PATH, O_CLOEXEC] = [0o10000000, 0o2000000]
 const PR_CAPBSET_DROP = 24
 const LAST_CAPABILITY = 63
 const capset = process.arch === 'arm64' ? 91n : 126n
@@ -81,7 +83,7 @@ function restrict({ libc, abi, grants }: Restriction): void {
   const ruleset = libc.syscall(createRuleset, address(attributes), BigInt(attributes.length), 0n, 0n, 0n)
   must('the Landlock rules', abi > 0 && ruleset >= 0n)
   for (const { path, grant } of grants.filter(({ path }) => existsSync(path))) {
-    const descriptor = openSync(path, 'r')
+    const descriptor = openSync(path, O_PATH | O_CLOEXEC)
     const rule = ruleBytes(grantedAccess({ grant, abi, folder: statSync(path).isDirectory() }), descriptor)
     must(`the rule for ${path}`, libc.syscall(addRule, ruleset, 1n, address(rule), 0n, 0n) === 0n)
     closeSync(descriptor)

@@ -10,7 +10,8 @@ const IOCTL_DEVICE = 1 << 15
 
 const fileBits = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE
 
-export type Grant = 'read' | 'device' | 'write'
+/** `list`: the names in a folder, and in those below it. */
+export type Grant = 'read' | 'device' | 'write' | 'list'
 
 /** The accesses that version `abi` handles: 13 at first, then moving between folders (2), truncation (3), device commands (5). */
 export function handledAccess(abi: number): number {
@@ -22,6 +23,7 @@ export function handledAccess(abi: number): number {
 export function grantedAccess({ grant, abi, folder }: { readonly grant: Grant; readonly abi: number; readonly folder: boolean }): number {
   const wanted = {
     read: EXECUTE | READ_FILE | READ_DIR,
+    list: READ_DIR,
     device: READ_FILE | WRITE_FILE | TRUNCATE,
     write: handledAccess(abi) & ~IOCTL_DEVICE,
   }[grant]

@@ -4,9 +4,10 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, st
 import { join } from 'node:path'
 import { failureMark } from './command.ts'
 import { ownFolder } from './folder.ts'
+import { forbiddenIn } from './forbidden.ts'
 import { failureCode, landlockVersion, type Orders } from './landlock-launch.ts'
 import { openLibc } from './libc.ts'
-import type { Places } from './places.ts'
+import { isWithin, type Places } from './places.ts'
 import type { Created, Ended, SandboxSettings, SpawnPlan } from './port.ts'
 import { privateBelow } from './private.ts'
 import { withoutMounts } from './readable.ts'
@@ -66,6 +67,29 @@ function openBelow(folder: string, secrets: readonly string[]): string[] {
   })
 }
 
+/** What in the workspace stays closed: the forbidden paths, and what is ours. */
+function closedIn({ forbiddenPaths, secretPaths = [] }: SandboxSettings, { workspace, stateHome, home }: Places): readonly string[] {
+  const secrets = [home, stateHome, ...secretPaths].filter((path) => existsSync(path)).map((path) => realpathSync(path))
+  return forbiddenIn(workspace, [...(forbiddenPaths?.() ?? []), ...secrets])
+}
+
+type Opening = { readonly workspace: string; readonly closed: readonly string[]; readonly grant: 'read' | 'write' }
+
+/**
+ * A rule holds for everything below its folder, so a folder that holds something closed only lets its names be listed, and each other thing
+ * in it gets a rule of its own. What is made there anew would be readable, or writable past the rule, so nothing can be.
+ */
+function workspaceGrants({ workspace, closed, grant }: Opening): Grants {
+  if (!closed.some((path) => isWithin(path, workspace))) return [{ path: workspace, grant }]
+  const inside = readdirSync(workspace).map((name) => join(workspace, name))
+  const open = inside.filter((path) => !closed.includes(path) && !isLink(path))
+  return [{ path: workspace, grant: 'list' }, ...open.flatMap((path) => workspaceGrants({ workspace: path, closed, grant }))]
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? true
+}
+
 type Launch = Making & { readonly plan: SpawnPlan; readonly scratch: string; readonly grants: Grants }
 
 async function launch({ plan: given, settings, places, scratch, grants }: Launch): Promise<Ended> {
@@ -78,7 +102,7 @@ async function launch({ plan: given, settings, places, scratch, grants }: Launch
     grants: [
       ...grants,
       ...(plan.readablePaths ?? []).map(({ path, from = path }) => ({ path: from, grant: 'read' as const })),
-      { path: places.workspace, grant: plan.readOnly ? 'read' : 'write' },
+      ...workspaceGrants({ workspace: places.workspace, closed: closedIn(settings, places), grant: plan.readOnly ? 'read' : 'write' }),
       { path: own, grant: 'write' },
     ],
     limits: { ...settings.limits, processes: settings.limits.processes + runningTasks() },
@@ -125,6 +149,7 @@ function describe(abi: number, { workspace, limits }: SandboxSettings): string[]
   return [
     `landlock (version ${abi}): ${workspace} and a private TMPDIR writable, programs and /etc readable, all else closed`,
     'landlock: protected paths INSIDE the workspace are not protected; a process that leaves its group (setsid) is not ended',
+    'landlock: forbidden paths inside the workspace cannot be read or changed; their names are seen, and in the folders on the way to them nothing new can be made',
     abi >= 6
       ? 'landlock: no signals and no abstract sockets to the outside'
       : 'landlock: signals to other processes of this user are NOT stopped',

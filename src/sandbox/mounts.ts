@@ -1,9 +1,10 @@
 /** The mounts of a sandbox: the system is looked over once, the protected names at each command, for they come and go. */
 
+import { forbiddenIn, withForbidden } from './forbidden.ts'
 import type { SandboxSettings, SpawnPlan } from './port.ts'
 import { guardsFor } from './protect.ts'
 import { findRepositories } from './repositories.ts'
-import { type GuardMounts, guardMounts, type View, viewArguments } from './view.ts'
+import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments } from './view.ts'
 
 type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }
 /** What of a command changes its mounts. */
@@ -38,7 +39,10 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
       if (view.without.has('protected paths')) return { ok: true, mounts: guardMounts({ ...besides, guards: [] }) }
       const found = guardsFor({ workspace, extra: settings.protectedPaths, repositories: repositories() })
       if (!found.ok) return found
-      const guards = found.guards.filter(({ type, path }) => type !== 'absent' || make(path))
+      const forbidden = forbiddenIn(workspace, [...(settings.forbiddenPaths?.() ?? []), ...secretsInside(view)])
+      const all = withForbidden({ workspace, guards: found.guards, forbidden })
+      if (!all.ok) return all
+      const guards = all.guards.filter(({ type, path }) => type !== 'absent' || make(path))
       return { ok: true, mounts: guardMounts({ ...besides, guards }) }
     },
   }

@@ -93,6 +93,8 @@ export type SandboxSettings = {
   readonly stateHome: string
   /** Read-only inside the workspace, besides the built-in names; absolute or relative to the workspace. */
   readonly protectedPaths: readonly string[]
+  /** Absolute, as they are now, with every link followed. In the workspace they can be neither read nor made, elsewhere not read. */
+  readonly forbiddenPaths?: () => readonly string[]
   /** Absolute; unreadable wherever they would be seen. */
   readonly secretPaths?: readonly string[]
   /** `example.org`, or `*.example.org` for what lies below it. Empty: no network at all. */

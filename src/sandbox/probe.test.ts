@@ -29,7 +29,7 @@ const escapes: { readonly [layer in Layer]: readonly string[] } = {
     'change a repository: its settings, its hooks, the whole of it',
     'write start-up and editor files',
   ],
-  'hidden files': ['read a secret file in the workspace'],
+  'hidden files': ['read a secret file in the workspace, also after moving its folder away'],
   'network namespace': ['reach a server by name', 'reach a server by address'],
   'pid namespace': ['see a process outside', 'kill a process outside', 'outlive the command in a session of its own'],
   'ipc namespace': ['read shared memory of a process outside'],

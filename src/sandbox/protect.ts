@@ -28,10 +28,10 @@ const gitNames = ['hooks', 'config', 'config.worktree', 'commondir', 'modules'] 
 
 /**
  * pin: stays writable but cannot be renamed away, nor replaced; keep: read-only;
- * absent: a place holder stands there while commands run, and a mount on it.
+ * hide: reads as empty, or not at all; absent: a place holder stands there while commands run, and a mount on it.
  */
 export type Guard = {
-  readonly type: 'pin' | 'keep' | 'absent'
+  readonly type: 'pin' | 'keep' | 'hide' | 'absent'
   readonly path: string
   /** Of what is there: a file that an editor replaces has another. */
   readonly inode?: number
@@ -67,19 +67,22 @@ export function guardsFor(guarded: Guarded): Guards {
 }
 
 /** Pins first: a bind over a folder would cover the mounts inside of it. */
-function rank({ type }: Guard): number {
+export function rank({ type }: Guard): number {
   return type === 'pin' ? 0 : 1
 }
 
+type Walk = { workspace: string; path: string; found: Map<string, Guard>; leaf?: 'keep' | 'hide' }
+
 /** @returns the path of a symbolic link on the way. */
-function walk({ workspace, path, found }: { workspace: string; path: string; found: Map<string, Guard> }): string | undefined {
+export function walk({ workspace, path, found, leaf = 'keep' }: Walk): string | undefined {
   const parts = path.split(sep).filter(Boolean)
   for (let length = 1; length <= parts.length; length++) {
     const at = join(workspace, ...parts.slice(0, length))
     const stat = look(at)
     if (stat?.isSymbolicLink()) return at
-    const type = stat === undefined ? 'absent' : length === parts.length || !stat.isDirectory() ? 'keep' : 'pin'
-    if (found.get(at)?.type !== 'keep') found.set(at, { type, path: at, inode: stat?.ino })
+    const type = stat === undefined ? 'absent' : length === parts.length ? leaf : stat.isDirectory() ? 'pin' : 'keep'
+    const known = found.get(at)?.type
+    if (known !== 'hide' && (known !== 'keep' || type === 'hide')) found.set(at, { type, path: at, inode: stat?.ino })
     if (type !== 'pin') return undefined
   }
 }

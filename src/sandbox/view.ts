@@ -100,13 +100,16 @@ export type GuardMounts = { readonly key: string; readonly early: readonly strin
 /** `gitStub` is a file as the place holder for git's `commondir`: the place holder itself need not be there yet when these are read. */
 export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnly = false }: Guarding): GuardMounts {
   const there = guards.filter(({ type }) => type !== 'absent')
-  const secrets = view.without.has('hidden files') ? [] : secretsInside(view)
+  const hidden = there.filter(({ type }) => type === 'hide').map(({ path }) => path)
+  const secrets = secretsInside(view)
   const { workspace } = view.places
   const readable = readableMounts(readablePaths)
   const early = [
     ...(readOnly ? ['--ro-bind', workspace, workspace] : []),
-    ...there.flatMap(({ type, path }) => [type === 'pin' && !readOnly ? '--bind' : '--ro-bind', path, path]),
-    ...hide(view, secrets),
+    ...there
+      .filter(({ type }) => type !== 'hide')
+      .flatMap(({ type, path }) => [type === 'pin' && !readOnly ? '--bind' : '--ro-bind', path, path]),
+    ...hide(view, [...secrets.filter((path) => !hidden.some((folder) => isWithin(path, folder))), ...hidden]),
     ...readable.arguments,
   ]
   const late = guards
@@ -116,7 +119,9 @@ export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnl
   return { key: [...inodes, ...there.map(({ inode }) => inode), readable.key, ...early, ...late].join('\0'), early, late }
 }
 
-function secretsInside(view: View): string[] {
+/** Our own files and secrets that stand in the workspace. */
+export function secretsInside(view: View): string[] {
+  if (view.without.has('hidden files')) return []
   const { workspace } = view.places
   return named(view).filter((path) => path !== workspace && isWithin(path, workspace))
 }

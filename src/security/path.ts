@@ -50,9 +50,7 @@ function outside({ path, policy }: Place, inside: boolean): Refusal | undefined 
 }
 
 function forbidden({ path, policy, access, place, here }: Place): Refusal | undefined {
-  const entry = policy.forbiddenPaths.find((entry) =>
-    covers({ entry: absolute({ path: entry, cwd: policy.workspace, policy }), place, here, access, policy }),
-  )
+  const entry = policy.forbiddenPaths.find((entry) => covers({ entry: forbiddenPlace(entry, policy), place, here, access, policy }))
   if (entry !== undefined) return refuse('path.forbidden', `path: ${quote(path)} is under the forbidden path ${entry}; work elsewhere`)
 }
 
@@ -81,10 +79,22 @@ function covers({ entry, place, here, access, policy }: Pick<Place, 'place' | 'h
   return isUnder(here, lock) || (access === 'write' && place !== policy.workspace && isUnder(lock, here) && here !== '/')
 }
 
-function absolute({ path, cwd, policy }: Omit<PathQuestion, 'access'>): string {
-  if (path === '~' || path.startsWith('~/')) return normalise(`${policy.home}/${path.slice(1)}`)
-  if (path.startsWith('/')) return normalise(path)
-  return normalise(cwd.startsWith('/') ? `${cwd}/${path}` : `${policy.workspace}/${cwd}/${path}`)
+/** An entry of `forbiddenPaths` as an absolute path. */
+export function forbiddenPlace(entry: string, policy: Pick<PathPolicy, 'home' | 'workspace'>): string {
+  return absolute({ path: entry, cwd: policy.workspace, policy })
+}
+
+type Spelt = Pick<PathQuestion, 'path' | 'cwd'> & { readonly policy: Pick<PathPolicy, 'home' | 'workspace'> }
+
+function absolute(spelt: Spelt): string {
+  return normalise(placeAsSpelt(spelt))
+}
+
+/** Absolute, with every `..` still in it: behind a link that is another place than the text says. */
+export function placeAsSpelt({ path, cwd, policy }: Spelt): string {
+  if (path === '~' || path.startsWith('~/')) return `${policy.home}/${path.slice(1)}`
+  if (path.startsWith('/')) return path
+  return cwd.startsWith('/') ? `${cwd}/${path}` : `${policy.workspace}/${cwd}/${path}`
 }
 
 function normalise(path: string): string {

@@ -9,7 +9,10 @@ export type Policy = {
   /** Absolute and real: symlinks resolved by whoever builds the policy. */
   readonly workspace: string
   readonly workspaceOnly: boolean
-  /** Absolute, or beginning with `~/`; relative ones are meant from the workspace. Everything below is meant too. */
+  /**
+   * Absolute, or beginning with `~/`; relative ones are meant from the workspace. Everything below is meant too. Whoever builds the policy
+   * adds what they really lead to.
+   */
   readonly forbiddenPaths: readonly string[]
   readonly forbiddenCommands: readonly string[]
   readonly allowCommands: readonly string[]

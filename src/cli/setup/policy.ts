@@ -6,7 +6,9 @@ import type { HomePaths } from '../../config/paths.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { nextSegment, segmentsOf } from '../../receipts/segments.ts'
 import { defaultAllow } from '../../security/command/allow.ts'
+import { forbiddenPlace } from '../../security/path.ts'
 import { definePolicy, type Policy } from '../../security/policy.ts'
+import { realPlace } from '../../workspace/real-place.ts'
 import type { Environment } from '../world.ts'
 import { realFolder } from './workspace.ts'
 
@@ -28,20 +30,32 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
     // What an agent is told of itself: a model that could write there would write its own orders.
     ...(memory.agentDir ? [memory.agentDir] : []),
   ]
+  const workspace = realFolder(config.workspaceDir)
+  const home = env.HOME || '/'
   return definePolicy({
     autonomy: security.autonomy,
-    workspace: realFolder(config.workspaceDir),
+    workspace,
     workspaceOnly: security.workspaceOnly,
-    forbiddenPaths: security.forbiddenPaths,
+    forbiddenPaths: withRealPlaces(security.forbiddenPaths, { workspace, home }),
     forbiddenCommands: security.forbiddenCommands,
     allowCommands: [...defaultAllow, ...security.allowCommands],
     allowedDomains: security.allowedDomains,
     allowedPorts: security.allowedPorts,
     protectedPaths: [...new Set(ours.flatMap((path) => [path, realFolder(path)]))],
     approveAllMedium: security.approveAllMedium,
-    home: env.HOME || '/',
+    home,
     ...(channels.cli.toolsAllow ? { toolsAllow: channels.cli.toolsAllow } : {}),
   })
+}
+
+/** A forbidden path that is a link, or stands below one, is forbidden under both names. */
+function withRealPlaces(entries: readonly string[], around: { readonly workspace: string; readonly home: string }): readonly string[] {
+  const places = entries.flatMap((entry) => {
+    const place = forbiddenPlace(entry, around)
+    const real = realPlace(place)
+    return real === place ? [] : [real]
+  })
+  return [...new Set([...entries, ...places])]
 }
 
 /** Whoever names a further tool allows it: `toolsAllow` is the list of the built-in ones. */

@@ -3,8 +3,10 @@
 import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
 import type { SandboxKind } from '../../sandbox/port.ts'
+import { forbiddenPlace } from '../../security/path.ts'
 import type { Policy } from '../../security/policy.ts'
 import { type Spawn, spawnPlain } from '../../tools/process.ts'
+import { realPlace } from '../../workspace/real-place.ts'
 import type { Setup } from '../world.ts'
 
 export type Confinement = {
@@ -36,6 +38,7 @@ export function createConfinement(kind: SandboxKind, { setup, policy }: { readon
       home: policy.home,
       stateHome: paths.home,
       protectedPaths: [],
+      forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
       secretPaths: outsideHome(setup),
       ...(await wayOut(kind, policy, setup)),
       limits,

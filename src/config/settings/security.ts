@@ -26,7 +26,7 @@ export const security: readonly Setting[] = [
     type: 'paths',
     default: ['/etc', '/sys', '/boot', '~/.ssh'],
     project: 'stricter',
-    about: 'Paths that no tool may touch, nor anything below them.',
+    about: 'Paths that no tool and no command may touch, nor anything below them; links are followed.',
   },
   {
     key: 'security.forbidden_commands',

@@ -18,7 +18,12 @@ export const fileAttempts: readonly Attempt[] = [
   },
   reads('read a key in ~/.ssh', ({ home }) => join(home, '.ssh/id_canary'), 'mount namespace'),
   reads('read the key of the receipts', ({ stateHome }) => join(stateHome, 'receipt.key'), 'mount namespace'),
-  reads('read a secret file in the workspace', ({ workspace }) => join(workspace, 'secret.pem'), 'hidden files'),
+  {
+    name: 'read a secret file in the workspace, also after moving its folder away',
+    needs: [],
+    argv: () => sh('cat private/secret.pem; mv private moved; cat moved/secret.pem'),
+    judge: (seen) => verdict(seen, seen.output.includes(seen.field.ground.token), 'hidden files'),
+  },
   {
     name: 'read /etc/shadow',
     needs: [],

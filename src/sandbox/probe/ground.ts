@@ -25,8 +25,9 @@ export function prepareGround(): Ground {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-probe-')))
   const token = `canary-${crypto.randomUUID()}`
   const at = (...names: string[]) => join(root, ...names)
-  for (const path of ['workspace/nested/.git/hooks', 'outside', 'home/.ssh', 'state']) mkdirSync(at(path), { recursive: true })
-  for (const path of ['home/.ssh/id_canary', 'state/receipt.key', 'workspace/secret.pem']) writeFileSync(at(path), token)
+  for (const path of ['workspace/nested/.git/hooks', 'workspace/private', 'outside', 'home/.ssh', 'state'])
+    mkdirSync(at(path), { recursive: true })
+  for (const path of ['home/.ssh/id_canary', 'state/receipt.key', 'workspace/private/secret.pem']) writeFileSync(at(path), token)
   writeFileSync(at('workspace/nested/.git/config'), '[core]\n')
   return {
     token,
@@ -36,7 +37,7 @@ export function prepareGround(): Ground {
       home: at('home'),
       stateHome: at('state'),
       protectedPaths: [],
-      secretPaths: [at('workspace/secret.pem')],
+      secretPaths: [at('workspace/private/secret.pem')],
       allowedDomains: [],
       limits,
     },
