@@ -6,6 +6,7 @@ import type { Judge, Tool } from '../runtime/port.ts'
 import { turnedAway } from './admission.ts'
 import { alwaysKey } from './always-key.ts'
 import { type Permission, permit } from './autonomy.ts'
+import type { Sight } from './link.ts'
 import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { highest, type Rating } from './risk.ts'
@@ -20,6 +21,8 @@ export type GateOptions = {
   readonly estop: () => string | undefined
   /** Where an executable lies on the fixed PATH. */
   readonly resolve: (name: string) => string | undefined
+  /** Where links lead; without it paths are judged by their text alone. */
+  readonly sight?: Sight
   readonly conversation: string
   /** Whether the operator said "always" to this key (always.ts). */
   readonly always?: (key: string) => boolean

@@ -6,12 +6,15 @@ import type { Call } from '../runtime/event.ts'
 import type { AlwaysRule } from './always-key.ts'
 import type { CommandPlan } from './command/verdict.ts'
 import { digest } from './digest.ts'
+import type { FollowedLink } from './link.ts'
 import type { Access } from './path.ts'
 import { cut, visible } from './text.ts'
 
-export type PlannedPath = { readonly given: string; readonly path: string; readonly access: Access }
+/** `real` where links lead elsewhere. */
+export type PlannedPath = { readonly given: string; readonly path: string; readonly access: Access; readonly real?: string }
 export type PlannedUrl = { readonly url: string; readonly method: string }
-export type PlannedCommand = { readonly plan: CommandPlan; readonly cwd: string }
+/** `links`: those that the command names, and where each leads. */
+export type PlannedCommand = { readonly plan: CommandPlan; readonly cwd: string; readonly links?: readonly FollowedLink[] }
 
 /** The analysed call. Tools execute these values and nothing they derive again from the input. */
 export type PlanBody = {
@@ -58,7 +61,13 @@ function loose(value: unknown): string {
 export function summarise(call: Pick<Call, 'name' | 'input' | 'malformed'>, plan?: Pick<PlanBody, 'paths' | 'urls' | 'commands'>): string {
   const parts = plan === undefined ? [] : [...plan.commands.map(commandLine), ...plan.paths.map(pathLine), ...plan.urls.map(urlLine)]
   const body = parts.length > 0 ? parts.join(' + ') : (call.malformed ?? loose(call.input))
-  return cut(visible(`${call.name}: ${body}`), 600)
+  return cut(visible(`${call.name}: ${body}`), 600) + followed(plan?.commands ?? [])
+}
+
+/** Behind the cut: where a link leads must be seen. */
+function followed(commands: readonly PlannedCommand[]): string {
+  const links = commands.flatMap(({ links = [] }) => links.map(({ given, real }) => `${given} → ${real}`))
+  return links.length === 0 ? '' : ` [${cut(visible(links.join(', ')), 300)}]`
 }
 
 function commandLine({ plan }: PlannedCommand): string {
@@ -66,8 +75,8 @@ function commandLine({ plan }: PlannedCommand): string {
   return [plan.executable, ...plan.argv.slice(1)].map(shellWord).join(' ')
 }
 
-function pathLine({ access, path }: PlannedPath): string {
-  return `${access} ${path}`
+function pathLine({ access, path, real }: PlannedPath): string {
+  return real === undefined ? `${access} ${path}` : `${access} ${path} → ${real}`
 }
 
 function urlLine({ method, url }: PlannedUrl): string {

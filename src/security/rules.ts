@@ -10,6 +10,7 @@ export const rules = {
   'path.bad_character': 'A path must not hold control or text-direction characters, nor half a character.',
   'path.too_long': 'A path may have 4,096 bytes, each of its names 255.',
   'path.tilde_user': "~user is not expanded; write ./~name for a file that begins with a tilde, ~/ for one's own home.",
+  'path.too_many': 'A pattern matches more names than can be looked at for symbolic links.',
   'path.outside_workspace': 'workspace_only is on and the path lies outside the workspace.',
   'path.forbidden': 'The path lies under one of forbidden_paths.',
   'path.kernel': '/proc, /sys and /dev are the machine itself, not files.',

@@ -2,6 +2,7 @@
 
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import type { Explanation } from '../../security/explain.ts'
+import { sight } from '../../workspace/sight.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { PolicyFlags } from '../routes/types.ts'
 import { policyOf, resolveExecutable } from '../setup/policy.ts'
@@ -51,6 +52,7 @@ async function gateOptions(setup: Setup, wish: ToolWish) {
     tools,
     estop: () => readStop(paths.estop),
     resolve: resolveExecutable,
+    sight,
     conversation: 'explain',
   }
 }

@@ -16,6 +16,7 @@ import { cut, visible } from '../../security/text.ts'
 import { createExecutor } from '../../tools/execute.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createTools } from '../../tools/table.ts'
+import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import { allowingToo, resolveExecutable } from '../setup/policy.ts'
 import { readStop } from '../setup/stop-file.ts'
@@ -101,6 +102,7 @@ export async function createHands({
       tools: kit().all,
       estop: () => readStop(paths.estop),
       resolve: resolveExecutable,
+      sight,
       conversation: conversationId,
       always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),

@@ -19,7 +19,7 @@ export function policyFor(changes: Partial<CommandPolicy> = {}): CommandPolicy {
     cwd,
     home: '/home/u',
     resolve: (name) => `/usr/bin/${name}`,
-    path: (path, access, from) => judgePath({ path, access, cwd: from, policy: paths }),
+    path: (path, access, from) => judgePath({ path, access: access === 'write' ? 'write' : 'read', cwd: from, policy: paths }),
     ...changes,
   }
 }

@@ -29,11 +29,15 @@ export function commandsIn(text: string, names: readonly string[]): string | und
   return names.find((name) => new RegExp(`(^|[;|&({\`!\\n])\\s*(\\S*/)?${RegExp.escape(name)}(?=$|[\\s;&|)}\`<>])`).test(text))
 }
 
-/** Whether a file name fits a pattern of the shell; a set that is not closed is taken as it is written. */
+/** Whether a file name may fit a pattern of the shell; a set that is not closed is taken as it is written, and one that is no set fits. */
 export function matchesPattern(pattern: string, name: string): boolean {
   const source = pattern.replace(/\[([!^]?)([^\]]+)\]|[^\w]/g, (char, not: string | undefined, set: string | undefined) => {
     if (set !== undefined) return `[${not ? '^' : ''}${set.replace(/[\\^]/g, '\\$&')}]`
     return char === '*' ? '.*' : char === '?' ? '.' : RegExp.escape(char)
   })
-  return new RegExp(`^${source}$`).test(name)
+  try {
+    return new RegExp(`^${source}$`).test(name)
+  } catch {
+    return true
+  }
 }

@@ -8,12 +8,15 @@ export type CommandPolicy = {
   /** Where the command would start: absolute, inside the workspace. */
   readonly cwd: string
   readonly home: string
-  /** The lexical path gate. Paths are absolute or relative to `cwd`; `~` is already expanded. Must not throw. */
+  /**
+   * The path gate. Paths are absolute or relative to `cwd`; `~` is already expanded. `run` is for a program's own path. `real` where links
+   * lead elsewhere. Must not throw.
+   */
   path(
     path: string,
-    access: 'read' | 'write',
+    access: 'read' | 'write' | 'run',
     cwd: string,
-  ): { readonly ok: true } | { readonly ok: false; readonly rule: string; readonly reason: string }
+  ): { readonly ok: true; readonly real?: string } | { readonly ok: false; readonly rule: string; readonly reason: string }
   /** Basename to absolute executable, looked up once in a fixed PATH; undefined when there is none. Must not throw. */
   resolve(name: string): string | undefined
 }

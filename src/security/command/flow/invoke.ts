@@ -86,22 +86,12 @@ function ownFile(look: Look, { text, args, place }: { text: string; args: readon
     'command.not_allowed',
     `${JSON.stringify(text.slice(0, 60))} is a program outside the system's folders, so no list can allow it`,
   )
-  checkPath(
-    look,
-    {
-      ...args[0],
-      texts: [text],
-      kind: 'literal',
-      fixed: true,
-      vanishes: false,
-      several: false,
-      downloads: false,
-      word: undefined,
-      globs: [],
-    },
-    'read',
-    place,
-  )
+  checkPath(look, literalArg(text), 'run', place)
+  for (const cwd of place.cwds ?? [look.policy.cwd]) {
+    const verdict = look.policy.path(text, 'run', cwd)
+    // A link to a program is that program under another name.
+    if (verdict.ok && verdict.real !== undefined) refuse(look, basename(verdict.real), args)
+  }
   for (const arg of args) checkLoose(look, arg, 'write', place)
   return {}
 }

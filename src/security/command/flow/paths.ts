@@ -2,7 +2,8 @@
 
 import { type Arg, HOLE, type Look, type Place, resolvePath } from './model.ts'
 
-export type Access = 'read' | 'write'
+/** `run`: a program's own path. */
+export type Access = 'read' | 'write' | 'run'
 
 /** `device`: `/dev/null` and the standard streams are fine as the target of a redirection, and only there. */
 export function checkPath(look: Look, arg: Arg, access: Access, place: Place, target: 'operand' | 'redirection' = 'operand'): void {

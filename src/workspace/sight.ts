@@ -1,0 +1,66 @@
+/** What the gate is told of the disk: where paths lead, and which names behind links a pattern of the shell matches. */
+
+import { type Dirent, lstatSync, readdirSync } from 'node:fs'
+import { matchesPattern } from '../security/command/text.ts'
+import type { Sight } from '../security/link.ts'
+import { realPlace } from './real-place.ts'
+
+const MAX_NAMES = 20_000
+
+export const sight: Sight = { real: (path) => realPlace(path), linked }
+
+/** `linked`: a link, or reached through one that the pattern matched. */
+type Match = { readonly path: string; readonly linked: boolean }
+
+function linked(pattern: string): readonly string[] | undefined {
+  const parts = pattern.split('/').filter(Boolean)
+  const first = parts.findIndex(hasWildcard)
+  const budget = { names: MAX_NAMES }
+  // What stands before the first pattern is followed with the path itself.
+  let found: readonly Match[] = [
+    {
+      path: parts
+        .slice(0, Math.max(0, first))
+        .map((part) => `/${part}`)
+        .join(''),
+      linked: false,
+    },
+  ]
+  for (const part of first < 0 ? [] : parts.slice(first)) {
+    found = found.flatMap((at) => (hasWildcard(part) ? fitting(at, part, budget) : named(at, part)))
+    budget.names -= found.length
+    if (budget.names < 0) return undefined
+  }
+  return found.filter((match) => match.linked).map(({ path }) => path)
+}
+
+function hasWildcard(part: string): boolean {
+  return /[*?[]/.test(part)
+}
+
+/** A name that begins with a dot is matched only by a pattern that begins with one. */
+function fitting({ path, linked }: Match, pattern: string, budget: { names: number }): readonly Match[] {
+  const entries = list(path || '/')
+  budget.names -= entries.length
+  if (budget.names < 0) return []
+  return entries
+    .filter(({ name }) => (pattern.startsWith('.') || !name.startsWith('.')) && matchesPattern(pattern, name))
+    .map((entry) => ({ path: `${path}/${entry.name}`, linked: linked || entry.isSymbolicLink() }))
+}
+
+function named({ path, linked }: Match, part: string): readonly Match[] {
+  const stat = attempt(() => lstatSync(`${path}/${part}`, { throwIfNoEntry: false }))
+  return stat ? [{ path: `${path}/${part}`, linked: linked || stat.isSymbolicLink() }] : []
+}
+
+function list(folder: string): readonly Dirent[] {
+  return attempt(() => readdirSync(folder, { withFileTypes: true })) ?? []
+}
+
+function attempt<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch {
+    return undefined
+  }
+}
