@@ -1,5 +1,6 @@
 /** Makes the sandbox that is asked for. There is no way down by itself: neither to none, nor to one that protects less. */
 
+import { puttingRight } from './afterwards.ts'
 import { createBubblewrap } from './bubblewrap.ts'
 import { resolvePlaces } from './places.ts'
 import type { Created, SandboxSettings } from './port.ts'
@@ -21,6 +22,8 @@ export async function createSandbox(settings: SandboxSettings): Promise<Created>
   const resolved = resolvePlaces(settings)
   if (!resolved.ok) return resolved
   const making = { settings, places: resolved.places }
-  if (settings.kind === 'landlock') return await (await import('./landlock.ts')).createLandlock(making)
-  return await createBubblewrap(making)
+  const created = await (settings.kind === 'landlock' ? (await import('./landlock.ts')).createLandlock(making) : createBubblewrap(making))
+  if (!created.ok) return created
+  const spawn = puttingRight({ workspace: resolved.places.workspace, spawn: created.sandbox.spawn, log: settings.log })
+  return { ok: true, sandbox: { ...created.sandbox, spawn } }
 }

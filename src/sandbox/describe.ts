@@ -20,7 +20,10 @@ export function describeBubblewrap({ settings, group, without }: Described): str
     ['pid namespace', 'pid namespace: no process outside is seen; all processes inside end with the command'],
     ['ipc namespace', 'ipc namespace: no shared memory or message queue of others'],
     ['always', 'user, uts and cgroup namespaces, no capabilities, no_new_privs, a session without terminal'],
-    ['seccomp', 'seccomp: no ptrace, mounts, new namespaces, io_uring, bpf, keyrings, devices, terminal injection, foreign sockets'],
+    [
+      'seccomp',
+      'seccomp: no ptrace, mounts, new namespaces, io_uring, bpf, keyrings, devices, set-user-ID programs, terminal injection, foreign sockets',
+    ],
     ['limits', `limits: ${limits.memoryBytes} B of data, ${limits.fileBytes} B a file, ${limits.cpuSeconds} s of processor time a process`],
     ['limits', processLimit({ settings, group, root })],
     ['environment', 'environment: only what the tool gives; that of our own process cannot be read'],

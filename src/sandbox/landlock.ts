@@ -153,7 +153,7 @@ function describe(abi: number, { workspace, limits }: SandboxSettings): string[]
     abi >= 6
       ? 'landlock: no signals and no abstract sockets to the outside'
       : 'landlock: signals to other processes of this user are NOT stopped',
-    'seccomp: no sockets but pairs, no ptrace, mounts, new namespaces, io_uring, bpf, keyrings, devices, terminal injection',
+    'seccomp: no sockets but pairs, no ptrace, mounts, new namespaces, io_uring, bpf, keyrings, devices, set-user-ID programs, terminal injection',
     `limits: ${limits.memoryBytes} B of data, ${limits.fileBytes} B a file, ${limits.cpuSeconds} s of processor time a process`,
     'environment: only what the tool gives; that of our own process cannot be read',
     'no_new_privs',

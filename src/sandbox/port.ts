@@ -22,9 +22,18 @@ export type SpawnPlan = {
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 
-/** `code` is 128 + n when a signal n ended a confined command. `ok: false`: it never ran. */
+/**
+ * `code` is 128 + n when a signal n ended a confined command. `undone`: what of its work was not left in the workspace, a sentence each.
+ * `ok: false`: it never ran.
+ */
 export type Ended =
-  | { readonly ok: true; readonly code: number | null; readonly signal?: string; readonly leftBehind: boolean }
+  | {
+      readonly ok: true
+      readonly code: number | null
+      readonly signal?: string
+      readonly leftBehind: boolean
+      readonly undone?: readonly string[]
+    }
   | { readonly ok: false; readonly message: string }
 
 /** Resolves when the child and all that it started are gone; never rejects. */

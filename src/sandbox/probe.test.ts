@@ -33,7 +33,12 @@ const escapes: { readonly [layer in Layer]: readonly string[] } = {
   'network namespace': ['reach a server by name', 'reach a server by address'],
   'pid namespace': ['see a process outside', 'kill a process outside', 'outlive the command in a session of its own'],
   'ipc namespace': ['read shared memory of a process outside'],
-  seccomp: ['reach a socket in the workspace', 'make a pair of sockets that can send to any other', 'make a user namespace'],
+  seccomp: [
+    'reach a socket in the workspace',
+    'make a pair of sockets that can send to any other',
+    'make a user namespace',
+    'leave a program that has your rights, whoever starts it',
+  ],
   limits: ['fork without end', 'take memory without end', 'write a file without end'],
   environment: ['read the environment that started the sandbox'],
 }

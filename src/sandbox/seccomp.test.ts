@@ -45,7 +45,10 @@ for (const { arch, audit, column } of machines) {
   const closed = filterProgram({ arch, inet: true, unix: false })
   const verdict = (name: SyscallName, ...words: readonly (number | bigint)[]) =>
     judge(closed, { number: syscallNumbers[name][column], arch: audit, words })
-  const judged = new Set<SyscallName>(['clone', 'clone3', 'ioctl', 'socket', 'socketpair', 'mknod', 'mknodat'])
+  const judged = new Set<SyscallName>([
+    ...(['clone', 'clone3', 'ioctl', 'socket', 'socketpair', 'mknod', 'mknodat'] as const),
+    ...(['open', 'openat', 'openat2', 'creat', 'chmod', 'fchmod', 'fchmodat', 'fchmodat2'] as const),
+  ])
   const names = Object.keys(syscallNumbers).filter((name): name is SyscallName => name in syscallNumbers)
   const here = names.filter((name) => syscallNumbers[name][column] >= 0)
 
@@ -98,6 +101,39 @@ for (const { arch, audit, column } of machines) {
       for (const type of [2, 3, 2 | cloexec]) expect(verdict('socketpair', 1, type, 0)).toBe(EPERM)
       const open = filterProgram({ arch, inet: true, unix: true })
       expect(judge(open, { number: syscallNumbers.socketpair[column], arch: audit, words: [1, 2, 0] })).toBe(ALLOW)
+    })
+
+    /** Which argument is the mode, and what stands before it. */
+    const modes: readonly (readonly [name: SyscallName, before: readonly number[]])[] = [
+      ['chmod', [0]],
+      ['fchmod', [0]],
+      ['fchmodat', [0, 0]],
+      ['fchmodat2', [0, 0]],
+      ['creat', [0]],
+      ['mknod', [0]],
+      ['mknodat', [0, 0]],
+      ['open', [0, 0o100]],
+      ['openat', [0, 0, 0o100]],
+      ['open', [0, 0o20200002]],
+      ['openat', [0, 0, 0o20040002]],
+    ]
+    test.each(modes.filter(([name]) => syscallNumbers[name][column] >= 0))(
+      '%s sets no set-user-ID bit, alone or with others',
+      (name, before) => {
+        const high = 0xdeadbeef00000000n
+        for (const mode of [0o4000, 0o4755, 0o6755, 0o5777, 0o104755]) {
+          expect(verdict(name, ...before, mode)).toBe(EPERM)
+          expect(verdict(name, ...before, high | BigInt(mode))).toBe(EPERM)
+        }
+        for (const mode of [0, 0o644, 0o755, 0o1777, 0o100644]) expect(verdict(name, ...before, mode)).toBe(ALLOW)
+        expect(verdict(name, ...before, 0o2755)).toBe(name.includes('chmod') ? ALLOW : EPERM)
+      },
+    )
+
+    test('an opening call that makes nothing has no mode, and one whose mode cannot be seen is sent back to openat', () => {
+      if (syscallNumbers.open[column] >= 0) expect(verdict('open', 0, 0o2, 0o6755)).toBe(ALLOW)
+      expect(verdict('openat', 0, 0, 0o2002, 0o6755)).toBe(ALLOW)
+      expect(verdict('openat2', 0, 0, 0, 24)).toBe(ENOSYS)
     })
 
     test('FIFOs and files can be made, devices cannot', () => {

@@ -69,6 +69,14 @@ export const syscallNumbers = {
   socketpair: [53, 199],
   mknod: [133, -1],
   mknodat: [259, 33],
+  open: [2, -1],
+  openat: [257, 56],
+  openat2: [437, 437],
+  creat: [85, -1],
+  chmod: [90, -1],
+  fchmod: [91, 52],
+  fchmodat: [268, 53],
+  fchmodat2: [452, 452],
 } as const satisfies { readonly [name: string]: readonly [number, number] }
 
 export type SyscallName = keyof typeof syscallNumbers

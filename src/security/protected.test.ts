@@ -40,11 +40,27 @@ test.each(everywhere)('%s is protected wherever it lies, with all below it, and 
   for (const path of [`${name}x`, `x${name}`, `a/x${name}/b`]) expect(isProtectedName(path)).toBe(false)
 })
 
-test('of a repository what decides which programs git runs, and .git itself', () => {
-  for (const name of ['hooks', 'config', 'config.lock', 'config.worktree', 'commondir', 'gitdir'])
-    for (const path of [`.git/${name}`, `.git/modules/m/${name}/x`, `//a//.git//${name}`]) expect(isProtectedName(path)).toBe(true)
-  expect(isProtectedName('a/.git')).toBe(true)
-  for (const path of ['hooks/.git/refs', 'config/.git/index', '.git/objects/x', 'hooks']) expect(isProtectedName(path)).toBe(false)
+test('all of a .git, however git or a file system would spell it', () => {
+  for (const path of ['.git', 'a/.git', '.git/HEAD', '.git/objects/x', 'hooks/.git/refs', '//a//.git//index'])
+    expect(isProtectedName(path)).toBe(true)
+  for (const name of [
+    '.GIT',
+    '.git.',
+    '.git ',
+    '.git . .',
+    '.g\u200cit',
+    '.gi\ufefft',
+    '.git:x',
+    '.git::$INDEX_ALLOCATION',
+    '.git. :x',
+    'git~1',
+    'GIT~1',
+  ])
+    for (const path of [name, `${name}/config`, `a/${name}/HEAD`, `a\\${name}\\HEAD`])
+      expect([path, isProtectedName(path)]).toEqual([path, true])
+  for (const name of ['gitmod~1', 'GI7EBA~1', '.gitmodules:x']) expect(isProtectedName(name)).toBe(true)
+  for (const path of ['hooks', 'git', 'x.git/HEAD', '.github/x', '.gitignore', 'git~2', 'a:.git', 'a~1', ':git'])
+    expect([path, isProtectedName(path)]).toEqual([path, false])
 })
 
 test('folding leaves no slash that was not there, and drops what cannot be seen', () => {

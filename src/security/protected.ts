@@ -4,6 +4,8 @@ import { isPlain } from '../kit/plain.ts'
 
 /** Whole names in a row, anywhere in the path; everything below them is meant too. */
 const sequences: readonly string[] = [
+  // settings, hooks and states that git runs programs from
+  '.git',
   '.gitmodules',
   '.gitconfig',
   '.config/git',
@@ -67,20 +69,24 @@ const sequences: readonly string[] = [
   '.dir-locals-2.el',
 ]
 
-/** Inside a `.git`, at any depth (worktrees and submodules have their own): what decides which programs git runs. */
-const gitRuns = new Set(['hooks', 'config', 'config.lock', 'config.worktree', 'commondir', 'gitdir'])
-
 /** True for the name itself and all below. Takes a relative or an absolute path, already normalised. */
 export function isProtectedName(path: string): boolean {
-  const names = `/${folded(path)}/`.replace(/\/+/g, '/')
-  return sequences.some((sequence) => names.includes(`/${sequence}/`)) || isGitsOwn(names.split('/').filter(Boolean))
+  const names = `/${unified(folded(path))}/`.replace(/\/+/g, '/')
+  return sequences.some((sequence) => names.includes(`/${sequence}/`))
 }
 
-/** `.git` itself too: replaced by a file or another folder it points git elsewhere. */
-function isGitsOwn(names: readonly string[]): boolean {
-  const at = names.indexOf('.git')
-  if (at < 0) return false
-  return at === names.length - 1 || names.slice(at + 1).some((name) => gitRuns.has(name))
+/** What Windows opens under another spelling: `.git:stream`, `a\\.git`, and the short names it gives to long ones. git looks for these too. */
+function unified(path: string): string {
+  if (!/[:\\~]/.test(path)) return path
+  return path
+    .split(/[/\\]/)
+    .map((name) => longName(name.replace(/(?<=.):.*/, '').replace(/[. ]+$/, '')))
+    .join('/')
+}
+
+function longName(name: string): string {
+  if (name === 'git~1') return '.git'
+  return /^(?:gitmod~[1-4]|gi7eba~[1-9])$/.test(name) ? '.gitmodules' : name
 }
 
 /**

@@ -16,13 +16,14 @@ export type SpawnPlan = {
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 
-/** `leftBehind`: the command ended but processes of its group had not, and were killed. `sandbox`: what confined it, as the receipt will say. */
+/** `leftBehind`: the command ended but processes of its group had not, and were killed. `undone`: what of its work the sandbox did not leave. `sandbox`: what confined it. */
 export type Ended =
   | {
       readonly ok: true
       readonly code: number | null
       readonly signal?: string
       readonly leftBehind: boolean
+      readonly undone?: readonly string[]
       readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
     }
   | { readonly ok: false; readonly message: string }

@@ -55,6 +55,22 @@ describe('floods and failures', () => {
     expect(result.error).toStartWith('stopped after printing more than 67108864 bytes; ended by SIG')
   })
 
+  test('what the sandbox did not leave of its work makes a command fail, with the reason in the words of the sandbox', async () => {
+    using folder = createFolder()
+    const undone = ['the set-group-ID bit of "x" was taken away']
+    const tool = shellTool({
+      spawn: async (plan) => ({ ...(await spawnPlain(plan)), undone }),
+      planOf: () => script('echo out', folder.root),
+      env: cleanEnvironment({ home: folder.root }),
+      maxOutputBytes: 1_000,
+    })
+    expect(await tool.invoke({ command: 'x' }, context())).toMatchObject({
+      success: false,
+      output: 'out',
+      error: 'exit code 0; the set-group-ID bit of "x" was taken away',
+    })
+  })
+
   test('an exit code and a signal are reported, with what was printed', async () => {
     expect(await run('echo out; echo err >&2; exit 3')).toMatchObject({ success: false, error: 'exit code 3', metadata: { exitCode: 3 } })
     expect(await run('echo out; kill -9 $$')).toMatchObject({ success: false, output: 'out', error: 'ended by SIGKILL' })

@@ -83,13 +83,14 @@ type Report = {
 
 function report({ ended, output, bytes, flooded, stopped }: Report): ToolResult {
   if (!ended.ok) return { success: false, output, error: ended.message }
-  const { code, signal, leftBehind } = ended
+  const { code, signal, leftBehind, undone = [] } = ended
   const metadata = { exitCode: code, signal: signal ?? null, bytes }
   const left = leftBehind && !stopped && !flooded ? '[processes it left in the background were ended]' : ''
   const text = [output.replace(/\n$/, ''), left].filter((part) => part !== '').join('\n')
-  if (code === 0 && !stopped && !flooded) return done(text === '' ? '(no output)' : text, metadata)
+  if (code === 0 && !stopped && !flooded && undone.length === 0) return done(text === '' ? '(no output)' : text, metadata)
   const why = signal === undefined ? `exit code ${code}${signalBehind(code)}` : `ended by ${signal}`
-  return { success: false, output: text, error: flooded ? `stopped after printing more than ${FLOOD_BYTES} bytes; ${why}` : why, metadata }
+  const flood = flooded ? [`stopped after printing more than ${FLOOD_BYTES} bytes`] : []
+  return { success: false, output: text, error: [...flood, why, ...undone].join('; '), metadata }
 }
 
 /** A shell or a sandbox that stands between us and the command reports its signal n as 128 + n. The names are loaded only for a failure. */

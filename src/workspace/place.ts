@@ -6,6 +6,7 @@ import type { Refusal } from './contract.ts'
 import { codeOf, explain, flags, type Held, hold, realPath, slot } from './descriptor.ts'
 import { type Locator, quote } from './locate.ts'
 import { kindOf } from './regular.ts'
+import { claim } from './repository.ts'
 import { sweepTemporary } from './sweep.ts'
 
 /** `previous` is the file that will be replaced. The caller disposes `folder`. */
@@ -36,46 +37,75 @@ function modeOf(stat: Stats): string {
 }
 
 function inFolder(locator: Locator, given: string, real: string, previous?: Stats): Place | Refusal {
+  const way = { locator, given }
   try {
-    return checked(locator, { given, folder: openFolder(locator, dirname(real)), name: basename(real), previous })
+    return checked(way, { folder: openFolder(way, dirname(real)), name: basename(real), previous })
   } catch (error) {
-    if (error instanceof Moved) return refused(given, error.rule)
+    if (error instanceof Refused) return error.refusal
     return { ok: false, message: `cannot write ${quote(given)}: ${explain(error)}` }
   }
 }
 
-type Opened = { readonly given: string; readonly folder: Held; readonly name: string; readonly previous?: Stats }
+/** A write on its way through the folders to its file, and the path as it was given. */
+type Way = { readonly locator: Locator; readonly given: string }
 
-function checked(locator: Locator, { given, folder, name, previous }: Opened): Place | Refusal {
+type Opened = { readonly folder: Held; readonly name: string; readonly previous?: Stats }
+
+function checked(way: Way, { folder, name, previous }: Opened): Place {
+  try {
+    const { above, claimed } = addable(way, folder, name)
+    if (way.locator.isNew(above)) sweepTemporary(folder)
+    return { ok: true, folder: until(folder, claimed), name, real: join(above, name), previous }
+  } catch (error) {
+    folder[Symbol.dispose]()
+    throw error
+  }
+}
+
+/** The claim lasts as long as the folder is held: until the file is written. */
+function until(folder: Held, claimed: Disposable): Held {
+  return {
+    fd: folder.fd,
+    [Symbol.dispose]() {
+      claimed[Symbol.dispose]()
+      folder[Symbol.dispose]()
+    },
+  }
+}
+
+class Refused extends Error {
+  constructor(readonly refusal: Refusal) {
+    super(refusal.message)
+  }
+}
+
+function refused(given: string, rule?: string): Refused {
+  if (rule === undefined) return new Refused({ ok: false, message: `the folder of ${quote(given)} was removed meanwhile; try again` })
+  const message = `${quote(given)} leads through a symbolic link to a place that the rule "${rule}" refuses`
+  return new Refused({ ok: false, denied: rule, message })
+}
+
+type Addable = { readonly above: string; readonly claimed: Disposable }
+
+/**
+ * Whether this name may be put into the folder, wherever that lies now: another process may have put something else in the way between
+ * the check and the creation of a folder. @throws Refused, or the system's error
+ */
+function addable({ locator, given }: Way, folder: Held, name: string): Addable {
   const above = realPath(folder)
-  const real = above === undefined ? undefined : join(above, name)
-  const verdict = real === undefined ? undefined : locator.check(real, 'write')
-  if (above !== undefined && real !== undefined && verdict?.ok) {
-    if (locator.isNew(above)) sweepTemporary(folder)
-    return { ok: true, folder, name, real, previous }
-  }
-  folder[Symbol.dispose]()
-  return refused(given, verdict?.ok === false ? verdict.rule : undefined)
+  const verdict = above === undefined ? undefined : locator.check(join(above, name), 'write')
+  if (above === undefined || !verdict?.ok) throw refused(given, verdict?.ok === false ? verdict.rule : undefined)
+  const claimed = claim({ locator, given, folder, adds: name })
+  if (!claimed.ok) throw new Refused(claimed)
+  return { above, claimed }
 }
 
-function refused(given: string, rule?: string): Refusal {
-  if (rule === undefined) return { ok: false, message: `the folder of ${quote(given)} was removed meanwhile; try again` }
-  return { ok: false, denied: rule, message: `${quote(given)} leads through a symbolic link to a place that the rule "${rule}" refuses` }
-}
-
-/** Another process put something else in the way between the check and the creation of a folder. */
-class Moved extends Error {
-  constructor(readonly rule?: string) {
-    super('moved')
-  }
-}
-
-/** @throws Moved, or the system's error */
-function openFolder(locator: Locator, path: string): Held {
+/** @throws Refused, or the system's error */
+function openFolder(way: Way, path: string): Held {
   const missing: string[] = []
   for (let at = path; ; at = dirname(at)) {
     const held = existing(at)
-    if (held !== undefined) return missing.reduce((above, name) => descend(locator, above, name), held)
+    if (held !== undefined) return missing.reduce((above, name) => descend(way, above, name), held)
     missing.unshift(basename(at))
   }
 }
@@ -89,11 +119,9 @@ function existing(path: string): Held | undefined {
   }
 }
 
-function descend(locator: Locator, above: Held, name: string): Held {
+function descend(way: Way, above: Held, name: string): Held {
   using _ = above
-  const real = realPath(above)
-  const verdict = real === undefined ? undefined : locator.check(join(real, name), 'write')
-  if (!verdict?.ok) throw new Moved(verdict?.ok === false ? verdict.rule : undefined)
+  using _claimed = addable(way, above, name).claimed
   try {
     mkdirSync(slot(above, name), 0o777)
   } catch (error) {

@@ -5,12 +5,17 @@ import { type Held, slot } from './descriptor.ts'
 
 const OLD_MS = 60 * 60 * 1_000
 
-/** What a new text is written to before it takes the place of the old; the name says whose it is. */
-export function temporaryName(): string {
-  return `.braidclaw-${crypto.randomUUID()}.tmp`
+/** What a new text is written to before it takes the place of the old; the name says whose it is, and with `purpose` (letters) what for. */
+export function temporaryName(purpose?: string): string {
+  return `.braidclaw-${crypto.randomUUID()}${purpose === undefined ? '' : `.${purpose}`}.tmp`
 }
 
-const ours = /^\.braidclaw-[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}\.tmp$/
+const ours = /^\.braidclaw-[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}(?:\.(?<purpose>[a-zA-Z]+))?\.tmp$/
+
+/** Of the temporary files that lie in a folder now. @throws the system's error */
+export function purposesIn(folder: Held): string[] {
+  return readdirSync(slot(folder)).flatMap((name) => ours.exec(name)?.groups?.purpose ?? [])
+}
 
 /** In one folder, not below. What cannot be looked at or removed stays: it harms nobody. */
 export function sweepTemporary(folder: Held, now = Date.now()): void {

@@ -1,6 +1,6 @@
 /** Attempts on the kernel: new namespaces and mounts, devices, rights, and the calls with a bad record. */
 
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type SyscallName, syscallNumbers } from '../syscalls.ts'
 import { type Attempt, callVerdict, perl, verdict } from './attempt.ts'
@@ -45,12 +45,22 @@ export const kernelAttempts: readonly Attempt[] = [
     judge: (seen) => verdict(seen, !/NoNewPrivs:\s*1/.test(seen.output) || /Cap\w+:\s*0*[1-9a-f]/.test(seen.output), 'capabilities'),
   },
   {
+    name: 'leave a program that has your rights, whoever starts it',
+    needs: [],
+    argv: () => ['/bin/sh', '-c', 'cp /bin/true set-user && chmod 4755 set-user && echo made'],
+    judge: (seen) => verdict(seen, isSetUser(join(seen.field.ground.settings.workspace, 'set-user')), 'seccomp'),
+  },
+  {
     name: 'type into the terminal (TIOCSTI)',
     needs: ['perl'],
     argv: () => perl(`my $key = "x"; defined ioctl(STDIN, ${TIOCSTI}, $key) or no_("ioctl"); print "typed\n"`),
     judge: (seen) => callVerdict(seen, seen.output.includes('typed'), 'no terminal'),
   },
 ]
+
+function isSetUser(path: string): boolean {
+  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o4000) !== 0
+}
 
 type Call = {
   readonly name: string

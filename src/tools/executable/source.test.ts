@@ -215,3 +215,13 @@ test('a cancelled tool is ended with all that it started', async () => {
   expect(await running).toMatchObject({ success: false, output: 'begun\n' })
   await gone(Number(readFileSync(join(at.root, 'pid'), 'utf8')))
 })
+
+test('a run whose work the sandbox did not leave whole is a failure that says so', async () => {
+  const undone = ['the set-group-ID bit of "x" was taken away']
+  const spawn = async (plan: SpawnPlan) => ({ ...(await spawnCopy(plan)), ...(plan.argv[1] === '--describe' ? {} : { undone }) })
+  using base = stage()
+  using at = stage({ around: { ...base.around, spawn, workspace: base.root } })
+  at.tool('maker.sh', 'echo made')
+  const [maker] = (await at.survey()).tools
+  expect(await maker?.invoke({}, context())).toMatchObject({ success: false, output: 'made\n', error: `exit code 0; ${undone[0]}` })
+})
