@@ -50,7 +50,7 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
   await mindNames(setup, tools)
   // Looked for at once, so that what is wrong with them is said before anything is asked.
   if (tools.more) await hands.get()
-  const openings = createOpenings({ setup, memory, conversationId, wish, workspace, tools, hands: hands.get })
+  const openings = createOpenings({ setup, memory, conversationId, wish, provider, workspace, tools, hands: hands.get })
   const agent = createRunner({
     conversationId,
     channel: wish.channel,

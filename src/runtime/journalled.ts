@@ -89,7 +89,7 @@ function startOf(entries: readonly Entry[]): { readonly [key: string]: unknown }
 }
 
 function isLimits(value: unknown): value is RunLimits {
-  const optional = ['maxTokens', 'maxMicros', 'maxMs']
+  const optional = ['maxTokens', 'maxMicros', 'maxMs', 'maxSameResults']
   return (
     shape({ maxToolRounds: count, maxParallel: count })(value) &&
     isObject(value) &&

@@ -13,10 +13,11 @@ import type { Gate } from '../../security/gate.ts'
 import { judgePath } from '../../security/path.ts'
 import type { Policy } from '../../security/policy.ts'
 import { cut, visible } from '../../security/text.ts'
-import { createExecutor } from '../../tools/execute.ts'
+import { createExecutor, type ExecutorOptions } from '../../tools/execute.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createTools } from '../../tools/table.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
+import { shellTimesOf } from '../setup/limits.ts'
 import { allowingToo, resolveExecutable } from '../setup/policy.ts'
 import { readStop } from '../setup/stop-file.ts'
 import type { Setup } from '../world.ts'
@@ -68,6 +69,7 @@ export async function createHands({
     spawn: confinement.spawn,
     planOf: (hash) => state.gate?.plan(hash)?.commands[0],
     env,
+    shellTimes: shellTimesOf(limits),
     get: createGet({ policy, limits }),
     search: ({ query, limit }) => memory?.search({ query, limit }) ?? [],
     ...(ask ? { ask: (question, signal) => ask(`${printable(question)}\n> `, signal) } : {}),
@@ -158,10 +160,22 @@ export async function createHands({
   }
 }
 
-function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): { [tool: string]: number } {
-  const special: { readonly [tool: string]: number } = { shell: limits.shellTimeoutS, http: limits.httpTimeoutS }
+/** Milliseconds of each tool, and the setting to raise. */
+function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): NonNullable<ExecutorOptions['timeouts']> {
+  const { longestS } = shellTimesOf(limits)
+  const usual = { seconds: limits.toolTimeoutS, advice: 'limits.tool_timeout_s' }
+  const special: { readonly [tool: string]: typeof usual } = {
+    shell: {
+      seconds: limits.shellTimeoutS,
+      advice: `limits.shell_timeout_s; a call may ask for "timeout" up to ${longestS} s, limits.shell_timeout_max_s`,
+    },
+    http: { seconds: limits.httpTimeoutS, advice: 'limits.http_timeout_s' },
+  }
+  const limitOf = (name: string) => (Object.hasOwn(special, name) ? special[name] : undefined) ?? usual
   return Object.fromEntries(
-    tools.filter(({ name }) => name !== 'ask_user').map(({ name }) => [name, (special[name] ?? limits.toolTimeoutS) * 1000]),
+    tools
+      .filter(({ name }) => name !== 'ask_user')
+      .map(({ name }) => [name, { ms: limitOf(name).seconds * 1000, advice: limitOf(name).advice }]),
   )
 }
 

@@ -2,9 +2,10 @@
 
 import type { Memory } from '../../memory/db.ts'
 import type { Opening } from '../../runtime/agent.ts'
-import type { ToolSpec } from '../../runtime/port.ts'
+import type { Provider, ToolSpec } from '../../runtime/port.ts'
 import { systemPrompt } from '../../runtime/prompt.ts'
 import { inWords } from '../records/records.ts'
+import { historyTokens, shellTimesOf } from '../setup/limits.ts'
 import { mindWorkspace } from '../setup/workspace.ts'
 import { offered } from '../tools/offered.ts'
 import { builtInSpecs, type Hands, specOf, type ToolWish } from '../tools/toolbox.ts'
@@ -15,6 +16,7 @@ export type OpeningOptions = {
   readonly memory: Memory
   readonly conversationId: string
   readonly wish: Wish
+  readonly provider: Provider
   /** As it was found. */
   readonly workspace: string
   /** Those of the wish, or the standing ones. */
@@ -74,13 +76,14 @@ export function createOpenings(options: OpeningOptions): Openings {
 }
 
 async function specs({ setup, tools, hands }: OpeningOptions): Promise<readonly ToolSpec[]> {
-  if (!tools.more) return builtInSpecs(tools, setup.config.channels.cli.toolsAllow)
+  const { channels, limits } = setup.config
+  if (!tools.more) return builtInSpecs(tools, { shellTimes: shellTimesOf(limits), toolsAllow: channels.cli.toolsAllow })
   return (await (await hands()).refresh()).map(specOf)
 }
 
 /** The last whole turns that fit; what does not fit is said, to the model and in the log. */
-function history({ memory, conversationId, setup: { config, log } }: OpeningOptions) {
-  const { messages, omittedTurns } = memory.context(conversationId, config.limits.contextTokens)
+function history({ memory, conversationId, provider, setup: { config, log } }: OpeningOptions) {
+  const { messages, omittedTurns } = memory.context(conversationId, historyTokens(config, provider))
   const turns = messages.filter(({ role }) => role === 'user').length + omittedTurns
   if (omittedTurns === 0) return { messages, turns }
   log('info', 'context trimmed', { conversation: conversationId, omittedTurns })
