@@ -85,7 +85,7 @@ export const trust = buildCommand<TrustFlags, [string?], CliContext>({
     positional: { kind: 'tuple', parameters: [{ parse: String, optional: true, brief: 'Folder (default: this one)', placeholder: 'dir' }] },
   },
   docs: {
-    brief: "Let a folder's own .braidclaw/config.toml count",
+    brief: "Let a folder's own AGENTS.md, settings and rules count",
     customUsage: [
       { input: '', brief: 'trust this folder' },
       { input: '--remove ~/project', brief: 'no longer' },

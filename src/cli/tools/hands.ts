@@ -20,6 +20,7 @@ import { openWorkspace } from '../../workspace/workspace.ts'
 import { shellTimesOf } from '../setup/limits.ts'
 import { allowingToo, resolveExecutable } from '../setup/policy.ts'
 import { readStop } from '../setup/stop-file.ts'
+import type { Instructions } from '../turn/instructions.ts'
 import type { Setup } from '../world.ts'
 import { createConfinement } from './confine.ts'
 import { createGet } from './get.ts'
@@ -33,6 +34,7 @@ export type HandsOptions = {
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
   readonly tools?: ToolWish
+  readonly instructions?: Instructions
 }
 
 /** What holds until the tools are looked for again. */
@@ -53,6 +55,7 @@ export async function createHands({
   ask,
   sandbox = 'auto',
   tools: { builtIn, more } = tenTools,
+  instructions,
 }: HandsOptions): Promise<Hands> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
@@ -118,7 +121,15 @@ export async function createHands({
   const act: Act = async (wanted, signal) => {
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
-    return refusal ?? kit().execute(wanted, signal)
+    return refusal ?? withInstructions(wanted, await kit().execute(wanted, signal))
+  }
+
+  /** What the folders that the call touched for the first time want the model to know. */
+  async function withInstructions({ judgement }: Parameters<Act>[0], outcome: ToolOutcome): Promise<ToolOutcome> {
+    if (instructions === undefined) return outcome
+    const paths = state.gate?.plan(judgement.plan)?.paths.map(({ path }) => path) ?? []
+    const found = await instructions.below([...paths, ...judgement.writes])
+    return found.length === 0 ? outcome : { ...outcome, instructions: found }
   }
 
   /** A command's rule is kept for good; a yes to another tool holds for this conversation; a command without a rule is asked again. */
