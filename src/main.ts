@@ -9,6 +9,7 @@ import { mindWorkspace, workspaceOf } from './cli/setup/workspace.ts'
 import type { HandsOptions } from './cli/tools/hands.ts'
 import { builtInNames, type Hands, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
 import { conversationFor, goesOn } from './cli/turn/conversation.ts'
+import { createInstructions, type Instructions } from './cli/turn/instructions.ts'
 import { createOpenings } from './cli/turn/opening.ts'
 import type { Animal, Setup, Wish } from './cli/world.ts'
 import { type Once, once } from './kit/once.ts'
@@ -46,11 +47,12 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
   const answering = wish.provider ?? (await providerFor(setup, config.defaultProvider))
   const provider = tools.refusals ? (await import('./cli/tools/not-permitted.ts')).saysNotPermitted(answering) : answering
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
-  const hands = handsOf({ setup, memory, conversationId, ask: wish.ask, sandbox: wish.sandbox, tools })
+  const instructions = instructionsFor(setup, wish, workspace)
+  const hands = handsOf({ setup, memory, conversationId, ask: wish.ask, sandbox: wish.sandbox, tools, instructions })
   await mindNames(setup, tools)
   // Looked for at once, so that what is wrong with them is said before anything is asked.
   if (tools.more) await hands.get()
-  const openings = createOpenings({ setup, memory, conversationId, wish, workspace, tools, hands: hands.get })
+  const openings = createOpenings({ setup, memory, conversationId, wish, provider, workspace, tools, hands: hands.get, instructions })
   const agent = createRunner({
     conversationId,
     channel: wish.channel,
@@ -98,6 +100,13 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
       memory.close()
     },
   }
+}
+
+/** Whoever begins a conversation in a folder that is not trusted hears once what is not read. */
+function instructionsFor(setup: Setup, { conversation, tell, systemPrompt }: Wish, workspace: string): Instructions | undefined {
+  if (systemPrompt !== undefined) return undefined
+  const offer = conversation.kind === 'new' ? (tell ?? ((line: string) => setup.log('info', line))) : undefined
+  return createInstructions({ setup, workspace, ...(offer ? { offer } : {}) })
 }
 
 /** The ten, and the operator's own that the configuration names. */

@@ -151,7 +151,7 @@ async function runTool(name: string, input: JsonObject, { tools: named, ...optio
   const setup = setUpFor(options, {})
   const wish = await (await import('./cli/tools/tool-wishes.ts')).wishFor(setup, name, named)
   const provider = directCall({ name, input })
-  const animal = await wake(setup, { channel: 'library', conversation: { kind: 'new' }, provider, tools: wish })
+  const animal = await wake(setup, { channel: 'library', conversation: { kind: 'new' }, provider, tools: wish, systemPrompt: '' })
   return withAnimal(animal, async ({ agent }) => {
     const seen = { done: false, output: '' }
     for await (const event of agent.run(`tool run ${name}`)) {

@@ -93,13 +93,13 @@ test('init, doctor, trust, estop', async () => {
 
   at.file('.braidclaw/config.toml', '[limits]\nmax_tool_rounds = 3\n')
   const rounds = async () => (await json(at, 'config', 'show', '--json')).limits.max_tool_rounds
-  expect(await rounds()).toBe(5)
+  expect(await rounds()).toBe(100)
   expect((await at.run(['config', 'show'])).stderr).toContain('braidclaw trust')
   expect((await at.run(['trust'])).stdout).toContain(': trusted')
   expect(await rounds()).toBe(3)
   expect((await at.run(['trust', '--list'])).stdout).toBe(`${at.workspace}\n`)
   await at.run(['trust', '--remove'])
-  expect(await rounds()).toBe(5)
+  expect(await rounds()).toBe(100)
 
   expect(await json(at, 'estop', '--reason', 'drill', '--json')).toMatchObject({ stopped: true, reason: 'drill' })
   expect((await at.run(['doctor'])).stdout).toContain('drill')

@@ -17,7 +17,9 @@ async function soak(turns: number): Promise<void> {
   const cwd = join(dir, 'workspace')
   mkdirSync(cwd)
   writeFileSync(join(cwd, 'notes.txt'), 'a line of notes about aardvarks\n'.repeat(60))
-  const agent = createAgent({ cwd, home: join(dir, 'home'), env: { HOME: dir }, modelCall: model, permissionMode: 'full' })
+  // A short memory is full soon: what grows after that is a leak.
+  const env = { HOME: dir, BRAIDCLAW_LIMITS_CONTEXT_TOKENS: '16000' }
+  const agent = createAgent({ cwd, home: join(dir, 'home'), env, modelCall: model, permissionMode: 'full' })
   const samples: Sample[] = []
   try {
     for (let turn = 1; turn <= turns; turn += 1) {

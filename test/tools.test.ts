@@ -33,6 +33,7 @@ function fixture() {
       return script === undefined ? undefined : { plan: { kind: 'script', script }, cwd: root }
     },
     env: cleanEnvironment({ home: root }),
+    shellTimes: { usualS: 15, longestS: 600 },
     get,
     search: () => [],
     now: () => 0,

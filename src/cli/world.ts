@@ -62,9 +62,11 @@ export type Wish = {
   readonly sandbox?: SandboxKind
   /** Instead of the configured one. */
   readonly provider?: Provider
+  /** A line for the person who began this conversation; absent: the log. */
+  readonly tell?: (line: string) => void
   /** The ten tools when absent. */
   readonly tools?: ToolWish
-  /** In place of all our own words. */
+  /** In place of all our own words, and without the project's: the model hears this alone. */
   readonly systemPrompt?: string
   /** In place of the first sentence of our own. */
   readonly soul?: string

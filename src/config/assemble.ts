@@ -36,12 +36,14 @@ export function assemble(entries: Entries, agents: { readonly [id: string]: Agen
     },
     limits: {
       maxToolRounds: take.number('limits.max_tool_rounds'),
+      maxSameResults: take.maybe('limits.max_same_results', take.number),
       maxResponseBytes: take.number('limits.max_response_bytes'),
       toolTimeoutS: take.number('limits.tool_timeout_s'),
       shellTimeoutS: take.number('limits.shell_timeout_s'),
+      shellTimeoutMaxS: take.number('limits.shell_timeout_max_s'),
       httpTimeoutS: take.number('limits.http_timeout_s'),
       maxOutputBytes: take.number('limits.max_output_bytes'),
-      contextTokens: take.number('limits.context_tokens'),
+      contextTokens: take.maybe('limits.context_tokens', take.number),
       maxParallel: take.number('limits.max_parallel'),
       maxRunSeconds: take.maybe('limits.max_run_seconds', take.number),
       maxRunTokens: take.maybe('limits.max_run_tokens', take.number),
@@ -93,6 +95,7 @@ function provider(entries: Entries, name: string): ProviderConfig {
     idleTimeoutS: take.number('idle_timeout_s'),
     maxRetries: take.number('max_retries'),
     maxOutputTokens: take.maybe('max_output_tokens', take.number),
+    contextTokens: take.maybe('context_tokens', take.number),
     temperature: take.maybe('temperature', take.number),
   }
 }

@@ -50,6 +50,8 @@ export type WireProvider = {
   readonly totalTimeoutS: number
   readonly maxRetries: number
   readonly maxOutputTokens?: number
+  /** The model's context window. */
+  readonly contextTokens?: number
   readonly temperature?: number
   readonly prices: Prices
 }
@@ -86,12 +88,16 @@ export type SecurityConfig = {
 /** Absent means no limit. */
 export type LimitsConfig = {
   readonly maxToolRounds: number
+  readonly maxSameResults?: number
   readonly maxResponseBytes: number
   readonly toolTimeoutS: number
   readonly shellTimeoutS: number
+  /** The longest that a call may ask for. */
+  readonly shellTimeoutMaxS: number
   readonly httpTimeoutS: number
   readonly maxOutputBytes: number
-  readonly contextTokens: number
+  /** Absent: as much as suits the model's context window. */
+  readonly contextTokens?: number
   readonly maxParallel: number
   readonly maxRunSeconds?: number
   readonly maxRunTokens?: number

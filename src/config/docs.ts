@@ -1,6 +1,6 @@
 /** The text of docs/config.md, from the table. */
 
-import { defaultOf } from './layers/defaults.ts'
+import { defaultOf, workValueOf } from './layers/defaults.ts'
 import { forms, leafOf, type Setting, variableOf } from './setting.ts'
 import { settings } from './settings.ts'
 import { toml } from './show.ts'
@@ -20,6 +20,9 @@ path means that folder too. \`braidclaw init\` writes an annotated file and neve
 error at once, with line and column; \`braidclaw config show --origin\` prints what holds and which source won;
 \`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the current folder is the workspace and the offline
 helper answers.
+
+A default marked *for real work* holds where you have no config file, and \`braidclaw init\` writes it into a new one. A file that leaves the key out has
+the other, smaller default. \`config show --origin\` calls the first \`default: without a config file\`.
 
 ## Which source wins
 
@@ -99,6 +102,15 @@ function typeOf(setting: Setting): string {
 }
 
 function fallBack(setting: Setting): string {
+  return [usual(setting), workNumber(setting)].filter((words) => words !== '').join('; ')
+}
+
+function workNumber(setting: Setting): string {
+  const value = workValueOf(setting)
+  return value === undefined ? '' : `for real work: \`${toml(value)}\``
+}
+
+function usual(setting: Setting): string {
   const value = defaultOf(setting)
   if (value !== undefined) return `\`${toml(value)}\``
   const byKind = setting.type === 'text' ? Object.entries(setting.byKind ?? {}).map(([kind, text]) => `${kind}: \`${toml(text)}\``) : []

@@ -42,7 +42,7 @@ describe('what is refused', () => {
 
   test('a project in a folder that is not trusted is ignored, and a notice says how to trust it', () => {
     const { config, notices, project } = loaded({ project: '[limits]\nmax_tool_rounds = 9', trusted: false })
-    expect(config.limits.maxToolRounds).toBe(5)
+    expect(config.limits.maxToolRounds).toBe(100)
     expect(project).toBeUndefined()
     expect(notices).toEqual([
       `${projectFile} is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust /work`,
@@ -142,9 +142,9 @@ describe('what holds', () => {
         maxResponseBytes: 1_000_000,
         toolTimeoutS: 30,
         shellTimeoutS: 15,
+        shellTimeoutMaxS: 600,
         httpTimeoutS: 20,
         maxOutputBytes: 65_536,
-        contextTokens: 16_000,
         maxParallel: 4,
       },
       providers: {
@@ -205,7 +205,8 @@ describe('what holds', () => {
     expect(won(layers)).toEqual([4, 'environment', 'BRAIDCLAW_LIMITS_MAX_TOOL_ROUNDS'])
     expect(won({ ...layers, env: {} })).toEqual([3, 'project', projectFile])
     expect(won({ user: layers.user })).toEqual([2, 'user', userFile])
-    expect(won({})).toEqual([5, 'default', 'built in'])
+    expect(won({ user: '' })).toEqual([5, 'default', 'built in'])
+    expect(won({})).toEqual([100, 'default', 'without a config file'])
   })
 
   test('origins know the line', () => {

@@ -42,7 +42,15 @@ export type Setting = Common &
       }
     | { readonly type: 'choice'; readonly values: readonly string[]; readonly default?: string }
     | { readonly type: 'boolean'; readonly default: boolean }
-    | { readonly type: 'whole' | 'number'; readonly min: number; readonly max: number; readonly unit: string; readonly default?: number }
+    | {
+        readonly type: 'whole' | 'number'
+        readonly min: number
+        readonly max: number
+        readonly unit: string
+        readonly default?: number
+        /** In place of the default where the user has no config file; `init` writes it into a new one. */
+        readonly work?: number
+      }
     | { readonly type: 'path'; readonly default?: string; readonly relative?: boolean }
     | { readonly type: 'url' }
     | { readonly type: 'paths'; readonly default: readonly string[] }

@@ -2,8 +2,8 @@
 
 import type { ProviderKind } from './config.ts'
 import { settingOf } from './find.ts'
-import { defaultOf } from './layers/defaults.ts'
-import { leafOf } from './setting.ts'
+import { defaultOf, workValueOf } from './layers/defaults.ts'
+import { leafOf, type Setting } from './setting.ts'
 import { settings } from './settings.ts'
 import { toml } from './show.ts'
 
@@ -105,7 +105,18 @@ function providerTable({ name, kind, model, baseUrl, apiKeyEnv, because }: Propo
 /** Every key of a section: those in `shown` set to their default, the others commented out. */
 function section(name: string, shown: readonly string[]): string[] {
   const mine = settings.filter(({ key }) => key.startsWith(`${name}.`))
-  return [`[${name}]`, ...mine.flatMap(({ key }) => (shown.includes(key) ? row(key) : offered(key)))]
+  return [
+    `[${name}]`,
+    ...mine.flatMap((setting) => work(setting) ?? (shown.includes(setting.key) ? row(setting.key) : offered(setting.key))),
+  ]
+}
+
+/** A number for real work is written out, with what holds when somebody takes the line away. */
+function work(setting: Setting): string[] | undefined {
+  const value = workValueOf(setting)
+  if (value === undefined) return undefined
+  const without = defaultOf(setting) ?? setting.absent
+  return [`# ${setting.about} Without this line: ${without}.`, `${leafOf(setting.key)} = ${toml(value)}`]
 }
 
 function row(key: string, value: unknown = defaultOfKey(key)): string[] {
@@ -120,6 +131,7 @@ function offered(key: string): string[] {
 }
 
 const examples: { readonly [key: string]: unknown } = {
+  'limits.context_tokens': 128_000,
   'limits.max_run_seconds': 600,
   'limits.max_run_tokens': 200_000,
   'limits.max_run_usd': 1,

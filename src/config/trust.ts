@@ -1,4 +1,4 @@
-/** `trusted_folders`: the folders whose own config file, rules and skills are obeyed. One absolute path a line. */
+/** `trusted_folders`: the folders whose own config file, rules and AGENTS.md count. One absolute path a line. */
 
 import { appendFileSync, constants, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, resolve } from 'node:path'

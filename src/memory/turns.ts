@@ -1,6 +1,7 @@
 /** What people and models see of a conversation: turn rows, a pure projection of the journal. */
 
 import { isObject, type Json, type JsonObject } from '../kit/json.ts'
+import { outcomeText } from '../runtime/outcome-text.ts'
 import type { RunIdentity } from '../runtime/port.ts'
 import type { JournalEntry } from './entry.ts'
 
@@ -64,7 +65,7 @@ function result(run: RunIdentity, entry: Told, toolOf: (callId: string) => strin
   const id = textOf(entry.body, 'id')
   const outcome = member(entry.body, 'outcome')
   const shown = { call_id: id, name: toolOf(id) ?? 'unknown', ...pick(outcome, ['status', 'error', 'receipt']) }
-  return turn(run, entry, { role: 'tool', content: outcomeText(outcome), tool_results: [shown], metadata: pick(outcome, ['metadata']) })
+  return turn(run, entry, { role: 'tool', content: toldOf(outcome), tool_results: [shown], metadata: pick(outcome, ['metadata']) })
 }
 
 function refusal(run: RunIdentity, entry: Told): Turn {
@@ -75,12 +76,11 @@ function refusal(run: RunIdentity, entry: Told): Turn {
 }
 
 /** The words the runtime's `calls` thread tells the model, so that a resumed conversation reads as it was. */
-function outcomeText(outcome: unknown): string {
-  const output = textOf(outcome, 'output')
-  const status = textOf(outcome, 'status')
-  if (status === 'allowed') return output
-  const head = `${status === 'denied' ? 'Denied' : 'Failed'}: ${textOf(outcome, 'error') || 'no reason given'}`
-  return output ? `${head}\n${output}` : head
+function toldOf(outcome: unknown): string {
+  const given = textOf(outcome, 'status')
+  const status = given === 'allowed' || given === 'denied' ? given : 'failed'
+  const instructions = items(member(outcome, 'instructions')).map((one) => ({ path: textOf(one, 'path'), text: textOf(one, 'text') }))
+  return outcomeText({ status, output: textOf(outcome, 'output'), error: textOf(outcome, 'error'), instructions })
 }
 
 function turn(run: RunIdentity, entry: Told, own: Pick<Turn, 'role' | 'content'> & Partial<Turn>): Turn {

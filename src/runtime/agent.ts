@@ -4,13 +4,17 @@ import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, Ending, Mode, Proposal, RunEvent } from './event.ts'
-import type { RunStart } from './journalled.ts'
+import type { JournalledInstruction, RunStart } from './journalled.ts'
 import type { ChatRequest, Decision, Message, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledRules } from './rules/journal.ts'
 
 /** What stands before the prompt of a run: none of it changes while the run lasts. */
-export type Opening = Pick<ChatRequest, 'systemPrompt' | 'tools'> & { readonly history: readonly Message[] }
+export type Opening = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
+  readonly history: readonly Message[]
+  /** What of the project's own files stands in the system prompt, for the journal. */
+  readonly instructions?: readonly JournalledInstruction[]
+}
 
 export type AgentConfig = {
   readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array }
@@ -53,7 +57,7 @@ export function createAgent(config: AgentConfig): Agent {
   async function* run(prompt: string): AsyncGenerator<AgentEvent> {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
     const identity = identify()
-    const { history, systemPrompt, tools } = await config.opening()
+    const { history, systemPrompt, tools, instructions = [] } = await config.opening()
     const current = createRun({
       identity,
       threads: [...program(limits), ...(config.rules ?? [])],
@@ -65,7 +69,7 @@ export function createAgent(config: AgentConfig): Agent {
     })
     state.run = current
     state.identity = identity
-    yield* current.events(startOf(prompt))
+    yield* current.events({ ...startOf(prompt), ...(instructions.length > 0 ? { instructions } : {}) })
   }
 
   /** With the limits and rules that hold now, so that a replay needs no configuration. */

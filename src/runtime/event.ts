@@ -41,6 +41,9 @@ export type Judgement = {
 
 export type Proposal = { readonly call: Call; readonly judgement: Judgement }
 
+/** What a project's own file says to the model. `path` is relative to the workspace; `text` is as the model is told it: escaped, perhaps cut. */
+export type Instruction = { readonly path: string; readonly text: string }
+
 /** What came of one attempt. `status` goes into the receipt: a refusal at execution time is `denied`, not `failed`. */
 export type ToolOutcome = {
   readonly status: 'allowed' | 'denied' | 'failed'
@@ -48,6 +51,8 @@ export type ToolOutcome = {
   readonly error?: string
   readonly receipt?: string
   readonly metadata?: JsonObject
+  /** Of the folders that this call touched first; told to the model after the output, and never part of it. */
+  readonly instructions?: readonly Instruction[]
 }
 
 /** Why a run ended, for exit codes and machines; `stop` is the coarse word of AgentEvent. */

@@ -9,8 +9,18 @@ import type { RuleThread } from './rules/thread.ts'
 /** As the journal gives it. `body` is the event, and for notes what was written beside it. */
 export type Entry = { readonly seq: number; readonly kind: 'external' | 'intent' | 'note'; readonly type: string; readonly body: unknown }
 
-/** With the limits and the rules that the run had; absent in journals of before they were written. */
-export type RunStart = Extract<ExternalEvent, { type: 'run.start' }> & { readonly limits?: RunLimits; readonly rules?: JournalledRules }
+/**
+ * With the limits and the rules that the run had; absent in journals of before they were written. `instructions` stood in its system prompt;
+ * the text is left out where an earlier run of the same process has it.
+ */
+export type RunStart = Extract<ExternalEvent, { type: 'run.start' }> & {
+  readonly limits?: RunLimits
+  readonly rules?: JournalledRules
+  readonly instructions?: readonly JournalledInstruction[]
+}
+
+/** `sha256` is that of the text. */
+export type JournalledInstruction = { readonly path: string; readonly sha256: string; readonly text?: string }
 
 type Check = (value: unknown) => boolean
 
@@ -89,7 +99,7 @@ function startOf(entries: readonly Entry[]): { readonly [key: string]: unknown }
 }
 
 function isLimits(value: unknown): value is RunLimits {
-  const optional = ['maxTokens', 'maxMicros', 'maxMs']
+  const optional = ['maxTokens', 'maxMicros', 'maxMs', 'maxSameResults']
   return (
     shape({ maxToolRounds: count, maxParallel: count })(value) &&
     isObject(value) &&

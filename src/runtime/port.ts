@@ -105,6 +105,8 @@ export type ToolResult = {
 export type Tool = ToolSpec & {
   readonly risk: Risk
   readonly timeoutMs: number
+  /** The limit that this call asks for, in milliseconds; the tool's schema has bounded it. Absent or undefined: the usual one. */
+  limitMs?(input: JsonObject): number | undefined
   /** May be run again after a crash with no harm. */
   readonly idempotent: boolean
   touches(input: JsonObject): readonly Touch[]

@@ -10,12 +10,16 @@ import { limits } from './behaviours/limits.ts'
 import { loop } from './behaviours/loop.ts'
 import { modes } from './behaviours/modes.ts'
 import { parallel } from './behaviours/parallel.ts'
+import { repetition } from './behaviours/repetition.ts'
 import { safety } from './behaviours/safety.ts'
 import { watchdog } from './behaviours/watchdog.ts'
 import type { RunEvent } from './event.ts'
 
-export type RunLimits = BudgetLimits & { readonly maxToolRounds: number; readonly maxParallel: number }
+/** `maxSameResults` is absent in runs without that rule, and in journals of before there was one. */
+export type RunLimits = BudgetLimits & { readonly maxToolRounds: number; readonly maxSameResults?: number; readonly maxParallel: number }
 
 export function program(run: RunLimits): AnyThread<RunEvent>[] {
-  return [estop, cancel, modes, safety, limits(run), budget(run), approval, parallel(run), calls, loop, finisher, watchdog]
+  const { maxSameResults } = run
+  const circles = maxSameResults === undefined ? [] : [repetition({ maxSameResults })]
+  return [estop, cancel, modes, safety, limits(run), budget(run), ...circles, approval, parallel(run), calls, loop, finisher, watchdog]
 }

@@ -5,8 +5,9 @@ import { type Agent, type AgentConfig, createAgent } from './agent.ts'
 import type { AgentEvent, Judgement, Part, RunEvent } from './event.ts'
 import type { Entry } from './journalled.ts'
 import { ProviderFailure, type Recorder } from './port.ts'
+import type { RunLimits } from './program.ts'
 
-export const limits = { maxToolRounds: 5, maxParallel: 4 }
+export const limits: RunLimits = { maxToolRounds: 5, maxParallel: 4 }
 
 export type Script = {
   replies: {
@@ -17,7 +18,7 @@ export type Script = {
     pieces?: number
   }[]
   verdicts?: { [id: string]: Partial<Judgement> }
-  limits?: Partial<typeof limits>
+  limits?: Partial<RunLimits>
   rules?: AnyThread<RunEvent>[]
 }
 
@@ -95,7 +96,7 @@ function ports({ replies, verdicts = {} }: Script): Omit<AgentConfig['ports'], '
       ...verdicts[id],
     }),
     act: async ({ id }) =>
-      id === 'd' ? { status: 'failed', output: 'half', error: 'it broke' } : { status: 'allowed', output: `did ${id}` },
+      id === 'd' ? { status: 'failed', output: 'half', error: 'it broke' } : { status: 'allowed', output: `did ${id.replace(/\d+$/, '')}` },
     questions: { opened: () => undefined, answered: () => undefined, decided: () => {}, refused: () => {}, use: () => undefined },
     log: () => {},
     redact: (value) => value,

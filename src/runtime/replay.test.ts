@@ -37,6 +37,10 @@ describe('a replay is the run, byte for byte', () => {
       'that went over its limit',
       { replies: [{ calls: [{ id: 'a' }] }, { calls: [{ id: 'e' }, { id: 'f' }] }], limits: { maxToolRounds: 1 } },
     ],
+    [
+      'that went round in circles',
+      { replies: ['a1', 'a2', 'a3'].map((id) => ({ calls: [{ id, input: { path: 'x' } }] })), limits: { maxSameResults: 2 } },
+    ],
     ['that stalled', { replies: [{ calls: [{ id: 'a' }, { id: 'e' }] }], rules: [stranding] }],
   ]
   test.each(cases.map(([name, script, on]) => ({ name, script, on })))('$name', async ({ script, on }) => {
@@ -179,8 +183,20 @@ test('other limits and other rules show where they make a difference', async () 
   })
 })
 
+test('a run from before there was a rule against circles has none: its limits do not name it', async () => {
+  const { entries, runId } = await live({ replies: ['a1', 'a2', 'a3'].map((id) => ({ calls: [{ id, input: { path: 'x' } }] })) })
+  const own = limitsOf(entries)
+  expect(own).toEqual(limits)
+  expect(replayRun({ runId, entries, limits: own ?? limits }).divergence).toBeUndefined()
+  expect(replayRun({ runId, entries, limits: { ...limits, maxSameResults: 2 } }).divergence).toMatchObject({
+    replayed: 'finish (limit)',
+    journalled: 'model.done',
+  })
+})
+
 test('the limits of a run are read from its start, and nothing else passes for them', () => {
   const start = (more: unknown): Entry[] => [{ seq: 1, kind: 'external', type: 'run.start', body: { type: 'run.start', limits: more } }]
   expect(limitsOf(start({ ...limits, maxMs: 5 }))).toEqual({ ...limits, maxMs: 5 })
-  for (const odd of [undefined, null, {}, { maxToolRounds: 1 }, { ...limits, maxMs: 'x' }]) expect(limitsOf(start(odd))).toBeUndefined()
+  for (const odd of [undefined, null, {}, { maxToolRounds: 1 }, { ...limits, maxMs: 'x' }, { ...limits, maxSameResults: 'x' }])
+    expect(limitsOf(start(odd))).toBeUndefined()
 })

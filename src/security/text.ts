@@ -14,6 +14,15 @@ export function visible(text: string): string {
   return text.replaceAll('\\u{', '\\u{5c}u{').replace(unseen, spelled)
 }
 
+/**
+ * Text of several lines, for a model: line ends and tabs stay, and so do the joiners that emoji and some scripts are written with. What hides
+ * or drives something else (control, format and tag characters, text direction) is spelled out as by `visible`.
+ */
+export function visibleLines(text: string): string {
+  const hidden = /(?![\n\t\u200c\u200d])[\p{C}\p{Zl}\p{Zp}]/gu
+  return text.replaceAll('\r\n', '\n').replaceAll('\\u{', '\\u{5c}u{').replace(hidden, spelled)
+}
+
 function spelled(found: string): string {
   return `\\u{${found.codePointAt(0)?.toString(16)}}${found.startsWith(' ') ? `*${found.length}` : ''}`
 }

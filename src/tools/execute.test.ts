@@ -38,14 +38,17 @@ describe('what goes wrong', () => {
 
   test('a tool that ignores its signal for ever is given up', async () => {
     const deaf = () => new Promise<never>(() => {})
-    const outcome = await execute(deaf, { timeouts: { t: 20 } })
-    expect(outcome).toMatchObject({ status: 'failed', error: expect.stringMatching(/^timed out after 0\.02 s; .* is unknown$/) })
+    const outcome = await execute(deaf, { timeouts: { t: { ms: 20, advice: 'raise it' } } })
+    expect(outcome).toMatchObject({
+      status: 'failed',
+      error: expect.stringMatching(/^timed out after 0\.02 s \(raise it\); .* is unknown$/),
+    })
   })
 
   test('a tool that fails late after it was given up disturbs nobody', async () => {
     const late = Promise.withResolvers<never>()
     const events: string[] = []
-    await execute(() => late.promise, { timeouts: { t: 10 }, log: (_level, event) => events.push(event) })
+    await execute(() => late.promise, { timeouts: { t: { ms: 10, advice: 'raise it' } }, log: (_level, event) => events.push(event) })
     late.reject(new Error('late'))
     await Bun.sleep(1)
     expect(events).toEqual(['tool started', 'tool ended late'])
@@ -56,9 +59,9 @@ describe('what goes wrong', () => {
       new Promise((resolve) =>
         signal.addEventListener('abort', () => resolve({ success: false, output: 'half', error: 'ended by SIGTERM' })),
       )
-    expect(await execute(obedient, { timeouts: { t: 10 } })).toMatchObject({
+    expect(await execute(obedient, { timeouts: { t: { ms: 10, advice: 'raise it' } } })).toMatchObject({
       output: 'half',
-      error: 'timed out after 0.01 s; ended by SIGTERM',
+      error: 'timed out after 0.01 s (raise it); ended by SIGTERM',
     })
     const controller = new AbortController()
     const running = execute(obedient, {}, controller.signal)
@@ -81,7 +84,7 @@ describe('what comes out', () => {
   test('work that was finished although the time was over is told as done', async () => {
     const sturdy: Tool['invoke'] = (_input, { signal }) =>
       new Promise((resolve) => signal.addEventListener('abort', () => resolve({ success: true, output: 'written' })))
-    expect(await execute(sturdy, { timeouts: { t: 10 } })).toEqual({ status: 'allowed', output: 'written' })
+    expect(await execute(sturdy, { timeouts: { t: { ms: 10, advice: 'raise it' } } })).toEqual({ status: 'allowed', output: 'written' })
   })
 
   test('output is capped, and secrets are gone before it is cut', async () => {
@@ -135,7 +138,10 @@ describe('what comes out', () => {
       new Promise((resolve) =>
         signal.addEventListener('abort', async () => resolve({ ...(await confined({ sandbox: 'none' })), success: false })),
       )
-    expect(await execute(late, { timeouts: { t: 10 } })).toMatchObject({ status: 'failed', metadata: { sandbox: 'landlock' } })
+    expect(await execute(late, { timeouts: { t: { ms: 10, advice: 'raise it' } } })).toMatchObject({
+      status: 'failed',
+      metadata: { sandbox: 'landlock' },
+    })
   })
 
   test('the tool hears which plan and which call it carries out', async () => {

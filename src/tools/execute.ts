@@ -12,8 +12,8 @@ export type ExecutorOptions = {
   readonly maxOutputBytes: number
   /** Takes secrets out of a text. */
   readonly redact: (text: string) => string
-  /** Milliseconds by tool name, instead of the tool's own. */
-  readonly timeouts?: { readonly [tool: string]: number }
+  /** By tool name, instead of the tool's own; `advice` says how to get more time. */
+  readonly timeouts?: { readonly [tool: string]: { readonly ms: number; readonly advice: string } }
   readonly conversationId?: string
 }
 
@@ -29,8 +29,9 @@ export function createExecutor(options: ExecutorOptions): Act {
     const tool = byName.get(act.call.name)
     if (tool === undefined) return failed(`there is no tool ${JSON.stringify(act.call.name)}; there are ${[...byName.keys()].join(', ')}`)
     if (signal.aborted) return failed('cancelled before it started')
-    const timeoutMs = options.timeouts?.[tool.name] ?? tool.timeoutMs
-    return outcome(options, await attempt({ options, tool, act, signal, timeoutMs }))
+    const { ms, advice } = options.timeouts?.[tool.name] ?? { ms: tool.timeoutMs, advice: '' }
+    const timeoutMs = tool.limitMs?.(act.call.input) ?? ms
+    return outcome(options, await attempt({ options, tool, act, signal, timeoutMs, advice }))
   }
 }
 
@@ -44,9 +45,10 @@ type Attempt = {
   readonly act: Parameters<Act>[0]
   readonly signal: AbortSignal
   readonly timeoutMs: number
+  readonly advice: string
 }
 
-async function attempt({ options, tool, act, signal, timeoutMs }: Attempt): Promise<SayingResult> {
+async function attempt({ options, tool, act, signal, timeoutMs, advice }: Attempt): Promise<SayingResult> {
   const timer = new AbortController()
   const alarm = setTimeout(() => timer.abort(), timeoutMs)
   const own = AbortSignal.any([signal, timer.signal])
@@ -57,7 +59,8 @@ async function attempt({ options, tool, act, signal, timeoutMs }: Attempt): Prom
   const result = await Promise.race([running, patience.over])
   patience.end()
   clearTimeout(alarm)
-  const why = timer.signal.aborted ? `timed out after ${timeoutMs / 1_000} s` : signal.aborted ? 'cancelled' : undefined
+  const late = `timed out after ${timeoutMs / 1_000} s${advice === '' ? '' : ` (${advice})`}`
+  const why = timer.signal.aborted ? late : signal.aborted ? 'cancelled' : undefined
   if (result !== undefined) return why === undefined || result.success ? result : because(why, result)
   void running.then(() => options.log('warn', 'tool ended late', { tool: tool.name, call: act.id }))
   return { success: false, output: '', error: `${why ?? 'stopped'}; the tool did not end in time, what it did is unknown` }

@@ -6,8 +6,10 @@ import { act, context, createFolder, gone, script } from './fixture.ts'
 import { cleanEnvironment, spawnPlain } from './process.ts'
 import { type ShellPlan, shellTool } from './shell.ts'
 
+const shellTimes = { usualS: 15, longestS: 60 }
+
 const shell = (root: string, plan: ShellPlan | undefined, maxOutputBytes = 10_000) =>
-  shellTool({ spawn: spawnPlain, planOf: () => plan, env: cleanEnvironment({ home: root }), maxOutputBytes })
+  shellTool({ spawn: spawnPlain, planOf: () => plan, env: cleanEnvironment({ home: root }), shellTimes, maxOutputBytes })
 
 const run = async (text: string, maxOutputBytes?: number) => {
   using folder = createFolder()
@@ -32,6 +34,7 @@ describe('what is refused', () => {
         return { plan: { kind: 'argv', executable: '/bin/echo', argv: ['echo', '$HOME', '*', '; id'] }, cwd: folder.root }
       },
       env: cleanEnvironment({ home: folder.root }),
+      shellTimes,
       maxOutputBytes: 1_000,
     })
     expect(await tool.invoke({ command: 'id' }, context({ plan: 'hash-1' }))).toMatchObject({ success: true, output: '$HOME * ; id' })
@@ -84,7 +87,7 @@ describe('floods and failures', () => {
 
   test('a missing bash is a value', async () => {
     using folder = createFolder()
-    const deps = { spawn: spawnPlain, env: {}, maxOutputBytes: 1_000, bash: '/nope/bash' }
+    const deps = { spawn: spawnPlain, env: {}, shellTimes, maxOutputBytes: 1_000, bash: '/nope/bash' }
     const tool = shellTool({ ...deps, planOf: () => script('true', folder.root) })
     expect(await tool.invoke({}, context())).toMatchObject({ success: false, error: expect.stringContaining('/nope/bash') })
   })
@@ -97,10 +100,33 @@ describe('a command that does not end', () => {
       folder.root,
       script(`trap '' TERM; sleep 1000 & echo $! > a; echo $$ > b; echo started; wait; sleep 1000`, folder.root),
     )
-    const execute = createExecutor({ tools: [tool], log() {}, maxOutputBytes: 10_000, redact: (text) => text, timeouts: { shell: 200 } })
+    const execute = createExecutor({
+      tools: [tool],
+      log() {},
+      maxOutputBytes: 10_000,
+      redact: (text) => text,
+      timeouts: { shell: { ms: 200, advice: 'raise it' } },
+    })
     const outcome = await execute(act('shell', { command: 'x' }), new AbortController().signal)
-    expect(outcome).toMatchObject({ status: 'failed', output: 'started', error: 'timed out after 0.2 s; ended by SIGKILL' })
+    expect(outcome).toMatchObject({ status: 'failed', output: 'started', error: 'timed out after 0.2 s (raise it); ended by SIGKILL' })
     for (const file of ['a', 'b']) await gone(Number(readFileSync(join(folder.root, file), 'utf8')))
+  })
+
+  test('has the time that its call asks for, whatever is usual: longer and shorter', async () => {
+    using folder = createFolder()
+    const execute = (text: string, usualMs: number) =>
+      createExecutor({
+        tools: [shell(folder.root, script(text, folder.root))],
+        log() {},
+        maxOutputBytes: 10_000,
+        redact: (text) => text,
+        timeouts: { shell: { ms: usualMs, advice: 'raise it' } },
+      })(act('shell', { command: 'x', timeout: 1 }), new AbortController().signal)
+    expect(await execute('sleep 0.3; echo done', 50)).toMatchObject({ status: 'allowed', output: 'done' })
+    expect(await execute('sleep 1000', 60_000)).toMatchObject({
+      status: 'failed',
+      error: 'timed out after 1 s (raise it); ended by SIGTERM',
+    })
   })
 
   test('one that answers TERM with success has still failed', async () => {
@@ -129,5 +155,11 @@ describe('what works', () => {
 
   test('the gate sees the command', () => {
     expect(shell('/', undefined).touches({ command: 'rm -rf /' })).toEqual([{ kind: 'command', command: 'rm -rf /' }])
+  })
+
+  test('the model is told both limits, and the schema lets no call ask for more', () => {
+    const { description, parameters } = shell('/', undefined)
+    expect(description).toBe('Run a bash command in the workspace. No stdin; 15 s, or timeout up to 60 s.')
+    expect(parameters.properties).toMatchObject({ timeout: { type: 'integer', minimum: 1, maximum: 60 } })
   })
 })

@@ -5,7 +5,7 @@ import { createCollector } from './cap.ts'
 import { sayingSandbox } from './confined.ts'
 import { done, textOr } from './input.ts'
 import type { Ended, Environment, Spawn } from './process.ts'
-import { specs } from './specs.ts'
+import { type ShellTimes, shellSpec } from './specs.ts'
 
 /** The analysed command: an executable with literal arguments, or a script that was printed anew from its syntax tree. */
 export type ShellPlan = {
@@ -20,6 +20,7 @@ export type ShellDeps = {
   /** Undefined when the gate never gave out this hash: then nothing is run. */
   readonly planOf: (planHash: string) => ShellPlan | undefined
   readonly env: Environment
+  readonly shellTimes: ShellTimes
   readonly maxOutputBytes: number
   /** Absolute. */
   readonly bash?: string
@@ -32,7 +33,8 @@ const FLOOD_BYTES = 64 * 1024 * 1024
 
 export function shellTool(deps: ShellDeps): Tool {
   return {
-    ...specs.shell,
+    ...shellSpec(deps.shellTimes),
+    limitMs: ({ timeout }) => (typeof timeout === 'number' ? timeout * 1000 : undefined),
     touches: ({ command }) => [{ kind: 'command', command: textOr(command, '') }],
     async invoke(_input, context) {
       const planned = deps.planOf(context.plan)

@@ -79,8 +79,13 @@ export const specs = {
   },
   shell: {
     name: 'shell',
-    description: 'Run a bash command in the workspace. No stdin; 15 s.',
-    parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'], additionalProperties: false },
+    description: 'Run a bash command in the workspace. No stdin.',
+    parameters: {
+      type: 'object',
+      properties: { command: { type: 'string' }, timeout: { type: 'integer', minimum: 1 } },
+      required: ['command'],
+      additionalProperties: false,
+    },
     risk: 'medium',
     timeoutMs: 15_000,
     idempotent: false,
@@ -121,3 +126,18 @@ export const specs = {
     idempotent: false,
   },
 } as const satisfies { readonly [name: string]: Described }
+
+/** How long a command may take, in seconds: usually, and (a whole number) at most, when the call asks for its own limit. */
+export type ShellTimes = { readonly usualS: number; readonly longestS: number }
+
+/** The shell with the operator's limits in its words and its schema, so that a call cannot ask for more. */
+export function shellSpec({ usualS, longestS }: ShellTimes) {
+  const { description, parameters, ...rest } = specs.shell
+  const { command, timeout } = parameters.properties
+  return {
+    ...rest,
+    description: `${description.slice(0, -1)}; ${usualS} s, or timeout up to ${longestS} s.`,
+    parameters: { ...parameters, properties: { command, timeout: { ...timeout, maximum: longestS } } },
+    timeoutMs: usualS * 1000,
+  } satisfies Described
+}

@@ -9,6 +9,7 @@ const tools = createTools({
   spawn: spawnPlain,
   planOf: () => undefined,
   env: {},
+  shellTimes: { usualS: 15, longestS: 600 },
   get: async () => refusal,
   search: () => [],
   now: () => 0,

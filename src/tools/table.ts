@@ -12,6 +12,7 @@ import { memorySearchTool, type Search } from './memory_search.ts'
 import type { Environment, Spawn } from './process.ts'
 import { searchTool } from './search.ts'
 import { type ShellPlan, shellTool } from './shell.ts'
+import type { ShellTimes } from './specs.ts'
 import { timeTool } from './time.ts'
 
 export type ToolDeps = {
@@ -19,6 +20,7 @@ export type ToolDeps = {
   readonly spawn: Spawn
   readonly planOf: (planHash: string) => ShellPlan | undefined
   readonly env: Environment
+  readonly shellTimes: ShellTimes
   readonly get: Get
   readonly search: Search
   readonly ask?: Ask

@@ -21,6 +21,7 @@ export async function serveClaw(bridging: Bridging, { sandbox }: BridgeFlags): P
     channel: 'claw',
     conversation: { kind: 'new' },
     provider: direct.provider,
+    systemPrompt: '',
     // A call stands for itself: what was called before is in the journal, and nobody reads it here.
     past: () => ({ history: [] }),
     ...(sandbox ? { sandbox } : {}),

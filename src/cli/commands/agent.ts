@@ -4,7 +4,7 @@ import type { Speaker } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { AgentFlags } from '../routes/types.ts'
 import { setUpKept } from '../setup/setup-kept.ts'
-import { personHere } from '../turn/audience.ts'
+import { personHere, tellOn } from '../turn/audience.ts'
 import { introduce } from '../turn/introduce.ts'
 import { messageOf } from '../turn/message.ts'
 import { acceptance, conversationOf, formatOf, turn } from '../turn/turn.ts'
@@ -30,13 +30,15 @@ type Talk = { readonly setup: Setup; readonly flags: AgentFlags; readonly speake
 async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise<number> {
   const ask = personHere()
   const conversation = conversationOf(flags, speaker?.session)
-  const animal = await setup.context.wake(setup, { channel: 'cli', ask, conversation, ...speaker?.wish, ...acceptance(flags) })
+  const format = formatOf(flags)
+  const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
+  const animal = await setup.context.wake(setup, { channel: 'cli', ask, ...tell, conversation, ...speaker?.wish, ...acceptance(flags) })
   try {
     speaker?.mirror.begin(prompt, animal.agent.conversationId)
     return await turn({
       animal,
       setup,
-      format: formatOf(flags),
+      format,
       prompt,
       ...(ask ? { ask } : {}),
       ...(speaker ? { watch: speaker.mirror.show } : {}),

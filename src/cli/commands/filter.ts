@@ -5,7 +5,7 @@ import { type Persona, personaOf, soulOf } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { FilterFlags } from '../routes/types.ts'
 import { setUpKept } from '../setup/setup-kept.ts'
-import { personHere } from '../turn/audience.ts'
+import { personHere, tellOn } from '../turn/audience.ts'
 import { filterWish } from '../turn/filter-wish.ts'
 import { introduce } from '../turn/introduce.ts'
 import { messageOf } from '../turn/message.ts'
@@ -69,12 +69,13 @@ async function answer(question: Question): Promise<number> {
   const wish = await filterWish({ ...question, ...(flags.tools === undefined ? {} : { tools: flags.tools }) })
   const mirror = createMirror(setup, persona)
   const ask = flags.tools === undefined ? undefined : personHere()
-  const animal = await setup.context.wake(setup, { channel: 'filter', ask, ...wish })
+  const format = formatOf(flags)
+  const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
+  const animal = await setup.context.wake(setup, { channel: 'filter', ask, ...tell, ...wish })
   try {
     const { conversationId } = animal.agent
     mindSession({ setup, flags, persona }, conversationId)
     mirror.begin(prompt, conversationId)
-    const format = formatOf(flags)
     return await turn({ animal, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole, watch: mirror.show })
   } finally {
     mirror.end()

@@ -2,6 +2,7 @@
 
 import type { Memory } from '../../memory/db.ts'
 import type { RunRecord } from '../../memory/journal.ts'
+import type { RunLimits } from '../../runtime/program.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { withMemory } from '../records/records.ts'
 import { policyLines, replayLines } from '../records/replay-report.ts'
@@ -74,5 +75,11 @@ async function material(setup: Setup, { journal }: Memory, { runId }: Pick<RunRe
   const [limits, rules] = [limitsOf(entries), rulesOf(entries)]
   if (rules === undefined)
     throw new CliExit(exitCodes.integrity, `error: ${runId}: event 1: the rules of this run cannot be read back from its journal`)
-  return { entries, rules, limits: limits ?? runLimits(setup.config), guessed: limits === undefined }
+  return { entries, rules, limits: limits ?? guessed(setup), guessed: limits === undefined }
+}
+
+/** A run that does not say its limits is older than the rule against circles. */
+function guessed({ config }: Setup): RunLimits {
+  const { maxSameResults: _, ...limits } = runLimits(config)
+  return limits
 }

@@ -82,6 +82,7 @@ async function callOnce(setup: Setup, { sandbox, channel = 'cli' }: ToolRunFlags
     channel,
     ask,
     conversation: { kind: 'new' },
+    systemPrompt: '',
     provider: directCall(call, (told) => {
       seen.told = told
     }),

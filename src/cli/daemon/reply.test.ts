@@ -39,6 +39,11 @@ test('the two apologies, and an answer of nothing, are not remembered', () => {
   expect(replyOf({ ending: ending('answered'), result: ' \n', open })).toEqual({ text: '(no answer)' })
 })
 
+test('a run that its own deadline ended names that limit, and is no silent model', () => {
+  const late = ending('timeout', 'the run took longer than limits.max_run_seconds (2 s)')
+  expect(replyOf({ ending: late, open })).toEqual({ text: '[limit reached: the run took longer than limits.max_run_seconds (2 s)]' })
+})
+
 test('an answer is itself', () => {
   expect(replyOf({ ending: ending('answered'), result: ' Hello\n', open })).toEqual({ text: 'Hello', remembered: 'Hello' })
 })

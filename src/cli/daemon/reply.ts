@@ -23,7 +23,7 @@ export type RunReport = {
 export function replyOf({ ending, result = '', open }: RunReport): Told {
   const said = result.trim()
   if (ending.code === 'answered') return said === '' ? { text: '(no answer)' } : { text: said, remembered: said }
-  if (ending.code === 'timeout' || ending.code === 'provider') return { text: apologies[ending.code] }
+  if (!isOwnDeadline(ending) && (ending.code === 'timeout' || ending.code === 'provider')) return { text: apologies[ending.code] }
   const what = noteOf(ending)
   const note = `[${what}${wayOut(ending, open)}]`
   return said === '' ? { text: note } : { text: `${said}\n\n${note}`, remembered: `${said}\n\n[${what}]` }
@@ -34,12 +34,18 @@ function noteOf({ code, message }: Ending): string {
     denied: 'denied',
     approval_needed: 'approval needed',
     limit: 'limit reached',
+    timeout: 'limit reached',
     budget: 'budget spent',
     estop: 'stopped',
     cancelled: 'cancelled',
     integrity: 'the records were altered, nothing further is done',
   }
   return `${words[code] ?? 'failed'}: ${message}`
+}
+
+/** The operator's limit of a run ended it, and no silent model: who asks should hear which one. */
+function isOwnDeadline({ code, message }: Ending): boolean {
+  return code === 'timeout' && message.includes('limits.max_run_seconds')
 }
 
 /** For people: a model that reads how a yes is given would be tempted to give it, so the history does not have it. */

@@ -9,6 +9,7 @@ import { openWriter } from '../../service/fifo/write.ts'
 import { createMirror, sessionOf } from '../agents/mirror.ts'
 import { type Persona, soulOf } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
+import { historyTokens } from '../setup/limits.ts'
 import type { ToolWish } from '../tools/toolbox.ts'
 import type { Animal, Past, Setup, Wish } from '../world.ts'
 import { createDesk } from './desk.ts'
@@ -45,7 +46,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     channel: 'daemon',
     conversation: sessionOf(persona),
     provider,
-    past: () => pastOf({ recall, setup, persona, alone: tools?.builtIn.length === 0 }),
+    past: () => pastOf({ recall, setup, persona, provider, alone: tools?.builtIn.length === 0 }),
     ...(tools ? { tools } : {}),
     ...(sandbox ? { sandbox } : {}),
   })
@@ -94,12 +95,13 @@ type Remembering = {
   readonly recall: Recall
   readonly setup: Setup
   readonly persona: Persona
+  readonly provider: Provider
   /** Without any tool of ours nothing is said of where they work: the soul speaks alone. */
   readonly alone: boolean
 }
 
-async function pastOf({ recall, setup, persona, alone }: Remembering): Promise<Past> {
-  const { messages, omittedTurns } = recall.context(setup.config.limits.contextTokens)
+async function pastOf({ recall, setup, persona, provider, alone }: Remembering): Promise<Past> {
+  const { messages, omittedTurns } = recall.context(historyTokens(setup.config, provider))
   if (omittedTurns > 0) setup.log('debug', 'context trimmed', { omittedTurns })
   const words = isComposed(setup, persona) ? await soulOf(setup, persona) : recall.system()
   return alone ? { history: messages, systemPrompt: words } : { history: messages, soul: words }

@@ -3,8 +3,11 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../world.ts'
 import { jsonFlag, workspaceFlag } from './flags.ts'
+import { limitsHelp } from './limits-help.ts'
 import { turnFlags } from './turn-flags.ts'
 import type { AgentFlags, DoctorFlags, EstopFlags, InitFlags, TrustFlags } from './types.ts'
+
+const brief = 'Talk to the agent: a conversation, or one turn with -m'
 
 export const agent = buildCommand<AgentFlags, [], CliContext>({
   loader: async () => (await import('../commands/agent.ts')).agent,
@@ -22,7 +25,10 @@ export const agent = buildCommand<AgentFlags, [], CliContext>({
     aliases: { m: 'message', C: 'workspace', c: 'continue' },
   },
   docs: {
-    brief: 'Talk to the agent: a conversation, or one turn with -m',
+    brief,
+    get fullDescription() {
+      return `${brief}\n\n${limitsHelp()}`
+    },
     customUsage: [
       { input: '', brief: 'a conversation in the terminal' },
       { input: '-m "What files are in this project?"', brief: 'one turn' },
@@ -85,7 +91,7 @@ export const trust = buildCommand<TrustFlags, [string?], CliContext>({
     positional: { kind: 'tuple', parameters: [{ parse: String, optional: true, brief: 'Folder (default: this one)', placeholder: 'dir' }] },
   },
   docs: {
-    brief: "Let a folder's own .braidclaw/config.toml count",
+    brief: "Let a folder's own AGENTS.md, settings and rules count",
     customUsage: [
       { input: '', brief: 'trust this folder' },
       { input: '--remove ~/project', brief: 'no longer' },

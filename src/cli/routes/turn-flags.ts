@@ -29,7 +29,7 @@ export const turnFlags = {
     kind: 'parsed',
     parse: wholeNumber,
     optional: true,
-    brief: 'Tool rounds at most (default: limits.max_tool_rounds, 5)',
+    brief: 'Tool rounds at most (default: limits.max_tool_rounds)',
     placeholder: 'n',
   },
   continue: {

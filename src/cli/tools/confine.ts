@@ -1,5 +1,7 @@
 /** The sandbox for the commands of one agent: made when the first command wants one, taken down with the agent. */
 
+import { availableParallelism } from 'node:os'
+import type { Config } from '../../config/config.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
 import type { SandboxKind } from '../../sandbox/port.ts'
@@ -7,6 +9,7 @@ import { forbiddenPlace } from '../../security/path.ts'
 import type { Policy } from '../../security/policy.ts'
 import { type Spawn, spawnPlain } from '../../tools/process.ts'
 import { realPlace } from '../../workspace/real-place.ts'
+import { shellTimesOf } from '../setup/limits.ts'
 import type { Setup } from '../world.ts'
 
 export type Confinement = {
@@ -16,7 +19,12 @@ export type Confinement = {
 }
 
 /** Of one command; see docs/sandbox.md for which layer enforces what. */
-const limits = { memoryBytes: 4 * 1024 ** 3, processes: 512, fileBytes: 4 * 1024 ** 3, cpuSeconds: 600 } as const
+const limits = { memoryBytes: 4 * 1024 ** 3, processes: 512, fileBytes: 4 * 1024 ** 3 } as const
+
+/** Processor time of one process: what it can use on all processors before its time is over, so that this limit never comes first. */
+export function cpuSecondsOf(limits: Config['limits'], processors = availableParallelism()): number {
+  return Math.ceil(Math.max(600, limits.toolTimeoutS, shellTimesOf(limits).longestS) * processors)
+}
 
 /** Said only to those who have not tried it. */
 const instead: { readonly [kind: string]: string } = { auto: '; or --sandbox landlock, which protects less (docs/sandbox.md)' }
@@ -41,7 +49,7 @@ export function createConfinement(kind: SandboxKind, { setup, policy }: { readon
       forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
       secretPaths: outsideHome(setup),
       ...(await wayOut(kind, policy, setup)),
-      limits,
+      limits: { ...limits, cpuSeconds: cpuSecondsOf(setup.config.limits) },
       spawnPlain,
       log,
     })

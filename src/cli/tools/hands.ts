@@ -13,13 +13,15 @@ import type { Gate } from '../../security/gate.ts'
 import { judgePath } from '../../security/path.ts'
 import type { Policy } from '../../security/policy.ts'
 import { cut, visible } from '../../security/text.ts'
-import { createExecutor } from '../../tools/execute.ts'
+import { createExecutor, type ExecutorOptions } from '../../tools/execute.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createTools } from '../../tools/table.ts'
 import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
+import { shellTimesOf } from '../setup/limits.ts'
 import { allowingToo, resolveExecutable } from '../setup/policy.ts'
 import { readStop } from '../setup/stop-file.ts'
+import type { Instructions } from '../turn/instructions.ts'
 import type { Setup } from '../world.ts'
 import { createConfinement } from './confine.ts'
 import { createGet } from './get.ts'
@@ -33,6 +35,7 @@ export type HandsOptions = {
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
   readonly tools?: ToolWish
+  readonly instructions?: Instructions
 }
 
 /** What holds until the tools are looked for again. */
@@ -53,6 +56,7 @@ export async function createHands({
   ask,
   sandbox = 'auto',
   tools: { builtIn, more } = tenTools,
+  instructions,
 }: HandsOptions): Promise<Hands> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
@@ -69,6 +73,7 @@ export async function createHands({
     spawn: confinement.spawn,
     planOf: (hash) => state.gate?.plan(hash)?.commands[0],
     env,
+    shellTimes: shellTimesOf(limits),
     get: createGet({ policy, limits }),
     search: ({ query, limit }) => memory?.search({ query, limit }) ?? [],
     ...(ask ? { ask: (question, signal) => ask(`${printable(question)}\n> `, signal) } : {}),
@@ -118,7 +123,15 @@ export async function createHands({
   const act: Act = async (wanted, signal) => {
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
-    return refusal ?? kit().execute(wanted, signal)
+    return refusal ?? withInstructions(wanted, await kit().execute(wanted, signal))
+  }
+
+  /** What the folders that the call touched for the first time want the model to know. */
+  async function withInstructions({ judgement }: Parameters<Act>[0], outcome: ToolOutcome): Promise<ToolOutcome> {
+    if (instructions === undefined) return outcome
+    const paths = state.gate?.plan(judgement.plan)?.paths.map(({ path }) => path) ?? []
+    const found = await instructions.below([...paths, ...judgement.writes])
+    return found.length === 0 ? outcome : { ...outcome, instructions: found }
   }
 
   /** A command's rule is kept for good; a yes to another tool holds for this conversation; a command without a rule is asked again. */
@@ -160,10 +173,22 @@ export async function createHands({
   }
 }
 
-function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): { [tool: string]: number } {
-  const special: { readonly [tool: string]: number } = { shell: limits.shellTimeoutS, http: limits.httpTimeoutS }
+/** Milliseconds of each tool, and the setting to raise. */
+function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): NonNullable<ExecutorOptions['timeouts']> {
+  const { longestS } = shellTimesOf(limits)
+  const usual = { seconds: limits.toolTimeoutS, advice: 'limits.tool_timeout_s' }
+  const special: { readonly [tool: string]: typeof usual } = {
+    shell: {
+      seconds: limits.shellTimeoutS,
+      advice: `limits.shell_timeout_s; a call may ask for "timeout" up to ${longestS} s, limits.shell_timeout_max_s`,
+    },
+    http: { seconds: limits.httpTimeoutS, advice: 'limits.http_timeout_s' },
+  }
+  const limitOf = (name: string) => (Object.hasOwn(special, name) ? special[name] : undefined) ?? usual
   return Object.fromEntries(
-    tools.filter(({ name }) => name !== 'ask_user').map(({ name }) => [name, (special[name] ?? limits.toolTimeoutS) * 1000]),
+    tools
+      .filter(({ name }) => name !== 'ask_user')
+      .map(({ name }) => [name, { ms: limitOf(name).seconds * 1000, advice: limitOf(name).advice }]),
   )
 }
 

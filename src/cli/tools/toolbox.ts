@@ -5,7 +5,7 @@ import type { Act, Judge, Tool, ToolSpec } from '../../runtime/port.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Environment, Spawn } from '../../tools/process.ts'
-import { specs as described } from '../../tools/specs.ts'
+import { specs as described, type ShellTimes, shellSpec } from '../../tools/specs.ts'
 
 /** What a tool of somebody else's may use: confined children, and nothing of ours in their environment. */
 export type ToolDeps = { readonly spawn: Spawn; readonly env: Environment; readonly maxOutputBytes: number }
@@ -43,9 +43,11 @@ export type Hands = {
 
 export const tenTools: ToolWish = { builtIn: 'all' }
 
+export type Limited = { readonly shellTimes: ShellTimes; readonly toolsAllow?: readonly string[] }
+
 /** `toolsAllow` is the operator's list; whatever is wished for, nothing beyond it. */
-export function builtInSpecs({ builtIn }: ToolWish, toolsAllow?: readonly string[]): readonly ToolSpec[] {
-  return Object.values(described)
+export function builtInSpecs({ builtIn }: ToolWish, { shellTimes, toolsAllow }: Limited): readonly ToolSpec[] {
+  return Object.values({ ...described, shell: shellSpec(shellTimes) })
     .filter(({ name }) => (builtIn === 'all' || builtIn.includes(name)) && (toolsAllow?.includes(name) ?? true))
     .map(specOf)
 }

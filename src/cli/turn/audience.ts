@@ -3,7 +3,7 @@
 import { type AskLine, createAskLine } from '../../channels/ask.ts'
 import { openTerminal } from '../../channels/tty.ts'
 import type { Turn } from '../../channels/turn.ts'
-import type { Animal, Setup } from '../world.ts'
+import type { Animal, CliContext, Setup } from '../world.ts'
 
 type Audience = Omit<Turn, 'prompt' | 'render' | 'signal'>
 
@@ -18,9 +18,14 @@ export function atTerminal({ context }: Setup, animal: Animal, ask?: AskLine): A
   return {
     ...standing(animal),
     ...(ask ? { ask } : {}),
-    tell: (line) => context.process.stderr.write(`${line}\n`),
+    tell: tellOn(context),
     gone: context.outputClosed,
   }
+}
+
+/** One line for the person, on stderr. */
+export function tellOn({ process: { stderr } }: CliContext): (line: string) => void {
+  return (line) => stderr.write(`${line}\n`)
 }
 
 /** Whoever asked sits behind a wire: a question could reach nobody. */

@@ -8,6 +8,7 @@ import type { AgentFlags } from '../routes/types.ts'
 import { setUp } from '../setup/setup.ts'
 import { exitOf } from '../trouble.ts'
 import type { Animal, Setup, Wish } from '../world.ts'
+import { tellOn } from './audience.ts'
 import { slash, slashCommands } from './slash.ts'
 import { acceptance, conversationOf, turn } from './turn.ts'
 
@@ -27,7 +28,7 @@ export async function converse({ setup, flags, speaker }: Conversing): Promise<v
     redact: redactor.text,
   })
   const awake = (from: Setup, conversation: Wish['conversation']) =>
-    context.wake(from, { channel: 'cli', ask: repl.ask, conversation, ...speaker?.wish, ...acceptance(flags) })
+    context.wake(from, { channel: 'cli', ask: repl.ask, tell: tellOn(context), conversation, ...speaker?.wish, ...acceptance(flags) })
   try {
     const state = { setup, animal: await awake(setup, conversationOf(flags, speaker?.session)) }
     context.process.stderr.write(`BraidClaw ${version} · ${state.animal.model} · ${state.animal.workspace} · /help\n`)

@@ -1,25 +1,33 @@
 /** What stands before the prompt of a run, asked afresh each time: the conversation so far, the tools that are there now, the system prompt. */
 
+import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/db.ts'
 import type { Opening } from '../../runtime/agent.ts'
-import type { ToolSpec } from '../../runtime/port.ts'
+import type { Instruction } from '../../runtime/event.ts'
+import type { JournalledInstruction } from '../../runtime/journalled.ts'
+import type { Provider, ToolSpec } from '../../runtime/port.ts'
 import { systemPrompt } from '../../runtime/prompt.ts'
 import { inWords } from '../records/records.ts'
+import { historyTokens, shellTimesOf } from '../setup/limits.ts'
 import { mindWorkspace } from '../setup/workspace.ts'
 import { offered } from '../tools/offered.ts'
 import { builtInSpecs, type Hands, specOf, type ToolWish } from '../tools/toolbox.ts'
 import type { Past, Setup, Wish } from '../world.ts'
+import type { Instructions } from './instructions.ts'
 
 export type OpeningOptions = {
   readonly setup: Setup
   readonly memory: Memory
   readonly conversationId: string
   readonly wish: Wish
+  readonly provider: Provider
   /** As it was found. */
   readonly workspace: string
   /** Those of the wish, or the standing ones. */
   readonly tools: ToolWish
   readonly hands: () => Promise<Hands>
+  /** The project's; absent where the system prompt is not ours. */
+  readonly instructions?: Instructions
 }
 
 export type Openings = {
@@ -32,7 +40,7 @@ export type Openings = {
 export function createOpenings(options: OpeningOptions): Openings {
   const { setup, wish, workspace } = options
   const { config } = setup
-  const state = { begun: wish.conversation.kind !== 'new', long: false, runs: 0 }
+  const state = { begun: wish.conversation.kind !== 'new', long: false, runs: 0, instructed: false }
 
   function ownPast(): Past {
     const isFirst = !state.begun
@@ -51,6 +59,13 @@ export function createOpenings(options: OpeningOptions): Openings {
     }
   }
 
+  /** The text once: a program that stays would write it with every run. */
+  function forJournal({ path, text }: Instruction): JournalledInstruction {
+    const said = state.instructed
+    state.instructed = true
+    return { path, sha256: sha256(text), ...(said ? {} : { text }) }
+  }
+
   /** That the shell is missing is said once: a program that stays would say it before every run. */
   async function tools(): Promise<readonly ToolSpec[]> {
     const log = state.runs > 1 ? () => {} : setup.log
@@ -63,10 +78,12 @@ export function createOpenings(options: OpeningOptions): Openings {
       mindWorkspace(config)
       const { history, soul = wish.soul, systemPrompt: words = wish.systemPrompt } = await past()
       const { autonomy } = config.security
+      const project = words === undefined ? await options.instructions?.root() : undefined
       return {
         history,
         tools: await tools(),
-        systemPrompt: words ?? systemPrompt({ workspace, autonomy, ...(soul ? { soul } : {}) }),
+        systemPrompt: words ?? systemPrompt({ workspace, autonomy, ...(soul ? { soul } : {}), ...(project ? { project } : {}) }),
+        ...(project ? { instructions: [forJournal(project)] } : {}),
       }
     },
     isLong: () => state.long,
@@ -74,13 +91,14 @@ export function createOpenings(options: OpeningOptions): Openings {
 }
 
 async function specs({ setup, tools, hands }: OpeningOptions): Promise<readonly ToolSpec[]> {
-  if (!tools.more) return builtInSpecs(tools, setup.config.channels.cli.toolsAllow)
+  const { channels, limits } = setup.config
+  if (!tools.more) return builtInSpecs(tools, { shellTimes: shellTimesOf(limits), toolsAllow: channels.cli.toolsAllow })
   return (await (await hands()).refresh()).map(specOf)
 }
 
 /** The last whole turns that fit; what does not fit is said, to the model and in the log. */
-function history({ memory, conversationId, setup: { config, log } }: OpeningOptions) {
-  const { messages, omittedTurns } = memory.context(conversationId, config.limits.contextTokens)
+function history({ memory, conversationId, provider, setup: { config, log } }: OpeningOptions) {
+  const { messages, omittedTurns } = memory.context(conversationId, historyTokens(config, provider))
   const turns = messages.filter(({ role }) => role === 'user').length + omittedTurns
   if (omittedTurns === 0) return { messages, turns }
   log('info', 'context trimmed', { conversation: conversationId, omittedTurns })

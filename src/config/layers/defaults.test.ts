@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { settings } from '../settings.ts'
 import { check } from '../text/check.ts'
-import { defaultOf } from './defaults.ts'
+import { defaultOf, workValueOf } from './defaults.ts'
 
 const where = { home: '/home/me/.braidclaw', userHome: '/home/me', env: {}, base: '/', typed: false }
 const given = settings.flatMap((setting) => (defaultOf(setting) === undefined ? [] : [{ setting, key: setting.key }]))
@@ -9,4 +9,19 @@ const given = settings.flatMap((setting) => (defaultOf(setting) === undefined ? 
 test.each(given)('the default of $key is one that the table itself allows', ({ setting }) => {
   const value = defaultOf(setting)
   expect(check(setting, value, where)).toEqual({ value: setting.type.startsWith('path') ? expect.anything() : value, wrong: [] })
+})
+
+const work = settings.flatMap((setting) => (workValueOf(setting) === undefined ? [] : [{ setting, key: setting.key }]))
+
+test.each(work)('the number for real work of $key is one that the table itself allows', ({ setting }) => {
+  const value = workValueOf(setting)
+  expect(check(setting, value, where)).toEqual({ value, wrong: [] })
+})
+
+test('there are numbers for real work', () => {
+  expect(work.map(({ key, setting }) => [key, workValueOf(setting)])).toEqual([
+    ['limits.max_tool_rounds', 100],
+    ['limits.max_same_results', 5],
+    ['limits.shell_timeout_s', 120],
+  ])
 })

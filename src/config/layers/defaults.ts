@@ -9,6 +9,7 @@ import { type Entries, type Entry, providerNames } from './entries.ts'
 import { kindOf } from './references.ts'
 
 const builtIn: Origin = { source: 'default', where: 'built in' }
+const withoutFile: Origin = { source: 'default', where: 'without a config file' }
 
 /** Only paths mean different places to different users; the rest is right as the table has it. `workspace`: the folder to use without any config file. */
 export function defaultEntries(where: Where, workspace: string | undefined): Entries {
@@ -16,7 +17,9 @@ export function defaultEntries(where: Where, workspace: string | undefined): Ent
   for (const setting of settings) {
     if (setting.key.includes('*')) continue
     const value = setting.type === 'path' || setting.type === 'paths' ? check(setting, defaultOf(setting), where).value : defaultOf(setting)
-    if (value !== undefined) entries.set(setting.key, { value, origin: builtIn })
+    const work = workspace === undefined ? undefined : workValueOf(setting)
+    if (work !== undefined) entries.set(setting.key, { value: work, origin: withoutFile })
+    else if (value !== undefined) entries.set(setting.key, { value, origin: builtIn })
   }
   if (workspace !== undefined) entries.set('workspace_dir', { value: workspace, origin: { source: 'default', where: 'current folder' } })
   return entries
@@ -52,4 +55,9 @@ function fill(all: Map<string, Entry>, entries: Entries, name: string): void {
 
 export function defaultOf(setting: Setting): string | number | boolean | readonly string[] | readonly number[] | undefined {
   return 'default' in setting ? setting.default : undefined
+}
+
+/** What a user without a config file has, and what `init` writes, where that is not the default. */
+export function workValueOf(setting: Setting): number | undefined {
+  return 'work' in setting ? setting.work : undefined
 }

@@ -106,6 +106,16 @@ export const providers: readonly Setting[] = [
     about: 'The longest answer of one model call.',
   },
   {
+    key: 'providers.models.*.context_tokens',
+    type: 'whole',
+    min: 1024,
+    max: 10_000_000,
+    unit: 'tokens',
+    kinds: wire,
+    absent: 'openai 128,000, anthropic 200,000, openai-compatible 32,768',
+    about: "The model's context window: what limits.context_tokens follows where that is not set.",
+  },
+  {
     key: 'providers.models.*.temperature',
     type: 'number',
     min: 0,

@@ -2,6 +2,7 @@
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { Proposal, RunEvent, ToolReport } from '../event.ts'
+import { outcomeText } from '../outcome-text.ts'
 
 type Phase = 'new' | 'proposed' | 'acting' | 'resolved'
 type Entry = Proposal & { readonly phase: Phase; readonly approval?: string; readonly report?: ToolReport }
@@ -95,9 +96,7 @@ function advance(state: Calls, id: string, change: Partial<Entry>): Calls {
 function told(state: Calls, { id, outcome }: Extract<RunEvent, { type: 'tool.done' }>): ToolReport | undefined {
   const entry = state.entries.find(({ call }) => call.id === id)
   if (!entry) return undefined
-  if (outcome.status === 'allowed') return { call: entry.call, ok: true, text: outcome.output }
-  const head = `${outcome.status === 'denied' ? 'Denied' : 'Failed'}: ${outcome.error ?? 'no reason given'}`
-  return { call: entry.call, ok: false, text: outcome.output ? `${head}\n${outcome.output}` : head }
+  return { call: entry.call, ok: outcome.status === 'allowed', text: outcomeText(outcome) }
 }
 
 function refusedReport({ call, by, reason }: Extract<RunEvent, { type: 'deny' }>): ToolReport {

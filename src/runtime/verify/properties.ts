@@ -6,6 +6,7 @@ import type { RunEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
 import { resolvedOnce, somebodyOwesAnAnswer } from './progress.ts'
 import {
+  goingInCircles,
   nothingAfterTheEnd,
   nothingBeginsAfterAStop,
   onlyAfterAYes,
@@ -39,6 +40,7 @@ export function propertiesOf(limits: RunLimits): { readonly id: string; readonly
     { id: 'P8', property: somebodyOwesAnAnswer },
     { id: 'P10', property: takingTurns(limits) },
     { id: 'P11', property: onlyAnswersToQuestions },
+    { id: 'P12', property: goingInCircles(limits) },
   ]
 }
 

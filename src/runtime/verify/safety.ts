@@ -1,6 +1,7 @@
-/** What must never happen in a run, as monitors over its events: P1 to P5 and P10. */
+/** What must never happen in a run, as monitors over its events: P1 to P5 and P10 to P12. */
 
 import type { Property } from '../../kernel/property.ts'
+import { canonical } from '../../kit/json.ts'
 import type { RunEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
 import { LATE } from './world.ts'
@@ -111,4 +112,38 @@ export function takingTurns({ maxParallel }: RunLimits): Property<RunEvent, Watc
       return collides || monitor.acts.length >= maxParallel ? broken : { acts: [...monitor.acts, { id: event.id, writes }] }
     },
   )
+}
+
+type Circling = {
+  readonly acts: { readonly [id: string]: { readonly call: string; readonly changes: boolean } }
+  readonly seen: { readonly [callAndResult: string]: number }
+  readonly stuck: boolean
+}
+
+/** In the words of the calls themselves, where the thread counts digests. */
+export function goingInCircles({ maxSameResults }: RunLimits): Property<RunEvent, Watched<Circling>> {
+  return never<Circling>(
+    'Nothing begins after the same call gave the same result too often with nothing new changed in between.',
+    { acts: {}, seen: {}, stuck: false },
+    (monitor, event) => {
+      if (maxSameResults === undefined) return monitor
+      if (monitor.stuck && begins(event)) return broken
+      if (event.type === 'act') return { ...monitor, acts: { ...monitor.acts, [event.id]: callOf(event) } }
+      if (event.type === 'deny') return counted(monitor, `${callOf(event).call} ${event.by} ${event.reason}`, false, maxSameResults)
+      const act = event.type === 'tool.done' ? monitor.acts[event.id] : undefined
+      if (event.type !== 'tool.done' || act === undefined) return monitor
+      return counted(monitor, `${act.call} ${canonical(event.outcome)}`, act.changes && event.outcome.status === 'allowed', maxSameResults)
+    },
+  )
+}
+
+function callOf({ call, judgement }: Pick<Extract<RunEvent, { type: 'act' }>, 'call' | 'judgement'>) {
+  return { call: `${call.name} ${canonical(call.input)}`, changes: judgement.risk !== 'low' || judgement.writes.length > 0 }
+}
+
+function counted(monitor: Circling, what: string, changes: boolean, most: number): Circling {
+  const isNew = monitor.seen[what] === undefined
+  const before = changes && isNew ? Object.fromEntries(Object.keys(monitor.seen).map((key) => [key, 0])) : monitor.seen
+  const seen = { ...before, [what]: (before[what] ?? 0) + 1 }
+  return { ...monitor, seen, stuck: monitor.stuck || (seen[what] ?? 0) >= most }
 }

@@ -27,12 +27,14 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds): Sce
   const once = { maxToolRounds: 1, maxParallel: 2 }
   const deep = { maxToolRounds: toolRounds, maxParallel: 2 }
   const poor = { maxToolRounds: toolRounds + 1, maxParallel: 1, maxTokens: 20, maxMs: 1000 }
+  const circling = { maxToolRounds: toolRounds + 1, maxSameResults: 2, maxParallel: 1 }
   const asked = rules.flatMap(({ samples = [] }) => (samples.length > 0 ? [samples] : []))
   const own = distinct(asked.flat())
   return [
     { name: 'rounds', limits: deep, replies: alone(kinds), tokens: 0, outcomes: ['allowed', 'denied', 'failed'] },
     { name: 'budget', limits: poor, replies: [[], [read], [risky], [read, read], [risky, read]], tokens: 10, outcomes: ['allowed'] },
     { name: 'two calls at once', limits: once, replies: [...alone(kinds), ...pairs(kinds)], tokens: 0, outcomes: ['allowed'] },
+    { name: 'in circles', limits: circling, replies: [[read], [write], [read, forbidden]], tokens: 0, outcomes: ['allowed'] },
     ...(own.length === 0
       ? []
       : [

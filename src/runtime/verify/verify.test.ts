@@ -36,7 +36,7 @@ describe('the program', () => {
   test('keeps every property in every state, and no search was cut', () => {
     expect(report.ok).toBe(true)
     expect(report.properties.filter(({ holds }) => holds !== true).map(({ id }) => id)).toEqual(['P6'])
-    expect(report.properties.map(({ id }) => id)).toEqual(['P0', 'P1', 'P2', 'P3', 'P4', 'P5', 'P6', 'P7', 'P8', 'P9', 'P10', 'P11'])
+    expect(report.properties.map(({ id }) => id)).toEqual(['P0', 'P1', 'P2', 'P3', 'P4', 'P5', 'P6', 'P7', 'P8', 'P9', 'P10', 'P11', 'P12'])
     expect(report.states).toBeGreaterThan(10_000)
   })
 
@@ -49,7 +49,7 @@ describe('the program', () => {
     expect(cut.ok).toBe(false)
     expect(cut.properties.find(({ id }) => id === 'P1')).toMatchObject({
       holds: null,
-      note: 'cut off after too many states: rounds, budget, two calls at once',
+      note: 'cut off after too many states: rounds, budget, two calls at once, in circles',
     })
   })
 })
@@ -66,6 +66,7 @@ describe('without a guard there is a counterexample', () => {
     ['calls', 'P7'],
     ['loop', 'P11'],
     ['finisher', 'P8'],
+    ['repetition', 'P12'],
   ])('%s: %s breaks', (name, property) => {
     expect(broken(verifyProgram({ without: [name] }))).toBe(property)
   })

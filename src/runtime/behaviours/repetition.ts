@@ -1,0 +1,93 @@
+/** A model that goes round in circles: the same call gave the same result too often and nothing new was changed in between, so the run halts. */
+
+import type { BThread } from '../../kernel/thread.ts'
+import { canonical } from '../../kit/json.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import type { Call, Judgement, RunEvent } from '../event.ts'
+
+type Running = { readonly id: string; readonly call: string; readonly changes: boolean; readonly summary: string }
+
+/** `key` is the digest of a call together with its result; `times` counts since the latest new change. */
+type Known = { readonly key: string; readonly times: number }
+
+type Repetition = {
+  readonly running: readonly Running[]
+  /** The one seen last comes last. */
+  readonly known: readonly Known[]
+  readonly wants: string | null
+  readonly over: boolean
+}
+
+/** So many results are remembered; the one that was not seen for the longest time is forgotten first. */
+const mostKnown = 256
+
+const beginnings = [{ type: 'think' }, { type: 'act' }, { type: 'check' }, { type: 'gate.open' }] as const
+
+/**
+ * Two calls are the same when tool and canonical arguments are; two results when status, output and error are, or who denied the call and why.
+ * Every call counts, refused ones too. Counting starts anew after a change: a call of more than low risk (or one that writes) that succeeded
+ * with a result which this run has not seen. So tests that pass again after each edit are no circle, but the same two edits in turn are.
+ */
+export function repetition({ maxSameResults }: { readonly maxSameResults: number }): BThread<Repetition, RunEvent> {
+  return {
+    name: 'repetition',
+    priority: 22,
+    init: { running: [], known: [], wants: null, over: false },
+    bid: ({ wants, over }) => ({
+      wait: [{ type: 'act' }, { type: 'tool.done' }, { type: 'deny' }],
+      block: wants !== null || over ? beginnings : [],
+      request: wants === null ? [] : [{ type: 'halt', code: 'limit', message: wants }],
+    }),
+    next(state, event) {
+      if (event.type === 'halt') return { ...state, known: [], wants: null, over: true }
+      if (state.over || state.wants !== null) return state
+      if (event.type === 'act') return { ...state, running: [...state.running, runningOf(event)] }
+      if (event.type === 'deny')
+        return count(
+          state,
+          { ...runningOf(event), changes: false },
+          digest(['denied', event.by, event.reason.toWellFormed()]),
+          maxSameResults,
+        )
+      if (event.type !== 'tool.done') return state
+      const ended = state.running.find(({ id }) => id === event.id)
+      const { status, output, error } = event.outcome
+      const rest = { ...state, running: state.running.filter(({ id }) => id !== event.id) }
+      const changes = ended?.changes === true && status === 'allowed'
+      return ended ? count(rest, { ...ended, changes }, digest([status, output, error ?? '']), maxSameResults) : rest
+    },
+  }
+}
+
+function count(state: Repetition, { call, changes, summary }: Running, result: string, most: number): Repetition {
+  const key = digest([call, result])
+  const before = state.known.find((known) => known.key === key)
+  const others = state.known.filter((known) => known !== before)
+  const kept = changes && before === undefined ? others.map((known) => ({ ...known, times: 0 })) : others
+  const times = (before?.times ?? 0) + 1
+  const known = [...kept, { key, times }].slice(-mostKnown)
+  return { ...state, known, wants: times < most ? null : sentence(summary, times) }
+}
+
+function sentence(summary: string, times: number): string {
+  const shown = summary.length > 200 ? `${summary.slice(0, 199).toWellFormed()}…` : summary
+  return `the model repeats itself: the same call gave the same result ${times} times, and nothing new was changed in between (${shown}); if that is wanted, raise limits.max_same_results`
+}
+
+function runningOf({ id, call, judgement }: { readonly id: string; readonly call: Call; readonly judgement: Judgement }): Running {
+  const changes = judgement.risk !== 'low' || judgement.writes.length > 0
+  return { id, call: callKey(call, judgement), changes, summary: judgement.summary }
+}
+
+/** What has no canonical form is refused before it runs; the plan of its refusal stands for it. */
+function callKey({ name, input, malformed }: Call, { plan }: Judgement): string {
+  try {
+    return digest([name, input, malformed ?? ''])
+  } catch {
+    return plan
+  }
+}
+
+function digest(value: readonly unknown[]): string {
+  return sha256(canonical(value)).slice(0, 32)
+}
