@@ -16,17 +16,18 @@ const head = `<!-- generated from src/config/settings.ts; a test fails when this
 # Configuration
 
 \`~/.braidclaw/config.toml\`, or \`$BRAIDCLAW_HOME/config.toml\`: BRAIDCLAW_HOME moves the whole tree, and then \`~/.braidclaw/…\` in a
-path means that folder too. \`braidclaw init\` writes an annotated file and never overwrites one; \`braidclaw config validate\` names every
+path means that folder too. \`braidclaw init\` writes an annotated file; run again, it adds the providers whose keys are set by then and leaves the
+rest as it is. \`braidclaw config validate\` names every
 error at once, with line and column; \`braidclaw config show --origin\` prints what holds and which source won;
-\`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the current folder is the workspace and the offline
-helper answers.
+\`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the current folder is the workspace, and the first provider whose
+key is in the environment answers, or else the offline helper ([models.md](models.md)).
 
 ## Which source wins
 
 flags > agents.json > environment > env file > project > user > defaults.
 
-- **Flags**: \`--workspace DIR\`, \`--model PROVIDER/MODEL\` or \`--model MODEL\`, and so on. The part before the first slash chooses a provider when one
-  has that name; otherwise the slash is part of the model's name.
+- **Flags**: \`--workspace DIR\`, \`--model PROVIDER/MODEL\` or \`--model MODEL\`, and so on. The part before the first slash names the provider; when there
+  is none of that name, nothing is asked. A model whose own name has a slash is written after its provider: \`openrouter/meta-llama/llama-3.3-70b\`.
 - **Environment**: the variables below; an empty one counts as not set. Lists are written \`a,b\` or as JSON; \`[]\` is the empty list.
   \`BRAIDCLAW_MOCK_FIXTURE=FILE\` is the fixture of every mock provider.
 - **agents.json** (\`~/.braidclaw/agents.json\`, or \`config/agents.json\` in the same folder): \`{"coder": {"soul": "souls/coder.md", "model": null}}\`. The model of the

@@ -17,7 +17,9 @@ import type { CliContext, Setup } from '../world.ts'
 export async function filter(this: CliContext, flags: FilterFlags, ...words: string[]): Promise<void> {
   await mindModel(flags, words)
   const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
-  const setup = await setUpKept(this, { workspace, model, agent, autonomy, maxTurns, approveAllMedium })
+  // The program llm knows its own models.
+  const ours = flags.toolBackend === 'llm' ? {} : { model }
+  const setup = await setUpKept(this, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
   if (!setup.config.channels.cli.enabled)
     throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
   const persona = personaOf(setup)
