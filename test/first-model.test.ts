@@ -94,6 +94,16 @@ describe('init, and a key that comes later', () => {
   })
 })
 
+test('one word at a terminal is no paid question; a sentence is one, and so is the word behind --', async () => {
+  using at = nest()
+  const word = await at.terminal(['models'], [], { env: openai() })
+  expect([word.code, asked('chat')]).toEqual([2, 0])
+  expect(word.stdout).toContain('no command "models"; who can be asked: braidclaw provider list')
+  expect((await at.terminal(['which models'], [], { env: openai() })).code).toBe(0)
+  expect((await at.terminal(['--', 'models'], [], { env: openai() })).code).toBe(0)
+  expect(asked('chat')).toBe(2)
+})
+
 describe('doctor', () => {
   test.each([
     ['after an init that found none', undefined, 'OPENAI_API_KEY is set and unused: "local" answers; "braidclaw init" adds it'],

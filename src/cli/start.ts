@@ -55,12 +55,13 @@ async function straight(context: CliContext, command: () => Promise<void>): Prom
 async function parse(context: CliContext, words: readonly string[]): Promise<number> {
   // Whatever is no plain turn may have much to do; there compiling pays (scripts/compile.ts makes the start reluctant to).
   Bun.unsafe.setJITPolicy(1)
-  const [{ run }, { commands, createApp }, { meaningOf }] = await Promise.all([
+  const [{ run }, { commands, createApp }, { meaningOf }, { stdinKind }] = await Promise.all([
     import('@stricli/core'),
     import('./app.ts'),
     import('./meaning.ts'),
+    import('../channels/tty.ts'),
   ])
-  const meaning = meaningOf(words, commands())
+  const meaning = meaningOf(words, commands(), stdinKind())
   if (meaning.kind === 'doubt') {
     context.process.stderr.write(meaning.message)
     return 2
