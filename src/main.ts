@@ -5,9 +5,9 @@ import { createRecord, inWords, openRecords, questionsOf } from './cli/records/r
 import { runLimits } from './cli/setup/limits.ts'
 import { knock, providerFor } from './cli/setup/provider.ts'
 import { watchStop } from './cli/setup/stop-file.ts'
-import { mindWorkspace, workspaceOf } from './cli/setup/workspace.ts'
+import { mindWorkspace, realFolder, workspaceOf } from './cli/setup/workspace.ts'
 import type { HandsOptions } from './cli/tools/hands.ts'
-import { builtInNames, type Hands, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
+import { builtInNames, type Hands, hasTools, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
 import { conversationFor, goesOn } from './cli/turn/conversation.ts'
 import { createOpenings } from './cli/turn/opening.ts'
 import type { Animal, Setup, Wish } from './cli/world.ts'
@@ -41,8 +41,9 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
     const { mustBeWhole } = await import('./cli/turn/resume.ts')
     await mustBeWhole({ setup, memory, recorder, conversationId, accept: wish.acceptAltered === true })
   }
-  const workspace = workspaceOf(config)
   const tools = wish.tools ?? (await standingTools(setup))
+  // Who only talks needs no folder.
+  const workspace = hasTools(tools) ? workspaceOf(setup) : realFolder(config.workspaceDir)
   const answering = wish.provider ?? (await providerFor(setup, config.defaultProvider))
   const provider = tools.refusals ? (await import('./cli/tools/not-permitted.ts')).saysNotPermitted(answering) : answering
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })

@@ -19,8 +19,15 @@ const head = `<!-- generated from src/config/settings.ts; a test fails when this
 path means that folder too. \`braidclaw init\` writes an annotated file; run again, it adds the providers whose keys are set by then and leaves the
 rest as it is. \`braidclaw config validate\` names every
 error at once, with line and column; \`braidclaw config show --origin\` prints what holds and which source won;
-\`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the current folder is the workspace, and the first provider whose
+\`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the first provider whose
 key is in the environment answers, or else the offline helper ([models.md](models.md)).
+
+## The workspace
+
+The tools work in the folder you are in (or in that of \`-C DIR\`), unless \`workspace_dir\` is set: then they work there, wherever you are. What stays in the
+background (\`daemon\`, \`bridge\`) works in \`~/braidclaw-workspace\`, which is made when it is first needed. The terminal and the filter use that folder too when
+you are in \`/\`, in your home folder itself (or above it), or in \`~/.braidclaw\`, and say so: nobody who stands there means all of it, keys and mail
+included. \`-C .\` says that you do.
 
 ## Which source wins
 

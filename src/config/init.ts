@@ -7,10 +7,11 @@ import type { ConfigProblem } from './config.ts'
 import type { Wanted } from './extend.ts'
 import { extendFile } from './extend-file.ts'
 import { type Proposal, proposeProviders } from './known-providers.ts'
-import { type LoadInput, loadConfig } from './load.ts'
+import { type Loaded, type LoadInput, loadConfig } from './load.ts'
 import { type HomePaths, homePaths } from './paths.ts'
 import { defaultConfigToml } from './template.ts'
 import { errorCode, explainErrno } from './text/read.ts'
+import { ownWorkspace } from './workspace.ts'
 
 /** `tightened`: it was there, and others could read it; now they cannot. `extended`: something was added to it. */
 export type InitStep = {
@@ -47,7 +48,7 @@ export async function initHome(input: InitInput): Promise<InitResult> {
     doing.path = paths.config
     const config = configFile(paths.config, input)
     steps.push(config)
-    const loaded = loadConfig({ ...input, trusted: () => false })
+    const loaded = loadConfig({ ...input, trusted: () => false, stays: true })
     if (!loaded.ok) return { ok: false, steps, problems: loaded.problems }
     if (config.state === 'kept') steps[steps.length - 1] = { ...config, ...extendFile(paths.config, input) }
     const { memory, receipts, workspaceDir } = loaded.config
@@ -59,10 +60,23 @@ export async function initHome(input: InitInput): Promise<InitResult> {
     steps.push(privateFolder('agent', dirname(doing.path)), newFile({ what: 'soul', path: doing.path, text: `${defaultSoul}\n` }))
     doing.path = memory.path
     steps.push(await database(memory.path, input.createDatabase))
-    return { ok: true, steps, notices: loaded.notices }
+    return { ok: true, steps, notices: [...loaded.notices, ...everywhere(config, loaded, input)] }
   } catch (error) {
     return { ok: false, steps, problems: [cannot(doing.path, error)] }
   }
+}
+
+/** In version 0.1.0 init wrote workspace_dir itself: its owner may not know that the line keeps the tools out of every other folder. */
+function everywhere(
+  { state, path }: InitStep,
+  { config, origins }: Extract<Loaded, { ok: true }>,
+  { workspace }: InitInput,
+): readonly string[] {
+  if (state === 'created' || workspace !== undefined || origins.workspace_dir?.source !== 'user') return []
+  if (!config.workspaceDir.endsWith(`/${ownWorkspace}`)) return []
+  return [
+    `the tools work in ${config.workspaceDir} wherever you are; to have them work in the folder you are in, take workspace_dir out of ${path}`,
+  ]
 }
 
 /** One line for a person: `created  workspace  /home/me/braidclaw-workspace`. */

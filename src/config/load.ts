@@ -18,6 +18,7 @@ import { splitModel, withModel } from './layers/model.ts'
 import { completeness, kindOf, lengths, references } from './layers/references.ts'
 import type { Surroundings } from './text/expand.ts'
 import { type FileRead, readConfigFile } from './text/read.ts'
+import { unnamedWorkspace } from './workspace.ts'
 
 export type LoadInput = {
   /** Absolute: BRAIDCLAW_HOME or ~/.braidclaw. */
@@ -29,10 +30,12 @@ export type LoadInput = {
   /** Whether the user has trusted this folder; asked only when it has a config file. */
   readonly trusted: (folder: string) => boolean
   readonly readFile?: (path: string) => FileRead
+  /** A program that stays in the background: without workspace_dir it works in ~/braidclaw-workspace, wherever it was started. */
+  readonly stays?: boolean
 }
 
 /**
- * `file` and `project` are the config files that were used; without `file` the workspace is the current folder. `assumed`: the variable
+ * `file` and `project` are the config files that were used. `assumed`: the variable
  * that decided who answers, because nobody named a provider.
  */
 export type Loaded =
@@ -62,7 +65,8 @@ export function loadConfig(input: LoadInput): Loaded {
   const agents = readAgents(input.home, readFile)
   const agent = agentLayer(agents, overlay(user.entries, envFile.settings.entries, environment.entries, flags.entries), where)
   const backend = backendLayer(variables, where)
-  const base = withDefaultProvider(defaultEntries(where, user.file === undefined ? input.cwd : undefined), input.env)
+  const workspace = unnamedWorkspace({ ...input, ...around })
+  const base = withDefaultProvider(new Map([...defaultEntries(where), ['workspace_dir', workspace] as const]), input.env)
   return finish(input, { user, project, envFile, environment, agents, agent, flags, backend, base })
 }
 

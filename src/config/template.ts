@@ -19,7 +19,7 @@ export function defaultConfigToml({
   const [first] = proposals
   const top = [
     '# BraidClaw. Every key, its meaning and its default: docs/config.md; check this file with: braidclaw config validate',
-    ...row('workspace_dir', workspace?.replaceAll('$', '$$$$')),
+    ...(workspace === undefined ? offered('workspace_dir') : row('workspace_dir', workspace.replaceAll('$', '$$$$'))),
     ...row('default_provider', first?.name ?? 'local'),
     ...row('default_model', first?.model ?? 'mock'),
   ]
@@ -71,6 +71,7 @@ function offered(key: string): string[] {
 }
 
 const examples: { readonly [key: string]: unknown } = {
+  workspace_dir: '~/braidclaw-workspace',
   'limits.max_run_seconds': 600,
   'limits.max_run_tokens': 200_000,
   'limits.max_run_usd': 1,

@@ -5,6 +5,7 @@ import { type Persona, personaOf, soulOf } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { FilterFlags } from '../routes/types.ts'
 import { setUpKept } from '../setup/setup-kept.ts'
+import { sayWhere } from '../setup/workspace.ts'
 import { personHere } from '../turn/audience.ts'
 import { filterWish } from '../turn/filter-wish.ts'
 import { introduce } from '../turn/introduce.ts'
@@ -64,6 +65,7 @@ type Question = Asking & { readonly prompt: string; readonly system: string }
 async function answer(question: Question): Promise<number> {
   const { setup, flags, persona, prompt } = question
   introduce(setup)
+  if (flags.tools !== undefined) sayWhere(setup)
   if (flags.tools !== undefined || flags.toolBackend !== undefined) {
     const code = await (await import('../tools/tool-loop.ts')).elsewhere({ ...question, tools: flags.tools })
     if (code !== undefined) return code

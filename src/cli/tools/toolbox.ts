@@ -41,6 +41,10 @@ export type Hands = {
   close(): void
 }
 
+export function hasTools({ builtIn, more }: ToolWish): boolean {
+  return builtIn.length > 0 || more !== undefined
+}
+
 export const tenTools: ToolWish = { builtIn: 'all' }
 
 /** `toolsAllow` is the operator's list; whatever is wished for, nothing beyond it. */
