@@ -8,7 +8,7 @@ import { watchStop } from './cli/setup/stop-file.ts'
 import { mindWorkspace, realFolder, workspaceOf } from './cli/setup/workspace.ts'
 import type { HandsOptions } from './cli/tools/hands.ts'
 import { builtInNames, type Hands, hasTools, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
-import { conversationFor, goesOn } from './cli/turn/conversation.ts'
+import { conversationFor } from './cli/turn/conversation.ts'
 import { createOpenings } from './cli/turn/opening.ts'
 import type { Animal, Setup, Wish } from './cli/world.ts'
 import { type Once, once } from './kit/once.ts'
@@ -35,9 +35,9 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
 
 async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal> {
   const { config, paths, log, redactor } = setup
-  const conversationId = conversationFor(memory, wish.conversation)
+  const { conversationId, folder, goesOn } = conversationFor(memory, wish.conversation, realFolder(config.workspaceDir))
   const recorder = createRecord(setup, memory, wish)
-  if (goesOn(wish.conversation, conversationId)) {
+  if (goesOn) {
     const { mustBeWhole } = await import('./cli/turn/resume.ts')
     await mustBeWhole({ setup, memory, recorder, conversationId, accept: wish.acceptAltered === true })
   }
@@ -55,6 +55,7 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
   const agent = createRunner({
     conversationId,
     channel: wish.channel,
+    folder,
     limits: runLimits(config),
     ...(await rulesFor(setup)),
     approvalTtlMs: 600_000,
