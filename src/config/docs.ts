@@ -16,7 +16,8 @@ const head = `<!-- generated from src/config/settings.ts; a test fails when this
 # Configuration
 
 \`~/.braidclaw/config.toml\`, or \`$BRAIDCLAW_HOME/config.toml\`: BRAIDCLAW_HOME moves the whole tree, and then \`~/.braidclaw/…\` in a
-path means that folder too. \`braidclaw init\` writes an annotated file; run again, it adds the providers whose keys are set by then and leaves the
+path means that folder too. With neither HOME nor BRAIDCLAW_HOME set nothing runs but the help; with BRAIDCLAW_HOME alone, \`~\` in a path is the home of
+the user database. \`braidclaw init\` writes an annotated file; run again, it adds the providers whose keys are set by then and leaves the
 rest as it is. \`braidclaw config validate\` names every
 error at once, with line and column; \`braidclaw config show --origin\` prints what holds and which source won;
 \`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the first provider whose
