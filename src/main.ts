@@ -5,10 +5,10 @@ import { createRecord, inWords, openRecords, questionsOf } from './cli/records/r
 import { runLimits } from './cli/setup/limits.ts'
 import { knock, providerFor } from './cli/setup/provider.ts'
 import { watchStop } from './cli/setup/stop-file.ts'
-import { mindWorkspace, workspaceOf } from './cli/setup/workspace.ts'
+import { mindWorkspace, realFolder, workspaceOf } from './cli/setup/workspace.ts'
 import type { HandsOptions } from './cli/tools/hands.ts'
-import { builtInNames, type Hands, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
-import { conversationFor, goesOn } from './cli/turn/conversation.ts'
+import { builtInNames, type Hands, hasTools, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
+import { conversationFor } from './cli/turn/conversation.ts'
 import { createInstructions, type Instructions } from './cli/turn/instructions.ts'
 import { createOpenings } from './cli/turn/opening.ts'
 import type { Animal, Setup, Wish } from './cli/world.ts'
@@ -36,14 +36,15 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
 
 async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal> {
   const { config, paths, log, redactor } = setup
-  const conversationId = conversationFor(memory, wish.conversation)
+  const { conversationId, folder, goesOn } = conversationFor(memory, wish.conversation, realFolder(config.workspaceDir))
   const recorder = createRecord(setup, memory, wish)
-  if (goesOn(wish.conversation, conversationId)) {
+  if (goesOn) {
     const { mustBeWhole } = await import('./cli/turn/resume.ts')
     await mustBeWhole({ setup, memory, recorder, conversationId, accept: wish.acceptAltered === true })
   }
-  const workspace = workspaceOf(config)
   const tools = wish.tools ?? (await standingTools(setup))
+  // Who only talks needs no folder.
+  const workspace = hasTools(tools) ? workspaceOf(setup) : realFolder(config.workspaceDir)
   const answering = wish.provider ?? (await providerFor(setup, config.defaultProvider))
   const provider = tools.refusals ? (await import('./cli/tools/not-permitted.ts')).saysNotPermitted(answering) : answering
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
@@ -56,6 +57,7 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
   const agent = createRunner({
     conversationId,
     channel: wish.channel,
+    folder,
     limits: runLimits(config),
     ...(await rulesFor(setup)),
     approvalTtlMs: 600_000,

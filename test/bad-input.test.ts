@@ -102,10 +102,24 @@ describe('the home', () => {
     refused(await at.run(['init'], { env: { BRAIDCLAW_HOME: file } }), 1, 'plain')
   })
 
-  test('without HOME the home of the user database counts, never the root of the disk', async () => {
+  test.each([
+    ['unset', ['env', '-u', 'HOME'], 'HOME is not set'],
+    ['empty', ['env', 'HOME='], 'HOME is not set'],
+    ['relative', ['env', 'HOME=somewhere'], 'HOME is no absolute path: "somewhere"'],
+  ])('HOME that is %s: nothing is read or made, least of all in the home of the user database', async (_, through, says) => {
     using at = nest()
-    const { stdout } = await at.run(['config', 'show', '--json'], { through: ['env', '-u', 'HOME'] })
-    expect(JSON.parse(stdout).memory.path).toBe(join(Bun.env.SUDO_HOME ?? passwdHome(), '.braidclaw/memory.sqlite'))
+    for (const words of [['init'], ['hello there'], ['config', 'show']])
+      expect(await at.run(words, { through })).toEqual({ code: 1, stdout: '', stderr: `error: ${says}; set HOME or BRAIDCLAW_HOME\n` })
+    expect((await at.run(['--help'], { through })).code).toBe(0)
+  })
+
+  test('without HOME, but with BRAIDCLAW_HOME, ~ in a forbidden path still is the home of the user database', async () => {
+    using at = nest()
+    const env = { BRAIDCLAW_HOME: join(at.dir, 'records') }
+    const { code, stdout } = await at.run(['config', 'show', '--json'], { env, through: ['env', '-u', 'HOME'] })
+    const { memory, security } = JSON.parse(stdout)
+    expect([code, memory.path]).toEqual([0, join(at.dir, 'records/memory.sqlite')])
+    expect(security.forbidden_paths).toContain(join(passwdHome(), '.ssh'))
   })
 
   describe('of another user', () => {

@@ -114,19 +114,27 @@ describe('2: usage', () => {
 
 describe('8: provider', () => {
   test.each([
-    [['-m', 'openai/gpt-5.4-mini', 'hi'], {}, 'set OPENAI_API_KEY'],
-    [
-      ['agent', '--model', 'openai/gpt-5.4-mini', '-m', 'hi'],
-      { OPENAI_API_KEY: 'sk-not-yet-configured' },
-      'OPENAI_API_KEY is set: run "braidclaw init"',
-    ],
-    [['hi'], { BRAIDCLAW_MODEL: 'gpt' }, 'the model "gpt"'],
+    [['hi there'], { BRAIDCLAW_MODEL: 'gpt' }, 'set OPENAI_API_KEY'],
+    [['-m', 'gpt', 'hi there'], { BRAIDCLAW_PROVIDER: 'local', ANTHROPIC_API_KEY: 'sk-ant-not-chosen' }, '-m anthropic/gpt'],
   ])('the offline helper does not answer for a model that was named: %j', async (args, env, says) => {
     using at = nest()
     const { code, stdout, stderr } = await at.run(args, { ...limit, env })
     expect([code, stdout]).toEqual([8, ''])
-    expect(stderr).toStartWith('error: no provider is configured for the model "')
+    expect(stderr).toStartWith('error: no provider is configured for the model "gpt"')
     expect(stderr).toContain(says)
+  })
+
+  test.each([
+    [['-m', 'openai/gpt-5', 'hi there'], 'OPENAI_API_KEY'],
+    [['agent', '--model', 'anthropic/claude-sonnet-5', '-m', 'hi there'], 'ANTHROPIC_API_KEY'],
+    [['-m', 'openrouter/openrouter/auto', 'hi there'], 'OPENROUTER_API_KEY'],
+    [['-m', 'openai', 'hi there'], 'OPENAI_API_KEY'],
+  ])('without its key a known provider is not asked, and the variable is named: %j', async (args, variable) => {
+    using at = nest()
+    const { code, stdout, stderr } = await at.run(args, limit)
+    expect([code, stdout]).toEqual([8, ''])
+    expect(stderr).toStartWith('error: the provider "')
+    expect(stderr).toContain(`${variable} is not set. Set it (export ${variable}=…)`)
   })
 
   test('by its own name it does', async () => {

@@ -3,10 +3,11 @@
 import { readlinkSync } from 'node:fs'
 import { createSink } from '../channels/wire.ts'
 import { createRedactor, type Redactor } from '../security/redact.ts'
-import { silence } from './exit.ts'
+import { CliExit, exitCodes, silence } from './exit.ts'
 import { openStdout } from './stdout.ts'
 import type { CliContext, Environment, Wake } from './world.ts'
 
+/** @throws CliExit 1 when nothing says where our records are */
 export function createContext(given: Environment, wake: Wake): CliContext {
   const stdout = openStdout()
   const userHome = userHomeOf(given)
@@ -61,9 +62,16 @@ function currentFolder(): string {
   }
 }
 
-/** Without HOME (cron, a bare service) the user database knows. */
-function userHomeOf({ HOME = '' }: Environment): string {
+/**
+ * What `~` means. Whoever takes HOME away wants the real home left alone: the user database is asked only when BRAIDCLAW_HOME says where our
+ * records are, so that forbidden paths such as ~/.ssh keep their meaning.
+ */
+function userHomeOf({ HOME = '', BRAIDCLAW_HOME, SHELLCLAW_HOME }: Environment): string {
   if (HOME.startsWith('/')) return HOME
+  if (!BRAIDCLAW_HOME && !SHELLCLAW_HOME) {
+    const what = HOME === '' ? 'HOME is not set' : `HOME is no absolute path: ${JSON.stringify(HOME)}`
+    throw new CliExit(exitCodes.error, `error: ${what}; set HOME or BRAIDCLAW_HOME`)
+  }
   return process.getBuiltinModule('node:os').userInfo().homedir || '/'
 }
 

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { commands } from './app.ts'
+import type { Stdin } from './lone-word.ts'
 import { meaningOf } from './meaning.ts'
 
-const meaning = (line: readonly string[]) => {
-  const found = meaningOf(line, commands())
+const meaning = (line: readonly string[], stdin: Stdin = 'nothing') => {
+  const found = meaningOf(line, commands(), stdin)
   return found.kind === 'doubt' ? found.message : [found.kind, ...found.words]
 }
 
@@ -31,6 +32,47 @@ describe('in doubt nothing is asked of a model', () => {
     expect(meaning(['-s', 'shout', 'sesion'])).toContain('braidclaw -s shout -- sesion')
     expect(meaning(['-s', 'it costs $5', 'sesion'])).toContain("braidclaw -s 'it costs $5' -- sesion")
     expect(meaning(['sesion', 'load', '`id` b'])).toContain("braidclaw -- sesion load '`id` b'")
+  })
+})
+
+describe('a word that is a command of another program is not asked of a model', () => {
+  test.each([
+    [['login'], 'braidclaw onboard'],
+    [['Login'], 'braidclaw onboard'],
+    [['auth', 'login'], 'braidclaw onboard'],
+    [['models'], 'braidclaw provider list'],
+    [['models', 'list'], 'braidclaw provider list'],
+    [['update'], 'git pull'],
+    [['chat'], 'braidclaw agent'],
+    [['history'], 'braidclaw memory list'],
+    [['serve'], 'braidclaw daemon'],
+    [['status'], 'braidclaw doctor'],
+  ])('%j', (line, says) => {
+    for (const stdin of ['terminal', 'nothing'] as const) {
+      expect(meaning(line, stdin)).toStartWith(`error: no command "${line[0]}"; `)
+      expect(meaning(line, stdin)).toContain(says)
+      expect(meaning(line, stdin)).toContain(`To ask it all the same: braidclaw -- ${line.join(' ')}`)
+    }
+    expect(meaning(line, 'data')).toEqual(['filter', 'filter', ...line])
+  })
+
+  test('of a person at a terminal any single word; of a script, or beside data, none', () => {
+    expect(meaning(['summarise'], 'terminal')).toBe(
+      'error: no command "summarise"; all commands: braidclaw --help. To ask it all the same: braidclaw -- summarise\n',
+    )
+    expect(meaning(['summarise'], 'nothing')).toEqual(['filter', 'filter', 'summarise'])
+    expect(meaning(['summarise'], 'data')).toEqual(['filter', 'filter', 'summarise'])
+  })
+
+  test.each([
+    [['update', 'my', 'notes']],
+    [['models', 'of', 'cars']],
+    [['login?']],
+    [['constructor']],
+    [['-c', 'continue']],
+    [['was', 'nun']],
+  ])('%j is a question', (line) => {
+    expect(meaning(line)).toEqual(['filter', 'filter', ...line])
   })
 })
 

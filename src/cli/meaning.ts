@@ -1,6 +1,7 @@
 /** Whether a command line names a command or asks a question; in doubt, what to write instead. */
 
 import { didYouMean, nearest } from '../config/text/suggest.ts'
+import { elsewhere, type Stdin, unknownWord } from './lone-word.ts'
 import { pasteable } from './paste.ts'
 import { isBare, plainQuestion } from './plain.ts'
 
@@ -20,7 +21,7 @@ export type Commands = {
 }
 
 /** The words that are returned are for the parser. */
-export function meaningOf(words: readonly string[], { names: commands, under, mayStandAlone }: Commands): Meaning {
+export function meaningOf(words: readonly string[], { names: commands, under, mayStandAlone }: Commands, stdin: Stdin): Meaning {
   const [first, second = ''] = words
   if (first === undefined) return { kind: 'command', words: ['--help'] }
   if (first === 'help') return { kind: 'command', words: [...words.slice(1), '--help'] }
@@ -29,11 +30,15 @@ export function meaningOf(words: readonly string[], { names: commands, under, ma
   if (/^--\w/.test(first) && nearest(first, ['--help', '--version']))
     return doubt(`no flag "${first}"${didYouMean(first, ['--help', '--version'])} See: braidclaw --help`)
   if (first === 'version' && words.length === 1) return { kind: 'command', words: ['--version'] }
+  const foreign = isBare(first) ? elsewhere(words, stdin) : undefined
+  if (foreign !== undefined) return doubt(foreign)
   const meant = isBare(first) ? similar(first, [...commands, 'help']) : undefined
   if (meant !== undefined && (isAlone(words) || under(meant).includes(second)))
     return doubt(
       `no command "${first}"; did you mean "${meant}"? See: braidclaw --help. To ask it all the same: braidclaw -- ${pasteable(words)}`,
     )
+  const unknown = isBare(first) ? unknownWord(words, stdin) : undefined
+  if (unknown !== undefined) return doubt(unknown)
   return lone(words, commands) ?? { kind: 'filter', words: ['filter', ...words] }
 }
 

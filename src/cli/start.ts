@@ -1,8 +1,10 @@
 /** From the command line to an exit code. */
 
+import { writeSync } from 'node:fs'
 import { wake } from '../main.ts'
 import { agent } from './commands/agent.ts'
 import { createContext } from './context.ts'
+import { CliExit } from './exit.ts'
 import { isBare, plainFlags, plainQuestion, type Question } from './plain.ts'
 import type { AgentFlags } from './routes/types.ts'
 import type { CliContext } from './world.ts'
@@ -10,7 +12,7 @@ import type { CliContext } from './world.ts'
 /** Ends the process. What every turn runs is imported by name, so that the executable holds it as one piece; commands load their own. */
 export async function start(words: readonly string[]): Promise<never> {
   if (words[0] === '__landlock') (await import('../sandbox/landlock-launch.ts')).runLandlocked(words.slice(1))
-  const context = createContext(process.env, wake)
+  const context = contextFor(words)
   if (words[0] === '__complete') {
     await (await import('./complete.ts')).complete(context, words[1] ?? 'bash', words.slice(2))
     process.exit(0)
@@ -19,6 +21,20 @@ export async function start(words: readonly string[]): Promise<never> {
   const question = flags ? undefined : await questionIn(words)
   const code = flags ? await ask(context, flags) : question ? await answer(context, question) : await parse(context, words)
   process.exit(unwritten(context) ?? code)
+}
+
+/** Help is for everybody, also for who has no HOME. */
+function contextFor(words: readonly string[]): CliContext {
+  const asksForHelp =
+    words.length > 0 && words.some((word) => ['help', '--help', '-h', '--version', 'completion', '__complete'].includes(word))
+  try {
+    return createContext(process.env, wake)
+  } catch (error) {
+    if (!(error instanceof CliExit)) throw error
+    if (asksForHelp) return createContext({ ...process.env, HOME: '/' }, wake)
+    writeSync(2, `${error.message}\n`)
+    return process.exit(error.code)
+  }
 }
 
 /** A question that nobody could take for a command. Without any word it is what stdin carries. */
@@ -55,12 +71,13 @@ async function straight(context: CliContext, command: () => Promise<void>): Prom
 async function parse(context: CliContext, words: readonly string[]): Promise<number> {
   // Whatever is no plain turn may have much to do; there compiling pays (scripts/compile.ts makes the start reluctant to).
   Bun.unsafe.setJITPolicy(1)
-  const [{ run }, { commands, createApp }, { meaningOf }] = await Promise.all([
+  const [{ run }, { commands, createApp }, { meaningOf }, { stdinKind }] = await Promise.all([
     import('@stricli/core'),
     import('./app.ts'),
     import('./meaning.ts'),
+    import('../channels/tty.ts'),
   ])
-  const meaning = meaningOf(words, commands())
+  const meaning = meaningOf(words, commands(), stdinKind())
   if (meaning.kind === 'doubt') {
     context.process.stderr.write(meaning.message)
     return 2

@@ -44,6 +44,8 @@ export type Setup = {
   readonly context: CliContext
   /** The user's config file, absent when there is none yet. */
   readonly file?: string
+  /** The variable that decided who answers, because nobody named a provider. */
+  readonly assumed?: string
 }
 
 export type Wish = {

@@ -16,10 +16,19 @@ const head = `<!-- generated from src/config/settings.ts; a test fails when this
 # Configuration
 
 \`~/.braidclaw/config.toml\`, or \`$BRAIDCLAW_HOME/config.toml\`: BRAIDCLAW_HOME moves the whole tree, and then \`~/.braidclaw/…\` in a
-path means that folder too. \`braidclaw init\` writes an annotated file and never overwrites one; \`braidclaw config validate\` names every
+path means that folder too. With neither HOME nor BRAIDCLAW_HOME set nothing runs but the help; with BRAIDCLAW_HOME alone, \`~\` in a path is the home of
+the user database. \`braidclaw init\` writes an annotated file; run again, it adds the providers whose keys are set by then and leaves the
+rest as it is. \`braidclaw config validate\` names every
 error at once, with line and column; \`braidclaw config show --origin\` prints what holds and which source won;
-\`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the current folder is the workspace and the offline
-helper answers.
+\`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the first provider whose
+key is in the environment answers, or else the offline helper ([models.md](models.md)).
+
+## The workspace
+
+The tools work in the folder you are in (or in that of \`-C DIR\`), unless \`workspace_dir\` is set: then they work there, wherever you are. What stays in the
+background (\`daemon\`, \`bridge\`) works in \`~/braidclaw-workspace\`, which is made when it is first needed. The terminal and the filter use that folder too when
+you are in \`/\`, in your home folder itself (or above it), or in \`~/.braidclaw\`, and say so: nobody who stands there means all of it, keys and mail
+included. \`-C .\` says that you do.
 
 A default marked *for real work* holds where you have no config file, and \`braidclaw init\` writes it into a new one. A file that leaves the key out has
 the other, smaller default. \`config show --origin\` calls the first \`default: without a config file\`.
@@ -28,8 +37,8 @@ the other, smaller default. \`config show --origin\` calls the first \`default: 
 
 flags > agents.json > environment > env file > project > user > defaults.
 
-- **Flags**: \`--workspace DIR\`, \`--model PROVIDER/MODEL\` or \`--model MODEL\`, and so on. The part before the first slash chooses a provider when one
-  has that name; otherwise the slash is part of the model's name.
+- **Flags**: \`--workspace DIR\`, \`--model PROVIDER/MODEL\` or \`--model MODEL\`, and so on. The part before the first slash names the provider; when there
+  is none of that name, nothing is asked. A model whose own name has a slash is written after its provider: \`openrouter/meta-llama/llama-3.3-70b\`.
 - **Environment**: the variables below; an empty one counts as not set. Lists are written \`a,b\` or as JSON; \`[]\` is the empty list.
   \`BRAIDCLAW_MOCK_FIXTURE=FILE\` is the fixture of every mock provider.
 - **agents.json** (\`~/.braidclaw/agents.json\`, or \`config/agents.json\` in the same folder): \`{"coder": {"soul": "souls/coder.md", "model": null}}\`. The model of the

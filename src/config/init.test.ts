@@ -1,11 +1,24 @@
 import { expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describeStep, initHome } from './init.ts'
+import { proposeProviders } from './known-providers.ts'
 import { loadConfig } from './load.ts'
 import { homePaths } from './paths.ts'
-import { defaultConfigToml, proposeProviders } from './template.ts'
+import { defaultConfigToml } from './template.ts'
 import { configOf, load } from './test-load.ts'
 import { validateConfig } from './validate.ts'
 
@@ -48,7 +61,40 @@ test('a second init changes nothing and says so', async () => {
   })
   expect(result.ok && result.steps.map((step) => step.state)).toEqual(['kept', 'kept', 'kept', 'kept', 'kept', 'kept', 'kept'])
   expect(readFileSync(paths.config, 'utf8')).toBe('# mine\n')
-  expect(result.steps.map(describeStep)[1]).toBe(`kept      config    ${paths.config} (an existing config file is never overwritten)`)
+  expect(result.steps.map(describeStep)[1]).toBe(
+    `kept      config    ${paths.config}: nothing to add; none of OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OLLAMA_HOST is set; default_provider is "local"`,
+  )
+})
+
+test('a key that is there later is added, through a link, and the file keeps its mode', async () => {
+  const { input, paths, user } = fresh()
+  await initHome(input)
+  renameSync(paths.config, join(user, 'dotfiles.toml'))
+  chmodSync(join(user, 'dotfiles.toml'), 0o640)
+  symlinkSync(join(user, 'dotfiles.toml'), paths.config)
+  const before = readFileSync(paths.config, 'utf8')
+  const result = await initHome({ ...input, env: { ...input.env, OPENAI_API_KEY: 'sk-SECRET' } })
+  expect(result.ok && result.steps.map(describeStep)[1]).toBe(
+    `extended  config    ${paths.config}: added provider openai (OPENAI_API_KEY is set), default_provider is now "openai"`,
+  )
+  const after = readFileSync(join(user, 'dotfiles.toml'), 'utf8')
+  expect([lstatSync(paths.config).isSymbolicLink(), mode(join(user, 'dotfiles.toml'))]).toEqual([true, 0o640])
+  expect([after.length > before.length, after.includes('SECRET'), readdirSync(user).filter((name) => name.includes('toml.'))]).toEqual([
+    true,
+    false,
+    [],
+  ])
+})
+
+test('where nothing can be added the file stays, and the lines are said', async () => {
+  const { input, home, paths } = fresh({ OPENAI_API_KEY: 'sk' })
+  mkdirSync(home)
+  writeFileSync(paths.config, 'providers = { models = { far = { kind = "mock" } } }\n')
+  const result = await initHome(input)
+  expect(result.ok && result.steps[1]?.note).toContain(
+    'add by hand:\n\n# Added because OPENAI_API_KEY is set.\n[providers.models.openai]\n',
+  )
+  expect(readFileSync(paths.config, 'utf8')).toBe('providers = { models = { far = { kind = "mock" } } }\n')
 })
 
 test('a home that others could read is closed', async () => {

@@ -1,22 +1,34 @@
-/** `init`: brings the home folder into being, and never overwrites anything. */
+/** `init`: brings the home folder into being; what is there already stays, and providers that were found are added to it. */
 
 import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { defaultSoul } from '../memory/recall/words.ts'
 import type { ConfigProblem } from './config.ts'
-import { type LoadInput, loadConfig } from './load.ts'
+import type { Wanted } from './extend.ts'
+import { extendFile } from './extend-file.ts'
+import { type Proposal, proposeProviders } from './known-providers.ts'
+import { type Loaded, type LoadInput, loadConfig } from './load.ts'
 import { type HomePaths, homePaths } from './paths.ts'
-import { defaultConfigToml, type Proposal, proposeProviders } from './template.ts'
+import { defaultConfigToml } from './template.ts'
 import { errorCode, explainErrno } from './text/read.ts'
+import { ownWorkspace } from './workspace.ts'
 
-/** `tightened`: it was there, and others could read it; now they cannot. */
-export type InitStep = { readonly what: string; readonly path: string; readonly state: 'created' | 'kept' | 'tightened' }
+/** `tightened`: it was there, and others could read it; now they cannot. `extended`: something was added to it. */
+export type InitStep = {
+  readonly what: string
+  readonly path: string
+  readonly state: 'created' | 'kept' | 'tightened' | 'extended'
+  /** What was added, or why nothing was. */
+  readonly note?: string
+}
 
 export type InitInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & {
   /** For a new config file; a relative one starts at the current folder. With a file that is there already its own workspace_dir holds. */
   readonly workspace?: string
-  /** The providers of a new config file, the first as default; without it what the environment suggests. */
+  /** The providers of a new config file, the first as default, or those to add to one; without it what the environment suggests. */
   readonly proposals?: readonly Proposal[]
+  /** Which of them a person chose to answer. */
+  readonly choice?: Wanted['choice']
   /** Makes the database at this path, whose folder exists; not called when the file is there already. May throw. */
   readonly createDatabase: (path: string) => void | Promise<void>
 }
@@ -26,7 +38,7 @@ export type InitResult =
   | { readonly ok: true; readonly steps: readonly InitStep[]; readonly notices: readonly string[] }
   | { readonly ok: false; readonly steps: readonly InitStep[]; readonly problems: readonly ConfigProblem[] }
 
-/** Safe to run again at any time. Never overwrites, never throws for the file system's sake. */
+/** Safe to run again at any time. Never throws for the file system's sake. */
 export async function initHome(input: InitInput): Promise<InitResult> {
   const steps: InitStep[] = []
   const paths = homePaths(input.home)
@@ -34,9 +46,11 @@ export async function initHome(input: InitInput): Promise<InitResult> {
   try {
     steps.push(privateFolder('home', paths.home))
     doing.path = paths.config
-    steps.push(configFile(paths.config, input))
-    const loaded = loadConfig({ ...input, trusted: () => false })
+    const config = configFile(paths.config, input)
+    steps.push(config)
+    const loaded = loadConfig({ ...input, trusted: () => false, stays: true })
     if (!loaded.ok) return { ok: false, steps, problems: loaded.problems }
+    if (config.state === 'kept') steps[steps.length - 1] = { ...config, ...extendFile(paths.config, input) }
     const { memory, receipts, workspaceDir } = loaded.config
     for (const folder of foldersFor(paths, { memory: memory.path, receipts: receipts.path, workspace: workspaceDir })) {
       doing.path = folder.path
@@ -46,16 +60,28 @@ export async function initHome(input: InitInput): Promise<InitResult> {
     steps.push(privateFolder('agent', dirname(doing.path)), newFile({ what: 'soul', path: doing.path, text: `${defaultSoul}\n` }))
     doing.path = memory.path
     steps.push(await database(memory.path, input.createDatabase))
-    return { ok: true, steps, notices: loaded.notices }
+    return { ok: true, steps, notices: [...loaded.notices, ...everywhere(config, loaded, input)] }
   } catch (error) {
     return { ok: false, steps, problems: [cannot(doing.path, error)] }
   }
 }
 
+/** In version 0.1.0 init wrote workspace_dir itself: its owner may not know that the line keeps the tools out of every other folder. */
+function everywhere(
+  { state, path }: InitStep,
+  { config, origins }: Extract<Loaded, { ok: true }>,
+  { workspace }: InitInput,
+): readonly string[] {
+  if (state === 'created' || workspace !== undefined || origins.workspace_dir?.source !== 'user') return []
+  if (!config.workspaceDir.endsWith(`/${ownWorkspace}`)) return []
+  return [
+    `the tools work in ${config.workspaceDir} wherever you are; to have them work in the folder you are in, take workspace_dir out of ${path}`,
+  ]
+}
+
 /** One line for a person: `created  workspace  /home/me/braidclaw-workspace`. */
-export function describeStep({ state, what, path }: InitStep): string {
-  const never = state === 'kept' && what === 'config' ? ' (an existing config file is never overwritten)' : ''
-  return `${state.padEnd(9)} ${what.padEnd(9)} ${path}${never}`
+export function describeStep({ state, what, path, note }: InitStep): string {
+  return `${state.padEnd(9)} ${what.padEnd(9)} ${path}${note === undefined ? '' : `: ${note}`}`
 }
 
 type Folder = { readonly what: string; readonly path: string; readonly shared: boolean }

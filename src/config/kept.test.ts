@@ -57,6 +57,21 @@ test('nothing was kept: then there is nothing to recall', () => {
   expect(recall(now)).toBeUndefined()
 })
 
+test.each<[string, Circumstances['env']]>([
+  ['a key that was not there', { OPENAI_API_KEY: 'sk-1' }],
+  ['another address', { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' }],
+])('%s may make another provider answer', (_, more) => {
+  keep(now, load())
+  expect(recall({ ...now, env: { ...now.env, ...more } })).toBeUndefined()
+})
+
+test('of a key only whether it is set counts: it is not written down', () => {
+  const set = { ...now, env: { ...now.env, OPENAI_API_KEY: 'sk-planted-secret' } }
+  keep(set, load(set))
+  expect(readFileSync(file(), 'utf8')).not.toContain('planted')
+  expect(recall({ ...set, env: { ...set.env, OPENAI_API_KEY: 'sk-2' } })?.config.defaultProvider).toBe('openai')
+})
+
 test('without a config file it is kept too, until there is one', () => {
   rmSync(toml())
   keep(now, load())

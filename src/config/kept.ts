@@ -3,6 +3,7 @@
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { sha256 } from '../kit/sha256.ts'
 import type { Config, Origins } from './config.ts'
+import { lookedAt } from './known-providers.ts'
 import type { Flags } from './layers/flags.ts'
 import { homePaths } from './paths.ts'
 import { isOurVariable } from './setting.ts'
@@ -18,7 +19,7 @@ export type Circumstances = {
 }
 
 /** What `loadConfig` found, where it had nothing to remark. */
-export type Found = { readonly config: Config; readonly origins: Origins; readonly file?: string }
+export type Found = { readonly config: Config; readonly origins: Origins; readonly file?: string; readonly assumed?: string }
 
 /** Where the values come from is read when somebody asks: few do, and it is the greater part. */
 export type Kept = Omit<Found, 'origins'> & { readonly origins: () => Origins }
@@ -76,7 +77,8 @@ function keyOf({ program, home, cwd, env, flags }: Circumstances): string | unde
   const more = moreFiles(home)
   if (more === undefined) return undefined
   const ours = Object.entries(env).filter(([name]) => name === 'HOME' || isOurVariable(name))
-  return JSON.stringify([program, home, cwd, flags, ours.sort(), read.state === 'text' ? read.text : null, more])
+  const providers = lookedAt.map((name) => (name.endsWith('_KEY') ? Boolean(env[name]?.trim()) : (env[name] ?? null)))
+  return JSON.stringify([program, home, cwd, flags, ours.sort(), providers, read.state === 'text' ? read.text : null, more])
 }
 
 /** Most homes have none of them. */

@@ -186,9 +186,9 @@ describe('what holds', () => {
     expect([file, notices]).toEqual([undefined, []])
   })
 
-  test('with an empty file every default holds, and the workspace is its own folder', () => {
+  test('with an empty file every default holds, and the workspace is the folder one is in', () => {
     const { config, file } = loaded({ user: '' })
-    expect([config.workspaceDir, file]).toEqual(['/home/ann/braidclaw-workspace', userFile])
+    expect([config.workspaceDir, file]).toEqual(['/work', userFile])
   })
 
   test('flags win over the environment, it over the project, it over the user, it over defaults', () => {

@@ -3,7 +3,8 @@
 import { join, resolve } from 'node:path'
 import { quoteText } from '../security/command/syntax/quote.ts'
 import { assemble } from './assemble.ts'
-import type { Config, ConfigProblem, Origins, Source } from './config.ts'
+import type { Config, ConfigProblem, Origin, Origins, Source } from './config.ts'
+import { brokenAddress, knownNames } from './known-providers.ts'
 import { type Agents, agentLayer, readAgents } from './layers/agents.ts'
 import { defaultEntries, withProviderDefaults, withStub } from './layers/defaults.ts'
 import { type Entries, type Layer, providerNames } from './layers/entries.ts'
@@ -11,11 +12,13 @@ import { type EnvFileLayers, envFileLayers } from './layers/env-file.ts'
 import { backendLayer, environmentLayer, variablesOf } from './layers/environment.ts'
 import { type FileLayer, fileLayer } from './layers/file.ts'
 import { type Flags, flagLayer } from './layers/flags.ts'
+import { withDefaultProvider, withKnownProviders } from './layers/known.ts'
 import { overlay, overlayProject } from './layers/merge.ts'
 import { splitModel, withModel } from './layers/model.ts'
 import { completeness, kindOf, lengths, references } from './layers/references.ts'
 import type { Surroundings } from './text/expand.ts'
 import { type FileRead, readConfigFile } from './text/read.ts'
+import { unnamedWorkspace } from './workspace.ts'
 
 export type LoadInput = {
   /** Absolute: BRAIDCLAW_HOME or ~/.braidclaw. */
@@ -27,9 +30,14 @@ export type LoadInput = {
   /** Whether the user has trusted this folder; asked only when it has a config file. */
   readonly trusted: (folder: string) => boolean
   readonly readFile?: (path: string) => FileRead
+  /** A program that stays in the background: without workspace_dir it works in ~/braidclaw-workspace, wherever it was started. */
+  readonly stays?: boolean
 }
 
-/** `file` and `project` are the config files that were used; without `file` the workspace is the current folder. */
+/**
+ * `file` and `project` are the config files that were used. `assumed`: the variable
+ * that decided who answers, because nobody named a provider.
+ */
 export type Loaded =
   | {
       readonly ok: true
@@ -38,6 +46,7 @@ export type Loaded =
       readonly notices: readonly string[]
       readonly file?: string
       readonly project?: string
+      readonly assumed?: string
     }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[] }
 
@@ -56,7 +65,11 @@ export function loadConfig(input: LoadInput): Loaded {
   const agents = readAgents(input.home, readFile)
   const agent = agentLayer(agents, overlay(user.entries, envFile.settings.entries, environment.entries, flags.entries), where)
   const backend = backendLayer(variables, where)
-  const base = defaultEntries(where, user.file === undefined ? input.cwd : undefined)
+  const workspace = unnamedWorkspace({ ...input, ...around })
+  const base = withDefaultProvider(
+    new Map([...defaultEntries(where, user.file !== undefined), ['workspace_dir', workspace] as const]),
+    input.env,
+  )
   return finish(input, { user, project, envFile, environment, agents, agent, flags, backend, base })
 }
 
@@ -76,17 +89,23 @@ type Layers = {
 function finish(input: LoadInput, { user, project, envFile, environment, agents, agent, flags, backend, base }: Layers): Loaded {
   const own = overlay(base, user.entries)
   const shared = overlayProject(own, project.entries)
-  const names = () => providerNames(withProviderDefaults(shared.entries))
-  const split = [envFile.settings, environment, agent, flags].map((layer) => splitModel(layer.entries, names))
+  const names = () => [...new Set([...providerNames(withProviderDefaults(shared.entries)), ...knownNames])]
+  const standing = shared.entries.get('default_provider')?.value
+  const split = [envFile.settings, environment, agent, flags].map((layer) => splitModel(layer.entries, names, standing))
   const stated = overlay(shared.entries, ...split.map((layer) => layer.entries), envFile.backend.entries, backend.entries)
-  const entries = withModel(withFixture(withProviderDefaults(withStub(stated)), input))
+  const entries = withModel(withFixture(withProviderDefaults(withKnownProviders(withStub(stated), input.env)), input))
   const layers = [user, project, envFile.settings, envFile.backend, environment, agent, flags, backend]
-  const direct = [...layers.flatMap((layer) => layer.problems), ...shared.problems, ...agents.problems]
+  // Whoever answers instead of all others is not asked for their models, and the program llm knows its own.
+  const elsewhere = overlay(envFile.backend.entries, backend.entries).size > 0 || entries.get('tools.backend')?.value === 'llm'
+  const misnamed = elsewhere ? [] : split.flatMap((layer) => layer.problems)
+  const direct = [...layers.flatMap((layer) => layer.problems), ...misnamed, ...shared.problems, ...agents.problems]
   const known = { entries, mentioned: new Set(direct.map((problem) => problem.key)) }
   const broken = user.broken || project.broken
-  const problems = [...direct, ...(broken ? [] : [...completeness(known), ...references(known), ...lengths(known)])]
+  const unusable = unusableAddress(entries, input.env)
+  const found = () => [...completeness(known), ...(unusable.length > 0 ? unusable : references(known)), ...lengths(known)]
+  const problems = [...direct, ...(broken ? [] : found())]
   if (problems.length > 0) return { ok: false, problems: inOrder(problems) }
-  const notices = [...layers, ...split].flatMap((layer) => layer.notices)
+  const notices = layers.flatMap((layer) => layer.notices)
   return {
     ok: true,
     config: assemble(entries, agents.agents),
@@ -94,7 +113,20 @@ function finish(input: LoadInput, { user, project, envFile, environment, agents,
     notices,
     file: user.file,
     project: project.file,
+    ...assumedFrom(entries.get('default_provider')?.origin),
   }
+}
+
+function assumedFrom(origin: Origin | undefined): { readonly assumed?: string } {
+  return origin?.source === 'default' && origin.where !== 'built in' ? { assumed: origin.where } : {}
+}
+
+/** A known provider is chosen whose address stands in a variable, and makes no sense there. */
+function unusableAddress(entries: Entries, env: LoadInput['env']): readonly ConfigProblem[] {
+  const name = String(entries.get('default_provider')?.value)
+  const variable = providerNames(entries).includes(name) ? undefined : brokenAddress(name, env)
+  if (variable === undefined) return []
+  return [{ file: variable, key: '', message: 'is no address; write one such as "https://api.example.org/v1", without a password' }]
 }
 
 const missing: FileRead = { state: 'missing' }

@@ -5,6 +5,7 @@ import type { Config, ConfigProblem, Origins } from './config.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
 import { quote } from './text/quote.ts'
 import { errorCode, explainErrno } from './text/read.ts'
+import { builtIn } from './workspace.ts'
 
 /** As `loadConfig`, and the workspace must exist. */
 export function validateConfig(input: LoadInput): Loaded {
@@ -15,16 +16,18 @@ export function validateConfig(input: LoadInput): Loaded {
 }
 
 export function workspaceProblems({ workspaceDir }: Config, origins: Origins): readonly ConfigProblem[] {
-  const why = folderProblem(workspaceDir)
   const { where = 'built in', line, column } = origins.workspace_dir ?? {}
+  const why = folderProblem(workspaceDir, where === builtIn.where)
   return why === undefined ? [] : [{ file: where, line, column, key: 'workspace_dir', message: `${quote(workspaceDir)} ${why}` }]
 }
 
-function folderProblem(path: string): string | undefined {
+/** `ours`: made when it is first needed. */
+function folderProblem(path: string, ours: boolean): string | undefined {
   try {
     return statSync(path).isDirectory() ? undefined : 'is a file, not a folder; choose another path'
   } catch (error) {
     const code = errorCode(error)
+    if (ours && code === 'ENOENT') return undefined
     return code === 'ENOENT' ? 'does not exist; create it or run "braidclaw init"' : `cannot be used: ${explainErrno(code)}`
   }
 }

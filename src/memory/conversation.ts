@@ -37,6 +37,10 @@ export type Conversations = {
   exportJsonl(conversationId?: string): Generator<string>
   /** Whether anything was said in it that was not cleared. */
   has(conversationId: string): boolean
+  /** Where it was begun; undefined of one that is older than this is recorded. */
+  folderOf(conversationId: string): string | undefined
+  /** The one used last of those that were begun in this folder. */
+  latestIn(folder: string): string | undefined
   /**
    * Deletes what was said: conversations, journal, search index, runs, approvals. Receipts and the checkpoint stay, and so does all of the
    * runs that are under way: a journal without its beginning could not be told from one that somebody altered.
@@ -82,7 +86,22 @@ export function createConversations(store: Store): Conversations {
     return store.sql('SELECT 1 FROM conversations WHERE conversation_id = ?').get(conversationId) !== null
   }
 
-  return { list, show, exportJsonl, has, clear: ({ yes }) => clear(store, yes) }
+  function folderOf(conversationId: string): string | undefined {
+    const rows = store.sql<{ folder: string }, [string]>(
+      'SELECT folder FROM runs WHERE conversation_id = ? AND folder IS NOT NULL ORDER BY rowid LIMIT 1',
+    )
+    return rows.get(conversationId)?.folder
+  }
+
+  function latestIn(folder: string): string | undefined {
+    const rows = store.sql<{ id: string }, [string]>(
+      `SELECT conversation_id AS id FROM runs WHERE folder = ? AND EXISTS (SELECT 1 FROM conversations WHERE conversation_id = runs.conversation_id)
+       ORDER BY rowid DESC LIMIT 1`,
+    )
+    return rows.get(folder)?.id
+  }
+
+  return { list, show, exportJsonl, has, folderOf, latestIn, clear: ({ yes }) => clear(store, yes) }
 }
 
 /** Adds a turn row and its conversation's line; the index of words follows later. Called inside the journal's transaction. */

@@ -93,12 +93,13 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   /** A run has its row from its first entry on. */
-  function enrol({ runId, conversationId, turnId, provider, model, channel }: RunIdentity, at: number): void {
+  function enrol({ runId, conversationId, turnId, provider, model, channel, folder }: RunIdentity, at: number): void {
     store
-      .sql<never, [string, string, string, string, string, string, string, number]>(
-        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      .sql<never, [string, string, string, string, string, string, string, number, string | null]>(
+        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(runId, conversationId, turnId, provider, model, channel, owner, at)
+      .run(runId, conversationId, turnId, provider, model, channel, owner, at, folder ?? null)
   }
 
   function events(runId: string): JournalEntry[] {

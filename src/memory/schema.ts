@@ -85,4 +85,8 @@ CREATE INDEX journal_by_run ON journal(run_id, seq);
   `
 ALTER TABLE intents ADD COLUMN receipts_before INTEGER NOT NULL DEFAULT 0;
 `,
+  // Where the conversation of a run was begun; unknown of older ones.
+  `
+ALTER TABLE runs ADD COLUMN folder TEXT;
+`,
 ]

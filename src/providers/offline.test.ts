@@ -50,7 +50,7 @@ describe('does not pretend', () => {
     const { text, call } = reply(question)
     expect(call).toBeUndefined()
     expect(text).toContain('not a language model')
-    expect(text).toContain('braidclaw init')
+    expect(text).toContain('braidclaw onboard')
     expect(text.split('\n').length).toBe(1)
   })
 

@@ -9,7 +9,7 @@ type Result = Extract<Message, { role: 'tool' }>
 type ToolWish = Extract<Wish, { kind: 'tool' }>
 
 const howToConnect =
-  'To connect a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OLLAMA_HOST and run "braidclaw init".'
+  'To connect a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OLLAMA_HOST, or run "braidclaw onboard".'
 
 /** What a tool of another spelling may call the same thing; the first that its schema has is used. */
 const meanings: { readonly [meaning: string]: readonly string[] } = {

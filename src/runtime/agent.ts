@@ -25,6 +25,8 @@ export type AgentConfig = {
   readonly approvalTtlMs: number
   readonly conversationId: string
   readonly channel: string
+  /** Where the conversation was begun. */
+  readonly folder?: string
   /** More b-threads, beside the program's own. They can only veto. */
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The same rules as data, for the journal: a replay obeys what the run obeyed. */
@@ -51,7 +53,7 @@ export type Agent = {
 }
 
 export function createAgent(config: AgentConfig): Agent {
-  const { ports, model, limits, conversationId, channel } = config
+  const { ports, model, limits, conversationId, channel, folder } = config
   const state: { run?: Run; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
 
   async function* run(prompt: string): AsyncGenerator<AgentEvent> {
@@ -81,7 +83,7 @@ export function createAgent(config: AgentConfig): Agent {
 
   function identify(): RunIdentity {
     const [runId, turnId] = [createId('run', ports.random(12)), createId('turn', ports.random(12))]
-    return { runId, turnId, conversationId, provider: ports.provider.name, model, channel }
+    return { runId, turnId, conversationId, provider: ports.provider.name, model, channel, ...(folder ? { folder } : {}) }
   }
 
   return {

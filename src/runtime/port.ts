@@ -159,6 +159,8 @@ export type RunIdentity = {
   readonly provider: string
   readonly model: string
   readonly channel: string
+  /** Where its conversation was begun: the real path of the workspace. */
+  readonly folder?: string
 }
 
 /** Names are seed 001's: "tool requested", "receipt written", … Values are redacted by the sink. */

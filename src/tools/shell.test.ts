@@ -65,6 +65,7 @@ describe('floods and failures', () => {
       spawn: async (plan) => ({ ...(await spawnPlain(plan)), undone }),
       planOf: () => script('echo out', folder.root),
       env: cleanEnvironment({ home: folder.root }),
+      shellTimes,
       maxOutputBytes: 1_000,
     })
     expect(await tool.invoke({ command: 'x' }, context())).toMatchObject({

@@ -107,7 +107,10 @@ describe('full disk', () => {
       if (existsSync(config)) expect(readFileSync(config, 'utf8')).toContain('[log]')
       at.disk.leave(undefined)
       expect(await at.home.run(['init'])).toMatchObject({ code: 0 })
-      expect(await at.home.run(['agent', '-m', 'What can you do?'])).toMatchObject({ code: 0, stderr: '' })
+      expect(await at.home.run(['agent', '-m', 'What can you do?'])).toMatchObject({
+        code: 0,
+        stderr: expect.stringMatching(/^note: the offline helper answers; .*\n$/),
+      })
       expect(
         readdirSync(at.home.state)
           .filter((name) => name !== 'config.kept' && !/-(wal|shm)$/.test(name))

@@ -8,6 +8,7 @@ import { composeSystem } from '../../memory/agents/compose.ts'
 import { type AgentPaths, agentPaths } from '../../memory/agents/paths.ts'
 import { agentFolder } from '../../memory/recall/folder.ts'
 import { CliExit, exitCodes } from '../exit.ts'
+import { realFolder } from '../setup/workspace.ts'
 import type { Setup, Wish } from '../world.ts'
 import { createMirror, type Mirror, sessionOf } from './mirror.ts'
 
@@ -33,7 +34,8 @@ export function personaOf({ config, paths }: Known): Persona {
   const id = config.defaultAgent ?? 'default'
   const folder = agentFolder({ agents: paths.agents, id, ...(config.memory.agentDir ? { chosen: config.memory.agentDir } : {}) })
   const isThere = id === 'default' || Object.hasOwn(config.agents, id) || statSync(folder, { throwIfNoEntry: false })?.isDirectory()
-  if (isThere) return { id, paths: agentPaths(folder) }
+  // An agent of one's own keeps one session, wherever one is; what is said to nobody in particular belongs to the folder.
+  if (isThere) return { id, paths: agentPaths(folder, id === 'default' ? realFolder(config.workspaceDir) : undefined) }
   const there = agentsOf({ config, paths })
   const advice = didYouMean(id, there) || `; there are: ${there.join(', ')}`
   throw new CliExit(exitCodes.usage, `error: no agent "${id}"${advice}. To make it, write ${join(folder, 'soul.md')}`)

@@ -4,6 +4,7 @@ import type { Speaker } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { AgentFlags } from '../routes/types.ts'
 import { setUpKept } from '../setup/setup-kept.ts'
+import { sayWhere } from '../setup/workspace.ts'
 import { personHere, tellOn } from '../turn/audience.ts'
 import { introduce } from '../turn/introduce.ts'
 import { messageOf } from '../turn/message.ts'
@@ -18,6 +19,7 @@ export async function agent(this: CliContext, flags: AgentFlags): Promise<void> 
   const speaker = setup.config.defaultAgent === undefined ? undefined : await (await import('../agents/persona.ts')).speakerOf(setup)
   const message = await messageOf({ message: flags.message, advice }, this)
   introduce(setup)
+  sayWhere(setup)
   if (message === undefined) return (await import('../turn/converse.ts')).converse({ setup, flags, ...(speaker ? { speaker } : {}) })
   const exitCode = await oneTurn({ setup, flags, ...(speaker ? { speaker } : {}) }, message)
   if (exitCode !== 0) throw new CliExit(exitCode)

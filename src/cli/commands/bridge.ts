@@ -18,7 +18,7 @@ function bridge(serve: Serve) {
   return async function (this: CliContext, flags: BridgeFlags): Promise<void> {
     const context = withEnvFile(this, flags.envFile)
     const { workspace, model, autonomy, approveAllMedium } = flags
-    const setup = setUp(context, { workspace, model, autonomy, approveAllMedium })
+    const setup = setUp(context, { workspace, model, autonomy, approveAllMedium }, { stays: true })
     const dir = fifoFolder(context, flags.fifoDir)
     await makeFifos(dir)
     const stop = new AbortController()

@@ -42,9 +42,9 @@ export async function daemon(this: CliContext, flags: DaemonFlags): Promise<void
 function talkative(context: CliContext, flags: DaemonFlags): Setup {
   const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
   const given = { workspace, model, agent, autonomy, maxTurns, approveAllMedium }
-  const setup = setUp(context, given)
+  const setup = setUp(context, given, { stays: true })
   if (context.env.BRAIDCLAW_LOG || setup.origins()['log.level']?.source !== 'default') return setup
-  return setUp({ ...context, env: { ...context.env, BRAIDCLAW_LOG: 'info' } }, given)
+  return setUp({ ...context, env: { ...context.env, BRAIDCLAW_LOG: 'info' } }, given, { stays: true })
 }
 
 function castingOf({ brain, claw, model }: DaemonFlags, bridges: readonly Bridge[], dir: string): Casting {

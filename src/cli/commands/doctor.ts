@@ -2,7 +2,8 @@
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { isTerminal, openTerminal } from '../../channels/tty.ts'
-import { describeProblem, isWireProvider } from '../../config/config.ts'
+import { type Config, describeProblem, isWireProvider, providerNamed } from '../../config/config.ts'
+import { proposeProviders } from '../../config/known-providers.ts'
 import { workspaceProblems } from '../../config/validate.ts'
 import { count } from '../../kit/count.ts'
 import { openMemory } from '../../memory/db.ts'
@@ -24,6 +25,7 @@ export async function doctor(this: CliContext, { workspace, probeSandbox = false
     configuration(setup),
     folder(setup),
     ...provider(setup),
+    ...unusedKeys(setup),
     ...records(setup),
     stop(setup),
     ...programs(),
@@ -68,6 +70,33 @@ function provider({ config, context }: Setup): Finding[] {
     const state = model.name === config.defaultProvider ? 'bad' : 'note'
     return { what, state, says: `${model.name} (${model.kind}): ${model.apiKeyEnv} is not set` }
   })
+}
+
+/** A key that is set although somebody else answers: most likely its owner thinks that it is used. */
+function unusedKeys({ config, context }: Setup): Finding[] {
+  const used = reachable(config, config.defaultProvider).flatMap((name) => {
+    const model = providerNamed(config, name)
+    return [name, ...(model && isWireProvider(model) ? [model.apiKeyEnv] : [])]
+  })
+  const unused = proposeProviders(context.env).filter(({ name, apiKeyEnv }) => !used.includes(apiKeyEnv ?? name))
+  const isOffline = providerNamed(config, config.defaultProvider)?.kind === 'mock'
+  return unused.map(({ name, model, because }): Finding => {
+    const advice = isOffline ? `"braidclaw init" adds it, default_provider = "${name}" makes it answer` : `to ask it: -m ${name}/${model}`
+    return { what: 'key', state: 'note', says: `${because} is set and unused: "${config.defaultProvider}" answers; ${advice}` }
+  })
+}
+
+/** A provider with all that it passes questions on to. The configuration holds no circles. */
+function reachable(config: Config, name: string): readonly string[] {
+  const found = providerNamed(config, name)
+  const next = !found
+    ? []
+    : found.kind === 'reliable'
+      ? found.providers
+      : found.kind === 'router'
+        ? [found.default, ...Object.values(found.routes)]
+        : []
+  return [name, ...next.flatMap((other) => reachable(config, other))]
 }
 
 function records(setup: Setup): Finding[] {

@@ -5,19 +5,23 @@ import { type Persona, personaOf, soulOf } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { FilterFlags } from '../routes/types.ts'
 import { setUpKept } from '../setup/setup-kept.ts'
+import { sayWhere } from '../setup/workspace.ts'
 import { personHere, tellOn } from '../turn/audience.ts'
+import { latestElsewhere } from '../turn/conversation.ts'
 import { filterWish } from '../turn/filter-wish.ts'
 import { introduce } from '../turn/introduce.ts'
 import { messageOf } from '../turn/message.ts'
 import { formatOf, turn } from '../turn/turn.ts'
 import { renderWhole } from '../turn/whole.ts'
-import type { CliContext, Setup } from '../world.ts'
+import type { Animal, CliContext, Setup } from '../world.ts'
 
 /** Several words are one question. @throws CliExit with the exit code of the turn, unless it is 0 */
 export async function filter(this: CliContext, flags: FilterFlags, ...words: string[]): Promise<void> {
   await mindModel(flags, words)
   const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
-  const setup = await setUpKept(this, { workspace, model, agent, autonomy, maxTurns, approveAllMedium })
+  // The program llm knows its own models.
+  const ours = flags.toolBackend === 'llm' ? {} : { model }
+  const setup = await setUpKept(this, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
   if (!setup.config.channels.cli.enabled)
     throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
   const persona = personaOf(setup)
@@ -62,6 +66,7 @@ type Question = Asking & { readonly prompt: string; readonly system: string }
 async function answer(question: Question): Promise<number> {
   const { setup, flags, persona, prompt } = question
   introduce(setup)
+  if (flags.tools !== undefined) sayWhere(setup)
   if (flags.tools !== undefined || flags.toolBackend !== undefined) {
     const code = await (await import('../tools/tool-loop.ts')).elsewhere({ ...question, tools: flags.tools })
     if (code !== undefined) return code
@@ -74,7 +79,7 @@ async function answer(question: Question): Promise<number> {
   const animal = await setup.context.wake(setup, { channel: 'filter', ask, ...tell, ...wish })
   try {
     const { conversationId } = animal.agent
-    mindSession({ setup, flags, persona }, conversationId)
+    mindSession({ setup, flags, persona }, animal)
     mirror.begin(prompt, conversationId)
     return await turn({ animal, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole, watch: mirror.show })
   } finally {
@@ -84,9 +89,11 @@ async function answer(question: Question): Promise<number> {
 }
 
 /** -c with nothing to go on with begins a new conversation, so that a script can say it from its first line on. */
-function mindSession({ setup, flags, persona }: Asking, conversationId: string): void {
+function mindSession({ setup, flags, persona }: Asking, { agent, memory, workspace }: Animal): void {
   if (!flags.continue) return
   const wanted = sessionOf(persona)
-  if (wanted.kind === 'session' && wanted.id !== conversationId)
-    setup.context.process.stderr.write('note: nothing to go on with; a new conversation begins\n')
+  if (wanted.kind !== 'session' || wanted.id === agent.conversationId) return
+  const other = persona.id === 'default' ? latestElsewhere(memory, workspace) : undefined
+  const why = other ? `${other.says} (to go on with that one: --resume ${other.id})` : 'nothing to go on with'
+  setup.context.process.stderr.write(`note: ${why}; a new conversation begins\n`)
 }

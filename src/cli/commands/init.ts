@@ -1,8 +1,8 @@
-/** `init`: everything that a first run needs, created once and never overwritten. */
+/** `init`: everything that a first run needs; what is there stays, and providers that can be used now are added to it. */
 
 import { describeProblem } from '../../config/config.ts'
 import { describeStep, initHome } from '../../config/init.ts'
-import { type Proposal, proposeProviders } from '../../config/template.ts'
+import { anyVariable, type Proposal, proposeProviders } from '../../config/known-providers.ts'
 import { openMemory } from '../../memory/db.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { InitFlags } from '../routes/types.ts'
@@ -26,13 +26,13 @@ export async function initialise(context: CliContext, { workspace, json, proposa
   if (json) return
   for (const notice of result.notices) context.process.stderr.write(`note: ${notice}\n`)
   const isNew = result.steps.some(({ what, state }) => what === 'config' && state === 'created')
-  if (!isNew) return
-  const [first] = proposals
-  context.process.stderr.write(
-    first
-      ? `The default provider is "${first.name}" (${first.because} is set). Try: braidclaw provider test ${first.name}\n`
-      : 'The offline helper answers until a model is connected: edit [providers.models] in config.toml. Try: braidclaw agent -m "What can you do?"\n',
-  )
+  if (isNew) context.process.stderr.write(`${whoAnswers(proposals)}\n`)
+}
+
+function whoAnswers([first]: readonly Proposal[]): string {
+  return first
+    ? `The default provider is "${first.name}" (${first.because} is set). Try: braidclaw provider test ${first.name}`
+    : `The offline helper answers until a model is connected: set ${anyVariable} and run init again, or run "braidclaw onboard"`
 }
 
 function createDatabase(path: string): void {

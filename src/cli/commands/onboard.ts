@@ -2,8 +2,8 @@
 
 import { existsSync } from 'node:fs'
 import { isTerminal } from '../../channels/tty.ts'
+import { type Proposal, proposeProviders } from '../../config/known-providers.ts'
 import { homePaths } from '../../config/paths.ts'
-import { type Proposal, proposeProviders } from '../../config/template.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { CliContext } from '../world.ts'
 import { initialise } from './init.ts'

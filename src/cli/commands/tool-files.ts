@@ -25,7 +25,7 @@ export async function describe(
 ): Promise<void> {
   const setup = setUp(this, { workspace })
   const { config, paths } = setup
-  workspaceOf(config)
+  workspaceOf(setup)
   const policy = policyOf(config, paths, this.env)
   const confinement = createConfinement(sandbox, { setup, policy })
   const at = path === undefined ? config.tools.dir : resolve(this.cwd, path)

@@ -40,7 +40,9 @@ type Words = { readonly text: string; readonly system: string; readonly tools: s
 
 async function attempt(context: CliContext, flags: ToolLoopFlags, { text, system, tools, max }: Words): Promise<BackendEnd> {
   const { workspace, model, autonomy, approveAllMedium, sandbox } = flags
-  const setup = setUp(context, { workspace, model, autonomy, approveAllMedium, agent: flags.agent, maxTurns: max })
+  // The program llm knows its own models.
+  const ours = flags.toolBackend === 'llm' ? {} : { model }
+  const setup = setUp(context, { workspace, ...ours, autonomy, approveAllMedium, agent: flags.agent, maxTurns: max })
   const agent = personaOf(setup).id
   const backend = backendOf(setup, flags.toolBackend)
   const tell = (line: string) => context.process.stderr.write(`${line}\n`)

@@ -7,6 +7,7 @@ import { onInterrupt } from '../interrupt.ts'
 import type { ToolListFlags, ToolRunFlags } from '../routes/types.ts'
 import { policyOf } from '../setup/policy.ts'
 import { setUp } from '../setup/setup.ts'
+import { sayWhere } from '../setup/workspace.ts'
 import { readStdin } from '../stdin.ts'
 import { directCall } from '../tools/direct-call.ts'
 import { createHands } from '../tools/hands.ts'
@@ -43,6 +44,7 @@ export async function list(this: CliContext, { workspace, tools, sandbox, json =
 export async function run(this: CliContext, flags: ToolRunFlags, name: string): Promise<void> {
   const { json = '{}', workspace, autonomy, approveAllMedium, tools } = flags
   const setup = setUp(this, { workspace, autonomy, approveAllMedium, agent: flags.agent })
+  sayWhere(setup)
   const text = json === '-' ? await readStdin({ patient: true, tell: (line) => this.process.stderr.write(`${line}\n`) }) : json
   const wish = await wishFor(setup, name, tools)
   if (flags.channel === 'tool-loop') return forLoop(setup, flags, { name, text, wish })

@@ -36,7 +36,7 @@ export const turnFlags = {
     kind: 'boolean',
     optional: true,
     withNegated: false,
-    brief: 'Go on with the latest conversation (with an agent: the one of its session)',
+    brief: 'Go on with the latest conversation of this folder (with an agent: the one of its session)',
   },
   resume: { kind: 'parsed', parse: String, optional: true, brief: 'Go on with this conversation', placeholder: 'id' },
   acceptAltered: {

@@ -10,9 +10,10 @@ export type Resolved = {
   readonly origins: () => Origins
   readonly notices: readonly string[]
   readonly file?: string
+  readonly assumed?: string
 }
 
-export function equip(context: CliContext, { config, origins, notices, file }: Resolved): Setup {
+export function equip(context: CliContext, { config, origins, notices, file, assumed }: Resolved): Setup {
   const { home, env, redactor } = context
   for (const [name, value] of secretsOf(config, env)) redactor.register(value, name)
   const log = createLog({
@@ -23,7 +24,7 @@ export function equip(context: CliContext, { config, origins, notices, file }: R
     now: Date.now,
   })
   for (const notice of notices) log('warn', notice)
-  return { config, origins, paths: homePaths(home), log, redactor, context, ...(file ? { file } : {}) }
+  return { config, origins, paths: homePaths(home), log, redactor, context, ...(file ? { file } : {}), ...(assumed ? { assumed } : {}) }
 }
 
 /** Every variable that the configuration names as a key; the usual ones the context knows already. */

@@ -10,13 +10,13 @@ import { connectAhead } from '../../workspace/net/ahead.ts'
 import { createProviderFetch } from '../../workspace/net/provider.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { pause } from '../pause.ts'
-import { notOffline } from '../turn/introduce.ts'
+import { missingKey, notOffline } from '../turn/introduce.ts'
 import type { Environment, Setup } from '../world.ts'
 
-/** @throws CliExit 8 when there is none of that name, or its fixture cannot be read */
+/** @throws CliExit 8 when there is none of that name, its key is not set, or its fixture cannot be read */
 export async function providerFor(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string): Promise<Provider> {
-  const unheard = notOffline(setup, name)
-  if (unheard) throw new CliExit(exitCodes.provider, `error: ${unheard}`)
+  const unable = notOffline(setup, name) ?? missingKey(setup, name)
+  if (unable) throw new CliExit(exitCodes.provider, `error: ${unable}`)
   try {
     return await connect(setup, name, new Map())
   } catch (error) {

@@ -11,9 +11,10 @@ export async function setUpKept(context: CliContext, flags: Flags, program = bui
   const kept = now && recall(now)
   if (kept) return equip(context, { ...kept, notices: [] })
   const { resolve } = await import('./setup.ts')
-  const { config, origins, notices, file } = resolve(context, flags)
-  const setup = equip(context, { config, origins: () => origins, notices, file })
-  const found = { config, origins, ...(file ? { file } : {}) }
+  const { origins, notices, ...loaded } = resolve(context, flags)
+  const { config, file, assumed } = loaded
+  const setup = equip(context, { ...loaded, origins: () => origins, notices })
+  const found = { config, origins, ...(file ? { file } : {}), ...(assumed ? { assumed } : {}) }
   if (now && notices.length === 0 && !holdsSecret(setup, found)) keep(now, found)
   return setup
 }

@@ -41,6 +41,10 @@ export type Hands = {
   close(): void
 }
 
+export function hasTools({ builtIn, more }: ToolWish): boolean {
+  return builtIn.length > 0 || more !== undefined
+}
+
 export const tenTools: ToolWish = { builtIn: 'all' }
 
 export type Limited = { readonly shellTimes: ShellTimes; readonly toolsAllow?: readonly string[] }

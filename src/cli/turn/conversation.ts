@@ -5,20 +5,41 @@ import type { Memory } from '../../memory/db.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { Wish } from '../world.ts'
 
-/** @throws CliExit 1 when there is none to go on with. */
-export function conversationFor(memory: Memory, wish: Wish['conversation']): string {
-  if (wish.kind === 'new' || (wish.kind === 'session' && !isKnown(memory, wish.id)))
-    return createId('conversation', crypto.getRandomValues(new Uint8Array(10)))
-  return resolveConversation(memory, wish.kind === 'latest' ? 'last' : (wish.id ?? 'last'))
+export type Begun = {
+  readonly conversationId: string
+  /** Where it was begun: here, unless it is gone on with from another folder. */
+  readonly folder: string
+  /** There was something before. */
+  readonly goesOn: boolean
 }
 
-/** Whether this is one that there was before. */
-export function goesOn(wish: Wish['conversation'], conversationId: string): boolean {
-  return wish.kind === 'session' ? wish.id === conversationId : wish.kind !== 'new'
+/** `here`: the real path of the workspace. @throws CliExit 1 when there is none to go on with. */
+export function conversationFor(memory: Memory, wish: Wish['conversation'], here: string): Begun {
+  const { conversations } = memory
+  const known = knownFor(memory, wish, here)
+  if (known !== undefined) return { conversationId: known, folder: conversations.folderOf(known) ?? here, goesOn: true }
+  return { conversationId: createId('conversation', crypto.getRandomValues(new Uint8Array(10))), folder: here, goesOn: false }
 }
 
-function isKnown({ conversations }: Memory, id: string | undefined): boolean {
-  return id !== undefined && conversations.has(id)
+function knownFor(memory: Memory, wish: Wish['conversation'], here: string): string | undefined {
+  const { conversations } = memory
+  if (wish.kind === 'new') return undefined
+  if (wish.kind === 'session') return wish.id !== undefined && conversations.has(wish.id) ? wish.id : undefined
+  if (wish.kind === 'resume') return resolveConversation(memory, wish.id)
+  const found = conversations.latestIn(here)
+  if (found !== undefined) return found
+  const other = latestElsewhere(memory, here)
+  if (other === undefined) return resolveConversation(memory, 'last')
+  throw new CliExit(exitCodes.error, `error: ${other.says}; to go on with that one: braidclaw agent --resume ${other.id}`)
+}
+
+/** Of the conversation that was used last anywhere else; undefined when there is none, or one here. */
+export function latestElsewhere({ conversations }: Memory, here: string): { readonly id: string; readonly says: string } | undefined {
+  const id = conversations.list({ limit: 1 })[0]?.conversationId
+  if (id === undefined || conversations.latestIn(here) !== undefined) return undefined
+  const folder = conversations.folderOf(id)
+  const where = folder === undefined ? 'was begun before folders were recorded' : `was begun in ${folder}`
+  return { id, says: `no conversation was begun in ${here} yet; the latest one, ${id}, ${where}` }
 }
 
 /** An id, or "last". @throws CliExit 1 when there is no such conversation. */

@@ -1,17 +1,49 @@
-/** A newcomer hears that no model is connected, and how to connect one: a note once a turn, or an error when one was asked for by name. */
+/** A newcomer is told who answers when nobody chose it, and how to choose: a note once a turn, or an error when a model was asked for by name. */
 
-import { type Config, providerNamed } from '../../config/config.ts'
+import { type Config, isWireProvider, providerNamed, type WireProvider } from '../../config/config.ts'
+import { anyVariable, knownProvider, proposeProviders } from '../../config/known-providers.ts'
+import { isOfflineDefault } from '../../config/offline-default.ts'
+import { readConfigFile } from '../../config/text/read.ts'
 import type { Environment, Setup } from '../world.ts'
 
-export function introduce({ file, config, context: { env, process } }: Setup): void {
-  if (file !== undefined || !isOffline(config, config.defaultProvider) || unheard(config)) return
-  process.stderr.write(`note: the offline helper answers; to connect a real model, ${how(env)}\n`)
+export function introduce(setup: Setup): void {
+  const said = setup.assumed === undefined ? offlineNote(setup) : assumedNote(setup.config, setup.assumed)
+  if (said !== undefined) setup.context.process.stderr.write(`note: ${said}\n`)
+}
+
+function assumedNote({ defaultProvider, defaultModel }: Config, variable: string): string {
+  return `${defaultProvider}/${defaultModel} answers, because ${variable} is set; to ask another: -m PROVIDER/MODEL; to keep your choice: braidclaw init`
+}
+
+function offlineNote({ file, config, context: { env } }: Setup): string | undefined {
+  if (!isOffline(config, config.defaultProvider) || isOtherModel(config)) return undefined
+  if (file !== undefined && !isInitsChoice(file)) return undefined
+  return `the offline helper answers; to connect a real model, ${how(env)}`
+}
+
+function isInitsChoice(file: string): boolean {
+  const read = readConfigFile(file)
+  return read.state === 'text' && isOfflineDefault(read.text)
 }
 
 /** Who names a model wants an answer of that one: the helper must not answer in its name. Undefined when it may. */
 export function notOffline({ config, context: { env } }: Pick<Setup, 'config' | 'context'>, name: string): string | undefined {
-  if (name !== config.defaultProvider || !isOffline(config, name) || !unheard(config)) return undefined
-  return `no provider is configured for the model "${config.defaultModel}": "${name}" is the offline helper, and no model; ${how(env)}`
+  if (name !== config.defaultProvider || !isOffline(config, name) || !isOtherModel(config)) return undefined
+  const { defaultModel } = config
+  const [first] = proposeProviders(env)
+  const advice = first ? `name the provider too, such as -m ${first.name}/${defaultModel}` : how(env)
+  return `no provider is configured for the model "${defaultModel}": "${name}" is the offline helper, and no model; ${advice}`
+}
+
+/** A vendor's own server answers nobody without a key: said before anything is asked. Undefined when there is a key, or none is needed. */
+export function missingKey({ config, context: { env } }: Pick<Setup, 'config' | 'context'>, name: string): string | undefined {
+  const found = providerNamed(config, name)
+  if (!found || !isWireProvider(found) || !found.apiKeyEnv || env[found.apiKeyEnv] || !isVendors(found)) return undefined
+  return `the provider "${name}" needs a key: ${found.apiKeyEnv} is not set. Set it (export ${found.apiKeyEnv}=…), or run "braidclaw onboard"`
+}
+
+function isVendors({ kind, baseUrl }: WireProvider): boolean {
+  return baseUrl === undefined ? kind === 'openai' || kind === 'anthropic' : baseUrl === knownProvider('openrouter', {})?.baseUrl
 }
 
 function isOffline(config: Config, name: string): boolean {
@@ -19,14 +51,12 @@ function isOffline(config: Config, name: string): boolean {
   return answers?.kind === 'mock' && answers.fixture === undefined
 }
 
-function unheard(config: Config): boolean {
+function isOtherModel(config: Config): boolean {
   const answers = providerNamed(config, config.defaultProvider)
   return answers?.kind === 'mock' && config.defaultModel !== answers.model
 }
 
 function how(env: Environment): string {
-  const key = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENROUTER_API_KEY', 'OLLAMA_HOST'].find((name) => env[name])
-  return key
-    ? `${key} is set: run "braidclaw init" to use it`
-    : 'set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OLLAMA_HOST and run "braidclaw init"'
+  const [first] = proposeProviders(env)
+  return first ? `run "braidclaw init": ${first.because} is set` : `set ${anyVariable}, or run "braidclaw onboard"`
 }

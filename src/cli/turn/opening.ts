@@ -11,7 +11,7 @@ import { inWords } from '../records/records.ts'
 import { historyTokens, shellTimesOf } from '../setup/limits.ts'
 import { mindWorkspace } from '../setup/workspace.ts'
 import { offered } from '../tools/offered.ts'
-import { builtInSpecs, type Hands, specOf, type ToolWish } from '../tools/toolbox.ts'
+import { builtInSpecs, type Hands, hasTools, specOf, type ToolWish } from '../tools/toolbox.ts'
 import type { Past, Setup, Wish } from '../world.ts'
 import type { Instructions } from './instructions.ts'
 
@@ -75,7 +75,7 @@ export function createOpenings(options: OpeningOptions): Openings {
   return {
     async next() {
       state.runs += 1
-      mindWorkspace(config)
+      if (hasTools(options.tools)) mindWorkspace(config)
       const { history, soul = wish.soul, systemPrompt: words = wish.systemPrompt } = await past()
       const { autonomy } = config.security
       const project = words === undefined ? await options.instructions?.root() : undefined

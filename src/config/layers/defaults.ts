@@ -11,17 +11,16 @@ import { kindOf } from './references.ts'
 const builtIn: Origin = { source: 'default', where: 'built in' }
 const withoutFile: Origin = { source: 'default', where: 'without a config file' }
 
-/** Only paths mean different places to different users; the rest is right as the table has it. `workspace`: the folder to use without any config file. */
-export function defaultEntries(where: Where, workspace: string | undefined): Entries {
+/** Only paths mean different places to different users; the rest is right as the table has it. `hasFile`: whether there is a config file. */
+export function defaultEntries(where: Where, hasFile: boolean): Entries {
   const entries = new Map<string, Entry>()
   for (const setting of settings) {
     if (setting.key.includes('*')) continue
     const value = setting.type === 'path' || setting.type === 'paths' ? check(setting, defaultOf(setting), where).value : defaultOf(setting)
-    const work = workspace === undefined ? undefined : workValueOf(setting)
+    const work = hasFile ? undefined : workValueOf(setting)
     if (work !== undefined) entries.set(setting.key, { value: work, origin: withoutFile })
     else if (value !== undefined) entries.set(setting.key, { value, origin: builtIn })
   }
-  if (workspace !== undefined) entries.set('workspace_dir', { value: workspace, origin: { source: 'default', where: 'current folder' } })
   return entries
 }
 

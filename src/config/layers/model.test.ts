@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { configOf, loaded } from '../test-load.ts'
+import { configOf, loaded, problemsOf } from '../test-load.ts'
 
 const wire = (name: string, more = '') =>
   `[providers.models.${name}]\nkind = "openai-compatible"\nbase_url = "http://localhost:1/v1"\nmodel = "m-${name}"\n${more}`
@@ -16,12 +16,32 @@ test('--model provider/model chooses both, at the first slash', () => {
   expect(chosen({ env: { BRAIDCLAW_MODEL: 'openai/gpt-y' } })).toEqual(['openai', 'gpt-y'])
 })
 
-test('a slash after no provider is part of the name, with a hint when it was nearly one', () => {
-  expect(chosen({ flags: { model: 'meta/llama' } })).toEqual(['router9', 'meta/llama'])
-  expect(chosen({ flags: { model: 'opnai/x' } })[2]).toBe(
-    '--model: no provider is called "opnai", so the whole text is taken as the model\'s name; did you mean "openai/…"?',
-  )
+test('a slash after no provider is refused, with the nearest name: another model than the one meant would answer', () => {
+  expect(problemsOf({ user, flags: { model: 'opnai/x' } })).toEqual([
+    '--model default_model: there is no provider "opnai"; did you mean "openai/x"? If "opnai/x" is a model of router9: "router9/opnai/x"',
+  ])
+  expect(problemsOf({ user, env: { BRAIDCLAW_MODEL: 'meta/llama' } })).toEqual([
+    'BRAIDCLAW_MODEL default_model: there is no provider "meta"; there are: openai, router9, local, anthropic, openrouter, ollama. If "meta/llama" is a model of router9: "router9/meta/llama"',
+  ])
+  expect(problemsOf({ flags: { model: 'typo/x' } })).toEqual([
+    '--model default_model: there is no provider "typo"; there are: local, openai, anthropic, openrouter, ollama.',
+  ])
+  expect(problemsOf({ user, flags: { model: 'openai/' } })).toEqual([
+    '--model default_model: "openai/" names no model; write "openai" for its own',
+  ])
+})
+
+test('in the file, and beside a provider of the same source, a slash is part of the name', () => {
   expect(chosen({ flags: { provider: 'router9', model: 'openai/x' } })).toEqual(['router9', 'openai/x'])
+  expect(chosen({ flags: { model: 'router9/meta/llama' } })).toEqual(['router9', 'meta/llama'])
+  expect(chosen({ user: `default_provider = "router9"\ndefault_model = "meta/llama"\n${wire('router9')}` })).toEqual([
+    'router9',
+    'meta/llama',
+  ])
+})
+
+test('whoever answers instead of all others is not asked for their models', () => {
+  expect(chosen({ env: { BRAIDCLAW_LLM_BACKEND: 'stub' }, flags: { model: 'some/model' } })[0]).toBe('stub')
 })
 
 test('the name of a provider alone chooses it with its own model', () => {

@@ -1,34 +1,37 @@
 /** Which model is asked: `provider/model` in one word, and a model that belongs to the provider it was chosen for. */
 
-import type { Source } from '../config.ts'
+import type { ConfigProblem, Origin, Source } from '../config.ts'
+import { quote } from '../text/quote.ts'
 import { nearest } from '../text/suggest.ts'
 import type { Entries } from './entries.ts'
 import { membersOf } from './references.ts'
 
 /**
- * `--model provider/model` (or BRAIDCLAW_MODEL): when the part before the first slash names a provider, it chooses it, unless the same
- * layer names one itself. Otherwise the slash belongs to the model's own name. A provider's name alone chooses it with its own model.
+ * `--model provider/model` (or BRAIDCLAW_MODEL): the part before the first slash names the provider, unless the same layer names one
+ * itself: then the slash belongs to the model's own name. A provider's name alone chooses it with its own model. A part before the slash
+ * that names no provider is a problem: another model than the one meant would answer, and cost. `standing`: who answers otherwise.
  */
-export function splitModel(
-  entries: Entries,
-  providerNames: () => readonly string[],
-): { readonly entries: Entries; readonly notices: readonly string[] } {
+export function splitModel(entries: Entries, providerNames: () => readonly string[], standing?: unknown): Split {
   const model = entries.get('default_model')
-  if (typeof model?.value !== 'string') return { entries, notices: [] }
-  if (!model.value.includes('/')) return { entries: asProvider(entries, model.value, providerNames), notices: [] }
-  const providers = providerNames()
+  if (typeof model?.value !== 'string') return { entries, problems: [] }
+  if (!model.value.includes('/')) return { entries: asProvider(entries, model.value, providerNames), problems: [] }
+  const chosen = entries.get('default_provider')
   const slash = model.value.indexOf('/')
   const [provider, rest] = [model.value.slice(0, slash), model.value.slice(slash + 1)]
-  const chosen = entries.get('default_provider')
-  if (!providers.includes(provider) || rest === '' || (chosen !== undefined && chosen.value !== provider)) {
-    return { entries, notices: chosen === undefined ? hint(provider, providers, model.origin.where) : [] }
-  }
+  if (chosen !== undefined && chosen.value !== provider) return { entries, problems: [] }
   const origin = model.origin
+  const providers = providerNames()
+  if (!providers.includes(provider))
+    return { entries, problems: [problem(origin, unknown(provider, model.value, { providers, standing }))] }
+  if (rest === '')
+    return { entries, problems: [problem(origin, `${quote(model.value)} names no model; write ${quote(provider)} for its own`)] }
   return {
     entries: new Map([...entries, ['default_provider', chosen ?? { value: provider, origin }], ['default_model', { value: rest, origin }]]),
-    notices: [],
+    problems: [],
   }
 }
+
+export type Split = { readonly entries: Entries; readonly problems: readonly ConfigProblem[] }
 
 /** The name of a provider alone is that provider with the model of its own. */
 function asProvider(entries: Entries, name: string, providerNames: () => readonly string[]): Entries {
@@ -38,11 +41,17 @@ function asProvider(entries: Entries, name: string, providerNames: () => readonl
   return new Map([...rest, ['default_provider', { value: name, origin: model.origin }] as const])
 }
 
-function hint(provider: string, providers: readonly string[], where: string): readonly string[] {
+function problem({ where, line }: Origin, message: string): ConfigProblem {
+  return { file: where, ...(line === undefined ? {} : { line }), key: 'default_model', message }
+}
+
+type Others = { readonly providers: readonly string[]; readonly standing?: unknown }
+
+function unknown(provider: string, whole: string, { providers, standing }: Others): string {
   const near = nearest(provider, providers)
-  return near === undefined || near === provider
-    ? []
-    : [`${where}: no provider is called "${provider}", so the whole text is taken as the model's name; did you mean "${near}/…"?`]
+  const advice = near === undefined ? `there are: ${providers.join(', ')}.` : `did you mean "${near}/${whole.slice(provider.length + 1)}"?`
+  const slashed = standing === 'local' ? '' : ` If ${quote(whole)} is a model of ${standing}: "${standing}/${whole}"`
+  return `there is no provider ${quote(provider)}; ${advice}${slashed}`
 }
 
 const strength: readonly Source[] = ['default', 'user', 'project', 'environment', 'agent', 'flag']

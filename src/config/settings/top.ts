@@ -6,10 +6,10 @@ export const top: readonly Setting[] = [
   {
     key: 'workspace_dir',
     type: 'path',
-    default: '~/braidclaw-workspace',
     env: 'BRAIDCLAW_WORKSPACE',
     project: 'refused',
-    about: 'The folder the tools work in. Without any config file it is the current folder.',
+    absent: 'the folder you are in; for the daemon and its bridges, and in your home folder itself, ~/braidclaw-workspace',
+    about: 'The folder the tools work in, wherever you are.',
   },
   {
     key: 'default_provider',

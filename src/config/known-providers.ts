@@ -1,0 +1,120 @@
+/** Providers that need no table in the config file: each can be used as soon as its environment variable is set. */
+
+import type { ProviderKind } from './config.ts'
+
+export type Proposal = {
+  readonly name: string
+  readonly kind: ProviderKind
+  readonly model: string
+  readonly baseUrl?: string
+  readonly apiKeyEnv?: string
+  /** The variable that made us think of it. */
+  readonly because: string
+}
+
+type Environment = { readonly [name: string]: string | undefined }
+
+type Vendor = Proposal & {
+  /** A variable that moves its address, as the vendor's own programs read it. */
+  readonly addressEnv?: string
+}
+
+/** In order of preference: the first whose variable is set becomes the default provider. */
+const vendors: readonly Vendor[] = [
+  {
+    name: 'openai',
+    kind: 'openai',
+    model: 'gpt-5.4-mini',
+    apiKeyEnv: 'OPENAI_API_KEY',
+    because: 'OPENAI_API_KEY',
+    addressEnv: 'OPENAI_BASE_URL',
+  },
+  {
+    name: 'anthropic',
+    kind: 'anthropic',
+    model: 'claude-sonnet-5',
+    apiKeyEnv: 'ANTHROPIC_API_KEY',
+    because: 'ANTHROPIC_API_KEY',
+    addressEnv: 'ANTHROPIC_BASE_URL',
+  },
+  {
+    name: 'openrouter',
+    kind: 'openai-compatible',
+    model: 'openrouter/auto',
+    baseUrl: 'https://openrouter.ai/api/v1',
+    apiKeyEnv: 'OPENROUTER_API_KEY',
+    because: 'OPENROUTER_API_KEY',
+  },
+  {
+    name: 'ollama',
+    kind: 'openai-compatible',
+    model: 'qwen3:8b',
+    baseUrl: 'http://127.0.0.1:11434/v1',
+    because: 'OLLAMA_HOST',
+    addressEnv: 'OLLAMA_HOST',
+  },
+]
+
+export const knownNames: readonly string[] = vendors.map(({ name }) => name)
+
+/** Each makes one provider usable. In order of preference. */
+export const providerVariables: readonly string[] = vendors.map(({ because }) => because)
+
+/** Every variable that this file looks at; of a key only whether it is set matters. */
+export const lookedAt: readonly string[] = [...new Set(vendors.flatMap(({ because, addressEnv }) => [because, addressEnv ?? because]))]
+
+/** `OPENAI_API_KEY, … or OLLAMA_HOST`, for messages. */
+export const anyVariable = providerVariables.join(', ').replace(/, (\w+)$/, ' or $1')
+
+/** In order of preference: the first becomes the default provider. */
+export function proposeProviders(env: Environment): readonly Proposal[] {
+  return vendors.filter(({ because }) => isSet(env, because)).flatMap((vendor) => knownProvider(vendor.name, env) ?? [])
+}
+
+/** As it would be configured, whether its key is set or not. Undefined for a name that is not known, and for an address that makes no sense. */
+export function knownProvider(name: string, env: Environment): Proposal | undefined {
+  const vendor = vendors.find((each) => each.name === name)
+  if (vendor === undefined) return undefined
+  const { addressEnv, ...proposal } = vendor
+  const moved = addressEnv !== undefined && isSet(env, addressEnv) ? env[addressEnv]?.trim() : undefined
+  if (moved === undefined) return proposal
+  const baseUrl = addressOf(name, moved)
+  if (baseUrl === undefined) return undefined
+  // Another server than OpenAI's own speaks the common protocol; few speak OpenAI's newer one.
+  const kind = name === 'openai' && new URL(baseUrl).hostname !== 'api.openai.com' ? 'openai-compatible' : proposal.kind
+  return { ...proposal, kind, baseUrl }
+}
+
+/** The variable that holds an address which makes no sense. */
+export function brokenAddress(name: string, env: Environment): string | undefined {
+  const variable = vendors.find((each) => each.name === name)?.addressEnv
+  return variable !== undefined && isSet(env, variable) && knownProvider(name, env) === undefined ? variable : undefined
+}
+
+function isSet(env: Environment, name: string): boolean {
+  return (env[name] ?? '').trim() !== ''
+}
+
+function addressOf(name: string, text: string): string | undefined {
+  if (name === 'ollama') return ollamaUrl(text)
+  const url = webAddress(text)
+  if (url === undefined) return undefined
+  // Anthropic's own programs add /v1 themselves.
+  return name === 'anthropic' && !url.endsWith('/v1') ? `${url}/v1` : url
+}
+
+/** Without a password, a query or a slash at the end. */
+function webAddress(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '' || /[?#\s]/.test(text)) return undefined
+  return text.replace(/\/+$/, '')
+}
+
+/** OLLAMA_HOST is what the server binds: "0.0.0.0", ":11434", "host", "host:port" or a URL. Nonsense proposes nothing. */
+function ollamaUrl(host: string): string | undefined {
+  const url = URL.parse(/^[a-z]+:\/\//i.test(host) ? host : `http://${host.startsWith(':') ? '127.0.0.1' : ''}${host}`)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return undefined
+  const name = url.hostname === '0.0.0.0' || url.hostname === '[::]' ? '127.0.0.1' : url.hostname
+  const port = url.port || (/:80$/.test(host) ? '80' : /^https:/i.test(host) ? '443' : '11434')
+  return `${url.protocol}//${name}:${port}${url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1`
+}

@@ -1,0 +1,39 @@
+/** Providers that hold without any table: those whose key is in the environment, and a known one that is chosen by its name. */
+
+import { knownNames, knownProvider, type Proposal, proposeProviders } from '../known-providers.ts'
+import { type Entries, type Entry, providerNames } from './entries.ts'
+import { membersOf } from './references.ts'
+
+type Environment = { readonly [name: string]: string | undefined }
+
+/** The provider that answers when nobody named one. */
+export function withDefaultProvider(base: Entries, env: Environment): Entries {
+  const [first] = proposeProviders(env)
+  if (first === undefined) return base
+  return new Map([...base, ['default_provider', entry(first.name, first.because)] as const])
+}
+
+/** A table of the user's own with the same name stays as it is. */
+export function withKnownProviders(entries: Entries, env: Environment): Entries {
+  const configured = providerNames(entries)
+  const wanted = new Set([...namedIn(entries, configured), ...proposeProviders(env).map(({ name }) => name)])
+  const missing = knownNames.filter((name) => wanted.has(name) && !configured.includes(name))
+  const tables = missing.flatMap((name) => knownProvider(name, env) ?? []).flatMap(rowsOf)
+  return tables.length === 0 ? entries : new Map([...entries, ...tables])
+}
+
+function namedIn(entries: Entries, configured: readonly string[]): readonly string[] {
+  const members = configured.flatMap((name) => membersOf(entries, name).map((member) => member.name))
+  return [String(entries.get('default_provider')?.value), ...members]
+}
+
+function rowsOf({ name, kind, model, baseUrl, apiKeyEnv, because }: Proposal): [string, Entry][] {
+  const values = { kind, model, base_url: baseUrl, api_key_env: apiKeyEnv }
+  return Object.entries(values).flatMap(([leaf, value]): [string, Entry][] =>
+    value === undefined ? [] : [[`providers.models.${name}.${leaf}`, entry(value, because)]],
+  )
+}
+
+function entry(value: string, where: string): Entry {
+  return { value, origin: { source: 'default', where } }
+}
