@@ -265,8 +265,9 @@ real('closing takes back the folder and the control group, and the next start sw
   const left = (state: string) => readdirSync(join(state, 'run')).filter((name) => name.startsWith('sandbox-'))
   using box = await confined()
   const state = box.settings.stateHome
-  mkdirSync(join(state, 'run/sandbox-crashed'))
-  writeFileSync(join(state, 'run/sandbox-crashed/pid'), '999999999')
+  // As the one that stands there, of a process that is no more.
+  mkdirSync(join(state, 'run', left(state)[0]?.replace(/-\d+-\d+-\w+$/, '-999999999-1-crash') ?? ''))
+  expect(left(state)).toHaveLength(2)
   const created = await createSandbox(box.settings)
   expect(left(state)).toHaveLength(2)
   if (created.ok) created.sandbox.close?.()

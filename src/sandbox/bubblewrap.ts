@@ -29,7 +29,7 @@ type Way = Extract<WayOut, { ok: true }>
 export async function createBubblewrap({ settings, places }: Making): Promise<Created> {
   const program = Bun.which('bwrap', { PATH: fixedPath })
   if (program === null) return { ok: false, missing: `bubblewrap is not installed; ${install}` }
-  const folder = ownFolder(places.stateHome)
+  const folder = ownFolder(places.stateHome, settings.log)
   if (!folder.ok) return folder
   const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
   const strict = settings.without?.includes('seccomp') ? undefined : filterProgram({ arch, inet: true, unix: false })
@@ -77,7 +77,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const before = [...enterGroup(group?.join ?? []), program, ...wallArguments(without)]
   const spare = createSpare(({ early, late }) => {
     const argv = [...before, ...mounts.fixed(), ...early, ...way.mounts, ...gate.arguments, ...late, ...inside({ way, places, without })]
-    return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter })
+    return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter, libc })
   })
   const start = async (plan: SpawnPlan): Promise<Ended> => {
     const guards = mounts.guards((path) => stubs.make(path), plan)

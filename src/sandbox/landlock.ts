@@ -24,7 +24,7 @@ export async function createLandlock({ settings, places }: Making): Promise<Crea
     return { ok: false, missing: 'this kernel has no Landlock (Linux 5.13 and "landlock" among its security modules are needed)' }
   if (settings.allowedDomains.length > 0)
     return { ok: false, missing: 'Landlock cannot let single hosts through; install bubblewrap and socat, or empty allowed_domains' }
-  const folder = ownFolder(places.stateHome)
+  const folder = ownFolder(places.stateHome, settings.log)
   if (!folder.ok) return folder
   const known: { grants?: Grants } = {}
   return {

@@ -23,6 +23,7 @@ function load(name: string) {
     prlimit: { args: ['i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
     prctl: { args: ['i32', 'u64', 'u64', 'u64', 'u64'], returns: 'i32' },
     syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' },
+    pipe2: { args: ['ptr', 'i32'], returns: 'i32' },
     signal: { args: ['i32', 'u64'], returns: 'u64' },
     execve: { args: ['ptr', 'ptr', 'ptr'], returns: 'i32' },
   })

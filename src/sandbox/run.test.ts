@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { receiver } from './command.ts'
 import { hasBubblewrap } from './fixture.ts'
+import { createGate } from './gate.ts'
 import { fixedPath, install } from './install.ts'
+import { openLibc } from './libc.ts'
 import { descriptors, dismiss, isWaiting, runConfined, startWaiting, type Waiting } from './run.ts'
 
 if (!hasBubblewrap()) console.warn(`sandboxes that are sent away are not tested: ${install}`)
@@ -16,7 +18,7 @@ function waitingIn(folder: string, ...options: string[]): Waiting {
   const reports = ['--json-status-fd', descriptors.status, '--block-fd', descriptors.go]
   const [shell = '', c = '', script = '', ...rest] = receiver(descriptors.command)
   const argv = ['bwrap', ...options, ...walls, ...reports, '--', shell, c, `echo > ran; ${script}`, ...rest]
-  const waiting = startWaiting({ argv, env: { PATH: fixedPath }, filter: undefined })
+  const waiting = startWaiting({ argv, env: { PATH: fixedPath }, filter: undefined, libc: openLibc() })
   if (waiting instanceof Error) throw waiting
   return waiting
 }
@@ -87,6 +89,31 @@ describe('a sandbox that gets no command', () => {
     while (alive(at.folder).length > 0) await Bun.sleep(1)
     expect(readdirSync(at.folder)).toEqual([])
   })
+
+  real(
+    'is gone when its owner is killed while it starts: bubblewrap lets its inner process go on, which then finds the gate shut',
+    async () => {
+      using at = place()
+      const walls = ['--unshare-user', '--unshare-pid', '--unshare-net', '--die-with-parent', '--json-status-fd', descriptors.status]
+      const links = ['bin', 'lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`])
+      const gate = createGate({ folder: at.folder, cover: (path) => ['--tmpfs', path], sealed: true })
+      const argv = ['bwrap', ...walls, '--ro-bind', '/usr', '/usr', ...links, ...gate.arguments, '--', '/bin/sleep', '60']
+      const script = `
+      const { startWaiting } = await import(${JSON.stringify(join(import.meta.dir, 'run.ts'))})
+      const { openLibc } = await import(${JSON.stringify(join(import.meta.dir, 'libc.ts'))})
+      const env = { PATH: ${JSON.stringify(fixedPath)} }
+      const started = startWaiting({ argv: ${JSON.stringify(argv)}, env, filter: undefined, libc: openLibc() })
+      if (started instanceof Error) throw started
+      process.kill(process.pid, 'SIGKILL')`
+      for (let round = 0; round < 12; round++) {
+        const owner = Bun.spawn([process.execPath, '--config=/dev/null', '--no-env-file', '-e', script], { stderr: 'inherit' })
+        await owner.exited
+        expect(owner.signalCode).toBe('SIGKILL')
+      }
+      for (let tries = 0; tries < 500 && alive(at.folder).length > 0; tries++) await Bun.sleep(10)
+      expect(alive(at.folder)).toEqual([])
+    },
+  )
 
   real('may have died by itself', async () => {
     using at = place()

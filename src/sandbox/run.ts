@@ -2,7 +2,9 @@
 
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import { type Command, commandLines, failureCode, failureMark } from './command.ts'
+import type { Libc } from './libc.ts'
 import type { Ended, SpawnPlan } from './port.ts'
+import { openReport, type Report } from './report.ts'
 
 /** bubblewrap reads the filter from 3, reports on 4, and waits at "go" until 6 is closed; the shell inside reads the command from 5. */
 export const descriptors = { filter: '3', status: '4', command: '5', go: '6' } as const
@@ -13,6 +15,7 @@ export type Starting = {
   readonly env: { readonly [name: string]: string }
   /** File with the system-call filter. */
   readonly filter: string | undefined
+  readonly libc: Libc
 }
 
 export type Waiting = { readonly child: ReturnType<typeof spawn>; readonly report: number; readonly command: number; readonly go: number }
@@ -35,22 +38,34 @@ type Status = { child?: number; exit?: number; refused?: string }
 /** Does not keep this process alive; it dies with it. */
 export function startWaiting(starting: Starting): Waiting | Error {
   try {
-    const child = spawn(starting)
+    const report = openReport(starting.libc)
+    const child = reporting(report, () => spawn(starting, report.write))
     child.unref()
-    const [, , , , report, command, go] = child.stdio
-    if (typeof report !== 'number' || typeof command !== 'number' || typeof go !== 'number')
-      throw new Error('the runtime gave no descriptors')
-    return { child, report, command, go }
+    const [, , , , , command, go] = child.stdio
+    if (typeof command !== 'number' || typeof go !== 'number') throw new Error('the runtime gave no descriptors')
+    return { child, report: report.read, command, go }
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error))
   }
 }
 
+/** The child alone holds the writing end afterwards, so that its end is the end of the report. */
+function reporting<T>({ read, write }: Report, start: () => T): T {
+  try {
+    return start()
+  } catch (error) {
+    closeSync(read)
+    throw error
+  } finally {
+    closeSync(write)
+  }
+}
+
 /** The filter is opened anew for each: a shared descriptor would be at its end after the first. */
-function spawn({ argv, env, filter }: Starting) {
+function spawn({ argv, env, filter }: Starting, report: number) {
   const opened = openSync(filter ?? '/dev/null', 'r')
   try {
-    const stdio: ['ignore', 'pipe', 'pipe', number, 'pipe', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe', opened, 'pipe', 'pipe', 'pipe']
+    const stdio: ['ignore', 'pipe', 'pipe', number, number, 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe', opened, report, 'pipe', 'pipe']
     return Bun.spawn([...argv], { cwd: '/', env: { ...env }, stdio, detached: true })
   } finally {
     closeSync(opened)
@@ -62,14 +77,14 @@ export function isWaiting({ child }: Waiting): boolean {
 }
 
 /**
- * For one that gets no command. Until it starts the command, bubblewrap's inner process does not die with the outer one: it is killed by
- * its own number, and the descriptors are closed, by us, when it is dead. Before, that would let it go on.
+ * For one that gets no command. Until it starts the command, bubblewrap's inner process does not die with the outer one: both are killed at
+ * once, as a group, for this process may be about to end; then the inner one by its own number, should it have left the group. The
+ * descriptors are closed when it is dead. Before, that would let it go on.
  */
 export async function dismiss({ child, report, command, go }: Waiting): Promise<void> {
-  child.kill('SIGKILL')
+  killAll(child.pid, undefined)
   await child.exited
   const inner = number(/"child-pid": (\d+)\D/.exec(readNow(report))?.[1])
-  // Killed before it could report, it may have left an inner one behind, which is then still in its group.
   killAll(child.pid, inner)
   if (inner !== undefined) await gone(inner)
   for (const descriptor of [report, command, go]) closeSync(descriptor)

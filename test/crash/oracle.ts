@@ -93,11 +93,21 @@ function unevenActs(entries: readonly JournalEntry[]): string[] {
   ]
 }
 
+/** One receipt for one attempt, neither none nor a second. */
+export function unevenReceipts(log: readonly Fields[], attempts: readonly Attempt[]): string[] {
+  const statuses = new Map(log.map(({ id, status }) => [id, status]))
+  const without = attempts.filter(({ receiptId, status, pending }) => !pending && statuses.get(receiptId) !== status)
+  return [
+    ...without.map(({ runId, callId, status, receiptId }) => `${callId} of ${runId} ended ${status}, its receipt is ${receiptId}`),
+    ...doubledReceipts(log, attempts),
+  ]
+}
+
 /**
- * At most one receipt for an attempt: of the receipts of one conversation, tool and arguments there are no more than the journal knows
- * attempts of them; a single one that it knows nothing of may be a refusal that was lost with its step.
+ * Of the receipts of one conversation, tool and arguments there may be no more than the journal knows attempts of them; a single one that it
+ * knows nothing of may be a refusal that was lost with its step.
  */
-export function doubledReceipts(log: Iterable<Fields>, attempts: Iterable<Attempt>): string[] {
+function doubledReceipts(log: readonly Fields[], attempts: readonly Attempt[]): string[] {
   const key = (...parts: readonly unknown[]) => parts.join(' ')
   const known = Map.groupBy(attempts, ({ conversationId, tool, argsHash }) => key(conversationId, tool, argsHash))
   const written = Map.groupBy(log, ({ conversation_id, tool, args_hash }) => key(conversation_id, tool, args_hash))

@@ -8,9 +8,9 @@ import {
   acknowledged,
   brokenEffects,
   brokenPromises,
-  doubledReceipts,
   type Effect,
   receipts,
+  unevenReceipts,
   wasInterrupted,
   withMemory,
 } from './oracle.ts'
@@ -19,6 +19,8 @@ export type Siege = {
   /** Victims that the signal reached before they ended. */
   readonly kills: number
   readonly rounds: number
+  /** What was said to be done, and what stands in the records in the end. */
+  readonly count: { readonly turns: number; readonly results: number; readonly attempts: number; readonly receipts: number }
   /** Of what kind the deaths were, to see that they are spread. */
   readonly tally: { readonly beforeInit: number; readonly midTurn: number; readonly afterDone: number; readonly interruptedActs: number }
   readonly broken: readonly string[]
@@ -53,7 +55,13 @@ export async function besiege(home: Home, { kills, seed }: { readonly kills: num
     broken.push(...problems.map((problem) => `round ${rounds}: ${problem}`))
   }
   broken.push(...(await lookBack(home, all)))
-  return { kills: killed, rounds, tally, broken }
+  const count = {
+    turns: all.filter(({ said }) => said.done).length,
+    results: all.reduce((sum, { said }) => sum + said.results.length, 0),
+    attempts: withMemory(home, (memory) => [...memory.attempts()].length),
+    receipts: receipts(home).size,
+  }
+  return { kills: killed, rounds, count, tally, broken }
 }
 
 /** Half of the blows fall at any instant of the life, half right after some event was shown. */
@@ -88,7 +96,7 @@ export async function inspect(home: Home, { said, turn, torn, hit }: Case): Prom
       ...(verified.code === 0 && verified.stderr === '' ? [] : [`verify said ${verified.code}: ${verified.stdout}${verified.stderr}`]),
       ...brokenPromises(home, memory, said),
       ...brokenEffects(home, entries, turn.effects),
-      ...doubledReceipts(receipts(home).values(), memory.attempts()),
+      ...unevenReceipts([...receipts(home).values()], [...memory.attempts()]),
     ]
     return { problems, interrupted: entries.filter(({ body }) => JSON.stringify(body).includes('interrupted: outcome unknown')).length }
   })

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { FIFOS } from '../../kit/wire.ts'
+import { clearLeftovers } from '../../sandbox/folder.ts'
 import type { Supervised } from '../../service/supervise.ts'
 import { personaOf } from '../agents/persona.ts'
 import { type Bridge, bridgesIn, keepRunning, playedBy } from '../daemon/bridges.ts'
@@ -28,6 +29,7 @@ export async function daemon(this: CliContext, flags: DaemonFlags): Promise<void
   const casting = castingOf(flags, bridges, dir)
   const held = await take(dir)
   if (held.orphans > 0) setup.log('warn', 'recovered after a crash', { bridgesEnded: held.orphans })
+  clearLeftovers(setup.paths.home, setup.log)
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
   try {

@@ -1,4 +1,4 @@
-/** `doctor`: what is in order, what is not, and what to do about it. Changes nothing. */
+/** `doctor`: what is in order, what is not, and what to do about it. Changes nothing, but ends sandbox processes that a killed run left. */
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { isTerminal, openTerminal } from '../../channels/tty.ts'
@@ -7,6 +7,7 @@ import { proposeProviders } from '../../config/known-providers.ts'
 import { workspaceProblems } from '../../config/validate.ts'
 import { count } from '../../kit/count.ts'
 import { openMemory } from '../../memory/db.ts'
+import { clearLeftovers } from '../../sandbox/folder.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { checkChain } from '../records/chain.ts'
 import type { DoctorFlags } from '../routes/types.ts'
@@ -28,6 +29,7 @@ export async function doctor(this: CliContext, { workspace, probeSandbox = false
     ...unusedKeys(setup),
     ...records(setup),
     stop(setup),
+    ...leftovers(setup),
     ...programs(),
     terminal(),
   ])
@@ -126,6 +128,13 @@ function stop({ paths }: Setup): Finding {
   const reason = readStop(paths.estop)
   if (reason === undefined) return { what: 'estop', state: 'ok', says: 'not set' }
   return { what: 'estop', state: 'bad', says: `set: ${reason}; lift it with: braidclaw estop --clear` }
+}
+
+/** Nothing to say of a home where nobody was killed. */
+function leftovers({ paths, log }: Setup): Finding[] {
+  const ended = clearLeftovers(paths.home, log)
+  if (ended === 0) return []
+  return [{ what: 'sandbox', state: 'note', says: `a killed run had left sandbox processes (${ended}); they are ended now` }]
 }
 
 function programs(): Finding[] {

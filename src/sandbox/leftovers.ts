@@ -1,0 +1,56 @@
+/**
+ * Sandbox processes whose owner was killed. bubblewrap's inner process waits for its outer one without end; where the outer one dies first,
+ * nobody else ends it.
+ */
+
+import { closeSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { gateArgument } from './gate.ts'
+import { type Libc, openLibc } from './libc.ts'
+
+/** The same numbers on every architecture that we run on. */
+const PIDFD_SEND_SIGNAL = 424n
+const PIDFD_OPEN = 434n
+const SIGKILL = 9n
+
+/**
+ * Ends every bubblewrap of this user that has the gate of one of these sandbox folders mounted; their names are never given twice.
+ * @returns how many
+ */
+export function endLeftovers(folders: ReadonlySet<string>): number {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  const found = pids.filter((pid) => isLeftover(pid, folders))
+  if (found.length === 0) return 0
+  const libc = openLibc()
+  return found.filter((pid) => end(libc, pid, folders)).length
+}
+
+/** What cannot be read is left alone. */
+function isLeftover(pid: string, folders: ReadonlySet<string>): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    const at = words.indexOf(gateArgument.at)
+    const [option, gate = ''] = words.slice(at - 2, at)
+    return (
+      at >= 2 &&
+      option === gateArgument.option &&
+      basename(gate) === gateArgument.name &&
+      folders.has(basename(dirname(gate))) &&
+      statSync(`/proc/${pid}`).uid === process.geteuid?.() &&
+      /^bwrap( \(deleted\))?$/.test(basename(readlinkSync(`/proc/${pid}/exe`)))
+    )
+  } catch {
+    return false
+  }
+}
+
+/** Held by a handle while it is looked at again: the number alone could be another process's by now. */
+function end(libc: Libc, pid: string, folders: ReadonlySet<string>): boolean {
+  const handle = Number(libc.syscall(PIDFD_OPEN, BigInt(pid), 0n, 0n, 0n, 0n))
+  if (handle < 0) return false
+  try {
+    return isLeftover(pid, folders) && libc.syscall(PIDFD_SEND_SIGNAL, BigInt(handle), SIGKILL, 0n, 0n, 0n) === 0n
+  } finally {
+    closeSync(handle)
+  }
+}
