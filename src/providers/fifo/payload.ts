@@ -3,6 +3,7 @@
 import type { Json, JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
+import { portableName } from '../arguments.ts'
 
 /** Seed 000's own, where nothing else is configured. */
 export const seedModel = 'claude-haiku-4-5-20241022'
@@ -61,7 +62,7 @@ function resultOf({ callId, content, isError }: Extract<Message, { role: 'tool' 
 /** Thinking goes back as the very block it came in: its signature covers it. */
 function blockOf(part: Part): JsonObject {
   if (part.type === 'text') return { type: 'text', text: part.text }
-  if (part.type === 'call') return { type: 'tool_use', id: part.id, name: part.name, input: part.input }
+  if (part.type === 'call') return { type: 'tool_use', id: part.id, name: portableName(part.name), input: part.input }
   return isBlock(part.meta?.block) ? part.meta.block : { type: 'text', text: part.text }
 }
 
