@@ -1,7 +1,7 @@
 /** Our request in the vendor libraries' words, with a prefix (tools, system, messages) that does not change within a run. */
 
 import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4FunctionTool, LanguageModelV4Message } from '@ai-sdk/provider'
-import type { Json, JsonObject } from '../kit/json.ts'
+import { isJsonObject, type JsonObject } from '../kit/json.ts'
 import type { Part } from '../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../runtime/port.ts'
 import { portableName } from './arguments.ts'
@@ -80,8 +80,4 @@ function namespaces(meta: JsonObject): Namespaced {
   const result: Namespaced = {}
   for (const [provider, values] of Object.entries(meta)) if (isJsonObject(values)) result[provider] = values
   return result
-}
-
-function isJsonObject(value: Json): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,6 @@
 /** A question as the brain's FIFO carries it: one compact line of the Messages API. */
 
-import type { Json, JsonObject } from '../../kit/json.ts'
+import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
 import { portableName } from '../arguments.ts'
@@ -63,9 +63,5 @@ function resultOf({ callId, content, isError }: Extract<Message, { role: 'tool' 
 function blockOf(part: Part): JsonObject {
   if (part.type === 'text') return { type: 'text', text: part.text }
   if (part.type === 'call') return { type: 'tool_use', id: part.id, name: portableName(part.name), input: part.input }
-  return isBlock(part.meta?.block) ? part.meta.block : { type: 'text', text: part.text }
-}
-
-function isBlock(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isJsonObject(part.meta?.block) ? part.meta.block : { type: 'text', text: part.text }
 }
