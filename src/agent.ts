@@ -6,6 +6,7 @@ import type { Wish } from './cli/world.ts'
 import { once } from './kit/once.ts'
 import { wake } from './main.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
+import { withUsableReplies } from './providers/usable.ts'
 import type { AgentEvent, Ending, Mode, Proposal } from './runtime/event.ts'
 import type { Provider } from './runtime/port.ts'
 
@@ -98,8 +99,8 @@ async function wakeUp({
   ...around
 }: AgentOptions) {
   const setup = setUp({ ...silentContext(around), cwd }, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
-  const own = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
-  return wake(setup, { channel: 'library', conversation: kindOf(conversation), ...(own ? { provider: own } : {}) })
+  const given = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
+  return wake(setup, { channel: 'library', conversation: kindOf(conversation), ...(given ? { provider: withUsableReplies(given) } : {}) })
 }
 
 function kindOf(conversation: string): Wish['conversation'] {

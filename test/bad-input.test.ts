@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { minimumConfig, type Nest, nest } from './support/cli.ts'
-import { everyTool, home, refused, turn } from './support/turns.ts'
+import { call, everyTool, home, refused, turn } from './support/turns.ts'
 
 const ours = (at: Nest, name: string) => join(at.home, '.braidclaw', name)
 
@@ -203,15 +203,21 @@ describe('the message', () => {
 })
 
 describe('stdout', () => {
-  const long = [{ text: 'a line of text\n'.repeat(100_000), chunks: 2000 }]
+  const long = { text: 'a line of text\n'.repeat(100_000), chunks: 2000 }
+  const intoHead = { through: ['bash', '-c', '"$@" | head -1; exit ${PIPESTATUS[0]}', 'bash'] }
 
   test('closed early: the turn is cancelled, quietly, and the next command works', async () => {
     using at = home()
-    const { code, stdout, stderr } = await turn(at, long, [], { through: ['bash', '-c', '"$@" | head -1; exit ${PIPESTATUS[0]}', 'bash'] })
+    const { code, stdout, stderr } = await turn(at, [{ ...long, ...call('time', {}) }, { text: 'never' }], [], intoHead)
     expect([code, stdout]).toEqual([130, 'a line of text\n'])
     expect(stderr).toBe('cancelled: nobody reads stdout any more\n')
     const listed = await at.run(['memory', 'export'], { through: ['bash', '-c', '"$@" | head -c 1; exit ${PIPESTATUS[0]}', 'bash'] })
     expect(listed).toEqual({ code: 0, stdout: '{', stderr: '' })
+  })
+
+  test('closed within the answer: the turn was over before, and is no failure', async () => {
+    using at = home()
+    expect(await turn(at, [long], [], intoHead)).toEqual({ code: 0, stdout: 'a line of text\n', stderr: '' })
   })
 
   test.each([['agent -m hi'], ['memory list'], ['config show'], ['--help'], ['tool run time --json {}']])('full: %s', async (command) => {

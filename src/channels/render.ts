@@ -55,11 +55,15 @@ function oneJson({ out }: Screen): Render {
   }
 }
 
-/** Streams partial text as it comes; a text that was streamed is not printed again when it is complete. */
+/**
+ * A terminal shows text while it is written, and not again when it is complete. A pipe or a file gets a reply once it is whole: its reader
+ * could not tell half of one from an answer.
+ */
 function text({ out, err, color, terminal }: Screen): Render {
   const safe = (words: string) => (terminal ? printable(words) : words)
   const dim = (line: string) => (color ? `\u001b[2m${line}\u001b[22m` : line)
-  const state = { streamed: false, column: 0 }
+  /** `ahead` is what was shown of texts that are not complete yet. */
+  const state = { ahead: '', column: 0 }
   const say = (words: string) => {
     out(words)
     state.column = words.endsWith('\n') ? 0 : 1
@@ -68,16 +72,19 @@ function text({ out, err, color, terminal }: Screen): Render {
     if (state.column > 0) say('\n')
     err(`${words}\n`)
   }
+  const complete = (words: string) => {
+    const shown = state.ahead.startsWith(words)
+    state.ahead = shown ? state.ahead.slice(words.length) : ''
+    if (!shown) say(safe(words))
+    if (state.column > 0 && state.ahead === '') say('\n')
+  }
   return {
     show(event) {
-      if (event.type === 'text' && event.isPartial) {
-        state.streamed = true
+      if (event.type === 'text' && !event.isPartial) complete(event.content)
+      else if (event.type === 'text' && terminal) {
+        state.ahead += event.content
         say(safe(event.content))
-      } else if (event.type === 'text') {
-        if (!state.streamed) say(safe(event.content))
-        if (state.column > 0) say('\n')
-        state.streamed = false
-      } else if (event.type === 'tool_use') line(dim(`· ${event.toolName} ${oneLine(JSON.stringify(event.input))}`))
+      } else if (event.type === 'tool_use') line(dim(`· ${event.toolName || '(no name)'} ${oneLine(JSON.stringify(event.input))}`))
       else if (event.type === 'tool_result' && event.status === 'failed') line(dim(`✗ ${oneLine(String(event.output ?? ''))}`))
       else if (event.type === 'error') line(`${event.recoverable ? 'warning' : 'error'}: ${printable(event.message)}`)
       else if (event.type === 'done' && state.column > 0) say('\n')

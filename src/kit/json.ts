@@ -69,6 +69,11 @@ export function changeTexts(json: unknown, change: (text: string) => string): un
   return same ? json : Object.fromEntries(members)
 }
 
+/** Of what is known to be JSON. */
+export function isJsonObject(value: Json | undefined): value is JsonObject {
+  return isObject(value)
+}
+
 export function isObject(value: unknown): value is { [key: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,7 +1,7 @@
 /** Puts a reply together from the vendor library's stream (or whole answer): our parts in order, our chunks as they come. */
 
 import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider'
-import type { JsonObject } from '../kit/json.ts'
+import { isJsonObject, type JsonObject } from '../kit/json.ts'
 import type { ChatResponse, Log, ModelChunk } from '../runtime/port.ts'
 import { soundObject } from './arguments.ts'
 import { libraryFailure, truncated } from './failure.ts'
@@ -128,15 +128,15 @@ export function startAssembly(options: Options): Assembly {
   }
 }
 
-/** Start, deltas and end of a block each bring some of its metadata, under the same vendor's name. */
+/** Start, deltas and end of a block each bring some of its metadata, under the same vendor's name. An empty signature is none. */
 function mergeMeta(meta: JsonObject, more: { readonly [provider: string]: unknown } | undefined): JsonObject {
   const sound = more === undefined ? undefined : soundObject(more)
   if (sound === undefined) return meta
   const merged: { [key: string]: JsonObject[string] } = { ...meta }
   for (const [provider, values] of Object.entries(sound)) {
     const before = merged[provider]
-    const both = typeof values === 'object' && values !== null && typeof before === 'object' && before !== null
-    merged[provider] = both ? { ...before, ...values } : values
+    const said = isJsonObject(values) ? Object.entries(values).filter(([, value]) => value !== '') : []
+    if (said.length > 0) merged[provider] = { ...(isJsonObject(before) ? before : {}), ...Object.fromEntries(said) }
   }
   return merged
 }

@@ -69,6 +69,8 @@ export function openBody(at: {
     try {
       const { done, value } = await reader.read()
       if (value !== undefined) count(value)
+      // A body that we closed ourselves has no end: what is missing of it never came.
+      if (done && signal.aborted) throw signal.reason
       isOver = done
       return done ? undefined : value
     } catch (error) {

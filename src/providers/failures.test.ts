@@ -73,7 +73,10 @@ const failures: readonly Row[] = [
     (dialect) => sends([dialect.errorEvent('overloaded_error', 'Overloaded')]),
     'server',
   ],
-  ['a stream that is cut at an event is network', (dialect) => sends(upTo(dialect, 'one')), 'network'],
+  ['a reply without text and calls is empty', says({}), 'empty'],
+  ['a reply of nothing but white space is empty', says({ text: [' \n'] }), 'empty'],
+  ['a reply of nothing but thinking is empty', says({ thinking: { text: ['hm'], signature: 's' } }), 'empty'],
+  ['a flood of calls is bad_response', says({ calls: Array(257).fill({ id: 'c', name: 'time', args: ['{}'] }) }), 'bad_response'],
   ['silence after the question is timeout', () => new Promise<Response>(() => {}), 'timeout', { idleTimeoutS: 0.05 }],
   ['silence in the middle is timeout', (dialect) => sends(upTo(dialect, 'one'), 'hold'), 'timeout', { idleTimeoutS: 0.05 }],
   ['silence in an error body still has the code of the status', silentError, 'auth', { idleTimeoutS: 0.05 }],
@@ -156,6 +159,12 @@ for (const dialect of dialects) {
       )
       expect([outcome.shown, outcome.code]).toEqual(['so far', 'rate_limit'])
     })
+
+    // That a chat.completions server may end so is tested beside its wire.
+    if (dialect.kind !== 'openai-compatible')
+      test('a stream that ends without its last event is network', async () => {
+        expect((await serve(dialect, () => sends(upTo(dialect, 'one')))).code).toBe('network')
+      })
 
     test('a connection that breaks in the middle is network', async () => {
       const cutter = startCutter(upTo(dialect, 'one'))

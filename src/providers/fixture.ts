@@ -30,6 +30,8 @@ const codes: { readonly [word: string]: FailureCode } = {
   bad_response: 'bad_response',
   context_length: 'context_length',
   too_large: 'too_large',
+  empty: 'empty',
+  refused: 'refused',
   aborted: 'aborted',
   unknown: 'unknown',
 }

@@ -3,6 +3,9 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { Delta } from './merge.ts'
 import type { Marks } from './prompt.ts'
+import { repairMessages } from './repair/messages.ts'
+import type { StreamRepair } from './repair/repair.ts'
+import { repairResponses } from './repair/responses.ts'
 import type { WireKind } from './settings.ts'
 
 export type LibraryKind = Exclude<WireKind, 'openai-compatible'>
@@ -18,6 +21,8 @@ export type Library = {
   readonly marks: Marks
   /** What a piece of plain text looks like on this wire. */
   readonly delta: Delta
+  /** What a server sends is put right for the library; one for each reply. */
+  repair(): StreamRepair
   model(build: Build): Promise<LanguageModelV4>
 }
 
@@ -28,6 +33,7 @@ export const libraries: { readonly [kind in LibraryKind]: Library } = {
     // Two fixed breakpoints and the automatic one at the end; eager tool streaming would trade valid arguments for speed.
     marks: { call: { anthropic: { ...cacheHere.anthropic, toolStreaming: false } }, prefixEnd: cacheHere },
     delta: { within: '"type":"text_delta"', key: '"text":"' },
+    repair: repairMessages,
     async model({ baseURL, apiKey, model, fetch }) {
       const { createAnthropic } = await import('@ai-sdk/anthropic')
       return createAnthropic({ baseURL, apiKey, fetch }).languageModel(model)
@@ -37,6 +43,7 @@ export const libraries: { readonly [kind in LibraryKind]: Library } = {
     // Nothing is kept over there: reasoning comes back encrypted and is sent along again.
     marks: { call: { openai: { store: false } } },
     delta: { within: '"type":"response.output_text.delta"', key: '"delta":"' },
+    repair: repairResponses,
     async model({ baseURL, apiKey, model, fetch }) {
       const { createOpenAI } = await import('@ai-sdk/openai')
       return createOpenAI({ baseURL, apiKey, fetch }).responses(model)

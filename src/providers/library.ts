@@ -6,9 +6,10 @@ import { idMaker } from './arguments.ts'
 import { type Assembly, startAssembly } from './assemble.ts'
 import type { Body } from './body.ts'
 import { cut } from './failure.ts'
-import { type LibraryKind, libraries } from './libraries.ts'
+import { type Library, type LibraryKind, libraries } from './libraries.ts'
 import { type Delta, mergeDeltas } from './merge.ts'
 import { callOptions } from './prompt.ts'
+import { repairedPieces, type StreamRepair } from './repair/repair.ts'
 import type { Exchange, Talk } from './talk.ts'
 
 type Line = {
@@ -19,7 +20,7 @@ type Line = {
 
 export async function converseThrough(kind: LibraryKind, talk: Talk): Promise<Exchange> {
   const { name, config, deps, request, deadline, maxBytes } = talk
-  const line = openLine(talk, libraries[kind].delta)
+  const line = openLine(talk, libraries[kind])
   const library = await load(kind, talk, line)
   const model = request.model || config.model
   const assembly = startAssembly({ provider: name, model, maxBytes, newId: idMaker(request.messages), log: deps.log })
@@ -41,18 +42,19 @@ async function load(kind: LibraryKind, { name, config, request, baseUrl }: Talk,
   }
 }
 
-function openLine({ name, config, wire }: Talk, delta: Delta): Line {
-  let document: string | undefined
+function openLine({ name, config, wire }: Talk, library: Library): Line {
+  const repair = library.repair()
+  let document: unknown
 
   async function send(url: string, init: RequestInit): Promise<Response> {
     if (document !== undefined) return json(document)
     const answer = await wire.ask(url, init)
     if (answer.type === 'stream') {
       const { status, headers } = answer.head
-      return new Response(merged(answer.body, delta), { status, headers })
+      return new Response(streamOf(answer.body, repair, library.delta), { status, headers })
     }
-    if (config.stream === false) return json(answer.text)
-    document = answer.text
+    document = repair.repair.document(answer.value)
+    if (config.stream === false) return json(document)
     throw new ProviderFailure('bad_response', `provider "${name}" answered with JSON instead of a stream`, { provider: name })
   }
 
@@ -62,11 +64,12 @@ function openLine({ name, config, wire }: Talk, delta: Delta): Line {
   }
 }
 
-function merged(body: Body, delta: Delta): ReadableStream<Uint8Array> {
+function streamOf(body: Body, repair: StreamRepair, delta: Delta): ReadableStream<Uint8Array> {
+  const next = repairedPieces(body, repair)
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const bytes = await body.next()
+        const bytes = await next()
         if (bytes === undefined) controller.close()
         else controller.enqueue(mergeDeltas(bytes, delta))
       },
@@ -76,8 +79,8 @@ function merged(body: Body, delta: Delta): ReadableStream<Uint8Array> {
   )
 }
 
-function json(text: string): Response {
-  return new Response(text, { headers: { 'content-type': 'application/json' } })
+function json(value: unknown): Response {
+  return new Response(JSON.stringify(value), { headers: { 'content-type': 'application/json' } })
 }
 
 /** Swallows a rejection that only says "this is a whole answer, not a stream". */

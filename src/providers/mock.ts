@@ -8,6 +8,7 @@ import { type Deadline, startDeadline } from './deadline.ts'
 import { parseFixture, type ScriptedReply } from './fixture.ts'
 import { offlineReply } from './offline.ts'
 import { defaults, type MockConfig, type ProviderDeps } from './settings.ts'
+import { assertUsable } from './usable.ts'
 import { priced } from './usage.ts'
 
 type Setup = { readonly name: string; readonly config: MockConfig; readonly deps: ProviderDeps }
@@ -59,7 +60,7 @@ async function* play(at: { setup: Setup; reply: ScriptedReply; request: ChatRequ
     if (deadline.signal.aborted) throw deadline.signal.reason
     yield { type: 'text', text }
   }
-  yield { type: 'done', response: responseOf(setup, reply, request) }
+  yield { type: 'done', response: assertUsable(responseOf(setup, reply, request)) }
 }
 
 function responseOf({ name, config }: Setup, reply: ScriptedReply, request: ChatRequest): ChatResponse {

@@ -4,14 +4,22 @@ import { utf8Bytes } from '../kit/bytes.ts'
 import type { JsonObject } from '../kit/json.ts'
 import type { Part } from '../runtime/event.ts'
 import type { ModelChunk } from '../runtime/port.ts'
-import { readArguments } from './arguments.ts'
+import { readArguments, unread } from './arguments.ts'
 import { tooLarge } from './body.ts'
 
 /** A text or thinking block under construction; `half` is a high surrogate whose other half is in the next delta. */
 export type Block = { readonly type: 'text' | 'thinking'; readonly texts: string[]; half: string; meta: JsonObject }
 
-/** A tool call as it came: `id` is what the model wanted, `raw` what it wrote. */
-export type RawCall = { readonly id: string; readonly name: string; readonly raw: string; readonly meta?: JsonObject }
+/** A tool call as it came: `id` is what the model wanted, `raw` the arguments as it wrote them. */
+export type RawCall = {
+  readonly id: string
+  /** Empty when the model named no tool. */
+  readonly name: string
+  readonly raw: string
+  readonly meta?: JsonObject
+  /** The call has no form that we know, and `raw` is all of it. */
+  readonly isUnknown?: boolean
+}
 
 export type PartsOptions = { readonly provider: string; readonly maxBytes: number; readonly newId: (wanted: string) => string }
 
@@ -51,8 +59,8 @@ export function collectParts({ provider, maxBytes, newId }: PartsOptions): Colle
       to.texts.push(text)
       return { type: to.type, text }
     },
-    call({ id, name, raw, meta = {} }) {
-      const asked = { id: newId(id), name: name.toWellFormed(), ...readArguments(raw) }
+    call({ id, name, raw, meta = {}, isUnknown = false }) {
+      const asked = { id: newId(id), name: name.toWellFormed(), ...(isUnknown ? unread(raw) : readArguments(raw)) }
       slots.push({ type: 'call', ...asked, ...(isEmpty(meta) ? {} : { meta }) })
     },
     count,

@@ -1,9 +1,10 @@
 /** Our request in the vendor libraries' words, with a prefix (tools, system, messages) that does not change within a run. */
 
 import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4FunctionTool, LanguageModelV4Message } from '@ai-sdk/provider'
-import type { Json, JsonObject } from '../kit/json.ts'
+import { isJsonObject, type JsonObject } from '../kit/json.ts'
 import type { Part } from '../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../runtime/port.ts'
+import { portableName } from './arguments.ts'
 import type { WireConfig } from './settings.ts'
 
 type Namespaced = { [provider: string]: JsonObject }
@@ -64,7 +65,7 @@ function messageOf(message: Message): LanguageModelV4Message[] {
 
 function resultMessage(message: Extract<Message, { role: 'tool' }>): LanguageModelV4Message {
   const output = { type: message.isError ? ('error-text' as const) : ('text' as const), value: message.content }
-  return { role: 'tool', content: [{ type: 'tool-result', toolCallId: message.callId, toolName: message.name, output }] }
+  return { role: 'tool', content: [{ type: 'tool-result', toolCallId: message.callId, toolName: portableName(message.name), output }] }
 }
 
 /** `meta` goes back as it came: signatures and encrypted reasoning are checked by the vendor byte for byte. */
@@ -72,15 +73,11 @@ function partOf(part: Part) {
   const providerOptions = part.meta === undefined ? {} : { providerOptions: namespaces(part.meta) }
   if (part.type === 'text') return { type: 'text' as const, text: part.text, ...providerOptions }
   if (part.type === 'thinking') return { type: 'reasoning' as const, text: part.text, ...providerOptions }
-  return { type: 'tool-call' as const, toolCallId: part.id, toolName: part.name, input: part.input, ...providerOptions }
+  return { type: 'tool-call' as const, toolCallId: part.id, toolName: portableName(part.name), input: part.input, ...providerOptions }
 }
 
 function namespaces(meta: JsonObject): Namespaced {
   const result: Namespaced = {}
   for (const [provider, values] of Object.entries(meta)) if (isJsonObject(values)) result[provider] = values
   return result
-}
-
-function isJsonObject(value: Json): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -3,8 +3,8 @@
 import type { FailureCode } from '../runtime/event.ts'
 import { type ChatRequest, type Log, type Provider, type ProviderCapabilities, ProviderFailure } from '../runtime/port.ts'
 
-/** What another provider may do better. Not a request that is wrong or too long everywhere, and not our own cancel. */
-const elsewhere: ReadonlySet<FailureCode> = new Set(['network', 'auth', 'timeout', 'server', 'rate_limit', 'bad_response'])
+/** What another provider may do better. Not a request that is wrong, too long or refused for what it asks, and not our own cancel. */
+const elsewhere: ReadonlySet<FailureCode> = new Set(['network', 'auth', 'timeout', 'server', 'rate_limit', 'bad_response', 'empty'])
 
 type Options = { readonly name: string; readonly providers: readonly Provider[]; readonly log: Log }
 

@@ -4,7 +4,15 @@ import type { FailureCode } from '../runtime/event.ts'
 import { type ModelChunk, ProviderFailure } from '../runtime/port.ts'
 import { waitMs, withRetry } from './retry.ts'
 
-type Step = FailureCode | { readonly code: FailureCode; readonly after?: number; readonly shown?: string } | 'ok'
+type Step = FailureCode | { readonly code: FailureCode; readonly after?: number; readonly shown?: string; readonly status?: number } | 'ok'
+
+type Detail =
+  | Exclude<Step, string>
+  | { readonly code: 'ok'; readonly after?: undefined; readonly shown?: undefined; readonly status?: undefined }
+
+function stepOf(step: Step): Detail {
+  return typeof step === 'string' ? { code: step } : step
+}
 
 /** Plays one step an attempt; returns what was shown, slept and thrown. */
 async function play(
@@ -17,9 +25,9 @@ async function play(
   let attempts = 0
   async function* attempt(): AsyncGenerator<ModelChunk> {
     const step = steps[attempts++] ?? 'ok'
-    const { code, after, shown } = typeof step === 'string' ? { code: step, after: undefined, shown: undefined } : step
+    const { code, after, shown, status } = stepOf(step)
     if (shown !== undefined) yield { type: 'text', text: shown }
-    if (code !== 'ok') throw new ProviderFailure(code, `it was ${code}`, { retryAfterMs: after })
+    if (code !== 'ok') throw new ProviderFailure(code, `it was ${code}`, { retryAfterMs: after, status })
     yield { type: 'text', text: 'fine' }
   }
   const signal = options.signal ?? new AbortController().signal
@@ -53,6 +61,12 @@ test.each(['rate_limit', 'network', 'server'] as const)('%s is tried again and l
   expect(log).toEqual([
     { level: 'warn', event: 'provider retry', fields: { provider: 'p', attempt: 1, code, message: `it was ${code}`, waitMs: 250 } },
   ])
+})
+
+test.each([408, 504])('a timeout that the server reports with %i is tried again, as long as it asks for', async (status) => {
+  expect(await play([{ code: 'timeout', status }])).toMatchObject({ shown: 'fine', slept: [250] })
+  expect(await play([{ code: 'timeout', status, after: 3_000 }])).toMatchObject({ shown: 'fine', slept: [3_000] })
+  expect(await play(Array(9).fill({ code: 'timeout', status }))).toMatchObject({ code: 'timeout', attempts: 3 })
 })
 
 test('attempts are bounded, and none at all may be asked for', async () => {

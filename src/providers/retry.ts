@@ -12,8 +12,13 @@ type Options = {
   readonly deps: Pick<ProviderDeps, 'log' | 'sleep' | 'random'>
 }
 
-/** Not `timeout`: the waiting has been done. Not `bad_response`: the same server says the same again. */
+/** Not `bad_response`: the same server says the same again. */
 const passing: ReadonlySet<FailureCode> = new Set(['rate_limit', 'network', 'server'])
+
+/** After a `timeout` of ours the waiting has been done; one that the server reports (408, 504) may pass. */
+function mayPass({ code, detail }: ProviderFailure): boolean {
+  return passing.has(code) || (code === 'timeout' && detail.status !== undefined)
+}
 
 /** @throws ProviderFailure the last one, its message with the number of attempts. */
 export async function* withRetry(options: Options): AsyncGenerator<ModelChunk> {
@@ -30,7 +35,7 @@ export async function* withRetry(options: Options): AsyncGenerator<ModelChunk> {
     } catch (error) {
       if (!(error instanceof ProviderFailure)) throw error
       const wait = waitMs({ tries, failure: error, random: deps.random })
-      const again = !shown && passing.has(error.code) && tries <= options.maxRetries && waited + wait <= defaults.maxRetryWaitMs
+      const again = !shown && mayPass(error) && tries <= options.maxRetries && waited + wait <= defaults.maxRetryWaitMs
       if (!again || signal.aborted) throw named(error, tries)
       waited += wait
       deps.log('warn', 'provider retry', { provider, attempt: tries, code: error.code, message: error.message, waitMs: Math.round(wait) })

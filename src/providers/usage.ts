@@ -24,7 +24,7 @@ export function usageOf(counted: Counted): Usage & { readonly estimated: boolean
   // A server that counts nothing says nothing or zero; nobody sends a prompt of no tokens.
   const estimated = inputs === undefined || inputs === 0
   const inputTokens = estimated ? Math.ceil(counted.sentBytes / 4) : inputs
-  const outputTokens = estimated || outputs === undefined ? Math.ceil(counted.gotBytes / 4) : outputs
+  const outputTokens = estimated || outputs === undefined || outputs === 0 ? Math.ceil(counted.gotBytes / 4) : outputs
   const cached = Math.min(tokens(reported?.inputTokens.cacheRead) ?? 0, inputTokens)
   return { ...priced({ inputTokens, outputTokens, ...(cached > 0 ? { cachedInputTokens: cached } : {}) }, prices), estimated }
 }

@@ -8,7 +8,7 @@ import type { Fetch } from './settings.ts'
 
 /** A server may answer with one JSON document although a stream was asked for; never the other way round. */
 export type Answer =
-  | { readonly type: 'document'; readonly text: string; readonly value: unknown }
+  | { readonly type: 'document'; readonly value: unknown }
   | { readonly type: 'stream'; readonly head: Pick<Response, 'status' | 'headers'>; readonly body: Body }
 
 export type Wire = {
@@ -72,7 +72,7 @@ async function readDocument(body: Body, options: Options): Promise<Answer> {
   if (value === undefined) throw bad(options.provider, `answered with broken JSON: ${cut(text)}`)
   const error = isObject(value) ? value.error : undefined
   if (error !== undefined && error !== null) throw failureOf(error, options.provider)
-  return { type: 'document', text, value }
+  return { type: 'document', value }
 }
 
 async function refusal(at: { options: Options; response: Response; body: Body; url: string }): Promise<ProviderFailure> {

@@ -7,6 +7,7 @@ import { libraryFailure, ownFailure } from './failure.ts'
 import { withRetry } from './retry.ts'
 import { defaults, type ProviderDeps, type WireConfig } from './settings.ts'
 import type { Exchange, Reply, Talk } from './talk.ts'
+import { assertUsable } from './usable.ts'
 import { usageOf } from './usage.ts'
 import { baseUrlOf, keyHint, vendors } from './vendors.ts'
 import { openWire } from './wire.ts'
@@ -80,7 +81,7 @@ function respond({ name, config, deps, request }: Attempt, reply: Reply): ChatRe
     prices: config.prices,
   })
   if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })
-  return { parts, stop, usage, model, provider: name, rawProviderPayload }
+  return assertUsable({ parts, stop, usage, model, provider: name, rawProviderPayload })
 }
 
 function usableBaseUrl({ name, config }: Attempt): string {

@@ -130,7 +130,10 @@ export type ToolReport = { readonly call: Call; readonly ok: boolean; readonly t
 
 export type RunEvent = ExternalEvent | InternalEvent
 
-/** Why a model call failed. `aborted` is ours (cancel, estop); all others come from the far side or the wire. */
+/**
+ * Why a model call failed. `aborted` is ours (cancel, estop); all others come from the far side or the wire. `empty` is a reply with neither
+ * text nor calls, `refused` one that the model or its content filter would not give.
+ */
 export type FailureCode =
   | 'auth'
   | 'rate_limit'
@@ -141,6 +144,8 @@ export type FailureCode =
   | 'bad_response'
   | 'context_length'
   | 'too_large'
+  | 'empty'
+  | 'refused'
   | 'aborted'
   | 'unknown'
 

@@ -28,6 +28,18 @@ describe('refused before the arguments count', () => {
     expect(await said('__proto__')).toBe('deny high tool.unknown')
   })
 
+  test('for a call that names no tool, with what came in its place', async () => {
+    const { judge } = gateOf({ autonomy: 'full' }, { tools: [tool('time')] })
+    expect(await judge(callOf(''))).toMatchObject({
+      verdict: 'deny',
+      rule: 'schema.malformed',
+      reason: 'the call names no tool; tools: time',
+    })
+    const { rule, reason } = await judge({ ...callOf(''), malformed: '"file_list"' })
+    expect([rule, reason]).toEqual(['schema.malformed', expect.stringContaining('cannot be read: "\\"file_list\\""')])
+    expect(await said(' time ')).toBe('deny high tool.unknown')
+  })
+
   test('for a tool that this channel does not have, also in full autonomy', async () => {
     expect(await said('time', {}, { toolsAllow: ['file_read'], autonomy: 'full' })).toBe('deny low tool.not_allowed')
     expect(await said('time', {}, { toolsAllow: [] })).toBe('deny low tool.not_allowed')
@@ -43,6 +55,12 @@ describe('refused before the arguments count', () => {
       reason: expect.stringContaining('"path" is missing'),
     })
     expect(await judge(callOf('time', { a: '\ud800' }))).toMatchObject({ verdict: 'deny', rule: 'schema.malformed' })
+    const text = { path: 'ok', edits: [{ text: '\\ud800' }, { text: 'b\udc00' }] }
+    for (const call of [callOf('file_write', text), { ...callOf('file_write'), malformed: JSON.stringify(text) }]) {
+      const { rule, reason } = await judge(call)
+      expect([rule, reason]).toEqual(['schema.malformed', expect.stringContaining('"edits" holds half a character')])
+      expect(reason).toContain('\\udc00')
+    }
     expect(await judge(callOf('time', JSON.parse('[1]')))).toMatchObject({ verdict: 'deny', rule: 'schema.malformed' })
     expect(await judge(callOf('time', JSON.parse('null')))).toMatchObject({ verdict: 'deny', rule: 'schema.malformed' })
   })

@@ -4,7 +4,7 @@ export const rules = {
   estop: 'An emergency stop is set; no tool runs until it is cleared.',
   'tool.unknown': 'No tool has this name.',
   'tool.not_allowed': "The tool exists, but this channel's tools_allow does not list it.",
-  'schema.malformed': 'The arguments are not a JSON object.',
+  'schema.malformed': 'The call has no name, or its arguments are no JSON object or hold half a character.',
   'schema.invalid': "The arguments do not fit the tool's JSON Schema.",
   'path.empty': 'A path must name something.',
   'path.bad_character': 'A path must not hold control or text-direction characters, nor half a character.',

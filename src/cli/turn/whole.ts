@@ -12,8 +12,10 @@ export function renderWhole(format: OutputFormat, screen: Screen): Render {
       rest.show(event)
       if (event.type === 'done') state.answer = event.result
     },
-    end() {
+    end({ ending }) {
       const { answer = '' } = state
+      // What a model said before it failed is not its answer.
+      if (ending.code === 'provider' || ending.code === 'timeout') return
       if (answer !== '') screen.out(answer.endsWith('\n') ? answer : `${answer}\n`)
     },
   }

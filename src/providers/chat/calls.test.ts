@@ -14,19 +14,47 @@ function collect(...pieces: readonly unknown[]) {
   return calls.all().map(({ id, name, raw }) => [id, name, raw])
 }
 
-test.each([
-  ['no object', 'x'],
-  ['an index that is none', piece(0.5, 'a', 't', '')],
-  ['a name that is no string', { index: 0, function: { name: 7 } }],
-  ['arguments that are a number', piece(0, 'a', 't', 7)],
-  ['a function that is a list', { index: 0, function: [] }],
-])('a call with %s is an error', (_, bad) => {
-  expect(() => collect(bad)).toThrow()
+test.each<[string, unknown, string]>([
+  ['that is no object', 'file_list', '"file_list"'],
+  ['that is null', null, 'null'],
+  ['whose name is no string', { index: 0, id: 'a', function: { name: 7 } }, '{"index":0,"id":"a","function":{"name":7}}'],
+  ['whose function is a list', { index: 0, function: [] }, '{"index":0,"function":[]}'],
+  ['of another type', { index: 0, type: 'custom', custom: { name: 't' } }, '{"index":0,"type":"custom","custom":{"name":"t"}}'],
+])('a call %s is kept as it came, so that the model can be told', (_, value, raw) => {
+  const calls = collectCalls()
+  calls.take(value)
+  expect(calls.all()).toEqual([expect.objectContaining({ name: '', raw, isUnknown: true })])
 })
 
-test('arguments of a call that never gets a name are an error, an empty piece is nothing', () => {
-  expect(() => collect(piece(0, 'a', undefined, '{}'))).toThrow('without a name')
+test('the pieces of a call of no known form stay together, and apart from the other calls', () => {
+  const custom = (input: string) => ({ index: 1, type: 'custom', custom: { input } })
+  expect(collect(piece(0, 'a', 't', '{}'), custom('x'), custom('y'))).toEqual([
+    ['a', 't', '{}'],
+    ['', '', JSON.stringify(custom('x')) + JSON.stringify(custom('y'))],
+  ])
+  expect(collect(piece(0, 'a', 't', '{"n"'), 'x', { index: 0, status: 'going' }, piece(0, undefined, undefined, ':1}'))).toEqual([
+    ['a', 't', '{"n":1}'],
+    ['', '', '"x"'],
+  ])
+})
+
+test('arguments that are no object are written down as JSON; an index that is none does not count', () => {
+  expect(collect(piece(0, 'a', 't', 7))).toEqual([['a', 't', '7']])
+  expect(collect(piece(0, 'a', 't', ['.']))).toEqual([['a', 't', '["."]']])
+  expect(collect(piece(0.5, 'a', 't', '{"n"'), piece(undefined, 'a', undefined, ':1}'))).toEqual([['a', 't', '{"n":1}']])
+})
+
+test('a call that never gets a name is a call without a name; an empty piece is nothing', () => {
+  expect(collect(piece(0, 'a', undefined, '{}'))).toEqual([['a', '', '{}']])
+  expect(collect(piece(0, 'a', '', ''))).toEqual([['a', '', '']])
   expect(collect(piece(0, '', '', ''), piece(0, undefined, undefined, null), { index: 1 })).toEqual([])
+})
+
+test('a name is taken to the letter', () => {
+  expect(collect(piece(0, 'a', ' file_list ', '{}'), piece(1, 'b', ' ', '{}'))).toEqual([
+    ['a', ' file_list ', '{}'],
+    ['b', ' ', '{}'],
+  ])
 })
 
 test('the name and the id may come after the first arguments', () => {

@@ -2,15 +2,16 @@
 
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import type { RawCall } from '../parts.ts'
-import { parsed, stringIn, unreadable } from './shape.ts'
+import { parsed } from './shape.ts'
 
+/** What a server sends in no known form is still a call: the model is told that it could not be read. */
 export type Calls = {
   /** Takes one member of a `tool_calls`; `place` when it is known to be a call of its own. Returns the text in it, for counting. */
   take(piece: unknown, place?: number): string
   all(): readonly RawCall[]
 }
 
-type Open = { readonly index: number | undefined; id: string; name: string; raw: string; signature: string }
+type Open = { readonly index: number | undefined; readonly isUnknown: boolean; id: string; name: string; raw: string; signature: string }
 
 type Piece = Readonly<Open>
 
@@ -21,7 +22,7 @@ export function collectCalls(): Calls {
   function callOf(piece: Piece): Open | undefined {
     if (piece.index !== undefined) return byIndex.get(piece.index)
     if (piece.id !== '') return calls.findLast((call) => call.id === piece.id)
-    return piece.name === '' ? calls.at(-1) : undefined
+    return piece.name === '' && !piece.isUnknown ? calls.at(-1) : undefined
   }
 
   function open(piece: Piece): void {
@@ -34,6 +35,8 @@ export function collectCalls(): Calls {
     take(value, place) {
       const piece = readPiece(value, place)
       const call = callOf(piece)
+      // Beside a call that we can read it is a remark about that call.
+      if (piece.isUnknown && call?.isUnknown === false) return ''
       if (call === undefined || begins(piece, call)) open(piece)
       else append(call, piece)
       return piece.id + piece.name + piece.raw
@@ -58,29 +61,44 @@ function append(call: Open, piece: Piece): void {
 }
 
 function readPiece(value: unknown, place: number | undefined): Piece {
-  if (!isObject(value)) throw unreadable('a tool call that is no object', value)
-  const { index, extra_content: extra } = place === undefined ? value : { ...value, index: place }
-  const said = value.function ?? {}
-  if (!isObject(said)) throw unreadable('a tool call whose function is no object', value)
-  if (index !== undefined && index !== null && !Number.isSafeInteger(index)) throw unreadable('a tool call without a sound index', value)
+  const { id, index: said, extra_content: extra } = isObject(value) ? value : {}
+  const index = place ?? said
   const google = isObject(extra) && isObject(extra.google) ? extra.google : {}
   return {
-    index: typeof index === 'number' ? index : undefined,
-    id: stringIn(value, 'id').trim(),
-    name: stringIn(said, 'name').trim(),
-    // Some servers send the arguments as the object itself.
-    raw: isObject(said.arguments) ? JSON.stringify(said.arguments) : stringIn(said, 'arguments'),
-    signature: stringIn(google, 'thought_signature'),
+    index: typeof index === 'number' && Number.isSafeInteger(index) ? index : undefined,
+    id: textOf(id).trim(),
+    signature: textOf(google.thought_signature),
+    ...(saidIn(value) ?? { name: '', raw: JSON.stringify(value), isUnknown: true }),
   }
+}
+
+/** The name is taken to the letter: a tool of another name is another tool. Undefined for a piece of no known form. */
+function saidIn(value: unknown): Pick<Piece, 'name' | 'raw' | 'isUnknown'> | undefined {
+  if (!isObject(value)) return undefined
+  const said = value.function ?? (Object.keys(value).every((key) => ownKeys.includes(key)) ? {} : undefined)
+  if (!isObject(said) || !isText(said.name)) return undefined
+  // Some servers send the arguments as the object itself.
+  const raw = isText(said.arguments) ? (said.arguments ?? '') : JSON.stringify(said.arguments)
+  return { name: said.name ?? '', raw, isUnknown: false }
+}
+
+/** What may stand around the function, or come in a piece without one. */
+const ownKeys = ['index', 'id', 'type', 'function', 'extra_content']
+
+function isText(value: unknown): value is string | null | undefined {
+  return value === undefined || value === null || typeof value === 'string'
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
 }
 
 /** A piece without anything in it is none. */
 function isCall(call: Open): boolean {
-  return call.name !== '' || call.raw.trim() !== ''
+  return call.id !== '' || call.name !== '' || call.raw.trim() !== ''
 }
 
-function rawCall({ id, name, raw, signature }: Open): RawCall {
-  if (name === '') throw unreadable('a tool call without a name', { id, arguments: raw })
+function rawCall({ id, name, raw, signature, isUnknown }: Open): RawCall {
   const meta: JsonObject = signature === '' ? {} : { compatible: { thoughtSignature: signature.toWellFormed() } }
-  return { id, name, raw, meta }
+  return { id, name, raw, meta, ...(isUnknown ? { isUnknown } : {}) }
 }

@@ -26,12 +26,10 @@ const bad: readonly (readonly [string, string, FailureCode])[] = [
   ['reasoning that is an object', choice({ reasoning: {} }), 'bad_response'],
   ['tool calls that are no list', choice({ tool_calls: { index: 0 } }), 'bad_response'],
   ['a finish reason that is no string', choice({}, 7), 'bad_response'],
-  ['a finish reason that says nothing', choice({}, ''), 'network'],
   ['an error for a finish reason', choice({}, 'error'), 'server'],
   ['an error in a choice', data({ choices: [{ error: { code: 429, message: 'slow down' } }] }), 'rate_limit'],
   ['an error in place of an event', data({ object: 'error', message: 'maximum context length is 8', code: 400 }), 'context_length'],
   ['an error that is a string', data({ error: 'Rate limit reached' }), 'rate_limit'],
-  ['the last event before any end', 'data: [DONE]\n\n', 'network'],
   ['the last event cut off', stop.slice(0, -9), 'network'],
 ]
 
@@ -46,7 +44,6 @@ describe('a stream fails on', () => {
 describe('a whole answer fails', () => {
   test.each([
     ['without a message', undefined, {}],
-    ['with a call without a name', { tool_calls: [{ id: 'a', function: { arguments: '{}' } }] }, {}],
     ['with content of another kind', { content: 7 }, {}],
   ])('%s', async (_, message, more) => {
     expect((await whole(message, more)).code).toBe('bad_response')
@@ -58,15 +55,17 @@ describe('a whole answer fails', () => {
   })
 })
 
-test('a refusal is shown as text and ends as content_filter', async () => {
-  const { shown, response } = await streams(choice({ content: null, refusal: 'I will ' }), choice({ refusal: 'not.' }), stop)
-  expect([shown, response?.stop]).toEqual(['I will not.', 'content_filter'])
-  expect((await whole({ content: null, refusal: 'No.' })).response).toMatchObject({ stop: 'content_filter', parts: [{ text: 'No.' }] })
+test('a refusal, and what a content filter cut off, is no answer; the reason is told', async () => {
+  const refused = await streams(choice({ content: null, refusal: 'I will ' }), choice({ refusal: 'not.' }), stop)
+  expect([refused.code, refused.failure?.message]).toEqual(['refused', expect.stringContaining(': I will not.')])
+  expect((await whole({ content: null, refusal: 'No.' })).failure?.message).toEndWith(': No.')
+  const filtered = await streams(choice({ content: 'Half' }, 'content_filter'))
+  expect([filtered.code, filtered.failure?.message]).toEqual(['refused', expect.stringContaining('content filter): Half')])
+  expect((await streams(choice({}, 'content_filter'))).failure?.message).toEndWith('gave no reason')
 })
 
 test.each([
   ['length', 'length'],
-  ['content_filter', 'content_filter'],
   ['function_call', 'tool_calls'],
   ['eos', 'other'],
   ['constructor', 'other'],
@@ -104,10 +103,11 @@ test('tokens may be counted with the end, after it, in every event, or next to n
     [stop, last],
     [data({ choices: [], usage: usage(1) }), stop, last],
   ]) {
-    expect((await streams(...events)).response?.usage).toEqual({ inputTokens: 7, outputTokens: 2 })
+    expect((await streams(choice({ content: 'hi' }), ...events)).response?.usage).toEqual({ inputTokens: 7, outputTokens: 2 })
   }
   expect(
-    (await streams(stop, data({ choices: [], usage: { prompt_tokens: '7', completion_tokens: null } }))).response?.usage.inputTokens,
+    (await streams(choice({ content: 'hi' }), stop, data({ choices: [], usage: { prompt_tokens: '7', completion_tokens: null } }))).response
+      ?.usage.inputTokens,
   ).toBeGreaterThan(9)
 })
 

@@ -9,12 +9,21 @@ import { hearStream } from './stream.ts'
 
 export async function converse(talk: Talk): Promise<Exchange> {
   const { name, config, deps, request, wire, baseUrl, maxBytes } = talk
-  const body = chatBody(request, config)
-  const answer = await wire.ask(`${baseUrl}/chat/completions`, { method: 'POST', headers: headersFor(config.apiKey), body })
-  const reply = startReply({ provider: name, model: request.model || config.model, maxBytes, newId: idMaker(request.messages) })
-  if (answer.type === 'stream') return { next: hearStream({ body: answer.body, reply, sleep: deps.sleep }), reply: reply.result }
+  const sent = { method: 'POST', headers: headersFor(config.apiKey), body: chatBody(request, config) }
+  const answer = await wire.ask(`${baseUrl}/chat/completions`, sent)
+  const model = request.model || config.model
+  const reply = startReply({ provider: name, model, maxBytes, newId: idMaker(request.messages), log: deps.log })
+  if (answer.type === 'stream') {
+    const { head, body } = answer
+    return { next: hearStream({ body, reply, sleep: deps.sleep, framed: isFramed(head.headers) }), reply: reply.result }
+  }
   reply.takeWhole(answer.value)
   return { next: async () => reply.shown(), reply: () => ({ ...reply.result(), rawProviderPayload: answer.value }) }
+}
+
+/** A body with a length, or in chunks, that breaks off is an error of the connection. */
+function isFramed(headers: Headers): boolean {
+  return headers.has('content-length') || headers.has('transfer-encoding')
 }
 
 function headersFor(apiKey: string | undefined): { readonly [name: string]: string } {

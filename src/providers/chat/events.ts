@@ -1,4 +1,4 @@
-/** Server-sent events out of bytes that may be cut anywhere: the `data` of each event, in order. Other fields are nothing to us. */
+/** Server-sent events out of bytes that may be cut anywhere: the `data` of each event, in order. Comments and other fields are skipped. */
 
 import { concat } from '../../kit/bytes.ts'
 
@@ -12,11 +12,15 @@ export type EventReader = {
 const LF = 10
 const CR = 13
 
+/** What is made of the data of an event that has a name; nothing when that is empty. */
+type Named = (name: string, data: string) => string
+
 /** Lines end with LF, CRLF or CR. Bytes are decoded a run of whole lines at a time, so that no character is ever cut. */
-export function readEvents(): EventReader {
+export function readEvents(named: Named = (_, data) => data): EventReader {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let line: Uint8Array[] = []
   let data: string | undefined
+  let name = ''
   let begun = false
   let afterCr = false
 
@@ -35,17 +39,22 @@ export function readEvents(): EventReader {
     for (let start = 0, end = lines.indexOf('\n'); end >= 0; start = end + 1, end = lines.indexOf('\n', start)) {
       if (start < end) field(lines.slice(start, end))
       else {
-        if (data) events.push(data)
+        const event = data && name ? named(name, data) : data
+        if (event) events.push(event)
         data = undefined
+        name = ''
       }
     }
     return events
   }
 
   function field(text: string): void {
-    if (!text.startsWith('data:')) return
-    const value = text.slice(text[5] === ' ' ? 6 : 5)
-    data = data === undefined ? value : `${data}\n${value}`
+    if (text.startsWith('data:')) {
+      const value = text.slice(text[5] === ' ' ? 6 : 5)
+      data = data === undefined ? value : `${data}\n${value}`
+    } else if (text.startsWith('event:')) name = text.slice(6).trim()
+    // Older llama.cpp servers report an error in a field of that name.
+    else if (text.startsWith('error:')) [name, data] = ['error', text.slice(6)]
   }
 
   return {

@@ -79,7 +79,7 @@ test('with the short cut and without it, the same is heard', () => {
 
 function heard(events: readonly string[], short: boolean) {
   const repeats = knowRepeats()
-  const reply = startReply({ provider: 'p', model: 'm', maxBytes: 100_000, newId: (id) => id })
+  const reply = startReply({ provider: 'p', model: 'm', maxBytes: 100_000, newId: (id) => id, log: () => {} })
   for (const each of events) {
     const words = short ? repeats.wordsOf(each) : undefined
     if (words !== undefined) reply.say(words.type, words.text)

@@ -1,12 +1,12 @@
 /** Puts a chat.completions reply together, from the events of a stream or from one whole answer. */
 
 import { isObject } from '../../kit/json.ts'
-import type { ChatResponse, ModelChunk } from '../../runtime/port.ts'
+import type { ChatResponse, Log, ModelChunk } from '../../runtime/port.ts'
 import { failureOf, truncated } from '../failure.ts'
-import { type Block, collectParts, type PartsOptions } from '../parts.ts'
+import { type Block, collectParts, type PartsOptions, type RawCall } from '../parts.ts'
 import type { Reply } from '../talk.ts'
 import { collectCalls } from './calls.ts'
-import { type Fields, listIn, reportedIn, stringIn, unreadable } from './shape.ts'
+import { type Fields, isKeepAlive, listIn, parsed, reportedIn, stringIn, unreadable } from './shape.ts'
 
 export type ReplyReader = {
   /** Takes one parsed event of a stream. @throws when it is none, or an error */
@@ -17,6 +17,8 @@ export type ReplyReader = {
   say(type: Block['type'], text: string): void
   /** What was said since the last time and not shown yet: neighbouring deltas of one kind are one chunk. */
   shown(): ModelChunk | undefined
+  /** The stream is over: with a last event that says so, or without one, though nothing is missing of the body. */
+  ended(how: 'marked' | 'unmarked'): void
   /** @throws ProviderFailure when the reply never came to its end */
   result(): Reply
 }
@@ -29,7 +31,7 @@ const stops: ReadonlyMap<string, ChatResponse['stop']> = new Map([
   ['function_call', 'tool_calls'],
 ])
 
-export function startReply(options: PartsOptions & { readonly model: string }): ReplyReader {
+export function startReply(options: PartsOptions & { readonly model: string; readonly log: Log }): ReplyReader {
   const { provider } = options
   const collection = collectParts(options)
   const calls = collectCalls()
@@ -39,6 +41,8 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
   let model = ''
   let finish = ''
   let refused = false
+  let end: 'marked' | 'unmarked' | undefined
+  let strange: unknown
   let usage = reportedIn({})
 
   function say(type: Block['type'], text: string): void {
@@ -57,14 +61,14 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
     if (chunk !== undefined) chunks.push(chunk)
   }
 
-  /** The first choice, if there is one: we ask for no more. */
+  /** The first choice, if there is one: we ask for no more. An event without any, such as a keep-alive, says nothing. */
   function choiceOf(event: unknown): Fields | undefined {
     if (!isObject(event)) throw unreadable('an event is no object', event)
     const error = event.object === 'error' ? event : event.error
     if (error !== undefined && error !== null) throw failureOf(error, provider)
     if (typeof event.model === 'string') model ||= event.model
     if (isObject(event.usage)) usage = reportedIn(event.usage)
-    else if (!Array.isArray(event.choices)) throw unreadable('"choices" is no list', event)
+    else if (event.choices === undefined || event.choices === null) strange ??= isKeepAlive(event) ? undefined : event
     const choice = listIn(event, 'choices')[0]
     if (choice === undefined) return undefined
     if (!isObject(choice)) throw unreadable('a choice is no object', event)
@@ -90,6 +94,11 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
     for (const thought of listIn(part, 'thinking')) if (isObject(thought)) say('thinking', stringIn(thought, 'text'))
   }
 
+  /** Without a word about its end a reply is taken for whole only if something was said and no call is unfinished. */
+  function isWhole(called: readonly RawCall[]): boolean {
+    return (called.length > 0 || collection.parts().length > 0) && called.every(({ raw }) => isObject(parsed(raw)))
+  }
+
   return {
     take(event) {
       const choice = choiceOf(event)
@@ -101,6 +110,7 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
       if (!isObject(delta)) throw unreadable('"delta" is no object', choice)
       hear(delta)
       if (delta.tool_calls) for (const piece of listIn(delta, 'tool_calls')) collection.count(calls.take(piece))
+      if (delta.function_call) collection.count(calls.take({ function: delta.function_call }))
     },
     takeWhole(answer) {
       const choice = choiceOf(answer)
@@ -108,6 +118,10 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
       finish = stringIn(choice, 'finish_reason') || 'other'
       hear(choice.message)
       for (const [place, call] of listIn(choice.message, 'tool_calls').entries()) collection.count(calls.take(call, place))
+      if (choice.message.function_call) collection.count(calls.take({ function: choice.message.function_call }))
+    },
+    ended(how) {
+      end ??= how
     },
     say,
     shown() {
@@ -115,8 +129,14 @@ export function startReply(options: PartsOptions & { readonly model: string }): 
       return chunks.shift()
     },
     result() {
-      if (finish === '') throw truncated(provider)
-      for (const call of calls.all()) collection.call(call)
+      const called = calls.all()
+      if (finish === '') {
+        if (strange !== undefined) throw unreadable('an event without "choices"', strange)
+        if (end === undefined || (end === 'unmarked' && !isWhole(called))) throw truncated(provider)
+        options.log('debug', 'provider gave no finish reason', { provider, end })
+        finish = called.length > 0 ? 'tool_calls' : 'stop'
+      }
+      for (const call of called) collection.call(call)
       const stop = refused && finish === 'stop' ? 'content_filter' : (stops.get(finish) ?? 'other')
       return { parts: collection.parts(), stop, model: model || options.model, usage, bytes: collection.bytes() }
     },

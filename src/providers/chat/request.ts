@@ -3,6 +3,7 @@
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
+import { portableName } from '../arguments.ts'
 import type { WireConfig } from '../settings.ts'
 
 type Called = Extract<Part, { type: 'call' }>
@@ -52,7 +53,7 @@ function callOf({ id, name, input, meta }: Called): object {
   return {
     id,
     type: 'function',
-    function: { name, arguments: JSON.stringify(input) },
+    function: { name: portableName(name), arguments: JSON.stringify(input) },
     extra_content: signature && { google: { thought_signature: signature } },
   }
 }

@@ -35,6 +35,14 @@ export function reportedIn(usage: Fields): Reported {
   }
 }
 
+/** Such as {} or {"type":"ping"}. */
+export function isKeepAlive(event: Fields): boolean {
+  return Object.keys(event).every((key) => key === 'type') && (event.type === undefined || keepAlives.has(String(event.type)))
+}
+
+/** What servers send so that nobody takes a silent connection for a dead one. */
+export const keepAlives: ReadonlySet<string> = new Set(['ping', 'keepalive', 'keep-alive', 'heartbeat'])
+
 /** Undefined when it is no JSON. */
 export function parsed(text: string): unknown {
   try {

@@ -6,17 +6,23 @@ import type { Exchange } from '../talk.ts'
 import { readEvents } from './events.ts'
 import { knowRepeats } from './repeat.ts'
 import type { ReplyReader } from './reply.ts'
-import { parsed, unreadable } from './shape.ts'
+import { keepAlives, parsed, unreadable } from './shape.ts'
 
-type Stream = { readonly body: Body; readonly reply: ReplyReader; readonly sleep: ProviderDeps['sleep'] }
+type Stream = {
+  readonly body: Body
+  readonly reply: ReplyReader
+  readonly sleep: ProviderDeps['sleep']
+  /** Whether the end of the body shows that all of it came: it does not where closing the connection is the only end. */
+  readonly framed: boolean
+}
 
 const lastEvent = '[DONE]'
 
 /** How long the end of the body may be late after the last event, in ms: a connection that is closed properly can be used again. */
 const lateEndMs = 100
 
-export function hearStream({ body, reply, sleep }: Stream): Exchange['next'] {
-  const events = readEvents()
+export function hearStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
+  const events = readEvents(named)
   const repeats = knowRepeats()
   let fault: { readonly error: unknown } | undefined
   let last = false
@@ -25,7 +31,7 @@ export function hearStream({ body, reply, sleep }: Stream): Exchange['next'] {
   function hear(bytes: Uint8Array | undefined): void {
     over = bytes === undefined
     try {
-      if (bytes === undefined) takeRest(events.rest())
+      if (bytes === undefined) end(events.rest())
       else for (const event of events.take(bytes)) take(event)
     } catch (error) {
       fault = { error }
@@ -34,8 +40,9 @@ export function hearStream({ body, reply, sleep }: Stream): Exchange['next'] {
 
   function take(event: string): void {
     if (last) return
-    if (event === lastEvent) {
+    if (isLast(event)) {
       last = true
+      reply.ended('marked')
       return
     }
     const words = repeats.wordsOf(event)
@@ -49,10 +56,12 @@ export function hearStream({ body, reply, sleep }: Stream): Exchange['next'] {
     repeats.learn(event, value)
   }
 
-  /** An event that the body ended in the middle of: whole after all, or part of a reply that is cut off. */
-  function takeRest(event: string | undefined): void {
-    const value = event === undefined || last ? undefined : parsed(event)
-    if (value !== undefined) reply.take(value)
+  /** `rest` is an event that the body ended in the middle of: whole after all, or part of a reply that is cut off. */
+  function end(rest: string | undefined): void {
+    if (last) return
+    const isWhole = rest === undefined || isLast(rest) || parsed(rest) !== undefined
+    if (rest !== undefined && isWhole) take(rest)
+    if (!last && isWhole && framed) reply.ended('unmarked')
   }
 
   return async () => {
@@ -67,6 +76,16 @@ export function hearStream({ body, reply, sleep }: Stream): Exchange['next'] {
       else hear(await body.next())
     }
   }
+}
+
+function isLast(event: string): boolean {
+  return event.length < 16 && event.trim() === lastEvent
+}
+
+/** A keep-alive is nothing; an error is one whatever form it has. */
+function named(name: string, data: string): string {
+  if (keepAlives.has(name)) return ''
+  return name === 'error' ? `{"error":${parsed(data) === undefined ? JSON.stringify(data) : data}}` : data
 }
 
 async function endOf(body: Body, sleep: ProviderDeps['sleep']): Promise<void> {

@@ -4,7 +4,7 @@ import { isObject } from '../../kit/json.ts'
 import { parseJson } from '../../kit/wire.ts'
 import type { Part, Usage } from '../../runtime/event.ts'
 import { type ChatResponse, ProviderFailure } from '../../runtime/port.ts'
-import { readArguments, soundObject } from '../arguments.ts'
+import { readArguments, soundObject, unread } from '../arguments.ts'
 import { cut } from '../failure.ts'
 
 export type AnswerOptions = { readonly provider: string; readonly model: string; readonly newId: (wanted: string) => string }
@@ -42,16 +42,19 @@ function bad(provider: string, what: string): ProviderFailure {
 
 function partOf(block: { readonly [key: string]: unknown }, newId: AnswerOptions['newId']): Part[] {
   if (block.type === 'text') return typeof block.text === 'string' ? [{ type: 'text', text: block.text.toWellFormed() }] : []
-  if (block.type === 'tool_use') return callOf(block, newId)
+  if (block.type === 'tool_use') return [callOf(block, newId)]
   const kept = soundObject(block)
   if (kept === undefined || (block.type !== 'thinking' && block.type !== 'redacted_thinking')) return []
   return [{ type: 'thinking', text: typeof block.thinking === 'string' ? block.thinking.toWellFormed() : '', meta: { block: kept } }]
 }
 
-function callOf({ id, name, input }: { readonly [key: string]: unknown }, newId: AnswerOptions['newId']): Part[] {
-  if (typeof name !== 'string') return []
+/** Without a name it is a call all the same: the model is told that it could not be read. */
+function callOf(block: { readonly [key: string]: unknown }, newId: AnswerOptions['newId']): Part {
+  const { id, name, input } = block
   const asked = typeof input === 'string' ? input : JSON.stringify(input ?? {})
-  return [{ type: 'call', id: newId(typeof id === 'string' ? id : 'call'), name: name.toWellFormed(), ...readArguments(asked) }]
+  const call = { type: 'call' as const, id: newId(typeof id === 'string' ? id : 'call') }
+  if (typeof name !== 'string') return { ...call, name: '', ...unread(JSON.stringify(block)) }
+  return { ...call, name: name.toWellFormed(), ...readArguments(asked) }
 }
 
 function stopOf(reason: unknown, parts: readonly Part[]): ChatResponse['stop'] {

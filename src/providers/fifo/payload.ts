@@ -1,8 +1,9 @@
 /** A question as the brain's FIFO carries it: one compact line of the Messages API. */
 
-import type { Json, JsonObject } from '../../kit/json.ts'
+import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
+import { portableName } from '../arguments.ts'
 
 /** Seed 000's own, where nothing else is configured. */
 export const seedModel = 'claude-haiku-4-5-20241022'
@@ -61,10 +62,6 @@ function resultOf({ callId, content, isError }: Extract<Message, { role: 'tool' 
 /** Thinking goes back as the very block it came in: its signature covers it. */
 function blockOf(part: Part): JsonObject {
   if (part.type === 'text') return { type: 'text', text: part.text }
-  if (part.type === 'call') return { type: 'tool_use', id: part.id, name: part.name, input: part.input }
-  return isBlock(part.meta?.block) ? part.meta.block : { type: 'text', text: part.text }
-}
-
-function isBlock(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (part.type === 'call') return { type: 'tool_use', id: part.id, name: portableName(part.name), input: part.input }
+  return isJsonObject(part.meta?.block) ? part.meta.block : { type: 'text', text: part.text }
 }

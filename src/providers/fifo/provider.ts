@@ -2,6 +2,7 @@
 
 import { type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import { idMaker } from '../arguments.ts'
+import { assertUsable } from '../usable.ts'
 import { readAnswer } from './answer.ts'
 import { type PayloadOptions, payloadOf, seedModel } from './payload.ts'
 
@@ -22,7 +23,7 @@ export function createFifoProvider({ name, ask, contextTokens = 100_000, ...opti
       if (signal.aborted) throw new ProviderFailure('aborted', `provider "${name}": cancelled`, { provider: name })
       if (!said.ok) throw silent(name, said.why)
       const model = request.model || options.model || seedModel
-      const response = readAnswer(said.answer, { provider: name, model, newId: idMaker(request.messages) })
+      const response = assertUsable(readAnswer(said.answer, { provider: name, model, newId: idMaker(request.messages) }))
       for (const part of response.parts) if (part.type !== 'call' && part.text !== '') yield { type: part.type, text: part.text }
       yield { type: 'done', response }
     },

@@ -80,7 +80,7 @@ export const finisher: BThread<Finisher, RunEvent> = {
         return {
           ...state,
           unresolved: state.unresolved - 1,
-          refused: { code: refusalCode(event.by), message: `${event.call.name}: ${event.reason}` },
+          refused: { code: refusalCode(event.by), message: `${event.call.name || '(no name)'}: ${event.reason}` },
         }
       case 'cancel':
         return end(state, { stop: 'cancelled', code: 'cancelled', message: `cancelled by ${event.by}` })

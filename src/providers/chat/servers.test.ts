@@ -1,0 +1,140 @@
+/** How real servers spell and end a stream of chat.completions, byte for byte: llama.cpp, Ollama, LM Studio, vLLM and gateways before them. */
+
+import { describe, expect, test } from 'bun:test'
+import { dialects } from '../../../test/support/dialects.ts'
+import { chunk, done, type End, startRaw, streamed } from '../../../test/support/raw-server.ts'
+import { type Outcome, outcomeOf, providerAt, question } from '../../../test/support/vendor-fake.ts'
+
+const wire = dialects.find(({ kind }) => kind === 'openai-compatible')
+if (wire === undefined) throw new Error('no dialect')
+const dialect = wire
+
+const lines = (...events: readonly string[]) => events.map((event) => (event.endsWith('\n\n') ? event : `${event}\n\n`)).join('')
+const call = (index: number, id: string, name: string, args: string) =>
+  chunk({ role: 'assistant', content: '', tool_calls: [{ id, index, type: 'function', function: { name, arguments: args } }] })
+
+/** What came of asking a server that speaks these very bytes. */
+async function heard(body: string, end: End = 'chunked'): Promise<Outcome> {
+  using server = startRaw([streamed(body, end)])
+  return await outcomeOf(providerAt(dialect, server).provider.chat(question, new AbortController().signal))
+}
+
+async function textOf(body: string, end?: End): Promise<string> {
+  const { shown, failure } = await heard(body, end)
+  return failure === undefined ? shown : `${failure.code}: ${failure.message}`
+}
+
+describe('servers', () => {
+  test('llama.cpp: comments while it reads the prompt, content that is null at first, the end said twice', async () => {
+    const first = chunk({ role: 'assistant', content: null })
+    const timings = 'data: {"choices":[],"created":1,"id":"c","model":"m","object":"chat.completion.chunk","timings":{"prompt_n":1}}'
+    expect(await textOf(lines(':', ':', first, chunk({ content: 'Hi' }), chunk({}, 'stop'), timings, done))).toBe('Hi')
+  })
+
+  test('llama.cpp: an error in the stream, as it was spelled and as it is now', async () => {
+    const error = '{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}'
+    for (const event of [`error: ${error}`, `data: {"error":${error}}`])
+      expect((await heard(lines(chunk({ content: 'Half' }), event))).failure?.message).toContain('exceeds the available context size')
+  })
+
+  test('Ollama: calls whole in one chunk, parallel ones of the same index, ended by "stop" in older versions', async () => {
+    const calls = [call(0, 'call_a', 'file_list', '{"path":"a"}'), call(0, 'call_b', 'file_list', '{"path":"b"}')]
+    for (const finish of ['tool_calls', 'stop']) {
+      const { response } = await heard(lines(...calls, chunk({ role: 'assistant', content: '' }, finish), done))
+      expect(response?.parts).toMatchObject([{ input: { path: 'a' } }, { input: { path: 'b' } }])
+    }
+  })
+
+  test('LM Studio: a named error event', async () => {
+    const error = 'event: error\ndata: {"error":{"message":"The model has crashed"}}'
+    expect(await textOf(lines(chunk({ content: 'Half' }), error))).toContain('The model has crashed')
+    expect(await textOf(lines('event: error\ndata: out of memory'))).toContain('reported an error: out of memory')
+  })
+
+  test('vLLM: no finish_reason key until the last chunk, an error followed by the last event', async () => {
+    const bare = 'data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hi"},"logprobs":null}]}'
+    const end = 'data: {"id":"c","choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop","stop_reason":null}]}'
+    expect(await textOf(lines(bare, end, done))).toBe('Hi')
+    const error = 'data: {"error":{"object":"error","message":"EngineCore died","type":"InternalServerError","param":null,"code":500}}'
+    expect((await heard(lines(bare, error, done))).code).toBe('server')
+  })
+
+  test('gateways: keep-alives of every kind say nothing and end nothing', async () => {
+    const keepAlives = [
+      ': OPENROUTER PROCESSING',
+      ': ping',
+      'data: {}',
+      'data:',
+      'event: ping\ndata: {"type": "ping"}',
+      'event: ping\ndata: now',
+      'event: keepalive\ndata: null',
+      'data: {"type":"ping"}',
+      'event: ping',
+      'retry: 3000',
+    ]
+    const words = ['Hel', 'lo, ', 'world']
+    const body = words.flatMap((word) => [...keepAlives, chunk({ content: word })])
+    expect(await textOf(lines(...body, ...keepAlives, chunk({}, 'stop'), ...keepAlives, done))).toBe('Hello, world')
+    expect(await textOf(lines(...keepAlives, done))).toStartWith('empty: ')
+    expect(await textOf(lines(...keepAlives))).toStartWith('network: ')
+  })
+})
+
+describe('an end without finish_reason', () => {
+  const half = chunk({ content: 'Hello' })
+
+  test('is one when the last event says so, however the body ends', async () => {
+    for (const end of ['chunked', 'length', 'close', 'cut'] as const) expect(await textOf(lines(half, done), end)).toBe('Hello')
+    for (const last of ['data:[DONE]', 'data: [DONE] ']) expect(await textOf(lines(half, last))).toBe('Hello')
+    expect(await textOf(`${lines(half)}data: [DONE]`)).toBe('Hello')
+    expect((await heard(lines(call(0, 'a', 'time', '{}'), done))).response?.stop).toBe('tool_calls')
+  })
+
+  test('is one when the body came to its own end', async () => {
+    for (const end of ['chunked', 'length'] as const) {
+      expect(await textOf(lines(half), end)).toBe('Hello')
+      expect(await textOf(lines(half).trimEnd(), end)).toBe('Hello')
+      const { response } = await heard(lines(half, call(0, 'a', 'time', '{"zone":"UTC"}')), end)
+      expect(response).toMatchObject({ stop: 'tool_calls', parts: [{ text: 'Hello' }, { input: { zone: 'UTC' } }] })
+    }
+  })
+
+  test.each<[string, string, End]>([
+    ['the connection broke', lines(half), 'cut'],
+    ['only the closed connection ends the body', lines(half), 'close'],
+    ['the last event is cut', `${lines(half)}data: {"choices":[{"index":0,"delta":{"cont`, 'chunked'],
+    ['a call is not finished', lines(call(0, 'a', 'time', '{"zone":"Eur')), 'chunked'],
+    ['a call has no arguments yet', lines(call(0, 'a', 'time', '')), 'chunked'],
+    ['nothing was said', lines(chunk({ role: 'assistant', content: '' })), 'chunked'],
+  ])('is none when %s', async (_, body, end) => {
+    const { code, response } = await heard(body, end)
+    expect([code, response]).toEqual(['network', undefined])
+  })
+
+  test('is none when an event came that nobody knows', async () => {
+    expect(await textOf(lines(half, 'data: {"detail":"model crashed"}'))).toContain('{"detail":"model crashed"}')
+    expect(await textOf(lines(half, 'data: {"detail":"loading"}', chunk({}, 'stop')))).toBe('Hello')
+  })
+})
+
+describe('a call that cannot be read', () => {
+  const calledWith = async (...calls: readonly unknown[]) => {
+    const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: calls }, finish_reason: 'tool_calls' }] })}`
+    return (await heard(lines(event, done))).response?.parts
+  }
+
+  test('is handed on beside the ones that can', async () => {
+    const good = { index: 0, id: 'a', function: { name: 'time', arguments: '{}' } }
+    expect(await calledWith(good, 'file_list', { index: 2, id: 'c', function: { name: '', arguments: '{"path":"."}' } })).toEqual([
+      { type: 'call', id: 'a', name: 'time', input: {} },
+      { type: 'call', id: 'call', name: '', input: {}, malformed: '"file_list"' },
+      { type: 'call', id: 'c', name: '', input: { path: '.' } },
+    ])
+  })
+
+  test('the older function_call is read like any other', async () => {
+    const pieces = [{ name: 'time', arguments: '' }, { arguments: '{"zone":' }, { arguments: '"UTC"}' }]
+    const body = lines(...pieces.map((function_call) => chunk({ function_call })), chunk({}, 'function_call'), done)
+    expect((await heard(body)).response).toMatchObject({ stop: 'tool_calls', parts: [{ name: 'time', input: { zone: 'UTC' } }] })
+  })
+})
