@@ -136,19 +136,11 @@ function handsOf(options: Omit<HandsOptions, 'policy'>): Once<Hands> {
 }
 
 /** The operator's own rules. They are looked for at every start, and loaded only where there are any. @throws CliExit 2 on a rule that is not understood */
-async function rulesFor({ config, paths, context, log }: Setup) {
-  const folders = [`${paths.home}/rules`, `${config.workspaceDir}/.braidclaw/rules`]
+async function rulesFor(setup: Setup) {
+  const folders = [`${setup.paths.home}/rules`, `${setup.config.workspaceDir}/.braidclaw/rules`]
   if (!folders.some((folder) => existsSync(folder))) return {}
-  const [{ loadRules }, { createTrust }, { CliExit, exitCodes }] = await Promise.all([
-    import('./cli/setup/rules-files.ts'),
-    import('./config/trust.ts'),
-    import('./cli/exit.ts'),
-  ])
-  const workspace = config.workspaceDir
-  const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
-  const { rules, journal, notices, problems } = loadRules({ home: paths.home, userHome: context.env.HOME || '/', workspace, trusted })
-  for (const notice of notices) log('warn', notice)
-  if (problems.length > 0) throw new CliExit(exitCodes.usage, problems.map((problem) => `error: ${problem}`).join('\n'))
+  const { rulesInForce } = await import('./cli/setup/operator-rules.ts')
+  const { rules, journal } = rulesInForce(setup)
   return { rules, ...(journal ? { journalledRules: journal } : {}) }
 }
 

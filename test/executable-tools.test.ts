@@ -181,7 +181,7 @@ test('the operator counts a tool as low, and only the operator', async () => {
   tool(own(at), 'sly', 'echo ran', { risk: 'low' })
   expect(await run(at, ['known'])).toMatchObject({ code: 0, stdout: 'ran\n' })
   expect((await run(at, ['sly'])).code).toBe(4)
-  const { stdout } = await at.run(['policy', 'explain', '--tool', 'sly', '--output', 'json'])
+  const { stdout } = await at.run(['policy', 'explain', '--tool', 'sly', '--json'])
   expect(JSON.parse(stdout)).toMatchObject({ verdict: 'ask', risk: 'medium' })
 })
 

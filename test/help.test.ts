@@ -54,8 +54,8 @@ describe('help', () => {
 `)
     expect((await at.run(['help', 'policy'])).stdout).toEndWith(`
 COMMANDS
-  explain  What the gate says of a command or a call: verdict, risk, rule. Runs
-           nothing
+  explain  What the gate and your rules say of a command or a call: verdict,
+           risk, rule. Runs nothing
 `)
   })
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, minimumConfig, type Nest, nest } from './support/cli.ts'
-import { alone, call, everyTool, home, turn } from './support/turns.ts'
+import { alone, call, everyTool, home, refused, turn } from './support/turns.ts'
 
 const json = async (at: Nest, ...args: string[]) => JSON.parse((await at.run(args)).stdout)
 
@@ -230,16 +230,27 @@ describe('policy explain', () => {
     [['--', 'git', 'status'], 'ask', 'medium', 'autonomy.medium_asks'],
     [['--autonomy', 'full', '--', 'git', 'status'], 'allow', 'medium', 'autonomy.full'],
     [['--', 'grep -r "rm -rf /" .'], 'ask', 'medium', 'autonomy.medium_asks'],
-    [['--tool', 'file_read', '--json', '{"path":"/etc/passwd"}'], 'deny', 'high', 'path.outside_workspace'],
-    [['--tool', 'file_read', '--json', '{"path":"a.txt"}'], 'allow', 'low', 'autonomy.low'],
-    [['--tool', 'file_red', '--json', '{}'], 'deny', 'high', 'tool.unknown'],
+    [['--tool', 'file_read', '--args', '{"path":"/etc/passwd"}'], 'deny', 'high', 'path.outside_workspace'],
+    [['--tool', 'file_read', '--args', '{"path":"a.txt"}'], 'allow', 'low', 'autonomy.low'],
+    [['--tool', 'file_red', '--args', '{}'], 'deny', 'high', 'tool.unknown'],
   ])('%j', async (args, verdict, risk, rule) => {
     using at = home()
     const said = await at.run(['policy', 'explain', ...args])
     expect(said.code).toBe(0)
     expect(said.stdout).toMatch(new RegExp(`^verdict: +${verdict}\nrisk: +${risk}\nrule: +${rule}`))
-    const machine = await at.run(['policy', 'explain', '--output', 'json', ...args])
+    const machine = await at.run(['policy', 'explain', '--json', ...args])
     expect(JSON.parse(machine.stdout)).toMatchObject({ verdict, risk, rule, levels: { readonly: {}, supervised: {}, full: {} } })
+  })
+
+  test.each([
+    [['--tool', 'file_read', '{"path":"a"}'], `braidclaw policy explain --tool file_read --args '{"path":"a"}'`],
+    [['--tool', 'file_read', 'ls'], '--tool and a command are two questions'],
+    [['--args', '{}', '--', 'ls'], 'name it with --tool'],
+    [['--tool', 'file_read', '--args', 'path'], '--args must be one JSON object'],
+    [['--json'], 'nothing to explain'],
+  ])('%j is a wrong use that says what is right', async (args, says) => {
+    using at = home()
+    refused(await at.run(['policy', 'explain', ...args]), 2, says)
   })
 
   test('runs nothing, keeps nothing', async () => {

@@ -1,8 +1,9 @@
 /** What the gate would say of a command or a call, and at each level of autonomy, without running anything: the data of `policy explain`. */
 
 import type { JsonObject } from '../kit/json.ts'
-import type { Call, Judgement } from '../runtime/event.ts'
+import type { Call, Judgement, Proposal } from '../runtime/event.ts'
 import type { Tool } from '../runtime/port.ts'
+import type { RuleFinding } from '../runtime/rules/explain.ts'
 import { commandRules } from './command/rules.ts'
 import { createGate, type GateOptions } from './gate.ts'
 import type { Plan } from './plan.ts'
@@ -14,38 +15,57 @@ export type Level = Pick<Judgement, 'verdict' | 'rule' | 'reason'>
 export type Explanation = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason' | 'summary' | 'writes'> & {
   /** The rule in one line. */
   readonly meaning: string | undefined
+  /** The operator's rules that look at such a call, whether they deny it or not. */
+  readonly rules: readonly RuleFinding[]
   /** What would be executed, at the first level that lets it; undefined when none does. */
   readonly plan: Plan | undefined
   readonly levels: { readonly [level in Autonomy]: Level }
 }
 
+export type ExplainOptions = GateOptions & {
+  /** What the operator's own rules say of a call that the gate has judged. */
+  readonly rulesFor?: (proposal: Proposal) => readonly RuleFinding[]
+}
+
 /** As the shell tool would be judged, whether or not this channel has one. */
-export async function explainCommand(options: GateOptions, command: string, cwd?: string): Promise<Explanation> {
+export async function explainCommand(options: ExplainOptions, command: string, cwd?: string): Promise<Explanation> {
   const policy = definePolicy({ ...options.policy, toolsAllow: undefined })
   const input: JsonObject = cwd === undefined ? { command } : { command, cwd }
   return explainCall({ ...options, policy, tools: [commandTool] }, { name: 'shell', input })
 }
 
-export async function explainCall(options: GateOptions, { name, input }: { name: string; input: JsonObject }): Promise<Explanation> {
+export async function explainCall(options: ExplainOptions, { name, input }: { name: string; input: JsonObject }): Promise<Explanation> {
   const call = { id: 'explain', name, input }
   const at = (autonomy: Autonomy) => ask(options, autonomy, call)
   const [readonly, supervised, full] = await Promise.all([at('readonly'), at('supervised'), at('full')])
-  const { verdict, risk, rule, reason, summary, writes } = { readonly, supervised, full }[options.policy.autonomy].judgement
-  const said = { readonly: brief(readonly), supervised: brief(supervised), full: brief(full) }
-  const plan = readonly.plan ?? supervised.plan ?? full.plan
-  return { verdict, risk, rule, reason, summary, writes, meaning: meaningOf(rule, commandRules), plan, levels: said }
+  const answer = { readonly, supervised, full }[options.policy.autonomy]
+  const { risk, summary, writes } = answer.judgement
+  const { rules } = answer
+  const said = brief(answer)
+  const levels = { readonly: brief(readonly), supervised: brief(supervised), full: brief(full) }
+  const plan = Object.values(levels).every(({ verdict }) => verdict === 'deny')
+    ? undefined
+    : (readonly.plan ?? supervised.plan ?? full.plan)
+  return { ...said, risk, summary, writes, meaning: meaning(said, rules), rules, plan, levels }
 }
 
-type Answer = { readonly judgement: Judgement; readonly plan: Plan | undefined }
+function meaning({ rule }: Level, rules: readonly RuleFinding[]): string | undefined {
+  const own = rules.find((one) => one.rule === rule)
+  return own ? `A rule of the operator, in ${own.file}.` : meaningOf(rule, commandRules)
+}
 
-async function ask(options: GateOptions, autonomy: Autonomy, call: Call): Promise<Answer> {
+type Answer = { readonly judgement: Judgement; readonly plan: Plan | undefined; readonly rules: readonly RuleFinding[] }
+
+async function ask(options: ExplainOptions, autonomy: Autonomy, call: Call): Promise<Answer> {
   const gate = createGate({ ...options, policy: definePolicy({ ...options.policy, autonomy }) })
   const judgement = await gate.judge(call)
-  return { judgement, plan: gate.plan(judgement.plan) }
+  return { judgement, plan: gate.plan(judgement.plan), rules: options.rulesFor?.({ call, judgement }) ?? [] }
 }
 
-function brief({ judgement: { verdict, rule, reason } }: Answer): Level {
-  return { verdict, rule, reason }
+/** A rule can only deny what the gate lets through. */
+function brief({ judgement: { verdict, rule, reason }, rules }: Answer): Level {
+  const denial = verdict === 'deny' ? undefined : rules.find(({ denies }) => denies)
+  return denial ? { verdict: 'deny', rule: denial.rule, reason: denial.reason } : { verdict, rule, reason }
 }
 
 /** Stands in for the shell tool: touches the same, runs nothing. */

@@ -63,10 +63,10 @@ export async function live(session: Session): Promise<void> {
   })
   await run(['tool', 'run', 'file_read', '--json', JSON.stringify({ path: '.env.test' })])
   await run(['tool', 'run', 'file_read', '--json', JSON.stringify({ path: `${usual}.txt` })])
-  for (const output of ['text', 'json']) {
-    await run(['policy', 'explain', '--output', output, '--', 'echo', usual])
-    await run(['policy', 'explain', '--output', output, '--', 'rm', '-rf', named])
-    await run(['policy', 'explain', '--output', output, '--tool', 'file_read', '--json', JSON.stringify({ path: apiKey })])
+  for (const output of [[], ['--json']]) {
+    await run(['policy', 'explain', ...output, '--', 'echo', usual])
+    await run(['policy', 'explain', ...output, '--', 'rm', '-rf', named])
+    await run(['policy', 'explain', ...output, '--tool', 'file_read', '--args', JSON.stringify({ path: apiKey })])
   }
   await run(['estop', '--reason', `because of ${usual}`])
   await turn('stopped', [call('time', {}), answer])

@@ -62,13 +62,14 @@ export type ToolRunFlags = Workspace & {
   readonly approveAllMedium?: boolean
   readonly autonomy?: AgentFlags['autonomy']
 }
-export type PolicyFlags = Workspace & {
-  readonly tool?: string
-  readonly tools?: string
-  readonly json?: string
-  readonly output?: 'text' | 'json'
-  readonly autonomy?: AgentFlags['autonomy']
-}
+export type PolicyFlags = Workspace &
+  Json & {
+    readonly tool?: string
+    readonly tools?: string
+    readonly args?: string
+    readonly threads?: string
+    readonly autonomy?: AgentFlags['autonomy']
+  }
 export type ListFlags = Json & { readonly limit: number }
 export type ClearFlags = Json & { readonly yes?: boolean }
 export type ApprovalListFlags = ListFlags & { readonly all?: boolean }

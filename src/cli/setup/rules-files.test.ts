@@ -27,7 +27,7 @@ const load = (trusted: boolean, workspace = 'ws') =>
 const names = ({ rules }: ReturnType<typeof load>) => rules.map(({ name }) => name)
 
 test('without any folder there are no rules and nothing is said', () => {
-  expect(load(true)).toEqual({ rules: [], notices: [], problems: [] })
+  expect(load(true)).toEqual({ rules: [], written: [], notices: [], problems: [] })
 })
 
 test('the folder of an untrusted workspace is not obeyed, and that is said', () => {

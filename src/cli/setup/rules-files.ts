@@ -20,6 +20,8 @@ export type RulesInput = {
 
 export type LoadedRules = {
   readonly rules: readonly RuleThread[]
+  /** As they were written. */
+  readonly written: readonly Rule[]
   /** To be written into `run.start`; absent when there are no rules. */
   readonly journal?: JournalledRules
   readonly notices: readonly string[]
@@ -38,6 +40,7 @@ export function loadRules({ home, userHome, workspace, trusted }: RulesInput): L
   const twice = repeated(rules).map((name) => `two rules are called "${name}" (${filesOf(rules, name)}); rename one`)
   return {
     rules: rules.map(ruleThread),
+    written: rules,
     ...(rules.length > 0 ? { journal: journalRules(rules, places) } : {}),
     notices: [...own.notices, ...project.notices],
     problems: [...own.problems, ...project.problems, ...twice],
