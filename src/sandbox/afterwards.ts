@@ -1,25 +1,34 @@
 /** What is put right in the workspace when a command is over, and said in its result. */
 
+import { moveNewAside, namesIn } from './new-names.ts'
 import type { Log, Spawn } from './port.ts'
-import { dropSetGroup, type Left } from './set-group.ts'
+import { dropSetGroup } from './set-group.ts'
 
-/** `workspace` without symbolic links. */
-type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: Log }
+/** `workspace` without symbolic links; `names` when protected names are guarded at all. */
+type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: Log; readonly names: boolean }
 
-export function puttingRight({ workspace, spawn, log }: After): Spawn {
+export function puttingRight({ workspace, spawn, log, names }: After): Spawn {
   return async (plan) => {
-    const since = Date.now()
+    const [since, before] = [Date.now(), names && !plan.readOnly ? namesIn(workspace) : undefined]
     const ended = await spawn(plan)
     if (!ended.ok || plan.readOnly) return ended
-    const undone = await putRight({ workspace, since }).catch((error: unknown) => [`the workspace could not be looked over: ${error}`])
-    for (const what of undone) log('warn', `sandbox: ${what}`)
-    return undone.length === 0 ? ended : { ...ended, undone }
+    const undone = await Promise.all([
+      attempt(() => (before === undefined ? [] : moveNewAside(workspace, before))),
+      attempt(async () => (await dropSetGroup({ workspace, since })).map(inWords)),
+    ])
+    for (const what of undone.flat()) log('warn', `sandbox: ${what}`)
+    return undone.flat().length === 0 ? ended : { ...ended, undone: undone.flat() }
   }
 }
 
-async function putRight(left: Left): Promise<string[]> {
-  const programs = await dropSetGroup(left)
-  return programs.map(
-    (path) => `the set-group-ID bit of ${JSON.stringify(path)} was taken away: a command may not leave programs with rights`,
-  )
+async function attempt(putRight: () => string[] | Promise<string[]>): Promise<string[]> {
+  try {
+    return await putRight()
+  } catch (error) {
+    return [`the workspace could not be looked over (${error instanceof Error ? error.message : String(error)}); see what the command left`]
+  }
+}
+
+function inWords(path: string): string {
+  return `the set-group-ID bit of ${JSON.stringify(path)} was taken away: a command may not leave programs with rights`
 }

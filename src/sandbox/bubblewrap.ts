@@ -20,6 +20,7 @@ import { descriptors, runConfined, startWaiting } from './run.ts'
 import { filterProgram } from './seccomp.ts'
 import { createSpare } from './spare.ts'
 import { createStubs, gitStub, type Stubs } from './stubs.ts'
+import { verifyMounts } from './verify.ts'
 import { enterGroup, wallArguments } from './walls.ts'
 
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
@@ -85,7 +86,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const waiting = spare.take(guards.mounts)
     if (waiting instanceof Error) return { ok: false, message: `the sandbox could not be started: ${waiting.message}` }
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
-    const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare })
+    const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
+    const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare, inspect })
     // Afterwards: nobody waits for it then, and making namespaces would hold up this command's leaving its own.
     setTimeout(() => spare.prepare(guards.mounts), 0).unref()
     return ended

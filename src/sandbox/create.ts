@@ -24,6 +24,8 @@ export async function createSandbox(settings: SandboxSettings): Promise<Created>
   const making = { settings, places: resolved.places }
   const created = await (settings.kind === 'landlock' ? (await import('./landlock.ts')).createLandlock(making) : createBubblewrap(making))
   if (!created.ok) return created
-  const spawn = puttingRight({ workspace: resolved.places.workspace, spawn: created.sandbox.spawn, log: settings.log })
+  const names = created.sandbox.name === 'bubblewrap' && !settings.without?.includes('protected paths')
+  const { workspace } = resolved.places
+  const spawn = puttingRight({ workspace, spawn: created.sandbox.spawn, log: settings.log, names })
   return { ok: true, sandbox: { ...created.sandbox, spawn } }
 }

@@ -13,7 +13,7 @@ export function describeBubblewrap({ settings, group, without }: Described): str
     ['mount namespace', `mount namespace: ${settings.workspace} writable, /tmp private, programs and /etc read-only, all else absent`],
     [
       'protected paths',
-      'protected paths: git hooks and settings, start-up and editor files in the workspace are read-only, also before they exist',
+      'protected paths: git hooks and settings, and what other programs run or obey unasked, are read-only; new ones in the workspace itself are refused or moved aside',
     ],
     ['hidden files', 'hidden files: forbidden paths, our state, secrets and what only this user may read cannot be opened'],
     ['network namespace', `network namespace: ${network}`],

@@ -1,9 +1,9 @@
 /** The mounts of a sandbox: the system is looked over once, the protected names at each command, for they come and go. */
 
+import { type Discovered, discover, rootNames } from './discover.ts'
 import { forbiddenIn, withForbidden } from './forbidden.ts'
 import type { SandboxSettings, SpawnPlan } from './port.ts'
-import { guardsFor } from './protect.ts'
-import { findRepositories } from './repositories.ts'
+import { guardsFor, MOST } from './protect.ts'
 import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments } from './view.ts'
 
 type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }
@@ -17,17 +17,17 @@ export type Mounts = {
   guards(make: (path: string) => boolean, plan: Besides): Guarded
 }
 
-/** Repositories come and go as well; looking for them at every command would cost more than the command. */
+/** Repositories and names further below come and go as well; looking for them at every command would cost more than the command. */
 const SEARCH_MS = 5_000
 
 export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
-  const known: { fixed?: readonly string[]; repositories?: readonly string[]; searched?: number } = {}
+  const known: { fixed?: readonly string[]; discovered?: Discovered; searched?: number } = {}
   const { workspace } = view.places
-  const repositories = () => {
-    if (known.repositories !== undefined && performance.now() - (known.searched ?? 0) < SEARCH_MS) return known.repositories
-    known.repositories = search(settings, workspace)
+  const discovered = () => {
+    if (known.discovered !== undefined && performance.now() - (known.searched ?? 0) < SEARCH_MS) return known.discovered
+    known.discovered = search(settings, workspace)
     known.searched = performance.now()
-    return known.repositories
+    return known.discovered
   }
   return {
     fixed() {
@@ -37,7 +37,9 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
     guards(make, { readablePaths, readOnly }) {
       const besides = { view, gitStub, readablePaths, readOnly }
       if (view.without.has('protected paths')) return { ok: true, mounts: guardMounts({ ...besides, guards: [] }) }
-      const found = guardsFor({ workspace, extra: settings.protectedPaths, repositories: repositories() })
+      const { repositories, names } = discovered()
+      const near = [...new Set([...rootNames(workspace), ...names])]
+      const found = guardsFor({ workspace, extra: settings.protectedPaths, repositories, names: near })
       if (!found.ok) return found
       const forbidden = forbiddenIn(workspace, [...(settings.forbiddenPaths?.() ?? []), ...secretsInside(view)])
       const all = withForbidden({ workspace, guards: found.guards, forbidden })
@@ -48,8 +50,16 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
   }
 }
 
-function search({ log }: SandboxSettings, workspace: string): readonly string[] {
-  const { repositories, complete } = findRepositories(workspace)
-  if (!complete) log('warn', 'sandbox: the workspace has too many folders to look for every git repository', { found: repositories.length })
-  return repositories
+function search({ log }: SandboxSettings, workspace: string): Discovered {
+  const found = discover(workspace)
+  const { repositories, names, complete } = found
+  if (!complete)
+    log('warn', 'sandbox: the workspace has too many folders to look for every git repository and protected name', {
+      found: repositories.length,
+    })
+  if (names.length > MOST)
+    log('warn', `sandbox: of the protected names in the workspace only the ${MOST} nearest to its root are read-only`, {
+      found: names.length,
+    })
+  return found
 }

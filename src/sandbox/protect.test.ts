@@ -1,14 +1,19 @@
 import { describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { discover } from './discover.ts'
 import { place } from './fixture.ts'
 import { openLibc } from './libc.ts'
-import { guardsFor, protectedIn } from './protect.ts'
-import { findRepositories } from './repositories.ts'
+import { guardsFor, MOST, protectedIn } from './protect.ts'
 import { createStubs, isStub } from './stubs.ts'
 
-const guards = (workspace: string, extra: readonly string[] = [], repositories: readonly string[] = ['']) => {
-  const found = guardsFor({ workspace, extra, repositories })
+const guards = (
+  workspace: string,
+  extra: readonly string[] = [],
+  repositories: readonly string[] = [''],
+  names: readonly string[] = [],
+) => {
+  const found = guardsFor({ workspace, extra, repositories, names })
   if (!found.ok) throw new Error(found.message)
   return Object.fromEntries(found.guards.map(({ type, path }) => [path.slice(workspace.length + 1), type]))
 }
@@ -31,7 +36,7 @@ describe('what is guarded', () => {
     const found = guards(at.workspace)
     expect(found).toMatchObject({
       '.git': 'absent',
-      '.bashrc': 'absent',
+      '.envrc': 'absent',
       '.mcp.json': 'absent',
       '.vscode': 'absent',
       '.idea': 'absent',
@@ -39,6 +44,7 @@ describe('what is guarded', () => {
       '.gitmodules': 'absent',
     })
     expect(found).not.toHaveProperty('.git/hooks')
+    expect(Object.keys(found)).toHaveLength(7)
   })
 
   test('a repository stays writable but cannot be moved away; its hooks and settings are kept, also missing ones', () => {
@@ -63,7 +69,7 @@ describe('what is guarded', () => {
   test('pins come before what lies in them, and every folder on the way is pinned', () => {
     using at = place()
     mkdirSync(join(at.workspace, 'a/b/.git/hooks'), { recursive: true })
-    const { repositories } = findRepositories(at.workspace)
+    const { repositories } = discover(at.workspace)
     expect(repositories).toEqual(['', 'a/b'])
     const found = guards(at.workspace, [], repositories)
     expect(found).toMatchObject({ a: 'pin', 'a/b': 'pin', 'a/b/.git': 'pin', 'a/b/.git/hooks': 'keep' })
@@ -75,6 +81,70 @@ describe('what is guarded', () => {
     const own = protectedIn({ workspace: '/w', extra: ['/etc/passwd', '../x', '/w', '.', '/w/deploy.sh', 'sub/./key'], repositories: [] })
     expect(own.slice(-2)).toEqual(['deploy.sh', 'sub/key'])
     expect(own.some((path) => path.includes('..') || path.includes('etc'))).toBe(false)
+  })
+})
+
+describe('protected names that exist', () => {
+  const plant = (workspace: string, ...paths: readonly string[]) => {
+    for (const path of paths) {
+      mkdirSync(join(workspace, path, '..'), { recursive: true })
+      writeFileSync(join(workspace, path), 'mine')
+    }
+  }
+  const kept = (workspace: string) => guardsFor({ workspace, extra: [], repositories: [''], names: discover(workspace).names })
+
+  test('are found three folders deep, in any spelling, and not in what is only named alike', () => {
+    using at = place()
+    const there = [
+      '.npmrc',
+      'a/.vscode/tasks.json',
+      'a/b/.GitHub/Workflows/ci.yml',
+      'a/b/c/.envrc',
+      '.local/share/systemd/user/x',
+      'Mise.toml',
+    ]
+    plant(at.workspace, ...there, 'a/b/c/d/.envrc', 'node_modules/m/.npmrc', '.github/labels.yml', 'vscode/x', 'package.json')
+    expect(discover(at.workspace).names.toSorted()).toEqual(
+      ['.local/share/systemd', '.npmrc', 'Mise.toml', 'a/.vscode', 'a/b/.GitHub/Workflows', 'a/b/c/.envrc'].toSorted(),
+    )
+  })
+
+  test('are read-only; only in the workspace itself the folders on the way are pinned', () => {
+    using at = place()
+    plant(at.workspace, '.github/workflows/ci.yml', 'a/.github/workflows/ci.yml', '.husky/pre-commit')
+    const found = guards(at.workspace, [], [''], discover(at.workspace).names)
+    expect(found).toMatchObject({ '.github': 'pin', '.github/workflows': 'keep', '.husky': 'keep', 'a/.github/workflows': 'keep' })
+    for (const path of ['a', 'a/.github', '.husky/pre-commit']) expect(found).not.toHaveProperty(path)
+  })
+
+  test('as links do not stop a command: what they lead to is read-only, if it lies inside and is not the whole workspace', () => {
+    using at = place()
+    plant(at.workspace, 'shared/npmrc', 'agents/a.md')
+    for (const [target, path] of [
+      ['shared/npmrc', '.npmrc'],
+      ['agents', '.claude'],
+      ['.', '.cursor'],
+      ['/etc', '.codex'],
+      ['gone', '.ssh'],
+    ] as const)
+      symlinkSync(target, join(at.workspace, path))
+    const found = guards(at.workspace, [], [''], discover(at.workspace).names)
+    expect(found).toMatchObject({ 'shared/npmrc': 'keep', agents: 'keep' })
+    expect(Object.values(found).filter((type) => type === 'keep')).toHaveLength(2)
+  })
+
+  test('are left out when a folder on the way has become a link, or when there are too many', () => {
+    using at = place()
+    plant(at.workspace, 'a/.npmrc', ...Array.from({ length: MOST + 20 }, (_, index) => `b/${index}/.npmrc`))
+    const { names } = discover(at.workspace)
+    renameSync(join(at.workspace, 'a'), join(at.workspace, 'c'))
+    symlinkSync('..', join(at.workspace, 'a'))
+    writeFileSync(join(at.root, '.npmrc'), 'outside')
+    const found = guardsFor({ workspace: at.workspace, extra: [], repositories: [''], names })
+    const paths = found.ok ? found.guards.filter(({ type }) => type === 'keep').map(({ path }) => path) : []
+    expect(paths).toHaveLength(MOST - 1)
+    expect(paths).not.toContain(join(at.workspace, 'a/.npmrc'))
+    expect(kept(at.workspace)).toMatchObject({ ok: true })
   })
 })
 

@@ -1,30 +1,17 @@
 /** What inside the workspace stays as it is, whether it exists yet or not, and the mounts that hold it. */
 
-import { lstatSync, type Stats } from 'node:fs'
-import { isAbsolute, join, relative, sep } from 'node:path'
+import { existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { protectedRows } from '../security/protected.ts'
+import { watchedNames } from '../security/protected-names.ts'
+import { isWithin } from './places.ts'
 import { isStub } from './stubs.ts'
-
-/** Files and folders that other programs run or obey when they find them in a folder. */
-const names = [
-  '.gitmodules',
-  '.mcp.json',
-  '.braidclaw',
-  '.vscode',
-  '.idea',
-  '.bashrc',
-  '.bash_profile',
-  '.bash_login',
-  '.bash_logout',
-  '.profile',
-  '.zshrc',
-  '.zshenv',
-  '.zprofile',
-  '.zlogin',
-  '.envrc',
-] as const
 
 /** `commondir` would send git to another config and other hooks. */
 const gitNames = ['hooks', 'config', 'config.worktree', 'commondir', 'modules'] as const
+
+/** Mounts: a hundred cost some 30 ms, and a thousand seconds. */
+export const MOST = 100
 
 /**
  * pin: stays writable but cannot be renamed away, nor replaced; keep: read-only;
@@ -45,13 +32,16 @@ export type Guarded = {
   readonly extra: readonly string[]
   /** Folders with a `.git`, relative to the workspace, '' for itself. */
   readonly repositories: readonly string[]
+  /** Protected names that exist, relative to the workspace, the nearest first. */
+  readonly names?: readonly string[]
 }
 
-/** Paths relative to the workspace, each once. */
+/** What is guarded also before it exists: paths relative to the workspace, each once. */
 export function protectedIn({ workspace, extra, repositories }: Guarded): string[] {
+  const watched = watchedNames.filter((name) => name !== '.git')
   const own = extra.map((path) => (isAbsolute(path) ? relative(workspace, path) : join(path)))
   const git = repositories.flatMap((folder) => gitNames.map((name) => join(folder, '.git', name)))
-  return [...new Set([...names, ...git, ...own])].filter(
+  return [...new Set([...watched, ...git, ...own])].filter(
     (path) => path !== '' && path !== '.' && path !== '..' && !path.startsWith(`..${sep}`),
   )
 }
@@ -63,7 +53,37 @@ export function guardsFor(guarded: Guarded): Guards {
     const link = walk({ workspace: guarded.workspace, path, found })
     if (link !== undefined) return { ok: false, message: linkMessage(link) }
   }
+  for (const path of (guarded.names ?? []).slice(0, MOST)) keep({ workspace: guarded.workspace, path, found })
   return { ok: true, guards: [...found.values()].toSorted((a, b) => rank(a) - rank(b) || a.path.length - b.path.length) }
+}
+
+type Kept = { readonly workspace: string; readonly path: string; readonly found: Map<string, Guard> }
+
+/**
+ * What is there, as it is. In the workspace itself the folders on the way are pinned; further below they are not, for moving a file out of a
+ * pinned folder is copying it. A link is not held (in the workspace itself new-names.ts looks after it), but what it leads to is.
+ */
+function keep({ workspace, path, found }: Kept): void {
+  const at = join(workspace, path)
+  const stat = lstatSync(at, { throwIfNoEntry: false })
+  if (stat === undefined || found.has(at) || isStub(at) || realpathSync(dirname(at)) !== dirname(at)) return
+  const [first = '', ...rest] = path.split(sep)
+  if (stat.isSymbolicLink()) keepTarget({ workspace, path: at, found })
+  else found.set(at, { type: 'keep', path: at, inode: stat.ino })
+  if (protectedRows(first).length > 0) pinAbove({ workspace, parts: [first, ...rest], found })
+}
+
+function pinAbove({ workspace, parts, found }: Omit<Kept, 'path'> & { readonly parts: readonly string[] }): void {
+  for (let length = 1; length < parts.length; length++) {
+    const at = join(workspace, ...parts.slice(0, length))
+    if (!found.has(at)) found.set(at, { type: 'pin', path: at, inode: lstatSync(at).ino })
+  }
+}
+
+function keepTarget({ workspace, path, found }: Kept): void {
+  const target = existsSync(path) ? realpathSync(path) : workspace
+  if (target !== workspace && isWithin(target, workspace) && !found.has(target))
+    found.set(target, { type: 'keep', path: target, inode: statSync(target).ino })
 }
 
 /** Pins first: a bind over a folder would cover the mounts inside of it. */

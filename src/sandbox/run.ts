@@ -26,6 +26,8 @@ export type Confined = {
   readonly plan: Pick<SpawnPlan, 'signal' | 'onOutput'>
   /** Called while the sandbox waits. @returns what failed; then the command never starts. */
   prepare(pid: number): string | undefined
+  /** Called when the sandbox goes on, before it gets the command. @returns what is wrong; then it never gets one. */
+  inspect?(pid: number): Promise<string | undefined>
 }
 
 const DEATH_MS = 5_000
@@ -100,7 +102,7 @@ function readNow(descriptor: number): string {
   }
 }
 
-export async function runConfined({ waiting, command, plan, prepare }: Confined): Promise<Ended> {
+export async function runConfined({ waiting, command, plan, prepare, inspect }: Confined): Promise<Ended> {
   const { child } = waiting
   const status: Status = {}
   const complaint = keeper()
@@ -108,11 +110,13 @@ export async function runConfined({ waiting, command, plan, prepare }: Confined)
   const kill = () => killAll(child.pid, status.child)
   child.ref()
   plan.signal.addEventListener('abort', kill, { once: true })
-  const begin = (pid: number) => {
+  const begin = async (pid: number) => {
     status.refused = prepare(pid)
     if (status.refused !== undefined || plan.signal.aborted) kill()
     closeSync(waiting.go)
-    void send(waiting.command, status.refused === undefined ? commandLines({ ...command, mark }) : '')
+    status.refused ??= await inspect?.(pid)
+    if (status.refused !== undefined) kill()
+    await send(waiting.command, status.refused === undefined ? commandLines({ ...command, mark }) : '')
   }
   const streams = [
     pump(child.stdout, (chunk) => plan.onOutput(chunk, 'stdout')),
@@ -130,7 +134,15 @@ export async function runConfined({ waiting, command, plan, prepare }: Confined)
 }
 
 /** The child's number comes first and the exit code only when the command really ran. */
-async function follow({ waiting, status, begin }: { readonly waiting: Waiting; readonly status: Status; begin(pid: number): void }) {
+async function follow({
+  waiting,
+  status,
+  begin,
+}: {
+  readonly waiting: Waiting
+  readonly status: Status
+  begin(pid: number): Promise<void>
+}) {
   const decoder = new TextDecoder()
   let text = ''
   await pump(Bun.file(waiting.report).stream(), (chunk) => {
@@ -138,7 +150,7 @@ async function follow({ waiting, status, begin }: { readonly waiting: Waiting; r
     const known = status.child
     status.child ??= number(/"child-pid": (\d+)\D/.exec(text)?.[1])
     status.exit ??= number(/"exit-code": (\d+)\D/.exec(text)?.[1])
-    if (known === undefined && status.child !== undefined) begin(status.child)
+    if (known === undefined && status.child !== undefined) void begin(status.child)
   })
   closeSync(waiting.report)
   if (status.child !== undefined) return

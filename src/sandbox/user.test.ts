@@ -34,7 +34,7 @@ test.if(canSwitch)(
     chownSync(home, NOBODY, NOBODY)
     chmodSync(at.root, 0o755)
     const program = join(home, 'bun')
-    await Bun.$`cp --reflink=auto ${process.execPath} ${program} && cp -r ${import.meta.dir} ${import.meta.dir}/../kit ${home} && chmod -R a+rX ${home}`
+    await Bun.$`cp --reflink=auto ${process.execPath} ${program} && cp -r ${import.meta.dir} ${import.meta.dir}/../security ${import.meta.dir}/../kit ${home} && chmod -R a+rX ${home}`
     const only = [
       'read a key in ~/.ssh',
       'read /etc/shadow',

@@ -1,7 +1,7 @@
 /** What a command sees of the file system: bubblewrap's arguments, built once for a sandbox and once more for each command. */
 
 import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
-import { basename } from 'node:path'
+import { basename, dirname } from 'node:path'
 import type { Cover } from './empty.ts'
 import { isWithin, type Places } from './places.ts'
 import type { Layer, ReadablePath } from './port.ts'
@@ -95,7 +95,13 @@ export type Guarding = {
 }
 
 /** `early` can be mounted before the command is known, as long as `key` stays the same; `late` needs the place holders. */
-export type GuardMounts = { readonly key: string; readonly early: readonly string[]; readonly late: readonly string[] }
+export type GuardMounts = {
+  readonly key: string
+  readonly early: readonly string[]
+  readonly late: readonly string[]
+  /** What is mounted below a folder that a command may put something else in the place of. */
+  readonly deep: readonly string[]
+}
 
 /** `gitStub` is a file as the place holder for git's `commondir`: the place holder itself need not be there yet when these are read. */
 export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnly = false }: Guarding): GuardMounts {
@@ -116,7 +122,10 @@ export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnl
     .filter(({ type }) => type === 'absent')
     .flatMap(({ path }) => (basename(path) === 'commondir' ? ['--ro-bind', gitStub, path] : view.cover(path)))
   const inodes = [workspace, ...secrets].map((path) => statSync(path, { throwIfNoEntry: false })?.ino)
-  return { key: [...inodes, ...there.map(({ inode }) => inode), readable.key, ...early, ...late].join('\0'), early, late }
+  const covered = [...hidden, ...secrets]
+  const open = there.map(({ path }) => path).filter((path) => !covered.some((one) => isWithin(path, one)))
+  const deep = open.filter((path) => dirname(path) !== workspace)
+  return { key: [...inodes, ...there.map(({ inode }) => inode), readable.key, ...early, ...late].join('\0'), early, late, deep }
 }
 
 /** Our own files and secrets that stand in the workspace. */

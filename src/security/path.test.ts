@@ -131,6 +131,11 @@ describe('forbidden and protected', () => {
     './/.git///config',
     '.config/autostart/x.desktop',
     '.envrc',
+    '.github/workflows/ci.yml',
+    '.Husky/pre-commit',
+    'sub/.claude/settings.json',
+    '.npmrc',
+    'packages/a/.cargo/config.toml',
   ]
   test.each(locked)('%j is never written, and may be read', (path) => {
     expect(ruleOf(path, 'write')).toBe('path.protected')
@@ -139,7 +144,13 @@ describe('forbidden and protected', () => {
 
   const free = [
     '.gitignore',
-    '.github/workflows/ci.yml',
+    '.github/ISSUE_TEMPLATE/bug.md',
+    '.github/workflow',
+    '.config/x',
+    'package.json',
+    'Makefile',
+    'AGENTS.md',
+    '.editorconfig',
     'git/config',
     'hooks/pre-commit',
     'mcp.json',

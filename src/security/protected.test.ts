@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { folded, isProtectedName } from './protected.ts'
+import { folded, isProtectedName, protectedRows, spelt } from './protected.ts'
+import { protectedNames, watchedNames } from './protected-names.ts'
 
 /** What folding does to one name, spelled out. */
 function foldedName(name: string): string {
@@ -28,16 +29,33 @@ test.each([
   expect(folded(path)).toBe(expected)
 })
 
-const everywhere =
-  `.gitmodules .gitconfig .config/git .braidclaw .mcp.json .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile
-  .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout .inputrc .envrc .screenrc .tmux.conf .config/fish
-  .config/tmux .config/powershell .xinitrc .xsession .xprofile .pam_environment .config/autostart .config/environment.d .config/systemd
-  .local/share/systemd Library/LaunchAgents Library/LaunchDaemons .ssh .gnupg .netrc .vscode .vscode-server .idea .vs .zed .fleet .devcontainer
-  .devcontainer.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc .dir-locals.el .dir-locals-2.el`.split(/\s+/)
+test.each(protectedNames.map((name) => [name]))(
+  '%s is protected wherever it lies, with all below it, and not what is only named alike',
+  (name) => {
+    for (const path of [name, `/a/${name}`, `a/${name}/b`, name.toUpperCase()]) expect(isProtectedName(path)).toBe(true)
+    for (const path of [`${name}x`, `x${name}`, `a/x${name}/b`])
+      expect([path, isProtectedName(path)]).toEqual([path, protectedNames.includes(path)])
+    expect(protectedRows(name.split('/')[0]?.toUpperCase() ?? '')).toContainEqual(name.split('/'))
+  },
+)
 
-test.each(everywhere)('%s is protected wherever it lies, with all below it, and not what is only named alike', (name) => {
-  for (const path of [name, `/a/${name}`, `a/${name}/b`, name.toUpperCase()]) expect(isProtectedName(path)).toBe(true)
-  for (const path of [`${name}x`, `x${name}`, `a/x${name}/b`]) expect(isProtectedName(path)).toBe(false)
+test('the list is spelt as it is compared, without doubles, and what is watched is in it', () => {
+  expect(protectedNames.map(spelt)).toEqual([...protectedNames])
+  expect(new Set(protectedNames).size).toBe(protectedNames.length)
+  expect(watchedNames.filter((name) => !protectedNames.includes(name))).toEqual([])
+  for (const name of [
+    '.husky',
+    '.claude',
+    '.cursor',
+    '.codex',
+    '.gemini',
+    '.github/workflows',
+    '.devcontainer',
+    '.ssh',
+    '.npmrc',
+    '.bashrc',
+  ])
+    expect(protectedNames).toContain(name)
 })
 
 test('all of a .git, however git or a file system would spell it', () => {

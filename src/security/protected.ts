@@ -1,78 +1,27 @@
 /** Names that other programs run or obey wherever they lie: never written by a tool, whether they exist yet or not. */
 
 import { isPlain } from '../kit/plain.ts'
+import { protectedNames } from './protected-names.ts'
 
-/** Whole names in a row, anywhere in the path; everything below them is meant too. */
-const sequences: readonly string[] = [
-  // settings, hooks and states that git runs programs from
-  '.git',
-  '.gitmodules',
-  '.gitconfig',
-  '.config/git',
-  '.braidclaw',
-  '.mcp.json',
-  // shells and terminals
-  '.bashrc',
-  '.bash_profile',
-  '.bash_login',
-  '.bash_logout',
-  '.bash_aliases',
-  '.profile',
-  '.zshrc',
-  '.zshenv',
-  '.zprofile',
-  '.zlogin',
-  '.zlogout',
-  '.kshrc',
-  '.mkshrc',
-  '.cshrc',
-  '.tcshrc',
-  '.login',
-  '.logout',
-  '.inputrc',
-  '.envrc',
-  '.screenrc',
-  '.tmux.conf',
-  '.config/fish',
-  '.config/tmux',
-  '.config/powershell',
-  // sessions and services
-  '.xinitrc',
-  '.xsession',
-  '.xprofile',
-  '.pam_environment',
-  '.config/autostart',
-  '.config/environment.d',
-  '.config/systemd',
-  '.local/share/systemd',
-  'library/launchagents',
-  'library/launchdaemons',
-  // keys and credentials
-  '.ssh',
-  '.gnupg',
-  '.netrc',
-  // editors that run a folder's tasks or settings
-  '.vscode',
-  '.vscode-server',
-  '.idea',
-  '.vs',
-  '.zed',
-  '.fleet',
-  '.devcontainer',
-  '.devcontainer.json',
-  '.exrc',
-  '.vimrc',
-  '.nvimrc',
-  '.nvim.lua',
-  '.lvimrc',
-  '.dir-locals.el',
-  '.dir-locals-2.el',
-]
+const rows: readonly (readonly string[])[] = protectedNames.map((name) => name.split('/'))
+/** Most names are none of these, and then no row has to be looked at. */
+const firsts: ReadonlySet<string> = new Set(rows.flatMap(([first = '']) => first))
 
 /** True for the name itself and all below. Takes a relative or an absolute path, already normalised. */
 export function isProtectedName(path: string): boolean {
-  const names = `/${unified(folded(path))}/`.replace(/\/+/g, '/')
-  return sequences.some((sequence) => names.includes(`/${sequence}/`))
+  const names = spelt(path).split('/').filter(Boolean)
+  return names.some((name, at) => firsts.has(name) && rows.some((row) => row.every((part, below) => names[at + below] === part)))
+}
+
+/** The rows of protected names that begin with this name, in whatever spelling. */
+export function protectedRows(name: string): readonly (readonly string[])[] {
+  const first = spelt(name)
+  return firsts.has(first) ? rows.filter((row) => row[0] === first) : []
+}
+
+/** A path as the list spells it, whatever of case, invisible characters and the ways of Windows stands in it. */
+export function spelt(path: string): string {
+  return unified(folded(path))
 }
 
 /** What Windows opens under another spelling: `.git:stream`, `a\\.git`, and the short names it gives to long ones. git looks for these too. */

@@ -1,0 +1,69 @@
+/**
+ * Looks at what a sandbox has really mounted before it gets its command: bubblewrap finds the protected names by their paths, and another
+ * command that runs at the same time may just have put a link to somewhere else in the place of a folder on the way.
+ */
+
+import { readFileSync } from 'node:fs'
+import { isWithin } from './places.ts'
+
+type Mount = { readonly device: string; readonly root: string; readonly at: string }
+
+const TRIES = 5_000
+const PAUSE_MS = 0.2
+
+/** Waits until the sandbox is set up. @returns what is wrong, in words */
+export async function verifyMounts(pid: number, paths: readonly string[]): Promise<string | undefined> {
+  if (paths.length === 0) return undefined
+  for (let tries = 0; tries < TRIES; tries++) {
+    const mounts = mountsOf(pid)
+    if (mounts === undefined) return undefined
+    if (isSetUp(mounts)) return misplaced(mounts, paths)
+    await Bun.sleep(PAUSE_MS)
+  }
+  return 'its mounts were not made in time'
+}
+
+/** Undefined when the process is gone: its end says why. */
+function mountsOf(pid: number): Mount[] | undefined {
+  try {
+    return parseMounts(readFileSync(`/proc/${pid}/mountinfo`, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+/** Each line: number, parent, device, what of the device, where, … with white space and backslashes as octal numbers. */
+export function parseMounts(text: string): Mount[] {
+  return text.split('\n').flatMap((line) => {
+    const [, , device, root, at] = line.split(' ')
+    return device === undefined || root === undefined || at === undefined ? [] : [{ device, root: plain(root), at: plain(at) }]
+  })
+}
+
+function plain(field: string): string {
+  return field.replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
+}
+
+/** The gate comes after all that is judged here; the other two stand while bubblewrap works. */
+function isSetUp(mounts: readonly Mount[]): boolean {
+  return mounts.some(({ at }) => at === '/.gate') && !mounts.some(({ at }) => isWithin(at, '/newroot') || isWithin(at, '/oldroot'))
+}
+
+/** A path must be mounted on, with what lies there in the folder that is mounted above it. */
+export function misplaced(mounts: readonly Mount[], paths: readonly string[]): string | undefined {
+  const wrong = paths.find((path) => {
+    const own = mounts.findLast(({ at }) => at === path)
+    const above = mounts
+      .filter(({ at }) => at !== path && isWithin(path, at))
+      .reduce((a, b) => (b.at.length >= a.at.length ? b : a), nothing)
+    return own === undefined || own.device !== above.device || own.root !== below(above, path)
+  })
+  return wrong && `${JSON.stringify(wrong)} was changed while the sandbox was set up; try again when no other command runs`
+}
+
+const nothing: Mount = { device: '', root: '', at: '' }
+
+function below({ root, at }: Mount, path: string): string {
+  const rest = at === '/' ? path : path.slice(at.length)
+  return root === '/' ? rest : root + rest
+}

@@ -1,0 +1,41 @@
+/**
+ * The one list of names that other programs run or obey without being asked, wherever they lie: file tools never write them, and the sandbox
+ * guards them in the workspace. In it stands what acts when a person enters a folder, opens it in an editor or asks git for the status, commits or
+ * pushes, starts a shell or another agent there. What runs only because the person runs the project (package.json, Makefile) does not.
+ */
+
+/** Reason → whole names in a row, in lower case; all below them is meant too. */
+const byReason: { readonly [reason: string]: string } = {
+  'git settings': '.git .gitmodules .gitconfig .config/git',
+  'other version control': '.hg .hgrc .jj .bzr .sl _darcs',
+  'hooks of a commit':
+    '.husky .githooks .lefthook .pre-commit-config.yaml .pre-commit-config.yml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml .overcommit.yml',
+  'runs at a push':
+    '.github/workflows .github/actions .gitlab-ci.yml .circleci .forgejo .gitea .travis.yml .drone.yml .woodpecker .woodpecker.yml .buildkite ' +
+    '.cirrus.yml .appveyor.yml appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml jenkinsfile',
+  'runs at entering a folder': '.envrc .mise.toml mise.toml .mise .config/mise .autoenv .autoenv.zsh .shadowenv.d .config/direnv .direnvrc',
+  'agents: servers, hooks, permissions':
+    '.braidclaw .mcp.json .claude .claude.json .cursor .codex .gemini .qwen .opencode opencode.json opencode.jsonc .windsurf .codeium .continue .cline ' +
+    '.roo .kilocode .kiro .amazonq .aider.conf.yml .crush .crush.json crush.json .goose .factory .augment .trae .agents',
+  'editor tasks and settings':
+    '.vscode .vscode-server .idea .vs .zed .fleet .nova .helix .theia .devcontainer .devcontainer.json .exrc _exrc .vimrc _vimrc .gvimrc .lvimrc .vim ' +
+    '.nvimrc .nvim.lua .config/nvim .emacs .emacs.d .dir-locals.el .dir-locals-2.el .ycm_extra_conf.py',
+  'start of a shell':
+    '.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc ' +
+    '.login .logout .inputrc .xonshrc .config/fish .config/zsh .config/nushell .config/powershell',
+  'start of a terminal': '.screenrc .tmux.conf .config/tmux .wezterm.lua .config/wezterm .config/kitty .config/alacritty .config/ghostty',
+  'start of a debugger or interpreter':
+    '.gdbinit .lldbinit .pdbrc .pdbrc.py .irbrc .pryrc .rprofile .ghci .ocamlinit .iex.exs .psqlrc .sqliterc',
+  'start of a session':
+    '.xinitrc .xsession .xprofile .pam_environment .config/autostart .config/environment.d .config/systemd .local/share/systemd .config/hypr .config/sway ' +
+    '.config/i3 library/launchagents library/launchdaemons',
+  'keys and what is run for them':
+    '.ssh .gnupg .netrc _netrc .pgpass .git-credentials .aws/config .aws/credentials .kube/config .docker/config.json .config/gh .config/gcloud',
+  'package managers: programs, registries, keys':
+    '.npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pypirc .cargo/config .cargo/config.toml .cargo/credentials .cargo/credentials.toml',
+}
+
+export const protectedNames: readonly string[] = Object.values(byReason).flatMap((names) => names.split(' '))
+
+/** What programs that run already look at all the time (a prompt, an editor): in the workspace itself it must not exist for a moment. */
+export const watchedNames: readonly string[] = ['.git', '.gitmodules', '.envrc', '.mcp.json', '.braidclaw', '.vscode', '.idea']
