@@ -1,8 +1,9 @@
 /** A folder of one sandbox in our state, which no command can see: its filter, its proxy socket. Its name says which process owns it. */
 
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { statFields } from '../kit/proc.ts'
+import { gateArgument } from './gate.ts'
 import { endLeftovers } from './leftovers.ts'
 import type { Log } from './port.ts'
 
@@ -34,7 +35,7 @@ export function ownFolder(stateHome: string, log: Log): OwnFolder {
 export function clearLeftovers(stateHome: string, log: Log): number {
   const run = join(stateHome, 'run')
   const left = namesIn(run).filter(isOfDeadOwner)
-  const ended = left.length === 0 ? 0 : endLeftovers(new Set(left))
+  const ended = left.length === 0 ? 0 : endLeftovers(new Set(left.map((name) => join(realpathSync(run), name, gateArgument.name))))
   for (const name of left) rmSync(join(run, name), { recursive: true, force: true })
   if (ended > 0) log('warn', 'sandbox processes of a killed run ended', { count: ended })
   return ended

@@ -1,13 +1,19 @@
 /** For the tests: what a killed BraidClaw leaves, a bubblewrap that waits at a gate, and programs that look alike. */
 
-import { mkdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { mkdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { createGate, gateArgument } from './gate.ts'
 import { fixedPath } from './install.ts'
 
-export const namespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
+/** The number of the PID namespace that we are in. */
+export function namespace(): string {
+  return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? ''
+}
+
 /** A sandbox folder whose owner is no more. */
-export const dead = `sandbox-${namespace}-999999999-1-Abc123`
+export function deadFolder(): string {
+  return `sandbox-${namespace()}-999999999-1-Abc123`
+}
 
 /** Whether it runs; a zombie does not. */
 export function runs(pid: number): boolean {
@@ -44,7 +50,7 @@ function others(pids: readonly number[], end: () => void): Others {
 
 /** bubblewrap as the sandbox starts it, with the gate in this folder: it waits as long as the test holds its descriptor. */
 export async function waitingAt(folder: string, through: readonly string[] = []): Promise<Others> {
-  const gate = createGate({ folder, cover: (at) => ['--tmpfs', at], sealed: true })
+  const gate = createGate({ folder: realpathSync(folder), cover: (at) => ['--tmpfs', at], sealed: true })
   const links = ['bin', 'lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`])
   const walls = ['--unshare-user', '--unshare-pid', '--ro-bind', '/usr', '/usr', ...links]
   const { pids } = spawned(...through, 'bwrap', ...walls, ...gate.arguments, '--', '/bin/sleep', '60')

@@ -7,7 +7,7 @@ import { confined, hasBubblewrap, place } from './fixture.ts'
 import { clearLeftovers } from './folder.ts'
 import { gateArgument } from './gate.ts'
 import { install } from './install.ts'
-import { commandOf, dead, folderIn, namespace, runs, spawned, until, waitingAt } from './leftovers.fixture.ts'
+import { commandOf, deadFolder, folderIn, namespace, runs, spawned, until, waitingAt } from './leftovers.fixture.ts'
 
 if (!hasBubblewrap()) console.warn(`leftovers of sandboxes are not tested: ${install}`)
 const real = test.if(hasBubblewrap())
@@ -26,7 +26,7 @@ describe('a bubblewrap of a dead owner', () => {
   real('is ended with its folder, also when only its inner process is left, and it is said', async () => {
     using at = place()
     const state = at.settings.stateHome
-    using left = await waitingAt(folderIn(state, dead))
+    using left = await waitingAt(folderIn(state, deadFolder()))
     const [outer = 0, inner = 0] = left.pids
     process.kill(outer, 'SIGKILL')
     await until(() => !runs(outer))
@@ -39,7 +39,7 @@ describe('a bubblewrap of a dead owner', () => {
 
   real('is ended by the next sandbox of that home', async () => {
     using box = await confined()
-    using left = await waitingAt(folderIn(box.settings.stateHome, dead))
+    using left = await waitingAt(folderIn(box.settings.stateHome, deadFolder()))
     using again = await confined({ stateHome: box.settings.stateHome })
     await until(() => !left.pids.some(runs))
     expect(left.pids.map(runs)).toEqual([false, false])
@@ -49,14 +49,14 @@ describe('a bubblewrap of a dead owner', () => {
 })
 
 describe('nothing else is touched', () => {
-  const mine = `sandbox-${namespace}-${process.pid}-${started('self')}-Abc123`
+  const mine = `sandbox-${namespace()}-${process.pid}-${started('self')}-Abc123`
 
   real.each([
     ['of a living owner', mine, [mine]],
     [
       'of another PID namespace, where numbers mean other processes',
-      dead.replace(`${namespace}`, '1'),
-      [dead.replace(`${namespace}`, '1')],
+      deadFolder().replace(`${namespace()}`, '1'),
+      [deadFolder().replace(`${namespace()}`, '1')],
     ],
     ['in a folder whose name is not ours', 'sandbox-crashed', ['sandbox-crashed']],
   ])('a bubblewrap %s', async (_, name, folders) => {
@@ -70,9 +70,9 @@ describe('nothing else is touched', () => {
   real('a bubblewrap of another home, one that only names the folder, and another program with the very words', async () => {
     using at = place()
     using elsewhere = place()
-    const gate = join(folderIn(at.settings.stateHome, dead), gateArgument.name)
+    const gate = join(folderIn(at.settings.stateHome, deadFolder()), gateArgument.name)
     mkdirSync(gate)
-    using other = await waitingAt(folderIn(elsewhere.settings.stateHome, dead.replace('Abc123', 'Xyz789')))
+    using other = await waitingAt(folderIn(elsewhere.settings.stateHome, deadFolder()))
     using naming = spawned('bwrap', '--ro-bind', '/', '/', '--', '/bin/sh', '-c', 'sleep 60; :', gate)
     using shell = spawned('/bin/sh', '-c', 'sleep 60; :', 'sh', gateArgument.option, gate, gateArgument.at)
     await until(() => commandOf(naming.pids[0]).includes('bwrap') && commandOf(shell.pids[0]).includes(gate))
@@ -83,7 +83,7 @@ describe('nothing else is touched', () => {
 
   test.if(hasBubblewrap() && process.getuid?.() === 0)('a bubblewrap of another user', async () => {
     using at = place()
-    const folder = folderIn(at.settings.stateHome, dead)
+    const folder = folderIn(at.settings.stateHome, deadFolder())
     for (const path of [at.root, at.settings.stateHome, join(at.settings.stateHome, 'run'), folder]) chmodSync(path, 0o755)
     using other = await waitingAt(folder, ['setpriv', '--reuid', '65534', '--clear-groups'])
     expect(cleared(at.settings.stateHome)).toMatchObject({ ended: 0 })

@@ -4,7 +4,7 @@
  */
 
 import { closeSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { basename } from 'node:path'
 import { gateArgument } from './gate.ts'
 import { type Libc, openLibc } from './libc.ts'
 
@@ -14,19 +14,19 @@ const PIDFD_OPEN = 434n
 const SIGKILL = 9n
 
 /**
- * Ends every bubblewrap of this user that has the gate of one of these sandbox folders mounted; their names are never given twice.
+ * Ends every bubblewrap of this user that has one of these gates mounted: their paths name the home and the owner, and none is given twice.
  * @returns how many
  */
-export function endLeftovers(folders: ReadonlySet<string>): number {
+export function endLeftovers(gates: ReadonlySet<string>): number {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  const found = pids.filter((pid) => isLeftover(pid, folders))
+  const found = pids.filter((pid) => isLeftover(pid, gates))
   if (found.length === 0) return 0
   const libc = openLibc()
-  return found.filter((pid) => end(libc, pid, folders)).length
+  return found.filter((pid) => end(libc, pid, gates)).length
 }
 
 /** What cannot be read is left alone. */
-function isLeftover(pid: string, folders: ReadonlySet<string>): boolean {
+function isLeftover(pid: string, gates: ReadonlySet<string>): boolean {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
     const at = words.indexOf(gateArgument.at)
@@ -34,8 +34,7 @@ function isLeftover(pid: string, folders: ReadonlySet<string>): boolean {
     return (
       at >= 2 &&
       option === gateArgument.option &&
-      basename(gate) === gateArgument.name &&
-      folders.has(basename(dirname(gate))) &&
+      gates.has(gate) &&
       statSync(`/proc/${pid}`).uid === process.geteuid?.() &&
       /^bwrap( \(deleted\))?$/.test(basename(readlinkSync(`/proc/${pid}/exe`)))
     )
@@ -45,11 +44,11 @@ function isLeftover(pid: string, folders: ReadonlySet<string>): boolean {
 }
 
 /** Held by a handle while it is looked at again: the number alone could be another process's by now. */
-function end(libc: Libc, pid: string, folders: ReadonlySet<string>): boolean {
+function end(libc: Libc, pid: string, gates: ReadonlySet<string>): boolean {
   const handle = Number(libc.syscall(PIDFD_OPEN, BigInt(pid), 0n, 0n, 0n, 0n))
   if (handle < 0) return false
   try {
-    return isLeftover(pid, folders) && libc.syscall(PIDFD_SEND_SIGNAL, BigInt(handle), SIGKILL, 0n, 0n, 0n) === 0n
+    return isLeftover(pid, gates) && libc.syscall(PIDFD_SEND_SIGNAL, BigInt(handle), SIGKILL, 0n, 0n, 0n) === 0n
   } finally {
     closeSync(handle)
   }

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { hasBubblewrap } from '../../src/sandbox/fixture.ts'
-import { commandOf, dead, folderIn, runs, until, waitingAt } from '../../src/sandbox/leftovers.fixture.ts'
+import { commandOf, deadFolder, folderIn, runs, until, waitingAt } from '../../src/sandbox/leftovers.fixture.ts'
 import { daemon } from '../support/daemon.ts'
 import { call, home, turn } from '../support/turns.ts'
 import { type Binary, compiledBinary, createHome, type Home, randomFrom } from './home.ts'
@@ -83,7 +83,7 @@ describe('what was left all the same is ended', () => {
 
   real('by doctor, which says so', async () => {
     using at = home()
-    using left = await waitingAt(folderIn(stateOf(at), dead))
+    using left = await waitingAt(folderIn(stateOf(at), deadFolder()))
     const { stdout } = await at.run(['doctor'])
     expect(stdout).toContain('a killed run had left sandbox processes (2); they are ended now')
     await gone(left.pids)
@@ -92,7 +92,7 @@ describe('what was left all the same is ended', () => {
 
   real('by the daemon, when it starts', async () => {
     using at = home()
-    using left = await waitingAt(folderIn(stateOf(at), dead))
+    using left = await waitingAt(folderIn(stateOf(at), deadFolder()))
     const started = await daemon(at)
     await gone(left.pids)
     expect((await started.stop()).stderr).toContain('sandbox processes of a killed run ended count=2')
@@ -100,7 +100,7 @@ describe('what was left all the same is ended', () => {
 
   real('by a turn with a command; one that only talks does not look', async () => {
     using at = home()
-    using left = await waitingAt(folderIn(stateOf(at), dead))
+    using left = await waitingAt(folderIn(stateOf(at), deadFolder()))
     expect(await turn(at, [{ text: 'hello' }])).toMatchObject({ code: 0, stderr: '' })
     expect(left.pids.map(runs)).toEqual([true, true])
     const { code, stderr } = await turn(at, [call('shell', { command: 'pwd' }), { text: 'done' }], ['--approve-all-medium'])
