@@ -2,6 +2,7 @@
 
 import { readlinkSync } from 'node:fs'
 import { createSink } from '../channels/wire.ts'
+import { readKeys } from '../config/keys-file.ts'
 import { createRedactor, type Redactor } from '../security/redact.ts'
 import { CliExit, exitCodes, silence } from './exit.ts'
 import { openStdout } from './stdout.ts'
@@ -11,11 +12,12 @@ import type { CliContext, Environment, Wake } from './world.ts'
 export function createContext(given: Environment, wake: Wake): CliContext {
   const stdout = openStdout()
   const userHome = userHomeOf(given)
-  const env: Environment = { ...given, HOME: userHome }
-  const moved = env.BRAIDCLAW_HOME || env.SHELLCLAW_HOME
+  const moved = given.BRAIDCLAW_HOME || given.SHELLCLAW_HOME
   const home = moved ? absolute(moved, userHome) : `${userHome.endsWith('/') ? userHome.slice(0, -1) : userHome}/.braidclaw`
+  const kept = readKeys(`${home}/keys.env`)
+  const env: Environment = { ...given, ...missingIn(given, kept.keys), HOME: userHome }
   const redactor = createRedactor()
-  for (const [name, value] of Object.entries(env)) if (value && isSecret(name)) redactor.register(value, name)
+  for (const [name, value] of Object.entries(env)) if (value && (isSecret(name) || name in kept.keys)) redactor.register(value, name)
   return {
     process: { stdout, stderr: messages(env, redactor), env, exitCode: null },
     env,
@@ -25,7 +27,13 @@ export function createContext(given: Environment, wake: Wake): CliContext {
     outputClosed: stdout.closed,
     outputFailure: stdout.failure,
     wake,
+    ...(kept.problem ? { keysProblem: kept.problem } : {}),
   }
+}
+
+/** A variable of the environment counts, unless it is empty. */
+function missingIn(given: Environment, keys: { readonly [name: string]: string }): Environment {
+  return Object.fromEntries(Object.entries(keys).filter(([name]) => !given[name]))
 }
 
 /** With BRAIDCLAW_LOG=json whatever goes to stderr is a JSON line, also what is meant for people. */

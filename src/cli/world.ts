@@ -30,6 +30,8 @@ export type CliContext = {
   readonly outputClosed: () => boolean
   /** Why stdout could not be written, when it was not that its reader went away. */
   readonly outputFailure: () => string | undefined
+  /** Why the keys that onboard kept are not used. */
+  readonly keysProblem?: string
   /** main.ts plugs the organs together; commands that need them ask for it here. */
   readonly wake: Wake
 }

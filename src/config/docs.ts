@@ -60,6 +60,8 @@ flags > agents.json > environment > env file > project > user > defaults.
 - \`$NAME\` and \`\${NAME}\` are replaced in paths, addresses, models and names of providers; a variable that is not set is an error.
   \`$$\` is a dollar sign.
 - Secrets never stand in the file: \`api_key_env\` names the variable that holds the key. An unset one matters only when that provider is used.
+  A key that \`onboard\` keeps stands in \`keys.env\` beside the file, lines of \`NAME='key'\`; a variable of the environment counts more. It is used only
+  while nobody but you may read it (mode 0600), and sets nothing whose name does not end in \`_KEY\` or \`_TOKEN\`.
 - An unknown key is an error.`
 
 function sectionOf(key: string): string {

@@ -89,6 +89,12 @@ describe('nothing is added twice', () => {
   })
 })
 
+test('the offline helper that a person chose stays', () => {
+  const { text } = extendConfig(offline, { proposals: [], choice: { name: 'local', model: 'mock' } })
+  expect(configOf({ user: text })).toMatchObject({ defaultProvider: 'local', defaultModel: 'mock' })
+  expect(extendConfig(text, { proposals: openai }).chosen).toBeUndefined()
+})
+
 describe('a choice of now', () => {
   const choice = { name: 'openai', model: 'gpt-$x' }
 

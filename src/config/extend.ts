@@ -2,7 +2,7 @@
 
 import { isObject } from '../kit/json.ts'
 import type { Proposal } from './known-providers.ts'
-import { isOfflineDefault, replaceOfflineDefault } from './offline-default.ts'
+import { chooseOffline, isOfflineDefault, replaceOfflineDefault } from './offline-default.ts'
 import { toml } from './show.ts'
 import { locate } from './text/locate.ts'
 import { readToml } from './text/toml.ts'
@@ -37,6 +37,17 @@ export function extendConfig(text: string, { proposals, choice }: Wanted): Exten
   const end = text.includes('\r\n') ? '\r\n' : '\n'
   const whole = withTables(text, added, end)
   return { text: chosen ? withDefault(whole, chosen, end) : whole, added, clashing, ...(chosen ? { chosen: chosen.name } : {}) }
+}
+
+/** The name of the table that asks the same server with the same key, or else one that is free. */
+export function nameFor(text: string, proposal: Proposal): string {
+  const tables = tablesIn(text)
+  const there = nameIn(tables, proposal)
+  if (there !== undefined) return there
+  for (let n = 1; ; n++) {
+    const name = n === 1 ? proposal.name : `${proposal.name}${n}`
+    if (!Object.hasOwn(tables, name)) return name
+  }
 }
 
 type Tables = { readonly [name: string]: unknown }
@@ -92,7 +103,7 @@ export function literal(text: string): string {
 
 function withDefault(text: string, { name, model }: Choice, end: string): string {
   const [provider, asked] = [literal(name), literal(model)]
-  if (isOfflineDefault(text)) return replaceOfflineDefault(text, { provider, model: asked })
+  if (isOfflineDefault(text)) return name === 'local' ? chooseOffline(text, end) : replaceOfflineDefault(text, { provider, model: asked })
   return withTop(withTop(text, `default_model = ${asked}`, end), `default_provider = ${provider}`, end)
 }
 

@@ -4,7 +4,7 @@ import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFile
 import { dirname, join, resolve } from 'node:path'
 import { defaultSoul } from '../memory/recall/words.ts'
 import type { ConfigProblem } from './config.ts'
-import type { Wanted } from './extend.ts'
+import { extendConfig, type Wanted } from './extend.ts'
 import { extendFile } from './extend-file.ts'
 import { type Proposal, proposeProviders } from './known-providers.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
@@ -110,9 +110,9 @@ function sharedFolder(what: string, path: string): InitStep {
   return { what, path, state: there ? 'kept' : 'created' }
 }
 
-function configFile(path: string, { env, cwd, workspace, proposals = proposeProviders(env) }: InitInput): InitStep {
+function configFile(path: string, { env, cwd, workspace, choice, proposals = proposeProviders(env) }: InitInput): InitStep {
   const text = defaultConfigToml({ proposals, workspace: workspace === undefined ? undefined : resolve(cwd, workspace) })
-  return newFile({ what: 'config', path, text })
+  return newFile({ what: 'config', path, text: choice ? extendConfig(text, { proposals: [], choice }).text : text })
 }
 
 function newFile({ what, path, text }: { readonly what: string; readonly path: string; readonly text: string }): InitStep {

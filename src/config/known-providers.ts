@@ -15,6 +15,8 @@ export type Proposal = {
 type Environment = { readonly [name: string]: string | undefined }
 
 type Vendor = Proposal & {
+  /** For people. */
+  readonly label: string
   /** A variable that moves its address, as the vendor's own programs read it. */
   readonly addressEnv?: string
 }
@@ -23,6 +25,7 @@ type Vendor = Proposal & {
 const vendors: readonly Vendor[] = [
   {
     name: 'openai',
+    label: 'OpenAI',
     kind: 'openai',
     model: 'gpt-5.4-mini',
     apiKeyEnv: 'OPENAI_API_KEY',
@@ -31,6 +34,7 @@ const vendors: readonly Vendor[] = [
   },
   {
     name: 'anthropic',
+    label: 'Anthropic',
     kind: 'anthropic',
     model: 'claude-sonnet-5',
     apiKeyEnv: 'ANTHROPIC_API_KEY',
@@ -39,6 +43,7 @@ const vendors: readonly Vendor[] = [
   },
   {
     name: 'openrouter',
+    label: 'OpenRouter',
     kind: 'openai-compatible',
     model: 'openrouter/auto',
     baseUrl: 'https://openrouter.ai/api/v1',
@@ -47,6 +52,7 @@ const vendors: readonly Vendor[] = [
   },
   {
     name: 'ollama',
+    label: 'Ollama',
     kind: 'openai-compatible',
     model: 'qwen3:8b',
     baseUrl: 'http://127.0.0.1:11434/v1',
@@ -54,6 +60,11 @@ const vendors: readonly Vendor[] = [
     addressEnv: 'OLLAMA_HOST',
   },
 ]
+
+/** Those that want a key, as people call them. */
+export const withKeys: readonly { readonly name: string; readonly label: string; readonly keyEnv: string }[] = vendors.flatMap(
+  ({ name, label, apiKeyEnv }) => (apiKeyEnv === undefined ? [] : [{ name, label, keyEnv: apiKeyEnv }]),
+)
 
 export const knownNames: readonly string[] = vendors.map(({ name }) => name)
 
@@ -75,7 +86,7 @@ export function proposeProviders(env: Environment): readonly Proposal[] {
 export function knownProvider(name: string, env: Environment): Proposal | undefined {
   const vendor = vendors.find((each) => each.name === name)
   if (vendor === undefined) return undefined
-  const { addressEnv, ...proposal } = vendor
+  const { label: _, addressEnv, ...proposal } = vendor
   const moved = addressEnv !== undefined && isSet(env, addressEnv) ? env[addressEnv]?.trim() : undefined
   if (moved === undefined) return proposal
   const baseUrl = addressOf(name, moved)

@@ -12,3 +12,10 @@ export function isOfflineDefault(text: string): boolean {
 export function replaceOfflineDefault(text: string, { provider, model }: { readonly provider: string; readonly model: string }): string {
   return text.replace(written, (_, first: string, second: string) => `${first}${provider}${second}${model}`)
 }
+
+/** From now on a person's own choice: no later `init` replaces it. */
+export function chooseOffline(text: string, end: string): string {
+  return text.replace(written, (whole) =>
+    whole.replace('default_provider = ', `# Chosen by hand; init leaves it.${end}default_provider = `),
+  )
+}

@@ -11,6 +11,8 @@ export type HomePaths = {
   readonly receiptKey: string
   readonly estop: string
   readonly trustedFolders: string
+  /** Keys that onboard keeps; see keys-file.ts. */
+  readonly keys: string
   readonly logs: string
   readonly agents: string
   /** The first that is there counts. */
@@ -30,6 +32,7 @@ export function homePaths(home: string): HomePaths {
     receiptKey: join(home, 'receipt.key'),
     estop: join(home, 'ESTOP'),
     trustedFolders: join(home, 'trusted_folders'),
+    keys: join(home, 'keys.env'),
     logs: join(home, 'logs'),
     agents: join(home, 'agents'),
     agentsFiles: [join(home, 'agents.json'), join(home, 'config', 'agents.json')],

@@ -1,7 +1,7 @@
 /** `init`: everything that a first run needs; what is there stays, and providers that can be used now are added to it. */
 
 import { describeProblem } from '../../config/config.ts'
-import { describeStep, initHome } from '../../config/init.ts'
+import { describeStep, type InitInput, initHome } from '../../config/init.ts'
 import { anyVariable, type Proposal, proposeProviders } from '../../config/known-providers.ts'
 import { openMemory } from '../../memory/db.ts'
 import { CliExit, exitCodes } from '../exit.ts'
@@ -12,13 +12,18 @@ export async function init(this: CliContext, { workspace, json = false }: InitFl
   await initialise(this, { workspace, json, proposals: proposeProviders(this.env) })
 }
 
-type Wish = { readonly workspace?: string; readonly json: boolean; readonly proposals: readonly Proposal[] }
+type Wanted = {
+  readonly workspace?: string
+  readonly json: boolean
+  readonly proposals: readonly Proposal[]
+  readonly choice?: InitInput['choice']
+}
 
 /** Shared with `onboard`. @throws CliExit 1 with every problem. */
-export async function initialise(context: CliContext, { workspace, json, proposals }: Wish): Promise<void> {
+export async function initialise(context: CliContext, { workspace, json, proposals, choice }: Wanted): Promise<void> {
   const { home, env, cwd } = context
   const folder = workspace?.replace(/^~(?=\/|$)/, env.HOME ?? '~')
-  const result = await initHome({ home, env, cwd, workspace: folder, proposals, createDatabase })
+  const result = await initHome({ home, env, cwd, workspace: folder, proposals, ...(choice ? { choice } : {}), createDatabase })
   if (json) context.process.stdout.write(`${JSON.stringify(result)}\n`)
   else for (const step of result.steps) context.process.stdout.write(`${describeStep(step)}\n`)
   if (!result.ok)
@@ -26,7 +31,7 @@ export async function initialise(context: CliContext, { workspace, json, proposa
   if (json) return
   for (const notice of result.notices) context.process.stderr.write(`note: ${notice}\n`)
   const isNew = result.steps.some(({ what, state }) => what === 'config' && state === 'created')
-  if (isNew) context.process.stderr.write(`${whoAnswers(proposals)}\n`)
+  if (isNew && !choice) context.process.stderr.write(`${whoAnswers(proposals)}\n`)
 }
 
 function whoAnswers([first]: readonly Proposal[]): string {

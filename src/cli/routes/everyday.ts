@@ -41,7 +41,7 @@ export const init = buildCommand<InitFlags, [], CliContext>({
   loader: async () => (await import('../commands/init.ts')).init,
   parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
   docs: {
-    brief: 'Create ~/.braidclaw: config, memory, receipts, workspace. Keeps what is there',
+    brief: 'Create ~/.braidclaw: config, memory, receipts, workspace. Keeps what is there, and adds providers whose keys are set',
     customUsage: [
       { input: '', brief: 'in your home' },
       { input: '--workspace ~/project', brief: 'with this folder as the workspace' },
@@ -52,7 +52,7 @@ export const init = buildCommand<InitFlags, [], CliContext>({
 export const onboard = buildCommand<NonNullable<unknown>, [], CliContext>({
   loader: async () => (await import('../commands/onboard.ts')).onboard,
   parameters: {},
-  docs: { brief: 'The same as init, asking questions in the terminal', customUsage: [{ input: '', brief: 'in a terminal' }] },
+  docs: { brief: 'Connect a model: asks which one, where it is and what key it wants, tries it, and writes the config', customUsage: [{ input: '', brief: 'in a terminal' }] },
 })
 
 export const doctor = buildCommand<DoctorFlags, [], CliContext>({

@@ -23,7 +23,7 @@ export function equip(context: CliContext, { config, origins, notices, file, ass
     redact: redactor.text,
     now: Date.now,
   })
-  for (const notice of notices) log('warn', notice)
+  for (const notice of [...notices, ...(context.keysProblem ? [context.keysProblem] : [])]) log('warn', notice)
   return { config, origins, paths: homePaths(home), log, redactor, context, ...(file ? { file } : {}), ...(assumed ? { assumed } : {}) }
 }
 

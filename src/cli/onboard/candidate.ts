@@ -1,0 +1,62 @@
+/** A provider that is not configured yet, tried as if it were: with the config file as it would be, and a key that is not kept yet. */
+
+import { isWireProvider, providerNamed } from '../../config/config.ts'
+import { extendConfig } from '../../config/extend.ts'
+import { loadConfig } from '../../config/load.ts'
+import { homePaths } from '../../config/paths.ts'
+import { defaultConfigToml } from '../../config/template.ts'
+import { readConfigFile } from '../../config/text/read.ts'
+import { listModels, type Models } from '../../providers/models.ts'
+import { type Probe, probeProvider } from '../../providers/probe.ts'
+import { createProviderFetch } from '../../workspace/net/provider.ts'
+import { pause } from '../pause.ts'
+import { providerFor } from '../setup/provider.ts'
+import type { CliContext, Setup } from '../world.ts'
+import type { Candidate } from './questions.ts'
+
+/** A person waits: a model that is loaded first may take a while, but not for ever. */
+const trySeconds = 90
+
+/** One short question. Undefined where its key is not there yet. @throws CliExit when the configuration would not be valid with it */
+export async function tryCandidate(context: CliContext, setup: Setup, candidate: Candidate): Promise<Probe | undefined> {
+  const { proposal, key } = candidate
+  const env = withKey(context, candidate)
+  if (proposal.apiKeyEnv !== undefined && !env[proposal.apiKeyEnv]) return undefined
+  if (key) context.redactor.register(key.value, key.name)
+  const config = configWith(context, candidate)
+  return probeProvider(await providerFor({ config, log: setup.log, context: { ...context, env } }, proposal.name), Date.now)
+}
+
+/** Which models its server says it has. */
+export async function modelsOf(context: CliContext, setup: Setup, candidate: Candidate): Promise<readonly string[]> {
+  const { baseUrl = '', apiKeyEnv } = candidate.proposal
+  const apiKey = apiKeyEnv ? withKey(context, candidate)[apiKeyEnv] : undefined
+  const config = { kind: 'openai-compatible' as const, model: '', baseUrl, totalTimeoutS: 5, ...(apiKey ? { apiKey } : {}) }
+  const deps = { fetch: createProviderFetch({ baseUrl }), log: setup.log, sleep: pause, random: Math.random, now: Date.now }
+  const found: Models = await listModels(candidate.proposal.name, config, deps)
+  return found.ok ? found.models : []
+}
+
+function withKey({ env }: CliContext, { key }: Candidate): CliContext['env'] {
+  return key ? { ...env, [key.name]: key.value } : env
+}
+
+/** As it is, or as init would write it. */
+export function configText(home: string): string {
+  const read = readConfigFile(homePaths(home).config)
+  return read.state === 'text' ? read.text : defaultConfigToml({ proposals: [] })
+}
+
+function configWith({ home, env, cwd }: CliContext, { proposal }: Candidate) {
+  const path = homePaths(home).config
+  const draft = extendConfig(configText(home), { proposals: [proposal], choice: proposal }).text
+  const readFile = (file: string) =>
+    file === path ? ({ state: 'text', text: draft, worldWritable: false } as const) : readConfigFile(file)
+  const loaded = loadConfig({ home, env, cwd, trusted: () => false, readFile })
+  if (!loaded.ok) throw new Error(loaded.problems.map(({ message }) => message).join('; '))
+  const { config } = loaded
+  const found = providerNamed(config, proposal.name)
+  if (!found || !isWireProvider(found)) return config
+  const impatient = { ...found, totalTimeoutS: trySeconds, maxRetries: 0 }
+  return { ...config, providers: { models: { ...config.providers.models, [proposal.name]: impatient } } }
+}

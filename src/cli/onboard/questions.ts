@@ -1,0 +1,107 @@
+/** What `onboard` asks of a person: who shall answer, where it is, which model, and what key it wants. */
+
+import { log } from '@clack/prompts'
+import { isKey } from '../../config/keys-file.ts'
+import { knownProvider, type Proposal, withKeys } from '../../config/known-providers.ts'
+import { forms } from '../../config/setting.ts'
+import type { Environment } from '../world.ts'
+import { choose, pick, write, writeHidden } from './prompts.ts'
+
+export type Candidate = {
+  readonly proposal: Proposal
+  /** A key that was typed, and is to be kept. */
+  readonly key?: { readonly name: string; readonly value: string }
+}
+
+export type Asking = {
+  readonly env: Environment
+  /** What its table is called, or will be. */
+  readonly nameFor: (proposal: Proposal) => string
+  /** The models that a server says it has; none when it does not answer. */
+  readonly models: (candidate: Candidate) => Promise<readonly string[]>
+}
+
+/** Programs that serve a model on this machine, where they usually listen. */
+const local = [
+  { value: 'ollama', label: 'Ollama on this machine', address: 'http://127.0.0.1:11434/v1', model: 'qwen3:8b' },
+  { value: 'lmstudio', label: 'LM Studio on this machine', address: 'http://127.0.0.1:1234/v1', model: '' },
+  { value: 'llamacpp', label: 'llama.cpp on this machine', address: 'http://127.0.0.1:8080/v1', model: '' },
+  { value: 'server', label: 'Another server that speaks the chat completions protocol', address: 'http://', model: '' },
+] as const
+
+/** Undefined: the offline helper. @throws Cancelled */
+export async function askForProvider(asking: Asking): Promise<Candidate | undefined> {
+  const { env } = asking
+  const known = withKeys.map(({ name, label, keyEnv }) => ({ value: name, label, hint: env[keyEnv] ? `${keyEnv} is set` : 'needs a key' }))
+  const offline = { value: 'local', label: 'The offline helper (no language model)' }
+  const ready = withKeys.find(({ keyEnv }) => env[keyEnv])?.name ?? (env.OLLAMA_HOST ? 'ollama' : undefined)
+  const chosen = await choose('Which model should answer?', [...known, ...local, offline], ready)
+  if (chosen === 'local') return undefined
+  const server = local.find(({ value }) => value === chosen)
+  return server ? askForServer(server, asking) : askForVendor(chosen, asking)
+}
+
+async function askForVendor(name: string, { env, nameFor }: Asking): Promise<Candidate | undefined> {
+  const proposal = knownProvider(name, env) ?? knownProvider(name, {})
+  if (proposal === undefined) return undefined
+  const given = await askForKey(proposal.apiKeyEnv ?? '', env)
+  const model = await write('Which model?', isGiven, proposal.model)
+  const whole: Proposal = { ...proposal, model, because: '', apiKeyEnv: given.name }
+  return { proposal: { ...whole, name: nameFor(whole) }, ...(given.value ? { key: { name: given.name, value: given.value } } : {}) }
+}
+
+async function askForServer({ value, address, model }: (typeof local)[number], asking: Asking): Promise<Candidate> {
+  const { env, nameFor } = asking
+  const usual = value === 'ollama' ? (knownProvider('ollama', env)?.baseUrl ?? address) : address
+  const baseUrl = (await write('What is its address?', isAddress, usual)).replace(/\/+$/, '')
+  const server: Proposal = { name: value, kind: 'openai-compatible', model, baseUrl, because: '' }
+  const keyed =
+    value === 'server' &&
+    (await choose('Does it want a key?', [
+      { value: 'no', label: 'No' },
+      { value: 'yes', label: 'Yes' },
+    ])) === 'yes'
+  const given = keyed ? await askForKey(`${nameFor(server).toUpperCase().replaceAll('-', '_')}_API_KEY`, env) : undefined
+  const proposal: Proposal = { ...server, ...(given ? { apiKeyEnv: given.name } : {}) }
+  const candidate = { proposal, ...(given?.value ? { key: { name: given.name, value: given.value } } : {}) }
+  return { ...candidate, proposal: { ...proposal, name: nameFor(proposal), model: await askForModel(candidate, asking) } }
+}
+
+async function askForModel(candidate: Candidate, { models }: Asking): Promise<string> {
+  log.step('Asking which models it has')
+  const names = await models(candidate)
+  if (names.length === 0) log.warn('It does not say which models it has')
+  return names.length > 0
+    ? pick('Which model? (type to search)', names)
+    : write('Which model? As the server spells it', isGiven, candidate.proposal.model)
+}
+
+type Given = { readonly name: string; readonly value?: string }
+
+/** Asked only when the usual variable is not set. */
+async function askForKey(usual: string, env: Environment): Promise<Given> {
+  if (env[usual]) return { name: usual }
+  const how = await choose(`${usual} is not set. Where is the key?`, [
+    { value: 'type', label: 'I paste it now', hint: 'kept in ~/.braidclaw/keys.env, which only you can read' },
+    { value: 'name', label: 'In an environment variable', hint: 'you say which' },
+  ])
+  if (how === 'name') return { name: await write('What is the variable called?', isVariable, usual) }
+  const value = await writeHidden('The key', (key) => (isKey(key) ? undefined : 'A key is one word, without spaces and quotes'))
+  return { name: usual, value }
+}
+
+function isGiven(model: string): string | undefined {
+  return model === '' ? 'The name of a model is needed' : undefined
+}
+
+function isVariable(name: string): string | undefined {
+  return new RegExp(forms.variable.pattern).test(name)
+    ? undefined
+    : 'The NAME of a variable, such as OPENAI_API_KEY, and not the key itself'
+}
+
+function isAddress(address: string): string | undefined {
+  const url = URL.parse(address)
+  const good = url !== null && /^https?:$/.test(url.protocol) && url.hostname !== '' && url.username === '' && !/[?#\s]/.test(address)
+  return good ? undefined : 'An address such as http://127.0.0.1:1234/v1, without user, password, "?" and "#"'
+}

@@ -1,0 +1,74 @@
+/** `~/.braidclaw/keys.env`: keys that `onboard` keeps for its owner, so that none has to stand in the configuration. */
+
+import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { readAssignments } from './text/assignments.ts'
+import { readConfigFile } from './text/read.ts'
+
+export type Keys = {
+  readonly keys: { readonly [name: string]: string }
+  /** Why the file is not used; no key is in it. */
+  readonly problem?: string
+}
+
+/** A file that others may read is not used: its keys may be known already. Never throws. */
+export function readKeys(path: string): Keys {
+  const problem = whyNot(path)
+  if (problem !== undefined) return { keys: {}, ...(problem === '' ? {} : { problem }) }
+  const read = readConfigFile(path)
+  if (read.state !== 'text') return { keys: {}, problem: `${path} is not used: it ${read.state === 'unusable' ? read.why : 'is gone'}` }
+  const { assignments, odd } = readAssignments(read.text)
+  const others = assignments
+    .filter(({ name }) => !isKeyName(name))
+    .map(({ line }) => ({ line, why: 'sets no key, and is left out: a name ends in _KEY or _TOKEN' }))
+  const keys = Object.fromEntries(assignments.filter(({ name }) => isKeyName(name)).map(({ name, value }) => [name, value]))
+  const [first] = [...odd, ...others]
+  return { keys, ...(first ? { problem: `${path}:${first.line}: this line ${first.why}` } : {}) }
+}
+
+/** Empty when there is no file. */
+function whyNot(path: string): string | undefined {
+  const found = stat(path)
+  if (found === undefined) return ''
+  if (!found.isFile()) return `${path} is not used: it is no regular file`
+  if (found.uid !== process.getuid?.()) return `${path} is not used: it belongs to somebody else`
+  return (found.mode & 0o077) === 0 ? undefined : `${path} is not used: others may read or change it; run: chmod 600 ${path}`
+}
+
+function stat(path: string) {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
+}
+
+/** Nothing else can be set here: no setting of ours, and nothing that another program obeys. */
+function isKeyName(name: string): boolean {
+  return /^[A-Z][A-Z0-9_]*_(KEY|TOKEN)$/.test(name)
+}
+
+/** What a key may be made of: whatever vendors give out, and nothing that could end a line or a quote. */
+export function isKey(text: string): boolean {
+  return /^[!-&(-~]{1,4096}$/.test(text)
+}
+
+/** In place of an earlier one of that name; the other lines stay. @throws errno errors; the file is then as it was */
+export function keepKey(path: string, name: string, key: string): void {
+  const read = readConfigFile(path)
+  const lines =
+    read.state === 'text'
+      ? read.text.split('\n')
+      : ['# Keys of model providers, kept by "braidclaw onboard". Nobody but you may read this file.', '']
+  const others = lines.filter((line) => !line.startsWith(`${name}=`))
+  const text = [...(others.at(-1) === '' ? others.slice(0, -1) : others), `${name}='${key}'`, ''].join('\n')
+  const draft = `${path}.${crypto.randomUUID()}`
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  try {
+    writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
+    chmodSync(draft, 0o600)
+    renameSync(draft, path)
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
