@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { openMemory } from '../src/memory/db.ts'
 import { minimumConfig, type Nest, nest } from './support/cli.ts'
 import { call, home, refused, turn } from './support/turns.ts'
 
@@ -16,6 +17,20 @@ const reading = (rounds: number) =>
   Array.from({ length: rounds }, (_, at) => call('file_read', { path: 'long.txt', offset: at + 1, limit: 1 }))
 const looking = (rounds: number) => Array.from({ length: rounds }, () => call('file_list', { path: '.' }))
 const answer = { text: 'All read.' }
+
+/** The latest run once more, as a program of before wrote it. */
+function withoutLimits(at: Nest): void {
+  const opened = openMemory({ path: join(at.home, '.braidclaw/memory.sqlite'), log: () => {}, now: () => 1 })
+  if (!opened.ok) throw new Error(opened.failure.message)
+  const { journal, close } = opened.memory
+  const [last] = journal.runs({ limit: 1 })
+  if (!last) throw new Error('no run')
+  for (const { kind, type, at: time, body } of journal.events(last.runId)) {
+    const { limits: _, ...rest } = Object(body)
+    journal.append({ run: { ...last, runId: 'run_old', turnId: 'turn_old' }, kind, type, at: time, body: rest })
+  }
+  close()
+}
 
 describe('which limits hold', () => {
   test('a file that is silent, such as the smallest one, has the small numbers', async () => {
@@ -92,6 +107,17 @@ describe('a model that goes round in circles', () => {
       expect.objectContaining({ ending: 'limit', exitCode: 5, message: expect.stringContaining('the same result 3 times') }),
     ])
     expect(receipts(at)).toBe(3)
+  })
+
+  test('a run that does not say its limits is older than this rule, and its replay has none', async () => {
+    using at = nest()
+    const repeating = { env: { BRAIDCLAW_LIMITS_MAX_SAME_RESULTS: '50' } }
+    expect((await turn(at, [...looking(7), answer], [], repeating)).code).toBe(0)
+    withoutLimits(at)
+    const { stderr } = await at.run(['replay', 'run_old'])
+    expect(stderr).toContain('warning: run_old does not say under which limits it ran')
+    // The copy has another id, so its stream has another digest; all that happens in it is the same to the end.
+    expect(stderr).toContain('the journal has finish (answered) after another event stream, the replay finish (answered)')
   })
 
   test('is told apart from one that looks again after each change', async () => {
