@@ -1,14 +1,19 @@
 /** What every command gets: streams, environment, home. Built once, without touching `process.stdout`, which costs 8 ms. */
 
 import { readlinkSync } from 'node:fs'
-import { createSink } from '../channels/wire.ts'
+import { openDescriptor } from '../channels/descriptor.ts'
+import { createPrinter, type Printed, type Printer, wordsOf } from '../channels/printer.ts'
+import { createStatusLine } from '../channels/status-line.ts'
+import { columnsOfStderr } from '../channels/tty.ts'
 import { createRedactor, type Redactor } from '../security/redact.ts'
 import { silence } from './exit.ts'
 import { openStdout } from './stdout.ts'
 import type { CliContext, Environment, Wake } from './world.ts'
 
 export function createContext(given: Environment, wake: Wake): CliContext {
-  const stdout = openStdout()
+  const messagesOut = openDescriptor(2)
+  const status = createStatusLine({ put: messagesOut.put, columns: columnsOfStderr, now: Date.now })
+  const stdout = openStdout(status)
   const userHome = userHomeOf(given)
   const env: Environment = { ...given, HOME: userHome }
   const moved = env.BRAIDCLAW_HOME || env.SHELLCLAW_HOME
@@ -16,11 +21,12 @@ export function createContext(given: Environment, wake: Wake): CliContext {
   const redactor = createRedactor()
   for (const [name, value] of Object.entries(env)) if (value && isSecret(name)) redactor.register(value, name)
   return {
-    process: { stdout, stderr: messages(env, redactor), env, exitCode: null },
+    process: { stdout, stderr: messages(env, redactor, createPrinter(2, status, messagesOut)), env, exitCode: null },
     env,
     redactor,
     cwd: currentFolder(),
     home,
+    status,
     outputClosed: stdout.closed,
     outputFailure: stdout.failure,
     wake,
@@ -28,16 +34,20 @@ export function createContext(given: Environment, wake: Wake): CliContext {
 }
 
 /** With BRAIDCLAW_LOG=json whatever goes to stderr is a JSON line, also what is meant for people. */
-function messages({ BRAIDCLAW_LOG: wish = '' }: Environment, redactor: Redactor): { write(text: string): void } {
-  const sink = createSink(2)
-  const write = (text: string) => sink.write(redactor.text(text))
-  const lines = (text: string) =>
-    text
-      .split('\n')
-      .filter((line) => line !== '')
-      .map(jsonLine)
-      .join('')
-  return { write: (text) => (text === `${silence}\n` ? undefined : write(wish.startsWith('json') ? lines(text) : text)) }
+function messages({ BRAIDCLAW_LOG: wish = '' }: Environment, redactor: Redactor, printer: Printer): Printer {
+  const json = wish.startsWith('json')
+  const write = (text: Printed) => {
+    if (text === `${silence}\n`) return
+    const clean =
+      typeof text === 'string' ? redactor.text(text) : text.map((piece) => (typeof piece === 'string' ? redactor.text(piece) : piece))
+    printer.write(json ? jsonLines(wordsOf(clean)) : clean)
+  }
+  return { ...printer, write }
+}
+
+function jsonLines(text: string): string {
+  const lines = text.split('\n').filter((line) => line !== '')
+  return lines.map(jsonLine).join('')
 }
 
 function jsonLine(line: string): string {

@@ -97,5 +97,5 @@ export function formatOf({ json = false, outputFormat }: Pick<AgentFlags, 'json'
 
 function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {
   const terminal = isTerminal(1)
-  return { out: stdout.write, err: stderr.write, terminal, color: isTerminal(2) && !env.NO_COLOR && env.TERM !== 'dumb' }
+  return { out: stdout, err: stderr, terminal, color: isTerminal(2) && !env.NO_COLOR && env.TERM !== 'dumb' }
 }
