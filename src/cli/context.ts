@@ -6,6 +6,7 @@ import { createPrinter, type Printed, type Printer, wordsOf } from '../channels/
 import { createStatusLine } from '../channels/status-line.ts'
 import { columnsOfStderr } from '../channels/tty.ts'
 import { createRedactor, type Redactor } from '../security/redact.ts'
+import { weaknessOf } from '../security/secret-strength.ts'
 import { silence } from './exit.ts'
 import { openStdout } from './stdout.ts'
 import type { CliContext, Environment, Wake } from './world.ts'
@@ -19,7 +20,7 @@ export function createContext(given: Environment, wake: Wake): CliContext {
   const moved = env.BRAIDCLAW_HOME || env.SHELLCLAW_HOME
   const home = moved ? absolute(moved, userHome) : `${userHome.endsWith('/') ? userHome.slice(0, -1) : userHome}/.braidclaw`
   const redactor = createRedactor()
-  for (const [name, value] of Object.entries(env)) if (value && isSecret(name)) redactor.register(value, name)
+  for (const [name, value] of Object.entries(env)) if (value && isSecret(name) && !weaknessOf(value)) redactor.register(value, name)
   return {
     process: { stdout, stderr: messages(env, redactor, createPrinter(2, status, messagesOut)), env, exitCode: null },
     env,

@@ -12,6 +12,7 @@ import type { DoctorFlags } from '../routes/types.ts'
 import { resolveExecutable } from '../setup/policy.ts'
 import { setUp } from '../setup/setup.ts'
 import { readStop } from '../setup/stop-file.ts'
+import { sayWeakKey, weakKeys } from '../setup/weak-keys.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 type Finding = { readonly what: string; readonly state: 'ok' | 'note' | 'bad'; readonly says: string }
@@ -24,6 +25,7 @@ export async function doctor(this: CliContext, { workspace, probeSandbox = false
     configuration(setup),
     folder(setup),
     ...provider(setup),
+    ...weakKeys(setup).map((weak): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(weak) })),
     ...records(setup),
     stop(setup),
     ...programs(),

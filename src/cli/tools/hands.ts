@@ -111,6 +111,7 @@ export async function createHands({
       always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),
       envHash: sha256(JSON.stringify(env)),
+      secrets: redactor,
     })
     return state.gate
   }
