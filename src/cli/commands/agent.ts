@@ -40,6 +40,7 @@ async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise
       setup,
       format,
       prompt,
+      sayUsage: true,
       ...(ask ? { ask } : {}),
       ...(speaker ? { watch: speaker.mirror.show } : {}),
     })

@@ -14,7 +14,8 @@ export function notOffline({ config, context: { env } }: Pick<Setup, 'config' | 
   return `no provider is configured for the model "${config.defaultModel}": "${name}" is the offline helper, and no model; ${how(env)}`
 }
 
-function isOffline(config: Config, name: string): boolean {
+/** The helper counts nothing, and is no model. */
+export function isOffline(config: Config, name: string): boolean {
   const answers = providerNamed(config, name)
   return answers?.kind === 'mock' && answers.fixture === undefined
 }
