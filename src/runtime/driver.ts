@@ -92,7 +92,11 @@ export function createRun({ identity, threads, ports, request, history, approval
   const appointments: (() => void)[] = []
   const digest = new Bun.CryptoHasher('sha256')
   const settled = Promise.withResolvers<void>()
-  const state: { seen: Projected; ending?: Ending; usage?: Usage; busy: boolean } = { seen: projection(identity.runId), busy: false }
+  const state: { seen: Projected; ending?: Ending; usage?: Usage; busy: boolean; thoughts: string[] } = {
+    seen: projection(identity.runId),
+    busy: false,
+    thoughts: [],
+  }
   const usedIds = new Set<string>()
   const engine = createEngine<RunEvent>({
     threads,
@@ -156,7 +160,7 @@ export function createRun({ identity, threads, ports, request, history, approval
   function carryOut({ event, shown }: Happened): void {
     messages.push(...messagesOf(event))
     if (event.type === 'model.done') state.usage = addUsage(state.usage, event.usage)
-    for (const each of shown) void queue.push(each)
+    for (const each of unseen(event, shown)) void queue.push(each)
     narrate(event, log)
     if (event.type === 'think') void ask()
     else if (event.type === 'act') act(event)
@@ -166,9 +170,18 @@ export function createRun({ identity, threads, ports, request, history, approval
     else if (event.type === 'finish') close(event.ending)
   }
 
+  /** What was thought is journalled with the reply, but was told while it came. */
+  function unseen(event: RunEvent, shown: readonly AgentEvent[]): readonly AgentEvent[] {
+    if (event.type !== 'model.done') return shown
+    const told = state.thoughts.splice(0).join('')
+    const thought = shown.flatMap((each) => (each.type === 'thinking' ? [each.content] : [])).join('')
+    return told === thought ? shown.filter(({ type }) => type !== 'thinking') : shown
+  }
+
   async function ask(): Promise<void> {
     const controller = new AbortController()
     inFlight.set('think', controller)
+    state.thoughts = []
     const reply = await think({
       provider: ports.provider,
       judge: ports.judge,
@@ -177,7 +190,10 @@ export function createRun({ identity, threads, ports, request, history, approval
       redact: ports.redact,
       redactStream: ports.redactStream,
       usedIds,
-      onPiece: (piece) => queue.push(piece),
+      onPiece: (piece) => {
+        if (piece.type === 'thinking') state.thoughts.push(piece.content)
+        return queue.push(piece)
+      },
     })
     inFlight.delete('think')
     send(reply)

@@ -47,10 +47,16 @@ function endOf(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 }
 
-async function listen({ provider, request, signal, redactStream, onPiece }: Question): Promise<ChatResponse> {
+async function listen({ provider, request, signal, redact, redactStream, onPiece }: Question): Promise<ChatResponse> {
   const clean = redactStream()
-  const say = (content: string) => (content === '' || signal.aborted ? undefined : onPiece({ type: 'text', content, isPartial: true }))
+  const thoughts: string[] = []
+  const tell = (piece: AgentEvent & { content: string }) => (piece.content === '' || signal.aborted ? undefined : onPiece(piece))
+  const say = (content: string) => tell({ type: 'text', content, isPartial: true })
+  /** Told before the text that they led to. */
+  const sayThoughts = () => tell({ type: 'thinking', content: redact(thoughts.splice(0).join('')) })
   for await (const chunk of provider.chat(request, signal)) {
+    if (chunk.type === 'thinking') thoughts.push(chunk.text)
+    else if (thoughts.length > 0) await sayThoughts()
     const room = chunk.type === 'text' ? say(clean.push(chunk.text)) : undefined
     if (room !== undefined) await room
     if (chunk.type !== 'done') continue
