@@ -1,6 +1,7 @@
 /** `npm run docs`: the pages that are made from code. `--check` only says which are stale. */
 
 import { run } from '@stricli/core'
+import { printTo } from '../src/channels/printer.ts'
 import { createApp } from '../src/cli/app.ts'
 import { createContext } from '../src/cli/context.ts'
 import { exitCodeHelp } from '../src/cli/exit.ts'
@@ -40,7 +41,7 @@ function routesOf(target: App['root']): readonly (readonly string[])[] {
 async function help(app: App, route: readonly string[]): Promise<string> {
   const printed: string[] = []
   const context = createContext({ HOME: '/home/you' }, wake)
-  const stdout = { write: (text: string) => void printed.push(text) }
+  const stdout = printTo((text) => printed.push(text), true)
   await run(app, [...route, '--help'], { ...context, process: { ...context.process, stdout } })
   return printed.join('').trim()
 }

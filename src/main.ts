@@ -5,6 +5,7 @@ import { createRecord, inWords, openRecords, questionsOf } from './cli/records/r
 import { runLimits } from './cli/setup/limits.ts'
 import { knock, providerFor } from './cli/setup/provider.ts'
 import { watchStop } from './cli/setup/stop-file.ts'
+import { warnOfWeakKeys } from './cli/setup/weak-keys.ts'
 import { mindWorkspace, realFolder, workspaceOf } from './cli/setup/workspace.ts'
 import type { HandsOptions } from './cli/tools/hands.ts'
 import { builtInNames, type Hands, hasTools, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
@@ -25,6 +26,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   log('info', 'config path', { path: setup.file ?? 'none' })
   log('info', 'workspace path', { path: config.workspaceDir })
   const memory = openRecords(setup)
+  warnOfWeakKeys(setup)
   try {
     return await plugIn(setup, wish, memory)
   } catch (error) {

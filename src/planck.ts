@@ -72,8 +72,13 @@ function count(env: Env, name: string, otherwise: number): number {
   return Number.isSafeInteger(value) && value >= 0 ? value : fail(`${name}: "${env[name]}" is no whole number`)
 }
 
+/** What a brain or a file is called must not drive the terminal. */
+function tell(text: string): void {
+  console.error(text.replace(/(?!\n)[\p{Cc}\p{Cf}]/gu, escape))
+}
+
 function fail(message: string): never {
-  console.error(message)
+  tell(message)
   process.exit(1)
 }
 
@@ -86,7 +91,7 @@ function serve(fifos: string, hear: (text: string, say: (answer: string) => void
     for (const line of lines.push(inbox.read())) {
       const message = readMessage(line.text)
       if (!message.ok) {
-        console.error(`interact_in: ${message.problem}`)
+        tell(`interact_in: ${message.problem}`)
         continue
       }
       const say = (text: string): void => {
@@ -108,7 +113,7 @@ function openAsk(path: string, usualMs: number): Ask {
     let found = asking.look()
     for (; typeof found === 'number'; found = asking.look()) Atomics.wait(sleeper, 0, 0, found)
     if (found.ok) return found.answer
-    console.error(`${path}: ${found.why}`)
+    tell(`${path}: ${found.why}`)
     return undefined
   }
 }
@@ -118,7 +123,7 @@ function openBrain(path: string, timeoutMs: number): Think {
   return (payload) => {
     const answer = ask(`${JSON.stringify({ model: MODEL, ...payload })}\n\n`) ?? '{"error":"timeout"}'
     const reply = readReply(answer)
-    if (reply.type === 'error') console.error(`brain: ${answer.slice(0, 500)}`)
+    if (reply.type === 'error') tell(`brain: ${answer.slice(0, 500)}`)
     return reply
   }
 }

@@ -10,10 +10,10 @@ import { stub } from './support/shell.ts'
 describe('the files', () => {
   test('no secret reaches them', async () => {
     using at = nest()
-    const env = { ...stub, OPENAI_API_KEY: 'sk-very-secret-value' }
-    await at.run(['-c', 'my key is sk-very-secret-value'], { env })
-    await at.run(['session', 'append', 'user', 'again sk-very-secret-value'], { env })
-    await at.run(['log', 'note', 'and sk-very-secret-value'], { env })
+    const env = { ...stub, OPENAI_API_KEY: 'sk-very-secret-value-1' }
+    await at.run(['-c', 'my key is sk-very-secret-value-1'], { env })
+    await at.run(['session', 'append', 'user', 'again sk-very-secret-value-1'], { env })
+    await at.run(['log', 'note', 'and sk-very-secret-value-1'], { env })
     expect(events(at)).toContain('user_input: my key is [redacted:OPENAI_API_KEY]')
     for (const path of ['agent.jsonl', 'sessions/current.jsonl'])
       expect(readFileSync(agentFile(at, path), 'utf8')).not.toContain('very-secret')

@@ -57,6 +57,21 @@ describe('agent', () => {
     expect(events.at(-1)).toMatchObject({ type: 'done', stopReason: 'end_turn' })
   })
 
+  test('stream-json: what was thought comes before the text it led to, once, and a replay has the same order', async () => {
+    using at = home()
+    const replies = [
+      { ...call('time', {}), thinking: 'let me see', text: 'I look', chunks: 2 },
+      { thinking: 'so it is', text: 'It is late', chunks: 2 },
+    ]
+    const { stdout } = await turn(at, replies, ['--output-format', 'stream-json'])
+    const lines = stdout.trimEnd().split('\n')
+    const events = lines.map((line) => JSON.parse(line))
+    const kinds = events.map(({ type, isPartial, content }) => (type === 'thinking' ? `"${content}"` : isPartial ? 'partial' : type))
+    expect(kinds.join(' ')).toMatch(/^init "let me see" (partial )+text tool_use tool_result "so it is" (partial )+text done$/)
+    const whole = lines.filter((_, at) => !events[at].isPartial).join('\n')
+    expect((await at.run(['replay', 'last'])).stdout.trimEnd()).toBe(whole)
+  })
+
   test('-C works in another folder, --model asks another provider', async () => {
     using at = nest()
     at.config(`${everyTool}\n[providers.models.second]\nkind = "mock"\nmodel = "other"\n`)

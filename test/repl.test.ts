@@ -26,7 +26,7 @@ test('a greeting, a streamed answer, and Ctrl-D leaves', async () => {
   )
   expect(code).toBe(0)
   expect(stdout).toContain(`local/mock · ${at.workspace} · /help`)
-  expect(plain(stdout)).toContain('> hi\nHello in eleven little pieces.\n> ')
+  expect(plain(stdout)).toMatch(/> hi\nHello in eleven little pieces\.\n\d+ tokens in, \d+ out\n> /)
 })
 
 test('/exit leaves too, and every slash command answers', async () => {
@@ -256,7 +256,8 @@ describe('on a whole screen', () => {
       .map((line) => line.trimEnd())
       .join('\n')
       .trimEnd()
-  const shows = (text: string) => until(() => screen().endsWith(text))
+  const usage = /\n\d+ tokens in, \d+ out/g
+  const shows = (text: string) => until(() => screen().replaceAll(usage, '').endsWith(text))
   afterAll(() => void (tmux && ask('kill-server')))
 
   test.if(tmux !== null)('every line stands once and where it belongs', async () => {
@@ -273,11 +274,16 @@ describe('on a whole screen', () => {
     await shows('bytes)\n>')
     ask('send-keys', 'half a thou', 'C-c')
     await shows('half a thou\n>')
-    expect(screen().replace(/\([0-9a-f]{12}\)/, '(plan)')).toBe(
+    expect(
+      screen()
+        .replace(/\([0-9a-f]{12}\)/, '(plan)')
+        .replaceAll(usage, '\n(tokens)'),
+    ).toBe(
       [
         `BraidClaw 0.1.0 · local/mock · ${at.workspace} · /help`,
         '> hello there',
         'An answer in pieces.',
+        '(tokens)',
         '> write',
         '· file_write {"path":"a.txt","content":"written"}',
         '',
@@ -289,6 +295,7 @@ describe('on a whole screen', () => {
         `  plan: file_write: write ${at.workspace}/a.txt (plan)`,
         'Approve? [y/N/a] y',
         'It is created a.txt (7 bytes)',
+        '(tokens)',
         '> half a thou',
         '>',
       ].join('\n'),

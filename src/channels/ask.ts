@@ -1,10 +1,11 @@
 /** Questions to the person at the terminal: one line in, one line out; EOF is an answer too, and it is no. */
 
 import { closeSync, constants, openSync, read, readSync } from 'node:fs'
+import { escapeHidden } from '../kit/escape.ts'
+import { flat } from '../kit/plain.ts'
 import type { Judgement } from '../runtime/event.ts'
 import { cut, visible } from '../security/text.ts'
-import { printable } from './render.ts'
-import { createSink } from './wire.ts'
+import { createPrinter, type Neighbour } from './printer.ts'
 
 /** @returns the line without its end, or undefined at EOF or when the question was taken back. */
 export type AskLine = (question: string, signal?: AbortSignal) => Promise<string | undefined>
@@ -16,13 +17,18 @@ export function approvalQuestion({ tool, judgement, args }: Asked): string {
   return [
     '',
     'Tool request:',
-    `  tool: ${printable(tool)}`,
+    `  tool: ${visible(tool)}`,
     `  risk: ${judgement.risk}`,
-    `  reason: ${printable(judgement.reason)}`,
+    `  reason: ${oneLine(judgement.reason)}`,
     `  args: ${cut(visible(args), 2_000)}`,
-    `  plan: ${printable(judgement.summary)} (${judgement.plan.slice(0, 12)})`,
+    `  plan: ${oneLine(judgement.summary)} (${judgement.plan.slice(0, 12)})`,
     'Approve? [y/N/a] ',
   ].join('\n')
+}
+
+/** A reason and a summary were made visible when the call was judged. */
+function oneLine(words: string): string {
+  return flat(escapeHidden(words))
 }
 
 /** Only a clear yes is one. `always` is yes, and for the rest of this session for the same inner command or tool. */
@@ -36,9 +42,9 @@ export function readAnswer(line: string | undefined): 'yes' | 'always' | 'no' {
  * Asks and reads on a terminal descriptor, wherever stdout and stderr go, in its ordinary (cooked) mode: the kernel does the editing and
  * hands over one line a read. Only what is typed after the question answers it.
  */
-export function createAskLine(fd: number): AskLine {
+export function createAskLine(fd: number, neighbour?: Neighbour): AskLine {
   const state: { reading?: Promise<string | undefined> } = {}
-  const { write } = createSink(fd)
+  const { write } = createPrinter(fd, neighbour)
   return async (question, signal) => {
     if (signal?.aborted) return undefined
     forgetTypedAhead(fd)
@@ -48,7 +54,9 @@ export function createAskLine(fd: number): AskLine {
     })
     const takenBack = new Promise<undefined>((resolve) => signal?.addEventListener('abort', () => resolve(undefined), { once: true }))
     const line = await Promise.race([state.reading, takenBack])
+    // Enter was echoed by the terminal itself.
     if (line === undefined) write('\n')
+    else neighbour?.printed('\n')
     return line
   }
 }

@@ -1,6 +1,7 @@
 /** A pasted text of several lines is one message: its line ends are kept, and Enter after it sends the whole. */
 
 import type { Interface } from 'node:readline'
+import type { Printer } from './printer.ts'
 
 export type Paste = {
   /** @returns what is sent, or undefined while the line belongs to a text that is still being pasted. */
@@ -10,21 +11,21 @@ export type Paste = {
   close(): void
 }
 
-const [begin, end] = ['\u001b[?2004h', '\u001b[?2004l']
-
 /** Asks the terminal to mark what is pasted. A dumb one is not asked: there each line is a message. */
-export function followPastes(editor: Interface, write: (text: string) => void): Paste {
+export function followPastes(editor: Interface, { write }: Pick<Printer, 'write'>): Paste {
   const state: { pasting: boolean; lines: string[] } = { pasting: false, lines: [] }
   const marks = process.env.TERM !== 'dumb'
+  const begin = () => void (marks && write([{ mark: 'pasteOn' }]))
+  const end = () => void (marks && write([{ mark: 'pasteOff' }]))
   const onKey = (_: unknown, key?: { name?: string; ctrl?: boolean }) => {
     if (key?.name === 'paste-start') state.pasting = true
     if (key?.name === 'paste-end') state.pasting = false
-    if (marks && key?.name === 'z' && key.ctrl) write(end)
+    if (key?.name === 'z' && key.ctrl) end()
   }
   // Before the editor's own, for whom Ctrl-Z stops us.
   process.stdin.prependListener('keypress', onKey)
-  if (marks) write(begin)
-  editor.on('SIGCONT', () => void (marks && write(begin)))
+  begin()
+  editor.on('SIGCONT', begin)
   return {
     whole(line) {
       state.lines.push(line)
@@ -36,7 +37,7 @@ export function followPastes(editor: Interface, write: (text: string) => void): 
     },
     close() {
       process.stdin.off('keypress', onKey)
-      if (marks) write(end)
+      end()
     },
   }
 }

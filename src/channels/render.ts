@@ -1,7 +1,9 @@
 /** How a run looks: text for people, one JSON object, or one AgentEvent a line. The answer alone goes to stdout. */
 
-import { flat, isPlain } from '../kit/plain.ts'
+import { escapeHidden } from '../kit/escape.ts'
+import { flat } from '../kit/plain.ts'
 import type { AgentEvent, Ending } from '../runtime/event.ts'
+import type { Printer } from './printer.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
 
@@ -14,9 +16,10 @@ export type Render = {
 export type RunSummary = { readonly ending: Ending; readonly exitCode: number; readonly runId: string; readonly conversationId: string }
 
 export type Screen = {
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-  readonly color: boolean /** stdout is a terminal: then nothing that is printed may drive it */
+  readonly out: Pick<Printer, 'write' | 'data' | 'stream'>
+  readonly err: Pick<Printer, 'write'>
+  readonly color: boolean
+  /** Whether stdout is one. */
   readonly terminal: boolean
 }
 
@@ -26,7 +29,7 @@ export function createRender(format: OutputFormat, screen: Screen): Render {
 }
 
 function streamJson({ out }: Screen): Render {
-  return { show: (event) => out(`${JSON.stringify(event)}\n`), end: () => {} }
+  return { show: (event) => out.write(`${JSON.stringify(event)}\n`), end: () => {} }
 }
 
 function oneJson({ out }: Screen): Render {
@@ -48,7 +51,7 @@ function oneJson({ out }: Screen): Render {
     },
     end({ ending, exitCode, runId, conversationId }) {
       const { result, tools, errors } = seen
-      out(
+      out.write(
         `${JSON.stringify({ result: result ?? null, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId, tools, errors })}\n`,
       )
     },
@@ -60,49 +63,43 @@ function oneJson({ out }: Screen): Render {
  * could not tell half of one from an answer.
  */
 function text({ out, err, color, terminal }: Screen): Render {
-  const safe = (words: string) => (terminal ? printable(words) : words)
-  const dim = (line: string) => (color ? `\u001b[2m${line}\u001b[22m` : line)
+  const dim = (line: string) => err.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
   /** `ahead` is what was shown of texts that are not complete yet. */
   const state = { ahead: '', column: 0 }
-  const say = (words: string) => {
-    out(words)
+  const say = (print: (words: string) => void, words: string) => {
+    print(words)
     state.column = words.endsWith('\n') ? 0 : 1
   }
-  const line = (words: string) => {
-    if (state.column > 0) say('\n')
-    err(`${words}\n`)
+  const beginLine = () => {
+    if (state.column > 0) say(out.data, '\n')
   }
   const complete = (words: string) => {
     const shown = state.ahead.startsWith(words)
     state.ahead = shown ? state.ahead.slice(words.length) : ''
-    if (!shown) say(safe(words))
-    if (state.column > 0 && state.ahead === '') say('\n')
+    if (!shown) say(out.data, words)
+    if (state.ahead === '') beginLine()
   }
   return {
     show(event) {
-      if (event.type === 'text' && !event.isPartial) complete(event.content)
-      else if (event.type === 'text' && terminal) {
+      if (event.type === 'text' && event.isPartial) {
+        if (!terminal) return
         state.ahead += event.content
-        say(safe(event.content))
-      } else if (event.type === 'tool_use') line(dim(`· ${event.toolName || '(no name)'} ${oneLine(JSON.stringify(event.input))}`))
-      else if (event.type === 'tool_result' && event.status === 'failed') line(dim(`✗ ${oneLine(String(event.output ?? ''))}`))
-      else if (event.type === 'error') line(`${event.recoverable ? 'warning' : 'error'}: ${printable(event.message)}`)
-      else if (event.type === 'done' && state.column > 0) say('\n')
+        say(out.stream, event.content)
+        return
+      }
+      if (event.type === 'text') return complete(event.content)
+      if (!['tool_use', 'tool_result', 'error', 'done'].includes(event.type)) return
+      beginLine()
+      if (event.type === 'tool_use') dim(`· ${oneLine(event.toolName || '(no name)')} ${oneLine(JSON.stringify(event.input))}`)
+      else if (event.type === 'tool_result' && event.status === 'failed') dim(`✗ ${oneLine(String(event.output ?? ''))}`)
+      else if (event.type === 'error') err.write(`${event.recoverable ? 'warning' : 'error'}: ${event.message}\n`)
     },
     end: () => {},
   }
 }
 
-/** What a model or a tool says must not drive the terminal: control characters other than newline and tab become visible. */
-export function printable(words: string): string {
-  if (isPlain(words)) return words
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  return words.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (character) =>
-    character === '\r' ? '' : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-}
-
+/** Of outside words, what fits beside others; a name cannot pretend to be a line of its own. */
 function oneLine(words: string): string {
-  const line = flat(printable(words))
+  const line = flat(escapeHidden(words))
   return line.length > 160 ? `${line.slice(0, 157)}…` : line
 }

@@ -4,7 +4,9 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import type { AskLine } from './ask.ts'
+import { editorStream } from './editor-stream.ts'
 import { followPastes } from './paste.ts'
+import type { Printer } from './printer.ts'
 
 export type Repl = {
   /** Hands each line to `take`, one at a time, until it says exit or the input ends. */
@@ -16,7 +18,7 @@ export type Repl = {
 export type ReplOptions = {
   /** Lines typed, newest last, 0600. A line that begins with a space is not kept. */
   readonly historyPath: string
-  readonly write: (text: string) => void
+  readonly printer: Printer
   readonly commands: readonly string[]
   /** Applied to what goes into the history. */
   readonly redact: (text: string) => string
@@ -27,23 +29,26 @@ type Answer = (line: string | undefined) => void
 const historyKept = 1000
 const prompt = '> '
 
-export function createRepl({ historyPath, write, commands, redact }: ReplOptions): Repl {
+export function createRepl({ historyPath, printer, commands, redact }: ReplOptions): Repl {
+  const { write } = printer
   const typed: string[] = []
   const state: { busy: boolean; closed: boolean; interrupts: number; waiting?: Answer; answer?: Answer } = {
     busy: false,
     closed: false,
     interrupts: 0,
   }
+  const output = editorStream(printer, () => !state.busy || state.answer !== undefined)
   const editor = createInterface({
     input: process.stdin,
-    output: process.stdout,
+    output,
+    terminal: true,
     prompt,
     historySize: historyKept,
     history: readHistory(historyPath),
     completer: (line: string) => [line.startsWith('/') ? commands.filter((command) => command.startsWith(line)) : [], line],
   })
 
-  const paste = followPastes(editor, write)
+  const paste = followPastes(editor, printer)
   /** A line goes to the open question, else to whoever waits for the next message, else it waits itself. */
   editor.on('line', (raw) => {
     const line = paste.whole(raw)
@@ -105,6 +110,7 @@ export function createRepl({ historyPath, write, commands, redact }: ReplOptions
 
   function close(): void {
     process.off('SIGHUP', leave)
+    output.destroy()
     try {
       editor.close()
     } catch {

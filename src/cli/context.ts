@@ -1,29 +1,37 @@
 /** What every command gets: streams, environment, home. Built once, without touching `process.stdout`, which costs 8 ms. */
 
 import { readlinkSync } from 'node:fs'
-import { createSink } from '../channels/wire.ts'
+import { openDescriptor } from '../channels/descriptor.ts'
+import { createPrinter, type Printed, type Printer, wordsOf } from '../channels/printer.ts'
+import { createStatusLine } from '../channels/status-line.ts'
+import { columnsOfStderr } from '../channels/tty.ts'
 import { readKeys } from '../config/keys-file.ts'
 import { createRedactor, type Redactor } from '../security/redact.ts'
+import { weaknessOf } from '../security/secret-strength.ts'
 import { CliExit, exitCodes, silence } from './exit.ts'
 import { openStdout } from './stdout.ts'
 import type { CliContext, Environment, Wake } from './world.ts'
 
 /** @throws CliExit 1 when nothing says where our records are */
 export function createContext(given: Environment, wake: Wake): CliContext {
-  const stdout = openStdout()
+  const messagesOut = openDescriptor(2)
+  const status = createStatusLine({ put: messagesOut.put, columns: columnsOfStderr, now: Date.now })
+  const stdout = openStdout(status)
   const userHome = userHomeOf(given)
   const moved = given.BRAIDCLAW_HOME || given.SHELLCLAW_HOME
   const home = moved ? absolute(moved, userHome) : `${userHome.endsWith('/') ? userHome.slice(0, -1) : userHome}/.braidclaw`
   const kept = readKeys(`${home}/keys.env`)
   const env: Environment = { ...given, ...missingIn(given, kept.keys), HOME: userHome }
   const redactor = createRedactor()
-  for (const [name, value] of Object.entries(env)) if (value && (isSecret(name) || name in kept.keys)) redactor.register(value, name)
+  for (const [name, value] of Object.entries(env))
+    if (value && (isSecret(name) || name in kept.keys) && !weaknessOf(value)) redactor.register(value, name)
   return {
-    process: { stdout, stderr: messages(env, redactor), env, exitCode: null },
+    process: { stdout, stderr: messages(env, redactor, createPrinter(2, status, messagesOut)), env, exitCode: null },
     env,
     redactor,
     cwd: currentFolder(),
     home,
+    status,
     outputClosed: stdout.closed,
     outputFailure: stdout.failure,
     wake,
@@ -37,16 +45,20 @@ function missingIn(given: Environment, keys: { readonly [name: string]: string }
 }
 
 /** With BRAIDCLAW_LOG=json whatever goes to stderr is a JSON line, also what is meant for people. */
-function messages({ BRAIDCLAW_LOG: wish = '' }: Environment, redactor: Redactor): { write(text: string): void } {
-  const sink = createSink(2)
-  const write = (text: string) => sink.write(redactor.text(text))
-  const lines = (text: string) =>
-    text
-      .split('\n')
-      .filter((line) => line !== '')
-      .map(jsonLine)
-      .join('')
-  return { write: (text) => (text === `${silence}\n` ? undefined : write(wish.startsWith('json') ? lines(text) : text)) }
+function messages({ BRAIDCLAW_LOG: wish = '' }: Environment, redactor: Redactor, printer: Printer): Printer {
+  const json = wish.startsWith('json')
+  const write = (text: Printed) => {
+    if (text === `${silence}\n`) return
+    const clean =
+      typeof text === 'string' ? redactor.text(text) : text.map((piece) => (typeof piece === 'string' ? redactor.text(piece) : piece))
+    printer.write(json ? jsonLines(wordsOf(clean)) : clean)
+  }
+  return { ...printer, write }
+}
+
+function jsonLines(text: string): string {
+  const lines = text.split('\n').filter((line) => line !== '')
+  return lines.map(jsonLine).join('')
 }
 
 function jsonLine(line: string): string {

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { buildApplication, run } from '@stricli/core'
 import fc from 'fast-check'
+import { printTo } from '../channels/printer.ts'
 import { createContext } from './context.ts'
 import { plainFlags, plainQuestion } from './plain.ts'
 import { agent } from './routes/everyday.ts'
@@ -36,7 +37,7 @@ async function parse(command: Parameters<typeof buildApplication<CliContext>>[0]
     scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
   })
   const context = createContext({ HOME: '/' }, () => Promise.reject(new Error('nobody is to be woken')))
-  const process = { ...context.process, stderr: { write: () => {} } }
+  const process = { ...context.process, stderr: printTo(() => {}, false) }
   await run(app, words, { ...context, process })
 }
 

@@ -1,29 +1,12 @@
-/** stdout: whoever started us may have closed it, and a terminal behind it must not be driven by what a model says. */
+/** stdout: whoever started us may have closed it. */
 
 import { fstatSync, readFileSync } from 'node:fs'
-import { printable } from '../channels/render.ts'
-import { isTerminal } from '../channels/tty.ts'
-import { createSink, type Sink } from '../channels/wire.ts'
+import { missingDescriptor } from '../channels/descriptor.ts'
+import { createPrinter, type DescriptorPrinter, type Neighbour } from '../channels/printer.ts'
 
-export function openStdout(): Sink {
-  return isStandIn(1) ? lost() : createSink(1)
-}
-
-/** A text of a model for stdout: as it is for a program, unable to drive a terminal. */
-export function forReader(text: string): string {
-  return isTerminal(1) ? printable(text) : text
-}
-
-/** As if the system had said EBADF to the first write: nothing arrives, and that is no success. */
-function lost(): Sink {
-  const state = { tried: false }
-  return {
-    write(text) {
-      if (text !== '') state.tried = true
-    },
-    closed: () => state.tried,
-    failure: () => (state.tried ? 'EBADF' : undefined),
-  }
+/** A closed one is as if the system had said EBADF to the first write. */
+export function openStdout(neighbour: Neighbour): DescriptorPrinter {
+  return isStandIn(1) ? createPrinter(1, neighbour, missingDescriptor()) : createPrinter(1, neighbour)
 }
 
 /** /dev/null on Linux: major 1, minor 3. */

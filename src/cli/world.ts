@@ -1,6 +1,8 @@
 /** What the commands share: their surroundings, the loaded setup, and the animal that main.ts makes of it. */
 
 import type { AskLine } from '../channels/ask.ts'
+import type { Printer } from '../channels/printer.ts'
+import type { StatusLine } from '../channels/status-line.ts'
 import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
 import type { Memory } from '../memory/db.ts'
@@ -15,8 +17,8 @@ export type Environment = Readonly<Partial<Record<string, string>>>
 
 export type CliContext = {
   readonly process: {
-    readonly stdout: { write(text: string): void }
-    readonly stderr: { write(text: string): void }
+    readonly stdout: Printer
+    readonly stderr: Printer
     readonly env: Environment
     exitCode?: number | string | null
   }
@@ -26,6 +28,8 @@ export type CliContext = {
   readonly home: string
   /** Knows the keys in the environment from the start; everything on stderr passes it, and whatever is stored. */
   readonly redactor: Redactor
+  /** What is under way, at a terminal. */
+  readonly status: StatusLine
   /** The reader of stdout went away: stop writing, stop working. */
   readonly outputClosed: () => boolean
   /** Why stdout could not be written, when it was not that its reader went away. */

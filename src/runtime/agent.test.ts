@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { collect, kinds, stage } from '../../test/support/agent.ts'
+import { createRedactor } from '../security/redact.ts'
 import type { Act } from './port.ts'
 
 test('a call the gate forbids is never acted, is recorded as denied, and the model is told by which rule', async () => {
@@ -252,4 +253,29 @@ test('a second run at the same time is refused, one after the other is fine', as
 test('wiggum mode is rejected by name', () => {
   const { agent } = stage({ replies: [{ text: 'x' }] })
   expect(agent.setMode({ newMode: 'wiggum' })).toBe('modes')
+})
+
+function hiding() {
+  const redactor = createRedactor()
+  redactor.register('hidden')
+  return redactor
+}
+
+test('a call that would be another one without its secret never runs, whatever the gate says of it', async () => {
+  const { agent, log, requests, acted } = stage({
+    replies: [
+      {
+        calls: [
+          { id: 'a', input: { key: 'hidden' } },
+          { id: 'b', input: { key: 'shown' } },
+        ],
+      },
+      { text: 'ok' },
+    ],
+    redact: hiding().json,
+  })
+  const events = await collect(agent, 'go')
+  expect([acted, log.filter((line) => line.startsWith('denied'))]).toEqual([['b'], ['denied a by redaction.secret']])
+  expect(JSON.stringify([events, requests])).not.toContain('hidden')
+  expect(JSON.stringify(requests[1])).toContain('[redacted]')
 })

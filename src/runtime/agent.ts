@@ -3,7 +3,7 @@
 import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
-import type { AgentEvent, Ending, Mode, Proposal, RunEvent } from './event.ts'
+import type { AgentEvent, Ending, Mode, Proposal, RunEvent, Usage } from './event.ts'
 import type { JournalledInstruction, RunStart } from './journalled.ts'
 import type { ChatRequest, Decision, Message, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
@@ -50,6 +50,8 @@ export type Agent = {
   /** How the latest run ended, for exit codes; undefined while it runs. */
   ending(): Ending | undefined
   runId(): string | undefined
+  /** What the model calls of the latest run used so far. */
+  usage(): Usage | undefined
 }
 
 export function createAgent(config: AgentConfig): Agent {
@@ -100,5 +102,6 @@ export function createAgent(config: AgentConfig): Agent {
     },
     ending: () => state.run?.ending(),
     runId: () => state.identity?.runId,
+    usage: () => state.run?.usage(),
   }
 }

@@ -3,7 +3,7 @@
 import { createEngine } from '../kernel/engine.ts'
 import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'
-import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent, ToolOutcome } from './event.ts'
+import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent, ToolOutcome, Usage } from './event.ts'
 import { createGates } from './gates.ts'
 import { heldBy } from './held.ts'
 import type {
@@ -25,6 +25,7 @@ import { digestLine, type Projected, project, projection } from './project.ts'
 import { createQueue } from './queue.ts'
 import { think } from './think.ts'
 import { messagesOf } from './transcript.ts'
+import { addUsage } from './usage.ts'
 
 /** Calls `then` once after `ms`; the result takes the appointment back. */
 export type After = (ms: number, then: () => void) => () => void
@@ -66,6 +67,8 @@ export type Run = {
   /** What an open gate asks about; undefined once it is answered. */
   gate(gateId: string): Proposal | undefined
   ending(): Ending | undefined
+  /** Of all model calls so far; undefined before the first. */
+  usage(): Usage | undefined
 }
 
 const queueCapacity = 256
@@ -89,7 +92,11 @@ export function createRun({ identity, threads, ports, request, history, approval
   const appointments: (() => void)[] = []
   const digest = new Bun.CryptoHasher('sha256')
   const settled = Promise.withResolvers<void>()
-  const state: { seen: Projected; ending?: Ending; busy: boolean } = { seen: projection(identity.runId), busy: false }
+  const state: { seen: Projected; ending?: Ending; usage?: Usage; busy: boolean; thoughts: string[] } = {
+    seen: projection(identity.runId),
+    busy: false,
+    thoughts: [],
+  }
   const usedIds = new Set<string>()
   const engine = createEngine<RunEvent>({
     threads,
@@ -152,7 +159,8 @@ export function createRun({ identity, threads, ports, request, history, approval
 
   function carryOut({ event, shown }: Happened): void {
     messages.push(...messagesOf(event))
-    for (const each of shown) void queue.push(each)
+    if (event.type === 'model.done') state.usage = addUsage(state.usage, event.usage)
+    for (const each of unseen(event, shown)) void queue.push(each)
     narrate(event, log)
     if (event.type === 'think') void ask()
     else if (event.type === 'act') act(event)
@@ -162,9 +170,18 @@ export function createRun({ identity, threads, ports, request, history, approval
     else if (event.type === 'finish') close(event.ending)
   }
 
+  /** What was thought is journalled with the reply, but was told while it came. */
+  function unseen(event: RunEvent, shown: readonly AgentEvent[]): readonly AgentEvent[] {
+    if (event.type !== 'model.done') return shown
+    const told = state.thoughts.splice(0).join('')
+    const thought = shown.flatMap((each) => (each.type === 'thinking' ? [each.content] : [])).join('')
+    return told === thought ? shown.filter(({ type }) => type !== 'thinking') : shown
+  }
+
   async function ask(): Promise<void> {
     const controller = new AbortController()
     inFlight.set('think', controller)
+    state.thoughts = []
     const reply = await think({
       provider: ports.provider,
       judge: ports.judge,
@@ -173,7 +190,10 @@ export function createRun({ identity, threads, ports, request, history, approval
       redact: ports.redact,
       redactStream: ports.redactStream,
       usedIds,
-      onPiece: (piece) => queue.push(piece),
+      onPiece: (piece) => {
+        if (piece.type === 'thinking') state.thoughts.push(piece.content)
+        return queue.push(piece)
+      },
     })
     inFlight.delete('think')
     send(reply)
@@ -228,7 +248,7 @@ export function createRun({ identity, threads, ports, request, history, approval
     }
   }
 
-  return { events, send, approve: gates.approve, gate: gates.get, ending: () => state.ending }
+  return { events, send, approve: gates.approve, gate: gates.get, ending: () => state.ending, usage: () => state.usage }
 }
 
 /** Refused like any call that changed after it was judged. */

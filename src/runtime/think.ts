@@ -1,6 +1,6 @@
 /** One model call, from the question to the event that reports it: pieces go out as they come, every call in the reply is judged. */
 
-import type { AgentEvent, Call, ExternalEvent, Part, Proposal } from './event.ts'
+import type { AgentEvent, Call, ExternalEvent, Judgement, Part, Proposal } from './event.ts'
 import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact, type RedactStream } from './port.ts'
 
 type Thought = Extract<ExternalEvent, { type: 'model.done' } | { type: 'model.fail' }>
@@ -23,13 +23,11 @@ export async function think(question: Question): Promise<Thought> {
   try {
     const response = await Promise.race([listen(question), endOf(question.signal)])
     if (question.signal.aborted || response === undefined) return aborted
-    const parts = question
-      .redact(response.parts)
-      .map((part) => (part.type === 'call' ? { ...part, id: fresh(part.id, question.usedIds) } : part))
+    const parts = response.parts.map((part) => (part.type === 'call' ? { ...part, id: fresh(part.id, question.usedIds) } : part))
     return {
       type: 'model.done',
-      parts,
-      proposals: await propose(parts, question.judge),
+      parts: question.redact(parts),
+      proposals: await propose(parts, question),
       usage: response.usage,
       model: response.model,
       provider: response.provider,
@@ -49,10 +47,16 @@ function endOf(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 }
 
-async function listen({ provider, request, signal, redactStream, onPiece }: Question): Promise<ChatResponse> {
+async function listen({ provider, request, signal, redact, redactStream, onPiece }: Question): Promise<ChatResponse> {
   const clean = redactStream()
-  const say = (content: string) => (content === '' || signal.aborted ? undefined : onPiece({ type: 'text', content, isPartial: true }))
+  const thoughts: string[] = []
+  const tell = (piece: AgentEvent & { content: string }) => (piece.content === '' || signal.aborted ? undefined : onPiece(piece))
+  const say = (content: string) => tell({ type: 'text', content, isPartial: true })
+  /** Told before the text that they led to. */
+  const sayThoughts = () => tell({ type: 'thinking', content: redact(thoughts.splice(0).join('')) })
   for await (const chunk of provider.chat(request, signal)) {
+    if (chunk.type === 'thinking') thoughts.push(chunk.text)
+    else if (thoughts.length > 0) await sayThoughts()
     const room = chunk.type === 'text' ? say(clean.push(chunk.text)) : undefined
     if (room !== undefined) await room
     if (chunk.type !== 'done') continue
@@ -62,9 +66,21 @@ async function listen({ provider, request, signal, redactStream, onPiece }: Ques
   throw new ProviderFailure('bad_response', `${provider.name}: the stream ended without an end`)
 }
 
-async function propose(parts: readonly Part[], judge: Judge): Promise<Proposal[]> {
+/** Judged is what the model asked for; what is kept of it holds no secret. */
+async function propose(parts: readonly Part[], { judge, redact }: Pick<Question, 'judge' | 'redact'>): Promise<Proposal[]> {
   const calls = parts.flatMap((part): Call[] => (part.type === 'call' ? [callOf(part)] : []))
-  return Promise.all(calls.map(async (call) => ({ call, judgement: await judge(call) })))
+  return Promise.all(
+    calls.map(async (asked) => {
+      const [call, judgement] = [redact(asked), redact(await judge(asked))]
+      return { call, judgement: call === asked ? judgement : refused(judgement) }
+    }),
+  )
+}
+
+/** Whatever the gate says: without its secret it would be another call. */
+function refused(judgement: Judgement): Judgement {
+  if (judgement.verdict === 'deny') return judgement
+  return { ...judgement, verdict: 'deny', rule: 'redaction.secret', reason: 'the arguments hold a secret; nothing was run', writes: [] }
 }
 
 function callOf({ id, name, input, malformed }: Call): Call {

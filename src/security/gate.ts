@@ -11,6 +11,7 @@ import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { highest, type Rating } from './risk.ts'
 import { createValidator, type Validator } from './schema.ts'
+import { lookForSecrets, type SecretLook } from './secret-call.ts'
 import { cut, visible } from './text.ts'
 import { type Finding, judgeTouch } from './touch.ts'
 
@@ -31,6 +32,8 @@ export type GateOptions = {
   /** Digests of the files that would be overwritten; part of the plan, so that an approval dies when one changes. */
   readonly targetsOf?: (writes: readonly string[]) => Promise<JsonObject>
   readonly envHash?: string
+  /** Looks for registered secrets; absent where there are none to look for. */
+  readonly secrets?: SecretLook
 }
 
 export type Gate = {
@@ -52,14 +55,14 @@ const plansKept = 1000
 
 /** @throws Error when two tools share a name: the gate could judge one and the executor run the other. */
 export function createGate(options: GateOptions): Gate {
-  const desk = { ...options, byName: byName(options.tools), validate: createValidator(), plans: new Map<string, Plan>() }
+  const desk: Desk = { ...options, byName: byName(options.tools), validate: createValidator(), plans: new Map<string, Plan>() }
   return {
     judge: async (call) => {
       try {
         return await judgeCall(call, desk)
       } catch (error) {
         const reason = `the gate failed (${cut(visible(String(error)), 300)}); nothing was run`
-        return refusal({ call, desk, rule: 'gate.error', risk: 'high', reason })
+        return refusal({ call: options.secrets?.json(call) ?? call, desk, rule: 'gate.error', risk: 'high', reason })
       }
     },
     holds: (call, hash) => holds(call, desk.plans.get(hash), desk),
@@ -87,11 +90,13 @@ function holds(call: Call, plan: Plan | undefined, { estop }: Desk): boolean {
 
 type Accepted = Extract<Finding, { ok: true }>
 
-async function judgeCall(call: Call, desk: Desk): Promise<Judgement> {
-  const tool = desk.byName.get(call.name)
+async function judgeCall(asked: Call, desk: Desk): Promise<Judgement> {
+  const tool = desk.byName.get(asked.name)
+  const { call, hidden } = lookForSecrets(asked, tool, desk.secrets)
   const turned = turnedAway({ call, tool, estop: desk.estop, usable: usable(desk) })
   if (turned) return refusal({ call, desk, risk: tool?.risk ?? 'high', ...turned })
   if (!tool) throw new Error('an unknown tool was let through')
+  if (hidden) return refusal({ call, desk, risk: 'high', ...hidden })
   const valid = await desk.validate(tool.parameters, call.input)
   if (!valid.ok) return refusal({ call, desk, risk: tool.risk, rule: 'schema.invalid', reason: `${visible(call.name)}: ${valid.message}` })
   const findings = await Promise.all(tool.touches(call.input).map((touch) => judgeTouch(touch, desk)))

@@ -11,11 +11,15 @@ export type Redactor = {
   value<T>(json: T): T
   /** The same of what is plain JSON: it comes back as it is, not as a copy, when there is no secret in it. */
   json<T>(json: T): T
+  /** The names of the values that stand in it, in whatever spelling, and of those whose label does. Total, as `value` is. */
+  inspect(json: unknown): Inspection
   /** How many values are registered. */
   count(): number
   /** Every spelling that this text could hold, or end in the beginning of, longest first. For the stream form. */
   spellings(text: string): readonly Spelling[]
 }
+
+export type Inspection = { readonly held: readonly string[]; readonly standIns: readonly string[] }
 
 /** A stretch of text to replace; stretches that overlap are one, with the label of the first. */
 export type Span = { readonly start: number; readonly end: number; readonly label: string }
@@ -37,7 +41,7 @@ export function createRedactor(): Redactor {
     const secret = value.trim()
     if (secret.length < shortestSecret) return false
     if (secrets.has(secret)) return true
-    secrets.set(secret, name === '' ? '[redacted]' : `[redacted:${name}]`)
+    secrets.set(secret, name === '' ? unnamed : `[redacted:${name}]`)
     Object.assign(state, { usual: undefined, all: undefined })
     // No spelling is shorter than what it spells.
     for (const part of partsOf(secret)) state.shortest = Math.min(state.shortest, part.length)
@@ -56,7 +60,24 @@ export function createRedactor(): Redactor {
       return value(given)
     }
   }
-  return { register, text: redact, value, json, count: () => secrets.size, spellings }
+  function inspect(json: unknown): Inspection {
+    const [held, standIns] = [new Set<string>(), new Set<string>()]
+    if (secrets.size === 0) return { held: [], standIns: [] }
+    const look = (text: string) => {
+      for (const { label } of text.length < state.shortest ? [] : spansOf(text, spellings(text))) held.add(nameIn(label))
+      for (const label of secrets.values()) if (label !== unnamed && text.includes(label)) standIns.add(nameIn(label))
+      return text
+    }
+    walk(json, { redact: look, above: [] })
+    return { held: [...held], standIns: [...standIns] }
+  }
+  return { register, text: redact, value, json, inspect, count: () => secrets.size, spellings }
+}
+
+const unnamed = '[redacted]'
+
+function nameIn(label: string): string {
+  return label === unnamed ? 'a secret' : label.slice('[redacted:'.length, -1)
 }
 
 /** In order, merged where they overlap. */

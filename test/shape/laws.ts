@@ -5,7 +5,7 @@ import { exportsAreNamed, filesAreShort, filesParse, filesSayWhatTheyAreFor, imp
 import { nothingHappensOnImport } from './inert.ts'
 import { coreImportsOnlyCore, everyFolderIsKnown, organImportsCoreAndItself, theProgramStandsAlone } from './layers.ts'
 import type { Law } from './module.ts'
-import { bunIsSpelledOut, networkHasOnePlace, serversHaveTheirPlaces, sqliteHasItsPlaces } from './places.ts'
+import { bunIsSpelledOut, networkHasOnePlace, printingHasOnePlace, serversHaveTheirPlaces, sqliteHasItsPlaces } from './places.ts'
 import { coreDoesNoIo } from './purity.ts'
 import { noModuleLevelLet, noModuleLevelStore, noModuleStateIsChanged, noPatternRemembers } from './state.ts'
 
@@ -167,6 +167,31 @@ export const laws: readonly LawCase[] = [
     check: serversHaveTheirPlaces,
     guilty: [['src/service/a.ts', 'export const start = () => Bun.serve({ fetch: () => new Response() })']],
     innocent: [['src/channels/http/serve.ts', 'export const start = () => Bun.serve({ fetch: () => new Response() })']],
+  },
+
+  {
+    name: 'printing has one place',
+    check: printingHasOnePlace,
+    guilty: [
+      ['src/cli/a.ts', 'export const say = () => console.log("x")'],
+      ['src/cli/a.ts', 'export const say = () => process.stdout.write("x")'],
+      ['src/cli/a.ts', 'export const say = () => process["stderr"].write("x")'],
+      ['src/cli/a.ts', 'export const say = () => { const { stdout } = process; stdout.write("x") }'],
+      ['src/cli/a.ts', 'export const say = () => Bun.write(Bun.stdout, "x")'],
+      ['src/cli/a.ts', `import { writeSync } from 'node:fs'; export const say = () => writeSync(2, 'x')`],
+      ['src/cli/a.ts', `import * as fs from 'node:fs'; export const say = () => fs.writeFileSync(1, 'x')`],
+      ['src/cli/a.ts', `import { openSync } from 'node:fs'; export const say = () => openSync('/dev/tty', 'w')`],
+      ['src/cli/a.ts', `export const start = () => Bun.spawn(['ls'], { stdout: 'inherit' })`],
+      ['src/cli/a.ts', `import { stdout } from 'node:process'; export const say = () => stdout.write('x')`],
+      ['src/cli/a.ts', `import { openDescriptor } from '../channels/descriptor.ts'; export const say = () => openDescriptor(2).put('x')`],
+    ],
+    innocent: [
+      [
+        'src/cli/a.ts',
+        'export const say = ({ process }: { process: { stdout: { write(text: string): void } } }) => process.stdout.write("x")',
+      ],
+      ['src/cli/a.ts', 'export const home = () => process.env.HOME'],
+    ],
   },
 
   {

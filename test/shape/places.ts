@@ -1,6 +1,6 @@
 /** One place each for the database, the server and the network, so that one file at a time can be read to know what they do. */
 
-import { isTest, type Law, type Module, type Violation, violation } from './module.ts'
+import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 import { memberOf } from './purity.ts'
 import { type Reference, references } from './references.ts'
 
@@ -50,6 +50,69 @@ function isNetwork(use: Reference): boolean {
   if (use.name === 'fetch') return true
   if (use.name === 'Bun') return NETWORK_BUN.has(member)
   return GLOBAL_OBJECTS.has(use.name) && (member === 'fetch' || member === 'Bun')
+}
+
+/** Everything printed passes the printer, which escapes it: these alone may touch a stream or a descriptor of the terminal. */
+const PRINTING = ['src/channels/printer.ts', 'src/channels/descriptor.ts', 'src/channels/editor-stream.ts', 'src/channels/tty.ts']
+/** Programs without the printer; what they print is escaped where they do it, or is not from outside. */
+const PROGRAMS = ['src/braidclaw.ts', 'src/planck.ts', 'src/sandbox/landlock-launch.ts']
+/** Names that a confined command finds, and what a test starts. */
+const NAMED = ['src/sandbox/view.ts', 'src/service/fifo/fixture.ts']
+const RAW = ['src/channels/descriptor.ts']
+/** A name of the terminal, and what hands it on to a child. */
+const TERMINALS = new Set([
+  '/dev/tty',
+  '/dev/stdout',
+  '/dev/stderr',
+  '/dev/fd/1',
+  '/dev/fd/2',
+  '/proc/self/fd/1',
+  '/proc/self/fd/2',
+  'inherit',
+])
+
+export const printingHasOnePlace: Law = (modules) =>
+  outside(modules, [...PRINTING, ...PROGRAMS, ...NAMED]).flatMap((module) => [
+    ...globals(module)
+      .filter(isPrinting)
+      .map((use) => violation(module, use.node, `${use.name}.${memberOf(use) ?? '…'} belongs to the printer; write to context.process`)),
+    ...nodesBelow(module.program)
+      .filter((node) => node.type === 'Literal' && typeof node.value === 'string' && TERMINALS.has(node.value))
+      .map((node) => violation(module, node, `"${String(node.value)}" goes past the printer`)),
+    ...nodesBelow(module.program)
+      .filter(writesToTerminal)
+      .map((node) => violation(module, node, 'a write to descriptor 1 or 2 goes past the printer')),
+    ...module.imports
+      .filter((one) => !one.typeOnly && isWayAround(module, one))
+      .map((one) => ({ file: module.path, line: one.line, message: `"${one.specifier}" goes past the printer` })),
+  ])
+
+function isPrinting(use: Reference): boolean {
+  const member = memberOf(use)
+  if (use.name === 'console') return true
+  if (use.name === 'Bun') return member === 'stdout' || member === 'stderr'
+  return use.name === 'process' && (member === undefined || member === 'stdout' || member === 'stderr')
+}
+
+/** `stdout.ts` makes the printer of stdout, and `context.ts` the one of stderr. */
+function isWayAround({ path }: Module, { specifier, target }: Module['imports'][number]): boolean {
+  if (['node:tty', 'tty', 'node:process', 'process', 'node:console', 'console'].includes(specifier)) return true
+  return RAW.includes(target ?? '') && !['src/cli/stdout.ts', 'src/cli/context.ts'].includes(path)
+}
+
+function writesToTerminal(node: Node): boolean {
+  if (node.type !== 'CallExpression') return false
+  const [callee] = nodes(node.callee)
+  const [first] = nodes(node.arguments)
+  const name = callee?.type === 'MemberExpression' ? nameOf(callee.property) : callee ? nameOf(callee) : ''
+  return (
+    /^(?:writeSync|writevSync|writeFileSync|appendFileSync|createWriteStream|file)$/.test(name) &&
+    (first?.value === 1 || first?.value === 2)
+  )
+}
+
+function nodesBelow(node: Node): Node[] {
+  return [node, ...children(node).flatMap(nodesBelow)]
 }
 
 /** `const { serve } = Bun` and `import { serve } from 'bun'` would hide from the laws above. */

@@ -2,7 +2,7 @@
 
 import { type Agent, createAgent } from '../../src/runtime/agent.ts'
 import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, ToolOutcome } from '../../src/runtime/event.ts'
-import { type ChatRequest, type ModelChunk, ProviderFailure, type Questions } from '../../src/runtime/port.ts'
+import { type ChatRequest, type ModelChunk, ProviderFailure, type Questions, type Redact } from '../../src/runtime/port.ts'
 import type { RunLimits } from '../../src/runtime/program.ts'
 
 export type Reply = {
@@ -20,6 +20,7 @@ export type Script = {
   act?: (act: Extract<InternalEvent, { type: 'act' }>, signal: AbortSignal) => Promise<ToolOutcome>
   limits?: Partial<RunLimits>
   record?: { external?: (event: ExternalEvent) => void; intent?: () => void; denied?: () => void }
+  redact?: Redact
   ttlMs?: number
   questions?: Partial<Questions>
 }
@@ -81,7 +82,7 @@ export function stage(script: Script): Stage {
       },
       questions: { ...nobodyElse, ...script.questions },
       log: () => {},
-      redact: (value) => value,
+      redact: script.redact ?? ((value) => value),
       redactStream: () => ({ push: (piece) => piece, flush: () => '' }),
       now: () => Date.now(),
       after: (ms, then) => {

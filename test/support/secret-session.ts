@@ -131,7 +131,7 @@ async function mistakes({ run, at }: Session): Promise<void> {
 
 /** Typed into the conversation, and into the question for an approval. */
 async function inTerminal({ keep, at }: Session): Promise<void> {
-  const fixture = at.fixture([call('file_write', { path: 'out.txt', content: apiKey }), answer])
+  const fixture = at.fixture([call('file_write', { path: 'out.txt', content: 'of the answer' }), answer])
   const result = await at.terminal(
     ['agent'],
     [
@@ -147,7 +147,7 @@ async function inTerminal({ keep, at }: Session): Promise<void> {
 
 /** Dies while a command runs; the next start closes the run and writes the receipt. */
 async function crash({ keep, turn, at }: Session): Promise<void> {
-  const fixture = at.fixture([call('shell', { command: `sleep 3 && echo '${usual}'` }), answer])
+  const fixture = at.fixture([call('shell', { command: 'sleep 3 && cat url.txt' }), answer])
   const dying = at.start(['agent', '-m', `die with ${apiKey}`, '--approve-all-medium', '--output-format', 'stream-json'], {
     env: { ...environment, BRAIDCLAW_MOCK_FIXTURE: fixture, BRAIDCLAW_LOG: 'json:debug' },
   })

@@ -3,8 +3,9 @@
 import { frame } from '../../kit/frames.ts'
 import { createId } from '../../kit/id.ts'
 import { messageOf, readPayload } from '../../providers/fifo/serve.ts'
-import type { FailureCode } from '../../runtime/event.ts'
+import type { FailureCode, Part } from '../../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Provider, ProviderFailure } from '../../runtime/port.ts'
+import type { Redactor } from '../../security/redact.ts'
 import { providerFor } from '../setup/provider.ts'
 import { type Bridging, framesFrom, writerTo } from './ends.ts'
 
@@ -29,7 +30,7 @@ async function think({ bridging, provider, failures }: Brain, text: string): Pro
   const read = readPayload(text, config.defaultModel)
   if (!read.ok) return failed(bridging, read.message, 'fatal')
   try {
-    const response = redactor.value(await whole(provider, read.request, bridging.signal))
+    const response = redactor.value(withoutSecretCalls(await whole(provider, read.request, bridging.signal), redactor))
     failures.inARow = 0
     return messageOf(response, createId('msg', crypto.getRandomValues(new Uint8Array(12))))
   } catch (error) {
@@ -37,6 +38,17 @@ async function think({ bridging, provider, failures }: Brain, text: string): Pro
     failures.inARow = passes ? failures.inARow + 1 : 0
     return failed(bridging, error instanceof Error ? error.message : String(error), passes && failures.inARow < 3 ? 'timeout' : 'fatal')
   }
+}
+
+/** The calls go to tools that are not ours: one that holds a secret is left out by name, never changed into another one. */
+function withoutSecretCalls(response: ChatResponse, { inspect }: Redactor): ChatResponse {
+  const parts = response.parts.map((part): Part => {
+    const { held } = part.type === 'call' ? inspect(part) : { held: [] }
+    if (part.type !== 'call' || held.length === 0) return part
+    return { type: 'text', text: `(The call of ${part.name} was left out: its arguments hold the value of ${held.join(' and ')}.)` }
+  })
+  const calls = parts.some(({ type }) => type === 'call')
+  return { ...response, parts, stop: response.stop === 'tool_calls' && !calls ? 'stop' : response.stop }
 }
 
 /** Another try may help; from the third such failure in a row on the agent is told that it does not. */

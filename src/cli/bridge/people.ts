@@ -1,6 +1,5 @@
 /** `bridge interact | cli | discord`: people, or their programs, talk to the agent behind the FIFOs. */
 
-import { printable } from '../../channels/render.ts'
 import { isTerminal } from '../../channels/tty.ts'
 import { createLineSplitter, type Line } from '../../kit/lines.ts'
 import { messageLine, readMessage } from '../../kit/wire.ts'
@@ -24,7 +23,7 @@ export async function serveInteract(bridging: Bridging): Promise<void> {
         ? { channel: read.channel, line: `${line}\n` }
         : `${JSON.stringify(line.slice(0, 60))} has ${read.problem}; write channel, tab, text`
     },
-    incoming: (line) => stdout.write(`${line}\n`),
+    incoming: (line) => stdout.data(`${line}\n`),
   })
 }
 
@@ -32,7 +31,7 @@ export async function serveInteract(bridging: Bridging): Promise<void> {
 export async function serveCli(bridging: Bridging, { channel = 'cli' }: BridgeFlags): Promise<void> {
   if (!/^[^\t\n]+$/.test(channel)) throw new CliExit(exitCodes.usage, `error: --channel ${JSON.stringify(channel)}: write one word`)
   const { stdout, stderr } = bridging.setup.context.process
-  const [typed, shown] = [isTerminal(0), isTerminal(1)]
+  const typed = isTerminal(0)
   const prompt = () => (typed ? stderr.write('> ') : undefined)
   prompt()
   await converse(bridging, {
@@ -40,7 +39,7 @@ export async function serveCli(bridging: Bridging, { channel = 'cli' }: BridgeFl
     incoming(line) {
       const read = readMessage(line)
       if (!read.ok || read.channel !== channel) return
-      stdout.write(`${shown ? printable(read.text) : read.text}\n`)
+      stdout.data(`${read.text}\n`)
       prompt()
     },
   })

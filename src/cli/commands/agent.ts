@@ -30,7 +30,7 @@ const advice = 'pass -m "message", pipe text in, or run it in a terminal for a c
 type Talk = { readonly setup: Setup; readonly flags: AgentFlags; readonly speaker?: Speaker }
 
 async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise<number> {
-  const ask = personHere()
+  const ask = personHere(setup.context)
   const conversation = conversationOf(flags, speaker?.session)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
@@ -42,6 +42,7 @@ async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise
       setup,
       format,
       prompt,
+      sayUsage: true,
       ...(ask ? { ask } : {}),
       ...(speaker ? { watch: speaker.mirror.show } : {}),
     })

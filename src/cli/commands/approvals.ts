@@ -1,6 +1,5 @@
 /** `approvals list | allow | deny | rules`: questions of waiting turns, answered from any terminal; and the standing answers. */
 
-import { printable } from '../../channels/render.ts'
 import type { AlwaysRule, Approval } from '../../memory/approvals.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { withMemory } from '../records/records.ts'
@@ -21,7 +20,7 @@ export async function list(this: CliContext, { limit, all = false, json = false 
 function lineOf({ id, state, expires, risk, reason, summary }: Approval, now: number): string {
   const seconds = Math.ceil((expires - now) / 1000)
   const left = state !== 'open' && state !== 'allowed' ? '' : seconds > 0 ? ` (${seconds} s left)` : ' (expired)'
-  return `${id}  ${state}${left}  ${risk}\n  ${printable(summary)}\n  ${printable(reason)}\n`
+  return `${id}  ${state}${left}  ${risk}\n  ${summary}\n  ${reason}\n`
 }
 
 export function allow(this: CliContext, flags: DecisionFlags, id: string): Promise<void> {
@@ -44,7 +43,7 @@ async function decide(context: CliContext, { id, allowed, note, json = false }: 
     const approval = approvals.get(id)
     setup.log('info', allowed ? 'tool approved' : 'tool denied', { approval: id, by: 'operator' })
     if (json) context.process.stdout.write(`${JSON.stringify(approval)}\n`)
-    else context.process.stdout.write(`${allowed ? 'allowed, once' : 'denied'}: ${printable(approval?.summary ?? id)}\n`)
+    else context.process.stdout.write(`${allowed ? 'allowed, once' : 'denied'}: ${approval?.summary ?? id}\n`)
   })
 }
 
@@ -55,7 +54,7 @@ export async function listRules(this: CliContext, { json = false }: Json): Promi
     if (rules.length === 0) this.process.stderr.write('nothing is always allowed\n')
     for (const { id, tool, allows, addedBy, addedAt } of rules) {
       this.process.stdout.write(
-        `${String(id).padStart(4)}  ${tool}  ${printable(allows)}  (by ${addedBy}, ${new Date(addedAt).toISOString().slice(0, 16)})\n`,
+        `${String(id).padStart(4)}  ${tool}  ${allows}  (by ${addedBy}, ${new Date(addedAt).toISOString().slice(0, 16)})\n`,
       )
     }
   })
@@ -66,9 +65,7 @@ export async function revokeRule(this: CliContext, { json = false }: Json, id: n
     const rule = approvals.rules().find((each) => each.id === id)
     if (!approvals.revokeRule(id) || !rule)
       throw new CliExit(exitCodes.error, `error: there is no rule ${id}; see: braidclaw approvals rules list`)
-    this.process.stdout.write(
-      json ? `${JSON.stringify({ revoked: rule })}\n` : `revoked: ${printable(wordsOf(rule))} is asked about again\n`,
-    )
+    this.process.stdout.write(json ? `${JSON.stringify({ revoked: rule })}\n` : `revoked: ${wordsOf(rule)} is asked about again\n`)
   })
 }
 

@@ -8,5 +8,5 @@ import type { CliContext } from '../world.ts'
 /** Byte for byte what `cat soul.md` prints where there is nothing else; nothing at all without a soul. */
 export async function compose(this: CliContext, { agent }: AgentOnly): Promise<void> {
   const setup = setUp(this, { agent })
-  this.process.stdout.write(await soulOf(setup, personaOf(setup)))
+  this.process.stdout.data(await soulOf(setup, personaOf(setup)))
 }

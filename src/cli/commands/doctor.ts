@@ -14,6 +14,7 @@ import type { DoctorFlags } from '../routes/types.ts'
 import { resolveExecutable } from '../setup/policy.ts'
 import { setUp } from '../setup/setup.ts'
 import { readStop } from '../setup/stop-file.ts'
+import { sayWeakKey, weakKeys } from '../setup/weak-keys.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 type Finding = { readonly what: string; readonly state: 'ok' | 'note' | 'bad'; readonly says: string }
@@ -27,6 +28,7 @@ export async function doctor(this: CliContext, { workspace, probeSandbox = false
     folder(setup),
     ...provider(setup),
     ...unusedKeys(setup),
+    ...weakKeys(setup).map((weak): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(weak) })),
     ...records(setup),
     stop(setup),
     ...leftovers(setup),

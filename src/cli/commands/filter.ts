@@ -73,7 +73,7 @@ async function answer(question: Question): Promise<number> {
   }
   const wish = await filterWish({ ...question, ...(flags.tools === undefined ? {} : { tools: flags.tools }) })
   const mirror = createMirror(setup, persona)
-  const ask = flags.tools === undefined ? undefined : personHere()
+  const ask = flags.tools === undefined ? undefined : personHere(setup.context)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
   const animal = await setup.context.wake(setup, { channel: 'filter', ask, ...tell, ...wish })

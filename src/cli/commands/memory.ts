@@ -1,7 +1,6 @@
 /** `memory list | search | show | clear | export | pin | pins | unpin`. */
 
 import { mkdirSync } from 'node:fs'
-import { printable } from '../../channels/render.ts'
 import { count } from '../../kit/count.ts'
 import { flat } from '../../kit/plain.ts'
 import { agentFolder } from '../../memory/recall/folder.ts'
@@ -80,12 +79,12 @@ type PinFlags = Json & AgentOnly
 export function pin(this: CliContext, { agent, json = false }: PinFlags, ...words: string[]): void {
   const text = this.redactor.text(words.join(' '))
   const pinned = mustPin(pinsToChange(this, agent).add(text))
-  this.process.stdout.write(json ? `${JSON.stringify(pinned)}\n` : `pinned as ${pinned.number}: ${printable(pinned.text)}\n`)
+  this.process.stdout.write(json ? `${JSON.stringify(pinned)}\n` : `pinned as ${pinned.number}: ${pinned.text}\n`)
 }
 
 export function unpin(this: CliContext, { agent, json = false }: PinFlags, number: number): void {
   const unpinned = mustPin(pinsToChange(this, agent).remove(number))
-  this.process.stdout.write(json ? `${JSON.stringify(unpinned)}\n` : `unpinned: ${printable(unpinned.text)}\n`)
+  this.process.stdout.write(json ? `${JSON.stringify(unpinned)}\n` : `unpinned: ${unpinned.text}\n`)
 }
 
 export function pins(this: CliContext, { agent, json = false }: PinFlags): void {
@@ -97,7 +96,7 @@ export function pins(this: CliContext, { agent, json = false }: PinFlags): void 
 }
 
 function pinLine({ number, text }: Pin): string {
-  return `${number}  ${printable(text).replaceAll('\n', '\n   ')}\n`
+  return `${number}  ${text.replaceAll('\n', '\n   ')}\n`
 }
 
 /** The folder of the agent that is meant. @throws CliExit 2 when there is no such agent */

@@ -73,6 +73,7 @@ async function gateOptions(setup: Setup, wish: ToolWish) {
     resolve: resolveExecutable,
     sight,
     conversation: 'explain',
+    secrets: setup.redactor,
   }
 }
 

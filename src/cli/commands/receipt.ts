@@ -7,6 +7,7 @@ import { hashJson } from '../../memory/hash.ts'
 import { anchorLine, parseAnchor } from '../../receipts/anchor.ts'
 import { listReceipts, showReceipt } from '../../receipts/read.ts'
 import type { Verification } from '../../receipts/verify.ts'
+import { visible } from '../../security/text.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { checkChain } from '../records/chain.ts'
 import { receiptPaths, withMemory } from '../records/records.ts'
@@ -25,7 +26,7 @@ export function list(this: CliContext, { limit, json = false }: ListFlags): void
   for (const { receipt } of found.receipts) {
     const { seq, id, timestamp, tool, status, risk } = receipt
     this.process.stdout.write(
-      `${String(seq).padStart(6)}  ${timestamp}  ${status.padEnd(7)}  ${risk.padEnd(6)}  ${tool.padEnd(14)}  ${id}\n`,
+      `${String(seq).padStart(6)}  ${timestamp}  ${status.padEnd(7)}  ${risk.padEnd(6)}  ${visible(tool).padEnd(14)}  ${id}\n`,
     )
   }
 }

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nest } from '../../../test/support/cli.ts'
+import { printTo } from '../../channels/printer.ts'
 import { openMemory } from '../../memory/db.ts'
 import { createContext } from '../context.ts'
 import { CliExit } from '../exit.ts'
@@ -32,11 +33,10 @@ async function live(): Promise<string> {
 async function run(command: (this: CliContext, ...args: never[]) => void | Promise<void>, ...args: unknown[]) {
   const said = { stdout: '', stderr: '', code: 0 }
   const base = createContext(home.env, () => Promise.reject(new Error('no agent is needed')))
-  const write = (stream: 'stdout' | 'stderr') => ({
-    write(text: string) {
+  const write = (stream: 'stdout' | 'stderr') =>
+    printTo((text) => {
       said[stream] += text
-    },
-  })
+    }, false)
   const context: CliContext = {
     ...base,
     cwd: home.workspace,

@@ -3,6 +3,7 @@
 import { count } from '../../kit/count.ts'
 import { isObject } from '../../kit/json.ts'
 import type { JournalEntry } from '../../memory/entry.ts'
+import { visible } from '../../security/text.ts'
 import { withMemory } from '../records/records.ts'
 import { resolveRun } from '../records/runs.ts'
 import type { Json } from '../routes/flags.ts'
@@ -52,7 +53,7 @@ function details(body: { readonly [key: string]: unknown }): string {
     by === undefined ? undefined : `by ${by}`,
     Array.isArray(proposals) ? count(proposals.length, 'call') : undefined,
   ]
-  return words.map((word) => (word === undefined ? '' : ` ${word}`)).join('')
+  return words.map((word) => (word === undefined ? '' : ` ${visible(String(word))}`)).join('')
 }
 
 const when = (at: number) => new Date(at).toISOString().slice(0, 19).replace('T', ' ')

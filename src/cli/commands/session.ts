@@ -1,6 +1,5 @@
 /** `session load | append | count`: what was said to an agent and by it, as a file that scripts read and write. */
 
-import { printable } from '../../channels/render.ts'
 import { stdinKind } from '../../channels/tty.ts'
 import { appendSession, countSession, type Entry, loadSession } from '../../memory/agents/session.ts'
 import { personaOf } from '../agents/persona.ts'
@@ -27,7 +26,7 @@ export function load(this: CliContext, { agent, json = false }: SessionFlags, li
 
 /** One line an entry; further lines of it are indented. */
 function shown({ ts, role, content }: Entry): string {
-  return `${printable(`${ts} ${role}: ${content}`.replaceAll('\n', '\n  '))}\n`
+  return `${`${ts} ${role}: ${content}`.replaceAll('\n', '\n  ')}\n`
 }
 
 export async function append(this: CliContext, { agent }: AgentOnly, role: string, content?: string): Promise<void> {

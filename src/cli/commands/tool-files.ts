@@ -2,7 +2,6 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { printable } from '../../channels/render.ts'
 import { isToolName, nameRule } from '../../tools/executable/description.ts'
 import type { Survey } from '../../tools/executable/source.ts'
 import { extensionOf, templateOf } from '../../tools/executable/template.ts'
@@ -58,7 +57,7 @@ function asText({ tools, refused }: Surveyed, at: string): string {
     return `ok      ${name.padEnd(16)} ${risk.padEnd(7)} (${names.join(' ')}) ${description.split('\n')[0]} [${source}]`
   })
   const bad = refused.map(({ path, why }) => `broken  ${path}: ${why}`)
-  return `${[...good, ...bad].map(printable).join('\n')}\n`
+  return `${[...good, ...bad].join('\n')}\n`
 }
 
 export async function create(this: CliContext, { lang = 'sh', tools }: ToolNewFlags, name: string): Promise<void> {

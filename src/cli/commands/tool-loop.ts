@@ -9,7 +9,6 @@ import { onInterrupt } from '../interrupt.ts'
 import type { ToolLoopFlags } from '../routes/types.ts'
 import { setUp } from '../setup/setup.ts'
 import { readStdin } from '../stdin.ts'
-import { forReader } from '../stdout.ts'
 import { type Trace, traceOf, traceResult } from '../tools/loop-trace.ts'
 import { type BackendEnd, backendOf, runBackend } from '../tools/tool-backend.ts'
 import { exitOf } from '../trouble.ts'
@@ -32,7 +31,7 @@ export async function loop(
     if (message) this.process.stderr.write(`${message}\n`)
     return { code: 1, text: '' }
   })
-  if (end.text !== '') this.process.stdout.write(forReader(`${end.text}\n`))
+  if (end.text !== '') this.process.stdout.data(`${end.text}\n`)
   if (end.code !== 0) throw new CliExit(end.code)
 }
 
@@ -66,7 +65,7 @@ async function native(
 ): Promise<BackendEnd> {
   const { context } = setup
   const { toolWishOf } = await import('../tools/tool-wish.ts')
-  const ask = personHere()
+  const ask = personHere(context)
   const { providerFor } = await import('../setup/provider.ts')
   const animal = await context.wake(setup, {
     channel: 'tool-loop',

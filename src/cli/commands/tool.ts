@@ -53,7 +53,7 @@ export async function run(this: CliContext, flags: ToolRunFlags, name: string): 
   if (result?.status !== 'completed') {
     throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${output || ending.message}`)
   }
-  this.process.stdout.write(output.endsWith('\n') || output === '' ? output : `${output}\n`)
+  this.process.stdout.data(output.endsWith('\n') || output === '' ? output : `${output}\n`)
 }
 
 /** For a loop that somebody else runs: stdout is, byte for byte, what a model would be told, also of a refusal or a failure. */
@@ -70,7 +70,7 @@ async function forLoop(
   const { ending, result, told } = await callOnce(setup, flags, { call, wish: { ...wish, refusals: 'not permitted' } })
   if (told === undefined) throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${ending.message}`)
   traceResult(trace, { name, text: told, ok: result?.status === 'completed' })
-  stdout.write(told)
+  stdout.data(told)
   if (result?.status !== 'completed') throw new CliExit(exitCodes[ending.code] || exitCodes.error)
 }
 
@@ -78,7 +78,7 @@ type Once = { readonly call: Pick<Call, 'name' | 'input' | 'malformed'>; readonl
 type Called = { readonly ending: Ending; readonly result?: Extract<AgentEvent, { type: 'tool_result' }>; readonly told?: string }
 
 async function callOnce(setup: Setup, { sandbox, channel = 'cli' }: ToolRunFlags, { call, wish }: Once): Promise<Called> {
-  const ask = personHere()
+  const ask = personHere(setup.context)
   const seen: { result?: Called['result']; told?: string } = {}
   const animal = await setup.context.wake(setup, {
     channel,

@@ -1,34 +1,43 @@
-/** Questions in the terminal, each of which ends in an answer or in `Cancelled`. */
+/** Questions in the terminal, each of which ends in an answer or in `Cancelled`; all of it is drawn through the printer. */
 
-import { autocomplete, password, select, text } from '@clack/prompts'
+import { autocomplete, cancel, intro, log, outro, password, select, text } from '@clack/prompts'
+import { editorStream } from '../../channels/editor-stream.ts'
+import type { Printer } from '../../channels/printer.ts'
 
 /** Ctrl-C or Escape: nothing shall be changed. */
 export class Cancelled extends Error {}
 
 export type Choice<T> = { readonly value: T; readonly label: string; readonly hint?: string }
 
-export async function choose<T extends string>(message: string, options: readonly Choice<T>[], first?: T): Promise<T> {
-  const shown = options.map(({ value, label, hint }) => ({ value: String(value), label, ...(hint ? { hint } : {}) }))
-  const picked = answered(await select<string>({ message, options: shown, ...(first ? { initialValue: String(first) } : {}) }))
-  const found = options.find(({ value }) => value === picked)
-  if (found === undefined) throw new Cancelled()
-  return found.value
-}
+export type Prompts = ReturnType<typeof createPrompts>
 
-/** Of many names, by typing a part of one. */
-export async function pick(message: string, names: readonly string[]): Promise<string> {
-  return answered(await autocomplete<string>({ message, maxItems: 8, options: names.map((value) => ({ value, label: value })) }))
-}
+export function createPrompts(printer: Pick<Printer, 'editor'>) {
+  const output = editorStream(printer)
 
-/** `wrong`: a sentence for an answer that will not do. */
-export async function write(message: string, wrong: (answer: string) => string | undefined, initialValue = ''): Promise<string> {
-  const said = await text({ message, initialValue, validate: (answer = '') => wrong(answer.trim()) })
-  return answered(said).trim()
-}
+  async function choose<T extends string>(message: string, options: readonly Choice<T>[], first?: T): Promise<T> {
+    const shown = options.map(({ value, label, hint }) => ({ value: String(value), label, ...(hint ? { hint } : {}) }))
+    const picked = answered(await select<string>({ message, options: shown, output, ...(first ? { initialValue: String(first) } : {}) }))
+    const found = options.find(({ value }) => value === picked)
+    if (found === undefined) throw new Cancelled()
+    return found.value
+  }
 
-/** What is typed is not shown. */
-export async function writeHidden(message: string, wrong: (answer: string) => string | undefined): Promise<string> {
-  return answered(await password({ message, validate: (answer = '') => wrong(answer.trim()) })).trim()
+  return {
+    choose,
+    /** Of many names, by typing a part of one. */
+    pick: async (message: string, names: readonly string[]): Promise<string> =>
+      answered(await autocomplete<string>({ message, maxItems: 8, output, options: names.map((value) => ({ value, label: value })) })),
+    /** `wrong`: a sentence for an answer that will not do. */
+    write: async (message: string, wrong: (answer: string) => string | undefined, initialValue = ''): Promise<string> =>
+      answered(await text({ message, initialValue, output, validate: (answer = '') => wrong(answer.trim()) })).trim(),
+    /** What is typed is not shown. */
+    writeHidden: async (message: string, wrong: (answer: string) => string | undefined): Promise<string> =>
+      answered(await password({ message, output, validate: (answer = '') => wrong(answer.trim()) })).trim(),
+    begin: (title: string) => intro(title, { output }),
+    end: (message: string) => outro(message, { output }),
+    cancel: (message: string) => cancel(message, { output }),
+    say: (how: 'step' | 'success' | 'error' | 'warn' | 'info', message: string) => log[how](message, { output }),
+  }
 }
 
 function answered(answer: string | symbol): string {

@@ -1,11 +1,10 @@
 /** What `onboard` asks of a person: who shall answer, where it is, which model, and what key it wants. */
 
-import { log } from '@clack/prompts'
 import { isKey } from '../../config/keys-file.ts'
 import { knownProvider, type Proposal, withKeys } from '../../config/known-providers.ts'
 import { forms } from '../../config/setting.ts'
 import type { Environment } from '../world.ts'
-import { choose, pick, write, writeHidden } from './prompts.ts'
+import type { Prompts } from './prompts.ts'
 
 export type Candidate = {
   readonly proposal: Proposal
@@ -14,6 +13,7 @@ export type Candidate = {
 }
 
 export type Asking = {
+  readonly prompts: Prompts
   readonly env: Environment
   /** What its table is called, or will be. */
   readonly nameFor: (proposal: Proposal) => string
@@ -31,62 +31,63 @@ const local = [
 
 /** Undefined: the offline helper. @throws Cancelled */
 export async function askForProvider(asking: Asking): Promise<Candidate | undefined> {
-  const { env } = asking
+  const { env, prompts } = asking
   const known = withKeys.map(({ name, label, keyEnv }) => ({ value: name, label, hint: env[keyEnv] ? `${keyEnv} is set` : 'needs a key' }))
   const offline = { value: 'local', label: 'The offline helper (no language model)' }
   const ready = withKeys.find(({ keyEnv }) => env[keyEnv])?.name ?? (env.OLLAMA_HOST ? 'ollama' : undefined)
-  const chosen = await choose('Which model should answer?', [...known, ...local, offline], ready)
+  const chosen = await prompts.choose('Which model should answer?', [...known, ...local, offline], ready)
   if (chosen === 'local') return undefined
   const server = local.find(({ value }) => value === chosen)
   return server ? askForServer(server, asking) : askForVendor(chosen, asking)
 }
 
-async function askForVendor(name: string, { env, nameFor }: Asking): Promise<Candidate | undefined> {
+async function askForVendor(name: string, asking: Asking): Promise<Candidate | undefined> {
+  const { env, nameFor, prompts } = asking
   const proposal = knownProvider(name, env) ?? knownProvider(name, {})
   if (proposal === undefined) return undefined
-  const given = await askForKey(proposal.apiKeyEnv ?? '', env)
-  const model = await write('Which model?', isGiven, proposal.model)
+  const given = await askForKey(proposal.apiKeyEnv ?? '', asking)
+  const model = await prompts.write('Which model?', isGiven, proposal.model)
   const whole: Proposal = { ...proposal, model, because: '', apiKeyEnv: given.name }
   return { proposal: { ...whole, name: nameFor(whole) }, ...(given.value ? { key: { name: given.name, value: given.value } } : {}) }
 }
 
 async function askForServer({ value, address, model }: (typeof local)[number], asking: Asking): Promise<Candidate> {
-  const { env, nameFor } = asking
+  const { env, nameFor, prompts } = asking
   const usual = value === 'ollama' ? (knownProvider('ollama', env)?.baseUrl ?? address) : address
-  const baseUrl = (await write('What is its address?', isAddress, usual)).replace(/\/+$/, '')
+  const baseUrl = (await prompts.write('What is its address?', isAddress, usual)).replace(/\/+$/, '')
   const server: Proposal = { name: value, kind: 'openai-compatible', model, baseUrl, because: '' }
   const keyed =
     value === 'server' &&
-    (await choose('Does it want a key?', [
+    (await prompts.choose('Does it want a key?', [
       { value: 'no', label: 'No' },
       { value: 'yes', label: 'Yes' },
     ])) === 'yes'
-  const given = keyed ? await askForKey(`${nameFor(server).toUpperCase().replaceAll('-', '_')}_API_KEY`, env) : undefined
+  const given = keyed ? await askForKey(`${nameFor(server).toUpperCase().replaceAll('-', '_')}_API_KEY`, asking) : undefined
   const proposal: Proposal = { ...server, ...(given ? { apiKeyEnv: given.name } : {}) }
   const candidate = { proposal, ...(given?.value ? { key: { name: given.name, value: given.value } } : {}) }
   return { ...candidate, proposal: { ...proposal, name: nameFor(proposal), model: await askForModel(candidate, asking) } }
 }
 
-async function askForModel(candidate: Candidate, { models }: Asking): Promise<string> {
-  log.step('Asking which models it has')
+async function askForModel(candidate: Candidate, { models, prompts }: Asking): Promise<string> {
+  prompts.say('step', 'Asking which models it has')
   const names = await models(candidate)
-  if (names.length === 0) log.warn('It does not say which models it has')
+  if (names.length === 0) prompts.say('warn', 'It does not say which models it has')
   return names.length > 0
-    ? pick('Which model? (type to search)', names)
-    : write('Which model? As the server spells it', isGiven, candidate.proposal.model)
+    ? prompts.pick('Which model? (type to search)', names)
+    : prompts.write('Which model? As the server spells it', isGiven, candidate.proposal.model)
 }
 
 type Given = { readonly name: string; readonly value?: string }
 
 /** Asked only when the usual variable is not set. */
-async function askForKey(usual: string, env: Environment): Promise<Given> {
+async function askForKey(usual: string, { env, prompts }: Asking): Promise<Given> {
   if (env[usual]) return { name: usual }
-  const how = await choose(`${usual} is not set. Where is the key?`, [
+  const how = await prompts.choose(`${usual} is not set. Where is the key?`, [
     { value: 'type', label: 'I paste it now', hint: 'kept in ~/.braidclaw/keys.env, which only you can read' },
     { value: 'name', label: 'In an environment variable', hint: 'you say which' },
   ])
-  if (how === 'name') return { name: await write('What is the variable called?', isVariable, usual) }
-  const value = await writeHidden('The key', (key) => (isKey(key) ? undefined : 'A key is one word, without spaces and quotes'))
+  if (how === 'name') return { name: await prompts.write('What is the variable called?', isVariable, usual) }
+  const value = await prompts.writeHidden('The key', (key) => (isKey(key) ? undefined : 'A key is one word, without spaces and quotes'))
   return { name: usual, value }
 }
 

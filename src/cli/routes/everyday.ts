@@ -52,7 +52,10 @@ export const init = buildCommand<InitFlags, [], CliContext>({
 export const onboard = buildCommand<NonNullable<unknown>, [], CliContext>({
   loader: async () => (await import('../commands/onboard.ts')).onboard,
   parameters: {},
-  docs: { brief: 'Connect a model: asks which one, where it is and what key it wants, tries it, and writes the config', customUsage: [{ input: '', brief: 'in a terminal' }] },
+  docs: {
+    brief: 'Connect a model: asks which one, where it is and what key it wants, tries it, and writes the config',
+    customUsage: [{ input: '', brief: 'in a terminal' }],
+  },
 })
 
 export const doctor = buildCommand<DoctorFlags, [], CliContext>({

@@ -2,6 +2,7 @@
 
 import { type Config, isWireProvider, type Origins } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
+import { weaknessOf } from '../../security/secret-strength.ts'
 import { createLog } from '../log.ts'
 import type { CliContext, Setup } from '../world.ts'
 
@@ -15,7 +16,7 @@ export type Resolved = {
 
 export function equip(context: CliContext, { config, origins, notices, file, assumed }: Resolved): Setup {
   const { home, env, redactor } = context
-  for (const [name, value] of secretsOf(config, env)) redactor.register(value, name)
+  for (const [name, value] of keysIn(config, env)) if (!weaknessOf(value)) redactor.register(value, name)
   const log = createLog({
     wish: env.BRAIDCLAW_LOG,
     level: config.log.level,
@@ -28,7 +29,7 @@ export function equip(context: CliContext, { config, origins, notices, file, ass
 }
 
 /** Every variable that the configuration names as a key; the usual ones the context knows already. */
-function secretsOf(config: Config, env: CliContext['env']): [string, string][] {
+export function keysIn(config: Config, env: CliContext['env']): [string, string][] {
   const named = Object.values(config.providers.models).flatMap((model) =>
     isWireProvider(model) && model.apiKeyEnv ? [model.apiKeyEnv] : [],
   )

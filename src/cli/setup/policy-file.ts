@@ -24,7 +24,8 @@ export async function judgeBy(setup: Setup, file: string, memory: Memory): Promi
   const { createGate } = await import('../../security/gate.ts')
   const { all: ten } = await createHands({ setup: { ...setup, config }, policy, conversationId: 'replay' })
   const always = (key: string) => memory.approvals.hasRule('shell', key)
-  const common = { estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }
+  const secrets = setup.redactor
+  const common = { secrets, estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }
   return (run) => {
     const { tools, settled } = pastTools(run, config)
     const names = tools.map(({ name }) => name)

@@ -1,7 +1,6 @@
 /** Tools behind the gate: what the model is told of, how a call is judged, and how exactly what was judged is carried out. */
 
 import type { AskLine } from '../../channels/ask.ts'
-import { printable } from '../../channels/render.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/db.ts'
@@ -76,7 +75,7 @@ export async function createHands({
     shellTimes: shellTimesOf(limits),
     get: createGet({ policy, limits }),
     search: ({ query, limit }) => memory?.search({ query, limit }) ?? [],
-    ...(ask ? { ask: (question, signal) => ask(`${printable(question)}\n> `, signal) } : {}),
+    ...(ask ? { ask: (question, signal) => ask(`${question}\n> `, signal) } : {}),
     now: Date.now,
     maxOutputBytes: limits.maxOutputBytes,
   })
@@ -112,6 +111,7 @@ export async function createHands({
       always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),
       envHash: sha256(JSON.stringify(env)),
+      secrets: redactor,
     })
     return state.gate
   }

@@ -50,18 +50,24 @@ export async function runBackend(run: BackendRun): Promise<BackendEnd> {
     env: { ...defined(context.env), ...circumstances(run) },
     stdin: new Blob([message]),
     stdout: 'pipe',
-    stderr: 'inherit',
+    stderr: 'pipe',
   })
   // Ctrl-C reaches the script by itself; a SIGINT that was sent to us alone does not.
   const interrupt = onInterrupt((by) => {
     if (by !== 'Ctrl-C') child.kill('SIGTERM')
     else setTimeout(() => child.kill('SIGTERM'), ownEndMs).unref()
   })
-  const [text] = await Promise.all([child.stdout.text(), child.exited])
+  const [text] = await Promise.all([child.stdout.text(), passOn(child.stderr, context.process.stderr.write), child.exited])
   interrupt.stop()
   if (interrupt.signal.aborted) return { code: 1, text: '', cancelled: true }
   const { exitCode } = child
   return { code: exitCode === 0 || exitCode === 2 ? exitCode : 1, text: text.replace(/\n$/, '') }
+}
+
+/** What the script says, as it comes. */
+async function passOn(stream: ReadableStream<Uint8Array>, write: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder()
+  for await (const piece of stream) write(decoder.decode(piece, { stream: true }))
 }
 
 function bashFor({ setup: { context }, backend }: BackendRun): string {

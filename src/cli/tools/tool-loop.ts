@@ -4,7 +4,6 @@ import { createMirror } from '../agents/mirror.ts'
 import type { Persona } from '../agents/persona.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { FilterFlags } from '../routes/types.ts'
-import { forReader } from '../stdout.ts'
 import type { Setup } from '../world.ts'
 import { backendOf, runBackend } from './tool-backend.ts'
 
@@ -42,7 +41,7 @@ export async function elsewhere({ setup, flags, persona, prompt, system, tools }
     const { code, text, cancelled } = await runBackend(run)
     if (cancelled) return exitCodes.cancelled
     if (code === 0) mirror.show({ type: 'done', stopReason: 'end_turn', result: text.replace(/\n$/, '') })
-    if (text !== '') setup.context.process.stdout.write(forReader(text.endsWith('\n') ? text : `${text}\n`))
+    if (text !== '') setup.context.process.stdout.data(text.endsWith('\n') ? text : `${text}\n`)
     return code === 2 ? exitCodes.limit : code
   } finally {
     mirror.end()

@@ -8,9 +8,9 @@ import type { Animal, CliContext, Setup } from '../world.ts'
 type Audience = Omit<Turn, 'prompt' | 'render' | 'signal'>
 
 /** The person at the terminal, wherever stdin and stdout go; undefined when there is none. */
-export function personHere(): AskLine | undefined {
+export function personHere({ status }: Pick<CliContext, 'status'>): AskLine | undefined {
   const terminal = openTerminal()
-  return terminal === undefined ? undefined : createAskLine(terminal)
+  return terminal === undefined ? undefined : createAskLine(terminal, status)
 }
 
 /** What is said goes to stderr. When nobody reads stdout any more the turn is over. */

@@ -23,7 +23,7 @@ export async function converse({ setup, flags, speaker }: Conversing): Promise<v
   Bun.unsafe.setJITPolicy(1)
   const repl = createRepl({
     historyPath: `${paths.home}/history`,
-    write: context.process.stdout.write,
+    printer: context.process.stdout,
     commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
     redact: redactor.text,
   })
@@ -48,7 +48,7 @@ export async function converse({ setup, flags, speaker }: Conversing): Promise<v
       speaker?.mirror.begin(prompt, animal.agent.conversationId)
       const watch = speaker ? { watch: speaker.mirror.show } : {}
       try {
-        await turn({ animal, setup: state.setup, format: 'text', prompt, ask: repl.ask, ...watch })
+        await turn({ animal, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true, ...watch })
       } finally {
         speaker?.mirror.end()
       }

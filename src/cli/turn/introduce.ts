@@ -46,7 +46,8 @@ function isVendors({ kind, baseUrl }: WireProvider): boolean {
   return baseUrl === undefined ? kind === 'openai' || kind === 'anthropic' : baseUrl === knownProvider('openrouter', {})?.baseUrl
 }
 
-function isOffline(config: Config, name: string): boolean {
+/** The helper counts nothing, and is no model. */
+export function isOffline(config: Config, name: string): boolean {
   const answers = providerNamed(config, name)
   return answers?.kind === 'mock' && answers.fixture === undefined
 }

@@ -1,5 +1,6 @@
 /** What a program that calls us as a library needs in place of a command line: a silent context, and failures as values. */
 
+import { printTo } from '../../channels/printer.ts'
 import { wake } from '../../main.ts'
 import type { Ending } from '../../runtime/event.ts'
 import { createContext } from '../context.ts'
@@ -28,7 +29,7 @@ export function setUpFor({ workspace, ...around }: Surroundings, flags: { readon
 /** Nothing of ours goes to the streams of a program that is not ours. */
 export function silentContext({ home, env = process.env, log }: Omit<Surroundings, 'workspace'>): CliContext {
   const base = createContext({ ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, wake)
-  const silent = { write: (line: string) => log?.(line) }
+  const silent = printTo((line) => log?.(line), true)
   return { ...base, process: { ...base.process, stdout: silent, stderr: silent } }
 }
 

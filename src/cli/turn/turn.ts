@@ -1,15 +1,18 @@
 /** One turn at the command line: what is shown where, who is asked, what Ctrl-C does, and the exit code. */
 
+import { withActivity } from '../../channels/activity.ts'
 import type { AskLine } from '../../channels/ask.ts'
 import { createRender, type OutputFormat, type Render, type Screen } from '../../channels/render.ts'
 import { isTerminal } from '../../channels/tty.ts'
 import { takeTurn } from '../../channels/turn.ts'
+import { usageLine } from '../../channels/usage-line.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { onInterrupt } from '../interrupt.ts'
 import type { AgentFlags } from '../routes/types.ts'
 import type { Animal, CliContext, Setup, Wish } from '../world.ts'
 import { atTerminal, unanswered } from './audience.ts'
+import { isOffline } from './introduce.ts'
 
 export type TurnOptions = {
   readonly animal: Animal
@@ -21,23 +24,32 @@ export type TurnOptions = {
   readonly renderer?: (format: OutputFormat, screen: Screen) => Render
   /** Told of every event before it is shown. */
   readonly watch?: (event: AgentEvent) => void
+  /** At a terminal, say what the turn used. */
+  readonly sayUsage?: boolean
 }
 
 /** @returns the exit code. */
 export async function turn(options: TurnOptions): Promise<number> {
   const { animal, format, prompt, ask, renderer = createRender, setup } = options
-  const render = watched(renderer(format, screenOf(setup.context)), options.watch)
-  const audience = atTerminal(setup, animal, ask)
+  const { context } = setup
+  const screen = screenOf(context)
+  const status = format === 'text' && showsStatus(context, screen) ? context.status : nowhere
+  const active = withActivity(renderer(format, screen), status)
+  const render = watched(active, options.watch)
+  const audience = atTerminal(setup, animal, ask && ((question, signal) => active.paused(ask(question, signal))))
   const { signal, stop } = onInterrupt((by) => animal.agent.cancel(by))
   try {
     const ending = await takeTurn({ ...audience, prompt, render, signal })
     const exitCode = exitCodes[ending.code]
     const told = withWayOut(animal, ending)
     render.end({ ending: told, exitCode, runId: animal.agent.runId() ?? '', conversationId: animal.agent.conversationId })
-    if (format === 'text') explain(setup.context, told)
+    if (format === 'text') explain(context, told)
+    if (format === 'text' && options.sayUsage) sayUsage(setup, screen, animal)
+    status.begin('summarising')
     if (exitCode === 0) await animal.makeRoom({ tell: audience.tell, signal })
     return exitCode
   } finally {
+    status.end()
     stop()
   }
 }
@@ -51,6 +63,20 @@ function watched(render: Render, watch: TurnOptions['watch']): Render {
     },
     end: render.end,
   }
+}
+
+const nowhere = { begin: () => {}, end: () => {} }
+
+/** Whoever wants plain text, or reads lines of JSON, gets no line that is drawn and taken away again. */
+function showsStatus({ env }: CliContext, { color }: Screen): boolean {
+  return color && !env.BRAIDCLAW_LOG?.startsWith('json')
+}
+
+function sayUsage({ config, context }: Setup, { color }: Screen, { agent }: Animal): void {
+  const { env, process } = context
+  if (!isTerminal(2) || env.TERM === 'dumb' || isOffline(config, config.defaultProvider)) return
+  const line = usageLine(agent.usage())
+  if (line !== undefined) process.stderr.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
 }
 
 /** Said to the person alone: a model that reads how a yes is given would be tempted to give it. */
@@ -97,5 +123,5 @@ export function formatOf({ json = false, outputFormat }: Pick<AgentFlags, 'json'
 
 function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {
   const terminal = isTerminal(1)
-  return { out: stdout.write, err: stderr.write, terminal, color: isTerminal(2) && !env.NO_COLOR && env.TERM !== 'dumb' }
+  return { out: stdout, err: stderr, terminal, color: isTerminal(2) && !env.NO_COLOR && env.TERM !== 'dumb' }
 }

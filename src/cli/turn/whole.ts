@@ -5,7 +5,7 @@ import { createRender, type OutputFormat, type Render, type Screen } from '../..
 /** At a terminal, and in JSON, as everywhere. Otherwise exactly the final answer and a newline; all else goes to stderr. */
 export function renderWhole(format: OutputFormat, screen: Screen): Render {
   if (format !== 'text' || screen.terminal) return createRender(format, screen)
-  const rest = createRender('text', { ...screen, out: () => {} })
+  const rest = createRender('text', { ...screen, out: { write: nothing, data: nothing, stream: nothing } })
   const state: { answer?: string } = {}
   return {
     show(event) {
@@ -16,7 +16,9 @@ export function renderWhole(format: OutputFormat, screen: Screen): Render {
       const { answer = '' } = state
       // What a model said before it failed is not its answer.
       if (ending.code === 'provider' || ending.code === 'timeout') return
-      if (answer !== '') screen.out(answer.endsWith('\n') ? answer : `${answer}\n`)
+      if (answer !== '') screen.out.data(answer.endsWith('\n') ? answer : `${answer}\n`)
     },
   }
 }
+
+function nothing(): void {}
