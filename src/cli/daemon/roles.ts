@@ -59,14 +59,14 @@ export async function castRoles(given: Setup, casting: Casting): Promise<Cast> {
 }
 
 /** A provider of kind "fifo" means our own folder unless it names another. */
-function fifoBrain({ config, assumed }: Setup, { dir, brain, model }: Casting) {
+function fifoBrain({ config, context, assumed }: Setup, { dir, brain, model }: Casting) {
   const named = providerNamed(config, config.defaultProvider)
   const configured = named?.kind === 'fifo' ? named : undefined
   if (brain === 'inside' || (!brain && configured?.dir !== usualFolder)) return undefined
   const exchange = exchangeIn(dir, { name: 'brain', timeoutMs: configured ? configured.totalTimeoutS * 1000 : BRAIN_MS })
   // A key that the brain's own script needs is nobody's choice of a model.
   const chosen = model !== undefined || configured || (named?.kind === 'anthropic' && assumed === undefined)
-  const wanted = chosen ? config.defaultModel : seedModel
+  const wanted = chosen ? config.defaultModel : context.env.PLANCKCLAW_MODEL || seedModel
   return { provider: createFifoProvider({ name: 'fifo', ask: exchange.ask }), exchange, model: wanted }
 }
 
