@@ -1,6 +1,6 @@
 /** Questions to the brain or the claw and their answers, for a program that does other things meanwhile. */
 
-import { openPipe } from './pipe.ts'
+import { openPipe, READER } from './pipe.ts'
 import { FRAME_BYTES } from './read.ts'
 import { type Answer, createTalk } from './talk.ts'
 import { createWaiter } from './wait.ts'
@@ -27,8 +27,8 @@ export type ExchangeOptions = {
  * @throws errno errors; the paths are such as `createFifos` has looked at
  */
 export function createExchange({ requestPath, answerPath, timeoutMs, maxBytes = FRAME_BYTES }: ExchangeOptions): Exchange {
-  const [request, answer, waiter] = [openPipe(requestPath), openPipe(answerPath), createWaiter(answerPath)]
-  const talk = createTalk({ request, answer, maxBytes })
+  const [request, answer, waiter] = [openPipe(requestPath), openPipe(answerPath, READER), createWaiter(answerPath)]
+  const talk = createTalk([request, answer], maxBytes)
   const closing = new AbortController()
   let last: Promise<unknown> = Promise.resolve()
 
