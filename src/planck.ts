@@ -49,7 +49,7 @@ async function begin({ argv, execArgv, execPath, versions, execve }: typeof proc
 function main(): void {
   const [max, keep] = [count('HISTORY_MAX', '200'), count('HISTORY_KEEP', '40')]
   if (keep >= max) fail('HISTORY_KEEP must be less than HISTORY_MAX')
-  if (!claim(fifos)) fail(`another agent serves ${fifos}; end that one first`)
+  if (!claim(fifos)) fail(`another agent serves ${fifos}; end that agent first`)
   const memory = openMemory(env.PLANCKCLAW_DIR || './memory', keep)
   const timeoutMs = count('PLANCKCLAW_TIMEOUT', '300') * 1000
   const [brain, claw] = [openAsk('brain', timeoutMs), openAsk('claw', timeoutMs)]

@@ -114,7 +114,7 @@ async function invoke({ ask, line, maxOutputBytes }: Asking, { signal }: ToolCon
   const said = await ask(line, signal)
   if (said.ok) return done(capText(said.answer, maxOutputBytes))
   return fail(
-    said.why === 'unread'
+    said.why === 'unread' || said.why === 'down'
       ? "nobody reads claw_in, so it did not run; is the claw's bridge running?"
       : `the claw took the call and gave no answer (${said.why}); what it did is unknown`,
   )

@@ -14,8 +14,8 @@ export type Answer =
 /** A question under way. To be looked at again and again until there is an answer, after so many ms or sooner when something has come. */
 export type Asking = {
   look(): Answer | number
-  /** Given up: what nobody has read is withdrawn. */
-  cancel(): void
+  /** Given up: what nobody has read is withdrawn. True when nobody had begun to read it. */
+  cancel(): boolean
 }
 
 /** A question ends as the wire demands: a line with `\n`, a frame with `\n\n`. One must end before the next begins. */
