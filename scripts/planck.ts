@@ -25,7 +25,14 @@ export async function bundlePlanck(outfile: string): Promise<number> {
   const [file] = built.outputs
   if (file === undefined) throw new Error('the bundler made nothing')
   mkdirSync(dirname(outfile), { recursive: true })
-  const bytes = await Bun.write(outfile, `${BANNER}\n${(await file.text()).trimEnd()}\n`)
+  const bytes = await Bun.write(outfile, `${BANNER}\n${withOneImport((await file.text()).trimEnd())}\n`)
   chmodSync(outfile, 0o755)
   return bytes
+}
+
+/** The bundler leaves one import a file: those of the file system become one, in the place of the first. */
+function withOneImport(code: string): string {
+  const pattern = /import\{([^}]*)\}from"node:fs";/g
+  const names = Array.from(code.matchAll(pattern), ([, list]) => list).join()
+  return `import{${names}}from"node:fs";${code.replace(pattern, '')}`
 }

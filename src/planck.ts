@@ -1,15 +1,17 @@
 /** The pure router as a program of its own, run and not imported, on Bun or Node: soul, history, tools, compaction; nothing else. */
 
-import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createSplitter } from './kit/frames.ts'
+import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createFifoLines } from './kit/fifo-lines.ts'
 import type { Json } from './kit/json.ts'
-import { type BrainReply, readReply, type ToolUse } from './kit/reply.ts'
-import { callLine, DISCOVERY, escapeText, fieldsOf, parseJson, readMessage, readTools } from './kit/wire.ts'
-import { createFifos } from './service/fifo/create.ts'
-import { openPipe } from './service/fifo/pipe.ts'
+import type { Line } from './kit/lines.ts'
+import { type BrainReply, readReply, readTools, type ToolUse } from './kit/reply.ts'
+import { callLine, DISCOVERY, escapeText, fieldsOf, jsonLine, parseJson, readMessage } from './kit/wire.ts'
+import { seedModel } from './providers/fifo/payload.ts'
+import { claim } from './service/fifo/claim.ts'
+import { troubleMaking } from './service/fifo/create.ts'
+import { openPipe, READER } from './service/fifo/pipe.ts'
 import { createTalk } from './service/fifo/talk.ts'
 
-const MODEL = 'claude-haiku-4-5-20241022'
 const SOUL = 'You are a helpful personal assistant.'
 const COMPACT =
   'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
@@ -20,61 +22,92 @@ const MAX_BYTES = 4_194_304
 /** How long the claw may take to list its tools, for either word it may know; without an answer the brain is asked without them. */
 const LIST_MS = 1000
 
-type Env = typeof process.env
 type Ask = (text: string, timeoutMs?: number) => string | undefined
 type Think = (payload: object) => BrainReply
 type Said = { readonly role: string; readonly content: string }
 type Prompt = { readonly system: string; readonly messages: unknown[] }
-/** Some claws know the one word for it, some the other. */
-type Claw = { list(): readonly Json[] | undefined; use(use: ToolUse): unknown }
 type Memory = {
   prompt(text: string): Prompt
   append(question: string, answer: string): void
   compact(max: number, think: Think): void
 }
 
-begin(process.env)
+const { env } = process
+const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'
+if (env.PLANCK_LEAN) main()
+else begin(process).then(main)
 
-/**
- * Bun's compilers to machine code would cost 10 MB and gain nothing here, so on Bun the process becomes a leaner one, which finds its FIFOs
- * made. `main` never returns.
- */
-function begin(env: Env): void {
-  const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'
-  if (env.PLANCK_LEAN) main(env, fifos)
-  createFifos(fifos).then((created) => {
-    if (!created.ok) fail(created.message)
-    const { argv, execArgv, execPath, versions } = process
-    const lean = { ...env, BUN_JSC_useJIT: '0', MIMALLOC_PURGE_DELAY: '0', PLANCK_LEAN: '1' }
-    if (versions.bun) process.execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], lean)
-    main(env, fifos)
-  })
+/** Bun's compilers to machine code would cost 10 MB and gain nothing here: on Bun the process becomes a leaner one, which finds its FIFOs made. */
+async function begin({ argv, execArgv, execPath, versions, execve }: typeof process): Promise<void> {
+  const trouble = await troubleMaking(fifos)
+  if (trouble) fail(trouble)
+  const lean = { ...env, BUN_JSC_useJIT: '0', MIMALLOC_PURGE_DELAY: '0', PLANCK_LEAN: '1' }
+  if (versions.bun) execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], lean)
 }
 
-function main(env: Env, fifos: string): void {
-  const [max, keep] = [count(env, 'HISTORY_MAX', 200), count(env, 'HISTORY_KEEP', 40)]
+/** Never returns. */
+function main(): void {
+  const [max, keep] = [count('HISTORY_MAX', '200'), count('HISTORY_KEEP', '40')]
   if (keep >= max) fail('HISTORY_KEEP must be less than HISTORY_MAX')
+  if (!claim(fifos)) fail(`another agent serves ${fifos}; end that agent first`)
   const memory = openMemory(env.PLANCKCLAW_DIR || './memory', keep)
-  const timeoutMs = count(env, 'PLANCKCLAW_TIMEOUT', 300) * 1000
-  const think = openBrain(`${fifos}/brain`, timeoutMs)
-  const claw = openClaw(`${fifos}/claw`, timeoutMs)
-  serve(fifos, (text, say) => {
-    const answer = respond({ think, claw, tools: claw.list(), ...memory.prompt(text) })
-    memory.append(text, answer)
-    say(answer)
+  const timeoutMs = count('PLANCKCLAW_TIMEOUT', '300') * 1000
+  const [brain, claw] = [openAsk('brain', timeoutMs), openAsk('claw', timeoutMs)]
+  const model = env.PLANCKCLAW_MODEL || seedModel
+  const words = [...DISCOVERY]
+
+  function think(payload: object): BrainReply {
+    const answer = brain(`${jsonLine({ model, ...payload })}\n`) ?? ''
+    const reply = readReply(answer)
+    if (!reply.text && !reply.uses[0]) tell(`brain: ${answer.slice(0, 500)}`)
+    return reply
+  }
+
+  /** Some claws know the one word for it, some the other. */
+  function list(): readonly Json[] | undefined {
+    for (const _ of words) {
+      const tools = readTools(claw(`${words[0]}\n`, LIST_MS) ?? '')
+      if (tools) return tools
+      words.reverse()
+    }
+    return undefined
+  }
+
+  function use({ id, name, input }: ToolUse): object {
+    const answer = claw(callLine(name, input ?? {}))
+    return { type: 'tool_result', tool_use_id: id, content: answer ?? 'error: no answer', is_error: answer === undefined }
+  }
+
+  /** Apologies are not remembered. */
+  function respond(question: string): string {
+    const tools = list()
+    const { system, messages } = memory.prompt(question)
+    for (let round = 0; round < TOOL_ROUNDS; round++) {
+      const reply = think({ max_tokens: 1024, system, messages, tools })
+      if (!reply.uses[0]) {
+        if (!reply.text) return reply.error === 'fatal' ? 'Temporarily unavailable' : "I'm temporarily unavailable."
+        memory.append(question, reply.text)
+        return reply.text
+      }
+      messages.push({ role: 'assistant', content: reply.content }, { role: 'user', content: reply.uses.map(use) })
+    }
+    return 'I stopped: too many rounds of tools.'
+  }
+
+  serve(respond, () => {
     memory.compact(max, think)
     if (env.PLANCK_LEAN) Bun.gc(true)
   })
 }
 
-function count(env: Env, name: string, otherwise: number): number {
-  const value = Number(env[name] || otherwise)
-  return Number.isSafeInteger(value) && value >= 0 ? value : fail(`${name}: "${env[name]}" is no whole number`)
+function count(name: string, otherwise: string): number {
+  const text = env[name] || otherwise
+  return /^\d+$/.test(text) ? Number(text) : fail(`${name}: "${text}" is no whole number`)
 }
 
 /** What a brain or a file is called must not drive the terminal. */
 function tell(text: string): void {
-  console.error(text.replace(/(?!\n)[\p{Cc}\p{Cf}]/gu, escape))
+  console.error(text.replace(/\p{C}/gu, escape))
 }
 
 function fail(message: string): never {
@@ -82,88 +115,55 @@ function fail(message: string): never {
   process.exit(1)
 }
 
-/** For ever. What nobody reads of the answers stays in the pipe; while that is full, we wait. */
-function serve(fifos: string, hear: (text: string, say: (answer: string) => void) => void): void {
-  const inbox = openPipe(`${fifos}/interact_in`, true)
-  const outbox = openPipe(`${fifos}/interact_out`, true)
-  const lines = createSplitter(MAX_BYTES)
-  for (;;) {
-    for (const line of lines.push(inbox.read())) {
-      const message = readMessage(line.text)
-      if (!message.ok) {
-        tell(`interact_in: ${message.problem}`)
-        continue
-      }
-      const say = (text: string): void => {
-        for (let rest = Buffer.from(`${message.channel}\t${escapeText(text)}\n`); rest.length > 0; )
-          rest = rest.subarray(outbox.write(rest))
-      }
-      if (line.ok) hear(message.text, say)
-      else say(line.error)
+/**
+ * For ever. What nobody reads of the answers stays in the pipe; while that is full, we wait. The door, through which we could write ourselves,
+ * is open only while nobody writes: after that the inbox tells when the last writer has left, be it in the middle of a line.
+ */
+function serve(respond: (text: string) => string, afterwards: () => void): void {
+  const path = `${fifos}/interact_in`
+  let door = openPipe(path, 'r+')
+  const inbox = openPipe(path, 'r')
+  const outbox = openPipe(`${fifos}/interact_out`, 'r+')
+  const lines = createFifoLines(MAX_BYTES)
+
+  function take(line: Line): void {
+    const message = readMessage(line.text)
+    if (!message.ok) {
+      tell(`interact_in: ${message.problem}`)
+      return
     }
+    const answer = line.ok ? respond(message.text) : line.error
+    for (let rest = Buffer.from(`${message.channel}\t${escapeText(answer)}\n`); rest.length > 0; ) rest = rest.subarray(outbox.write(rest))
+    afterwards()
+  }
+
+  for (;;) {
+    let bytes = door.read()
+    door.close()
+    for (; bytes.length > 0; bytes = inbox.read()) lines.push(bytes).forEach(take)
+    lines.end().forEach(take)
+    door = openPipe(path, 'r+')
   }
 }
 
-function openAsk(path: string, usualMs: number): Ask {
-  const [request, answer] = [openPipe(`${path}_in`), openPipe(`${path}_out`)]
-  const talk = createTalk({ request, answer, maxBytes: MAX_BYTES })
+function openAsk(name: string, usualMs: number): Ask {
+  const talk = createTalk([openPipe(`${fifos}/${name}_in`), openPipe(`${fifos}/${name}_out`, READER)], MAX_BYTES)
   const sleeper = new Int32Array(new SharedArrayBuffer(4))
   return (text, timeoutMs = usualMs) => {
     const asking = talk.ask(text, timeoutMs)
     let found = asking.look()
     for (; typeof found === 'number'; found = asking.look()) Atomics.wait(sleeper, 0, 0, found)
     if (found.ok) return found.answer
-    tell(`${path}: ${found.why}`)
+    tell(`${name}: ${found.why}`)
     return undefined
   }
-}
-
-function openBrain(path: string, timeoutMs: number): Think {
-  const ask = openAsk(path, timeoutMs)
-  return (payload) => {
-    const answer = ask(`${JSON.stringify({ model: MODEL, ...payload })}\n\n`) ?? '{"error":"timeout"}'
-    const reply = readReply(answer)
-    if (reply.type === 'error') tell(`brain: ${answer.slice(0, 500)}`)
-    return reply
-  }
-}
-
-function openClaw(path: string, timeoutMs: number): Claw {
-  const ask = openAsk(path, timeoutMs)
-  const words = [...DISCOVERY]
-  return {
-    list() {
-      for (const _ of words) {
-        const tools = readTools(ask(`${words[0]}\n`, LIST_MS) ?? '')
-        if (tools) return tools
-        words.reverse()
-      }
-      return undefined
-    },
-    use({ id, name, input }) {
-      const answer = ask(callLine(name, input))
-      return { type: 'tool_result', tool_use_id: id, content: answer ?? 'error: no answer', is_error: answer === undefined }
-    },
-  }
-}
-
-type Turn = Prompt & { readonly think: Think; readonly claw: Claw; readonly tools: readonly Json[] | undefined }
-
-function respond({ think, claw, tools, system, messages }: Turn): string {
-  for (let round = 0; round < TOOL_ROUNDS; round += 1) {
-    const reply = think({ max_tokens: 1024, system, messages, tools })
-    if (reply.type === 'text') return reply.text
-    if (reply.type === 'error') return reply.error === 'fatal' ? 'Temporarily unavailable' : "I'm temporarily unavailable."
-    messages.push({ role: 'assistant', content: reply.content }, { role: 'user', content: reply.uses.map(claw.use) })
-  }
-  return 'I stopped: too many rounds of tools.'
 }
 
 /** Three files that people read and edit: soul.md and summary.md are read now, history.jsonl each time. */
 function openMemory(dir: string, keep: number): Memory {
   const [history, summaries, pending] = [`${dir}/history.jsonl`, `${dir}/summary.md`, `${dir}/compaction.planck`]
-  if (!existsSync(dir)) mkdirSync(dir, { recursive: true, mode: 0o700 })
-  settle(parseJson(read(pending)))
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  settle()
   const soul = read(`${dir}/soul.md`).trimEnd() || SOUL
   let summary = read(summaries).trimEnd()
 
@@ -191,8 +191,7 @@ function openMemory(dir: string, keep: number): Memory {
       { role: 'assistant', content: answer },
     ])
     const before = read(history)
-    const torn = before && !before.endsWith('\n')
-    appendFileSync(history, torn ? `\n${pair}` : pair, { mode: 0o600 })
+    appendFileSync(history, (before && !before.endsWith('\n') ? '\n' : '') + pair, { mode: 0o600 })
   }
 
   function compact(max: number, think: Think): void {
@@ -201,14 +200,15 @@ function openMemory(dir: string, keep: number): Memory {
     const cut = start(messages)
     const content = `EXISTING SUMMARY:\n${summary}\n\nCONVERSATION TO SUMMARIZE:\n${text(messages.slice(0, cut)).trimEnd()}`
     const reply = think({ max_tokens: 2048, system: COMPACT, messages: [{ role: 'user', content }] })
-    if (reply.type !== 'text') return
+    if (!reply.text) return
     summary = reply.text
-    put(pending, JSON.stringify([summary, text(messages.slice(cut))]))
-    settle(parseJson(read(pending)))
+    put(pending, jsonLine([summary, text(messages.slice(cut))]))
+    settle()
   }
 
   /** Once `pending` has its name the compaction counts: the next start does these steps again when a crash came between them. */
-  function settle(next: unknown): void {
+  function settle(): void {
+    const next = parseJson(read(pending))
     if (!Array.isArray(next)) return
     put(summaries, String(next[0]))
     put(history, String(next[1]))
@@ -225,12 +225,14 @@ function openMemory(dir: string, keep: number): Memory {
 }
 
 function text(messages: readonly Said[]): string {
-  return messages.map((message) => `${JSON.stringify(message)}\n`).join('')
+  return messages.map(jsonLine).join('')
 }
 
-/** Empty when the file is missing. */
+/** Empty when the file is missing. A FIFO of that name would keep us waiting for ever. */
 function read(path: string): string {
-  return existsSync(path) ? readFileSync(path, 'utf8') : ''
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found && !found.isFile()) fail(`${path} is not a file`)
+  return found ? readFileSync(path, 'utf8') : ''
 }
 
 /** The old or the new file, never a part. */

@@ -106,7 +106,7 @@ describe('compaction', () => {
     await human.ask('question 5')
     expect(JSON.stringify(api.asked[1])).toBe(
       JSON.stringify({
-        model: 'claude-haiku-4-5-20241022',
+        model: 'claude-haiku-4-5-20251001',
         max_tokens: 2048,
         system: COMPACTOR,
         messages: [{ role: 'user', content: `EXISTING SUMMARY:\nBefore.\n\nCONVERSATION TO SUMMARIZE:\n${pairs(1, 2).trimEnd()}` }],

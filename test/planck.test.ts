@@ -51,6 +51,32 @@ describe.each(runtimes)('on %s', (runtime) => {
   const planck = (env: { readonly [name: string]: string } = {}) => at.planck(runtime, { PLANCKCLAW_TIMEOUT: '20', ...env })
 
   describe('refuses to start', () => {
+    test('where another serves the FIFOs, and not where one has died', async () => {
+      at.bridge(TEXT)
+      at.bridge(claw)
+      const first = planck()
+      expect(await human.ask('hello')).toBe('yes')
+      const { code, stderr } = await planck().ended
+      expect([code, stderr]).toEqual([1, expect.stringContaining(`another agent serves ${at.fifos}`)])
+      expect(await human.ask('hello')).toBe('yes')
+      await first.kill()
+      planck()
+      // Those of the original end with their agent.
+      at.bridge(TEXT)
+      at.bridge(claw)
+      expect(await human.ask('hello')).toBe('yes')
+    })
+
+    test.each(['soul.md', 'summary.md', 'history.jsonl'])('or to go on with a %s that is no file', async (name) => {
+      at.bridge(TEXT)
+      at.bridge(claw)
+      Bun.spawnSync(['mkfifo', join(at.dir, 'memory', name)])
+      const router = planck()
+      await human.say('hello')
+      const { code, stderr } = await router.ended
+      expect([code, stderr]).toEqual([1, expect.stringContaining(`${join(at.dir, 'memory', name)} is not a file`)])
+    })
+
     test.each([
       [{ HISTORY_MAX: 'many' }, 'HISTORY_MAX: "many" is no whole number'],
       [{ HISTORY_KEEP: '-1' }, 'HISTORY_KEEP: "-1" is no whole number'],
@@ -76,6 +102,7 @@ describe.each(runtimes)('on %s', (runtime) => {
     at.bridge(claw)
     expect(await human.ask('hello')).toBe(apology)
     expect(await human.ask('hello again')).toBe(apology)
+    expect(at.memory('history.jsonl') ?? '').toBe('')
   })
 
   test('apologises when no brain comes, and answers the next message when one is back', async () => {
@@ -102,6 +129,23 @@ describe.each(runtimes)('on %s', (runtime) => {
     await router.says('interact_in: no text')
     expect(at.memory('history.jsonl')).toContain('{"role":"user","content":"half a line"}\n')
     expect(at.memory('history.jsonl')).toContain('{"role":"user","content":"next"}\n')
+  })
+
+  test('keeps a message that was cut off apart from the next: its writer is told, and nobody else', async () => {
+    const fifos = join(at.dir, 'unheld')
+    planck({ PLANCKCLAW_FIFOS: fifos })
+    while (!statSync(join(fifos, '.server.lock'), { throwIfNoEntry: false })) await Bun.sleep(10)
+    for (const bridge of [TEXT, claw]) at.bridge(bridge.replaceAll('/tmp/planckclaw', fifos))
+    const heard = at.bridge(`#!/bin/sh\nexec cat <${fifos}/interact_out >&2`)
+    for (const half of ['8\\thalf', '8']) {
+      const writer = at.bridge(`#!/bin/sh\nexec 5>${fifos}/interact_in; printf '${half}' >&5; echo half >&2; sleep 600`)
+      await writer.says('half')
+      await writer.kill()
+      await Bun.sleep(100)
+      at.bridge(`#!/bin/sh\nprintf '9\\tnext\\n' > ${fifos}/interact_in`)
+      await heard.says(half === '8' ? '9\tyes\n9\tyes\n' : '8\tcut off: there is no newline\n9\tyes\n')
+    }
+    expect(at.memory('history.jsonl')).toBe('{"role":"user","content":"next"}\n{"role":"assistant","content":"yes"}\n'.repeat(2))
   })
 
   test('bears messages and answers larger than a pipe', async () => {
@@ -150,6 +194,14 @@ describe.each(runtimes)('on %s', (runtime) => {
     expect(api.asked[1]?.tools?.[0]?.name).toBe('greet')
   })
 
+  test('asks for the model that PLANCKCLAW_MODEL names', async () => {
+    using api = startApi(({ model }) => model)
+    planck({ PLANCKCLAW_MODEL: 'small-model' })
+    at.bridge(curlBrain, { API_URL: api.url })
+    at.bridge(claw)
+    expect(await human.ask('Who are you?')).toBe('small-model')
+  })
+
   test('makes the FIFOs when they are missing', async () => {
     const other = join(at.dir, 'others')
     planck({ PLANCKCLAW_FIFOS: other })
@@ -177,7 +229,7 @@ test('holds the same conversation on both, byte for byte, with bridges as the or
     transcripts.push({ heard: answers(), asked: told(api.asked), history: own.memory('history.jsonl') })
     expect(JSON.stringify(api.asked[0])).toBe(
       JSON.stringify({
-        model: 'claude-haiku-4-5-20241022',
+        model: 'claude-haiku-4-5-20251001',
         max_tokens: 1024,
         system: 'You are Planck.\nBe brief.',
         messages: [{ role: 'user', content: 'Hello "there"\nline two' }],

@@ -4,8 +4,9 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nest } from './support/cli.ts'
-import { daemon, folderOf, historyOf, launch, person, pidIn, runs, stopping } from './support/daemon.ts'
+import { background, daemon, folderOf, historyOf, launch, person, pidIn, runs, stopping } from './support/daemon.ts'
 import { startApi } from './support/messages-api.ts'
+import { shell } from './support/shell.ts'
 import { call, home, scripted, until } from './support/turns.ts'
 
 const anthropic = (base: string) => ({
@@ -172,6 +173,30 @@ test('a line that is no message is said in the log, one that is too long is answ
       .map((text) => text.length),
   ).toEqual([3, 17, 200_000, 1])
   expect(historyOf(at)[0]).toBe('\ufffd\ufffd(')
+})
+
+test('a writer that is killed in mid-message is told so, and the next one is heard for itself', async () => {
+  using at = nest()
+  await using agent = stopping(await daemon(at, [], scripted(at, [{ text: 'one' }, { text: 'two' }])))
+  await using heard = background(at, `exec cat ${agent.dir}/interact_out > ${at.dir}/heard`)
+  const told = () => (existsSync(join(at.dir, 'heard')) ? readFileSync(join(at.dir, 'heard'), 'utf8') : '')
+  for (const half of ['bob\\tremove everything un', 'b']) {
+    const writer = Bun.spawn(['sh', '-c', `exec 5> ${agent.dir}/interact_in; printf '${half}' >&5; echo wrote; exec sleep 600`], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    for await (const _ of writer.stdout) break
+    writer.kill('SIGKILL')
+    await writer.exited
+    await Bun.sleep(100)
+    const before = told().split('alice\t').length
+    expect((await shell(at, `printf 'alice\\thello\\n' > ${agent.dir}/interact_in`)).code).toBe(0)
+    await until(() => told().split('alice\t').length > before)
+  }
+  expect(told()).toBe('bob\t[not answered: the message is cut off: there is no newline]\nalice\tone\nalice\ttwo\n')
+  expect(historyOf(at)).toEqual(['hello', 'one', 'hello', 'two'])
+  expect(heard.pid).toBeGreaterThan(0)
+  const { stderr } = await agent.stop()
+  expect(stderr).toContain('message ignored from=fifo why="cut off: there is no newline"')
 })
 
 test('when somebody takes the FIFOs away it ends with 1 and says so, instead of staying deaf', async () => {

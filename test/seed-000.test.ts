@@ -58,7 +58,7 @@ test('a curl brain, a claw and an interact bridge written for the original run u
   const [first, second] = api.asked
   expect(api.keys).toEqual([key.ANTHROPIC_API_KEY, key.ANTHROPIC_API_KEY])
   expect(first).toMatchObject({
-    model: 'claude-haiku-4-5-20241022',
+    model: 'claude-haiku-4-5-20251001',
     max_tokens: 1024,
     system: 'You are a helpful personal assistant.',
     messages: [{ role: 'user', content: 'What time is it?' }],

@@ -34,7 +34,7 @@ test('a provider of kind "fifo" has a folder, a model and a time limit of its ow
   expect(configOf({ user: minimum + fifo }).providers.models.f).toMatchObject({
     kind: 'fifo',
     dir: '/tmp/planckclaw',
-    model: 'claude-haiku-4-5-20241022',
+    model: 'claude-haiku-4-5-20251001',
   })
   expect(one(`${minimum}${fifo}base_url = "http://127.0.0.1"\n`)).toContain('base_url')
 })

@@ -6,24 +6,14 @@ import type { Line } from './lines.ts'
 const bytes = (text: string) => new TextEncoder().encode(text)
 const ok = (text: string): Line => ({ ok: true, text })
 
-type Case = { readonly chunks: readonly (string | Uint8Array)[]; readonly framed?: boolean; readonly maxBytes?: number }
+type Case = { readonly chunks: readonly (string | Uint8Array)[]; readonly maxBytes?: number }
 
-function split({ chunks, framed = true, maxBytes = 1000 }: Case): Line[] {
-  const splitter = createSplitter(maxBytes, framed)
+function split({ chunks, maxBytes = 1000 }: Case): Line[] {
+  const splitter = createSplitter(maxBytes)
   return chunks.flatMap((chunk) => splitter.push(typeof chunk === 'string' ? bytes(chunk) : chunk))
 }
 
 describe('one that is too long', () => {
-  const told = (text: string): Line => ({ ok: false, text, error: 'longer than 5 bytes' })
-
-  test('is told once, as soon as that is known, and the next line is whole', () => {
-    const splitter = createSplitter(5)
-    expect(splitter.push(bytes('1234'))).toEqual([])
-    expect(splitter.push(bytes('56'))).toEqual([told('123456')])
-    expect(splitter.push(bytes('7890'))).toEqual([])
-    expect(splitter.push(bytes('tail\nnext\n'))).toEqual([ok('next')])
-  })
-
   test('is skipped to the blank line, wherever its bytes are torn', () => {
     const text = 'long\nlonger\n\r\n\nsecond\n\nthird\n\n'
     for (let cut = 0; cut <= text.length; cut += 1) {
@@ -39,7 +29,7 @@ describe('one that is too long', () => {
   })
 
   test('never holds more than the bound and a chunk', () => {
-    const splitter = createSplitter(100, true)
+    const splitter = createSplitter(100)
     const found = Array.from({ length: 1000 }, () => splitter.push(bytes('x'.repeat(99)))).flat()
     expect(found).toHaveLength(1)
     expect(found[0]?.text).toBe('x'.repeat(198))
@@ -48,21 +38,6 @@ describe('one that is too long', () => {
 
   test('shows at most 200 bytes of its beginning', () => {
     expect(split({ chunks: ['x'.repeat(5000)] })[0]?.text).toBe('x'.repeat(200))
-  })
-})
-
-describe('lines', () => {
-  test('end at a newline alone; what is no UTF-8 is shown as such', () => {
-    const chunks = ['a\r', '\n\n', Uint8Array.from([0x62, 0xff, 0xc3]), Uint8Array.from([0xa9, 10]), 'half']
-    expect(split({ chunks, framed: false })).toEqual([ok('a\r'), ok(''), ok('b\ufffdé')])
-  })
-
-  test('are the same wherever they are torn', () => {
-    fc.assert(
-      fc.property(text, cuts, (whole, at) => {
-        expect(split({ chunks: torn(whole, at), framed: false })).toEqual(whole.split('\n').slice(0, -1).map(ok))
-      }),
-    )
   })
 })
 

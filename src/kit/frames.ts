@@ -1,4 +1,4 @@
-/** Lines and frames out of the FIFOs, however the bytes are torn, in little code: the smallest agent carries it too. A frame ends at a blank line. */
+/** Frames on the FIFOs: texts that end at a blank line, and how they are found however the bytes are torn. */
 
 import type { Line } from './lines.ts'
 
@@ -22,11 +22,11 @@ const NEWLINE = 10
 const RETURN = 13
 
 /**
- * Lines: each `\n` ends one, and nothing else does. Framed: a frame is the lines before a blank one, joined by newlines; a lone `\r` is
- * blank, one blank line before a frame is left over from the frame before, and two with nothing before them are the empty frame.
+ * A frame is the lines before a blank one, joined by newlines; a lone `\r` is blank, one blank line before a frame is left over from the frame
+ * before, and two with nothing before them are the empty frame.
  * Bytes that are no UTF-8 become U+FFFD. At most `maxBytes` and a chunk are held.
  */
-export function createSplitter(maxBytes: number, framed = false): Splitter {
+export function createSplitter(maxBytes: number): Splitter {
   let held = Buffer.alloc(0)
   /** Where the line begins that has not ended. */
   let line = 0
@@ -38,9 +38,9 @@ export function createSplitter(maxBytes: number, framed = false): Splitter {
     held = Buffer.concat([held, chunk])
     for (let at = held.indexOf(NEWLINE, from); at >= 0; at = held.indexOf(NEWLINE, from)) {
       from = at + 1
-      if (framed && at > line && !(at === line + 1 && held[line] === RETURN)) line = from
+      if (at > line && !(at === line + 1 && held[line] === RETURN)) line = from
       else {
-        found.push(...take(framed ? line - 1 : at))
+        found.push(...take(line - 1))
         held = held.subarray(from)
         line = from = 0
       }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { callLine, escapeText, fieldsOf, messageLine, readClawRequest, readMessage, readTools, unescapeText } from './wire.ts'
+import { callLine, escapeText, fieldsOf, messageLine, readClawRequest, readMessage, unescapeText } from './wire.ts'
 
 const anyText = fc.string({ unit: fc.constantFrom('a', '\\', 'n', 't', '\n', '\t', '\r', 'é', '😀'), maxLength: 30 })
 
@@ -81,11 +81,6 @@ describe('a request to the claw', () => {
     expect(callLine('get_time', { zone: 'a\tb\n' })).toBe(`get_time\t${String.raw`{"zone":"a\tb\n"}`}\n`)
     expect(callLine('x\nshutdown\t{}', {})).toBe(`${String.raw`x\nshutdown\t{}`}\t{}\n`)
   })
-})
-
-test('a list of tools is a JSON array and nothing else', () => {
-  expect(readTools('[{"name":"a"}]\n')).toEqual([{ name: 'a' }])
-  expect(['', 'error: unknown', '{"tools":[]}', '"[]"', '[', 'null'].map(readTools)).toEqual(Array(6).fill(undefined))
 })
 
 test('null has no members, nor has text those of an object', () => {

@@ -1,9 +1,7 @@
 /** What is said on the six FIFOs between an agent and its three bridges: their names, messages, and requests to the claw. */
 
-import type { Json } from './json.ts'
-
 /** `x_in` and `x_out` are seen from the agent for `interact`, and from the bridge for `brain` and `claw`. */
-export const FIFOS = ['interact_in', 'interact_out', 'brain_in', 'brain_out', 'claw_in', 'claw_out'] as const
+export const FIFOS = ['interact', 'brain', 'claw'].flatMap((part) => [`${part}_in`, `${part}_out`])
 
 /** A line between the agent and the outside: `channel` says to whom the answer goes, `text` may have many lines. */
 export type Message = { readonly channel: string; readonly text: string }
@@ -15,26 +13,26 @@ export type ReadMessage = ({ readonly ok: true } & Message) | { readonly ok: fal
 
 /** Backslash, newline and tab become `\\`, `\n` and `\t`; everything else, carriage returns too, stays as it is. */
 export function escapeText(text: string): string {
-  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\t', '\\t')
+  return text.replace(/[\\\n\t]/g, jsonEscape)
+}
+
+/** As JSON writes the character in a string. */
+export function jsonEscape(character: string): string {
+  return JSON.stringify(character).slice(1, -1)
 }
 
 /** The reverse. Another escape, or a backslash at the end, is taken as it stands: not every bridge escapes the backslash. */
 export function unescapeText(text: string): string {
-  const parts = text.split('\\\\').map((part) => part.replaceAll('\\n', '\n').replaceAll('\\t', '\t'))
-  return parts.join('\\')
+  return text.replace(/\\[\\nt]/g, (code) => JSON.parse(`"${code}"`))
 }
 
 /** `{channel}\t{text}` without its newline. One `\r` at the end belongs to the line's ending; text of white space alone is no message. */
 export function readMessage(line: string): ReadMessage {
   const tab = line.indexOf('\t')
   const channel = line.slice(0, tab)
-  const text = unescapeText(withoutReturn(line.slice(tab + 1)))
+  const text = unescapeText(line.slice(tab + 1).replace(/\r$/, ''))
   const problem = tab < 0 ? 'no tab' : !channel ? 'no channel' : !text.trim() ? 'no text' : undefined
   return problem ? { ok: false, problem } : { ok: true, channel, text }
-}
-
-function withoutReturn(text: string): string {
-  return text.endsWith('\r') ? text.slice(0, -1) : text
 }
 
 /**
@@ -47,7 +45,7 @@ export function messageLine({ channel, text }: Message): string {
 }
 
 /** How the claw is asked for its tools. Both spellings are about: we understand both, send the first, and then the second if that got no list. */
-export const DISCOVERY = ['list_tools', '__list_tools__'] as const
+export const DISCOVERY = ['__list_tools__', 'list_tools'] as const
 
 export type ClawRequest =
   | { readonly type: 'list' }
@@ -56,20 +54,19 @@ export type ClawRequest =
 
 /** A line to the claw without its newline. `input` is the text after the tab, JSON by contract, not looked at. */
 export function readClawRequest(line: string): ClawRequest {
-  const [name = '', ...input] = withoutReturn(line).split('\t')
+  const [name = '', ...input] = line.replace(/\r$/, '').split('\t')
   if (input.length > 0) return name === '' ? { type: 'problem', problem: 'no name' } : { type: 'call', name, input: input.join('\t') }
   return DISCOVERY.some((word) => word === name) ? { type: 'list' } : { type: 'problem', problem: 'no tab' }
 }
 
 /** `{name}\t{input}\n`, `input` being a JSON value. No name can break out of its line: what would is escaped, and then no tool's name. */
 export function callLine(name: string, input: unknown): string {
-  return `${escapeText(name)}\t${JSON.stringify(input)}\n`
+  return `${escapeText(name)}\t${jsonLine(input)}`
 }
 
-/** The claw's list of tools as it sent it, or undefined when that is no JSON array. */
-export function readTools(frame: string): readonly Json[] | undefined {
-  const list = parseJson(frame)
-  return Array.isArray(list) ? list : undefined
+/** JSON on one line, with the newline. */
+export function jsonLine(value: unknown): string {
+  return `${JSON.stringify(value)}\n`
 }
 
 /** JSON, or undefined for text that is none. */

@@ -76,6 +76,15 @@ test('after a steady minute the next wait is the shortest again', async () => {
   expect(at.waits).toEqual([1000, 2000, 4000, 1000])
 })
 
+test('after it has done its work too; each end is told with the wait, also of what cannot be started', async () => {
+  const ends: number[] = []
+  const worked = () => ends.length > 2 && ends.length < 5
+  await using at = stage('exit 1', { worked, ended: (againInMs) => void ends.push(againInMs) })
+  await until(() => ends.length > 6)
+  expect(ends.slice(0, 7)).toEqual([1000, 2000, 4000, 1000, 1000, 2000, 4000])
+  expect(at.waits.slice(0, 6)).toEqual(ends.slice(0, 6))
+})
+
 test('what it says is heard line by line, and a command that is none is only reported', async () => {
   await using at = stage('echo out; echo err >&2; printf "no newline"; exit 0')
   await until(() => at.heard.includes('no newline'))

@@ -14,6 +14,10 @@ export type SuperviseOptions = {
   readonly hear: (line: string) => void
   /** Each time it runs: its process, which leads a group of its own. */
   readonly started?: (pid: number) => void
+  /** Each time it has ended, or could not be started: how long until the next time. */
+  readonly ended?: (againInMs: number) => void
+  /** Whether it has done its work since it was started: then the wait is the shortest again, as after a steady minute. */
+  readonly worked?: () => boolean
   /** Milliseconds, from any beginning. */
   readonly now: () => number
   /** Settles after `ms`, or at once when the signal aborts. */
@@ -43,7 +47,8 @@ export function supervise(options: SuperviseOptions): Supervised {
       const began = options.now()
       const how = await runOnce()
       if (leaving.signal.aborted) return
-      if (options.now() - began >= STEADY_MS) wait = FIRST_WAIT_MS
+      if (options.worked?.() || options.now() - began >= STEADY_MS) wait = FIRST_WAIT_MS
+      options.ended?.(wait)
       tell(how, wait)
       await options.sleep(wait, leaving.signal)
     }

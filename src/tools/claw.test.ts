@@ -22,9 +22,9 @@ function claw(answers: { readonly [line: string]: string | { readonly why: strin
 
 describe('what is not offered', () => {
   test('a claw that is silent, or answers no list to either word, has no tools and says why', async () => {
-    const silent = claw({ list_tools: { why: 'unread' } })
+    const silent = claw({ list_tools: { why: 'unread' }, __list_tools__: { why: 'unread' } })
     expect(await silent.look()).toEqual({ tools: [], refused: ['the claw is silent (unread); is its bridge running?'], silent: true })
-    expect(silent.asked).toEqual(['list_tools\n'])
+    expect(silent.asked).toEqual(['__list_tools__\n', 'list_tools\n'])
     const dumb = await claw({}).look()
     expect(dumb.silent).toBe(false)
     expect(dumb.refused[0]).toContain('"unknown request"')
@@ -60,10 +60,15 @@ describe('what is not offered', () => {
   })
 })
 
-test('a claw that knows only the other word is asked with that', async () => {
-  const other = claw({ list_tools: 'unknown tool: list_tools', __list_tools__: JSON.stringify([time]) })
-  expect((await other.look()).tools.map(({ name, risk }) => [name, risk])).toEqual([['get_time', 'low']])
-})
+test.each(['unknown tool', { why: 'cancelled' }])(
+  'a claw that knows only the other word, and says %j to ours, is asked with that from then on',
+  async (said) => {
+    const other = claw({ __list_tools__: said, list_tools: JSON.stringify([time]) })
+    expect((await other.look()).tools.map(({ name, risk }) => [name, risk])).toEqual([['get_time', 'low']])
+    expect((await other.look()).tools).toHaveLength(1)
+    expect(other.asked).toEqual(['__list_tools__\n', 'list_tools\n', 'list_tools\n'])
+  },
+)
 
 test('the same list is the same array; another list is another, with another digest', async () => {
   const answers: { [line: string]: string } = { list_tools: JSON.stringify([time]) }

@@ -1,8 +1,9 @@
 /** The tools of a claw: another process that lists them and carries them out, one line to ask and one frame to answer. */
 
 import { isObject, type Json } from '../kit/json.ts'
+import { readTools } from '../kit/reply.ts'
 import { sha256 } from '../kit/sha256.ts'
-import { callLine, DISCOVERY, readTools } from '../kit/wire.ts'
+import { callLine, DISCOVERY } from '../kit/wire.ts'
 import type { Risk } from '../runtime/event.ts'
 import type { ToolContext, ToolResult } from '../runtime/port.ts'
 import { capText } from './cap.ts'
@@ -28,14 +29,17 @@ export type ClawOptions = {
 /** `refused`: what is not offered, and why. `silent`: there was no answer at all. */
 export type ClawSurvey = { readonly tools: readonly Executable[]; readonly refused: readonly string[]; readonly silent: boolean }
 
+/** What a claw may take to answer one of the words for its list. */
+const WORD_MS = 1_000
 /** Below the executor's own limit, so that whoever is slow hears it from here. */
 const TIMEOUT_MS = 30_000
 
 /** @returns one look; `tools` is the same array as long as the claw's list is. A claw that does not answer has none. Never rejects. */
 export function createClaw(options: ClawOptions): (signal: AbortSignal) => Promise<ClawSurvey> {
   const state: { list?: string; survey: ClawSurvey } = { survey: { tools: [], refused: [], silent: false } }
+  const words = [...DISCOVERY]
   return async (signal) => {
-    const listed = await list(options.ask, signal)
+    const listed = await list(options.ask, words, signal)
     if (!listed.ok) return { tools: [], refused: [listed.why], silent: listed.silent }
     const text = JSON.stringify(listed.entries)
     if (text !== state.list) state.survey = survey(options, listed.entries)
@@ -48,18 +52,27 @@ type Listed =
   | { readonly ok: true; readonly entries: readonly Json[] }
   | { readonly ok: false; readonly why: string; readonly silent: boolean }
 
-/** Some claws know the one word and some the other; only a claw that answers is asked again. */
-async function list(ask: AskClaw, signal: AbortSignal): Promise<Listed> {
-  let last = ''
-  for (const word of DISCOVERY) {
-    const said = await ask(`${word}\n`, signal)
-    if (!said.ok)
-      return { ok: false, silent: true, why: `the claw is silent (${signal.aborted ? 'timeout' : said.why}); is its bridge running?` }
-    const entries = readTools(said.answer)
+/**
+ * Some claws know the one word and some the other, and some of these say nothing to the one they do not know. The word that got a list comes
+ * first from then on.
+ */
+async function list(ask: AskClaw, words: string[], signal: AbortSignal): Promise<Listed> {
+  let last: Awaited<ReturnType<AskClaw>> = { ok: false, why: 'unread' }
+  for (const word of [...words]) {
+    const said = await ask(`${word}\n`, AbortSignal.any([signal, AbortSignal.timeout(WORD_MS)]))
+    const entries = said.ok ? readTools(said.answer) : undefined
     if (entries) return { ok: true, entries }
-    last = said.answer
+    words.reverse()
+    if (said.ok || !last.ok) last = said
   }
-  return { ok: false, silent: false, why: `the claw answered ${DISCOVERY[0]} with no JSON array but ${JSON.stringify(last.slice(0, 80))}` }
+  if (last.ok)
+    return {
+      ok: false,
+      silent: false,
+      why: `the claw answered ${words[0]} with no JSON array but ${JSON.stringify(last.answer.slice(0, 80))}`,
+    }
+  const why = last.why === 'cancelled' ? 'timeout' : last.why
+  return { ok: false, silent: true, why: `the claw is silent (${why}); is its bridge running?` }
 }
 
 function survey(options: ClawOptions, entries: readonly Json[]): ClawSurvey {
@@ -101,7 +114,7 @@ async function invoke({ ask, line, maxOutputBytes }: Asking, { signal }: ToolCon
   const said = await ask(line, signal)
   if (said.ok) return done(capText(said.answer, maxOutputBytes))
   return fail(
-    said.why === 'unread'
+    said.why === 'unread' || said.why === 'down'
       ? "nobody reads claw_in, so it did not run; is the claw's bridge running?"
       : `the claw took the call and gave no answer (${said.why}); what it did is unknown`,
   )

@@ -43,7 +43,7 @@ function reply(said: Answered, n: number): Response {
     type: 'message',
     role: 'assistant',
     content: [block],
-    model: 'claude-haiku-4-5-20241022',
+    model: 'claude-haiku-4-5-20251001',
     stop_reason: typeof said === 'string' ? 'end_turn' : 'tool_use',
     stop_sequence: null,
     usage: { input_tokens: 10, output_tokens: 5 },

@@ -82,3 +82,24 @@ export function script(path: string, text: string): string {
   chmodSync(path, 0o755)
   return path
 }
+
+/** Hands what curl brought from echo to echo, as scripts do whose writer's sh was bash. What dash makes of the escapes in it is another matter. */
+export const echoBrain = `
+IN=/tmp/planckclaw/brain_in
+OUT=/tmp/planckclaw/brain_out
+while :; do
+  REQUEST=
+  while IFS= read -r LINE && [ -n "$LINE" ]; do REQUEST=$REQUEST$LINE; done < "$IN"
+  [ -n "$REQUEST" ] || continue
+  RESPONSE=$(printf '%s' "$REQUEST" | curl -s --max-time 10 -w '\\n%{http_code}' "$API_URL" -H 'content-type: application/json' -d @-)
+  CODE=$(echo "$RESPONSE" | tail -n 1)
+  JSON=$(echo "$RESPONSE" | sed '$d')
+  if [ "$CODE" = 200 ]; then printf '%s\\n\\n' "$JSON" > "$OUT"; else printf '{"error":"timeout"}\\n\\n' > "$OUT"; fi
+done
+`
+
+/** The same with jq in between, which under dash is given strings with newlines in them, and takes none. */
+export const jqBrain = echoBrain.replace('JSON=$(echo "$RESPONSE" | sed \'$d\')', 'JSON=$(echo "$RESPONSE" | sed \'$d\' | jq -c .)')
+
+/** The same, and what echo printed goes through echo again. */
+export const twiceBrain = echoBrain.replace('printf \'%s\\n\\n\' "$JSON" >', '{ echo "$JSON"; echo; } >')

@@ -77,8 +77,8 @@ type Running = {
 
 async function run({ setup: given, casting, bridges, held, signal, flags }: Running): Promise<void> {
   const { dir } = casting
-  const { setup, provider, tools, described, close } = await castRoles(given, casting)
-  const running: readonly Supervised[] = bridges.map((bridge) => keepRunning({ setup, dir, started: held.note }, bridge))
+  const { setup, provider, tools, described, watches, close } = await castRoles(given, casting)
+  const running: readonly Supervised[] = bridges.map((bridge) => keepRunning({ setup, dir, started: held.note, watches }, bridge))
   try {
     await serve({
       setup,

@@ -1,5 +1,6 @@
 /** The bridges that the daemon starts: what the command line says of them, and each kept running. */
 
+import type { BridgeWatch } from '../../service/fifo/exchange.ts'
 import { type Supervised, supervise } from '../../service/supervise.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { pause } from '../pause.ts'
@@ -31,10 +32,12 @@ export type Keeping = {
   readonly dir: string
   /** Each time one runs. */
   readonly started: (name: string, pid: number) => void
+  /** Who asks it questions, and should know whether it is there. */
+  readonly watches: { readonly [name in Role]?: BridgeWatch | undefined }
 }
 
 /** Their files are named from where the daemon was started. */
-export function keepRunning({ setup, dir, started }: Keeping, { role, command }: Bridge): Supervised {
+export function keepRunning({ setup, dir, started, watches }: Keeping, { role, command }: Bridge): Supervised {
   const { log, context } = setup
   return supervise({
     name: role,
@@ -43,7 +46,12 @@ export function keepRunning({ setup, dir, started }: Keeping, { role, command }:
     env: bridgeEnvironment(context, dir),
     report: log,
     hear: (line) => log('info', 'bridge says', { bridge: role, line }),
-    started: (pid) => started(role, pid),
+    started(pid) {
+      started(role, pid)
+      watches[role]?.started()
+    },
+    worked: () => watches[role]?.answered() ?? false,
+    ended: (againInMs) => watches[role]?.ended(againInMs),
     now: () => performance.now(),
     sleep: pause,
   })

@@ -3,6 +3,7 @@ import { closeSync, constants, existsSync, mkdirSync, mkdtempSync, openSync, rmS
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ownerOf } from '../../memory/owner.ts'
+import { claim } from '../../service/fifo/claim.ts'
 import { createFifos } from '../../service/fifo/create.ts'
 import { hold } from './hold.ts'
 
@@ -38,6 +39,22 @@ test('a second holder is refused with the number of the first, and another folde
   held(two.dir).release()
   first.release()
   expect(existsSync(one.dir)).toBe(false)
+})
+
+test('a folder that an agent of another kind serves is refused, and left as it is; a lock that a dead one left is not in the way', async () => {
+  using at = await folder()
+  const script = `import { claim } from ${JSON.stringify(join(import.meta.dir, '../../service/fifo/claim.ts'))}
+    claim(${JSON.stringify(at.dir)}); console.log('claimed'); setInterval(() => {}, 1000)`
+  const other = Bun.spawn([process.execPath, '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  for await (const _ of other.stdout) break
+  expect(hold(at.dir, made)).toEqual({ ok: false, message: expect.stringContaining(`another agent serves "${at.dir}"; stop it`) })
+  expect(existsSync(join(at.dir, 'brain_in'))).toBe(true)
+  other.kill('SIGKILL')
+  await other.exited
+  const taken = held(at.dir)
+  expect(claim(at.dir)).toBeUndefined()
+  taken.release()
+  expect(existsSync(at.dir)).toBe(false)
 })
 
 test('who left took the folder along; it is made again and held again', async () => {

@@ -6,6 +6,7 @@ import { isObject } from '../../kit/json.ts'
 import { FIFOS } from '../../kit/wire.ts'
 import { isAlive, ownerOf } from '../../memory/owner.ts'
 import { takeLock } from '../../memory/recall/lock.ts'
+import { claim } from '../../service/fifo/claim.ts'
 import { removeFifos } from '../../service/fifo/remove.ts'
 import { isRead } from '../../service/in-use.ts'
 import { endGroup } from '../../service/supervise.ts'
@@ -32,6 +33,11 @@ export function hold(dir: string, { made }: { readonly made: boolean }): Held {
       ok: false,
       message: `another daemon serves "${dir}"${left.pid ? ` (pid ${left.pid})` : ''}; stop it, or choose another --fifo-dir`,
     }
+  const claimed = claim(dir)
+  if (!claimed) {
+    lock[Symbol.dispose]()
+    return { ok: false, message: `another agent serves "${dir}"; stop it, or choose another --fifo-dir` }
+  }
   const orphans = endOrphans(left)
   const note = { pid: process.pid, made: made || left.made, bridges: new Map<string, string>() }
   writeNote(notePath, note)
@@ -44,6 +50,7 @@ export function hold(dir: string, { made }: { readonly made: boolean }): Held {
     },
     release() {
       if (note.made && !FIFOS.some((name) => isRead(join(dir, name)))) removeFifos(dir)
+      rmSync(claimed, { force: true })
       rmSync(notePath, { force: true })
       rmSync(lockPath, { force: true })
       lock[Symbol.dispose]()

@@ -11,13 +11,13 @@ import type { ToolDeps } from '../tools/toolbox.ts'
 import { type Casting, castRoles } from './roles.ts'
 
 /** A home with this configuration and six FIFOs. */
-async function stage(toml = '') {
+async function stage(toml = '', env: { readonly [name: string]: string } = {}) {
   const home = mkdtempSync(join(tmpdir(), 'braidclaw-roles-'))
   const dir = join(home, 'fifos')
   mkdirSync(join(home, '.braidclaw'))
   writeFileSync(join(home, '.braidclaw/config.toml'), `workspace_dir = "${home}"\n${toml}`)
   await createFifos(dir)
-  const context = createContext({ HOME: home, BRAIDCLAW_LOG: 'off' }, () => Promise.reject(new Error('not woken here')))
+  const context = createContext({ HOME: home, BRAIDCLAW_LOG: 'off', ...env }, () => Promise.reject(new Error('not woken here')))
   const setup = setUp({ ...context, cwd: home })
   const cast = (more: Partial<Casting> = {}) => castRoles(setup, { dir, brain: undefined, claw: 'inside', model: undefined, ...more })
   return { dir, cast, [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) }
@@ -34,10 +34,24 @@ test('a brain on the FIFOs is asked for the model of the vendor it imitates, nev
     await close()
     return [provider.name, setup.config.defaultModel]
   }
-  expect(await asked(plain)).toEqual(['fifo', 'claude-haiku-4-5-20241022'])
+  expect(await asked(plain)).toEqual(['fifo', 'claude-haiku-4-5-20251001'])
   expect(await asked(plain, { model: 'mock' })).toEqual(['fifo', 'mock'])
   using vendor = await stage(far)
   expect(await asked(vendor)).toEqual(['fifo', 'claude-x'])
+})
+
+test('PLANCKCLAW_MODEL names the model of a brain on the FIFOs where no configuration and no flag does', async () => {
+  const env = { PLANCKCLAW_MODEL: 'small-model' }
+  const modelOf = async (at: Awaited<ReturnType<typeof stage>>, model?: string) => {
+    const { setup, close } = await at.cast({ brain: 'fifo', model })
+    await close()
+    return setup.config.defaultModel
+  }
+  using plain = await stage('', env)
+  expect(await modelOf(plain)).toBe('small-model')
+  expect(await modelOf(plain, 'mock')).toBe('mock')
+  using vendor = await stage(far, env)
+  expect(await modelOf(vendor)).toBe('claude-x')
 })
 
 test('a provider of kind "fifo" means our own folder, unless it names another', async () => {
@@ -73,12 +87,12 @@ test('a claw that was silent holds up no later message; its late list is there f
   const lines = openLines(join(at.dir, 'claw_in'), { signal: leaving.signal })
   const writer = openWriter(join(at.dir, 'claw_out'))
   const asked = find()
-  expect((await lines.next()).value).toEqual({ ok: true, text: 'list_tools' })
+  expect((await lines.next()).value).toEqual({ ok: true, text: '__list_tools__' })
   expect(await asked).toEqual([])
   await writer.write('[{"name":"greet","description":"Greets."}]\n\n', { timeoutMs: 1000 })
   await Bun.sleep(50)
   const again = find()
-  expect((await lines.next()).value).toEqual({ ok: true, text: 'list_tools' })
+  expect((await lines.next()).value).toEqual({ ok: true, text: '__list_tools__' })
   await writer.write('[{"name":"greet","description":"Greets."}]\n\n', { timeoutMs: 1000 })
   expect(await again).toEqual(['greet'])
   leaving.abort()

@@ -5,7 +5,7 @@ import { providerNamed } from '../../config/config.ts'
 import { seedModel } from '../../providers/fifo/payload.ts'
 import { createFifoProvider } from '../../providers/fifo/provider.ts'
 import type { Provider } from '../../runtime/port.ts'
-import { createExchange, type Exchange } from '../../service/fifo/exchange.ts'
+import { type BridgeWatch, createExchange, type Exchange, type ExchangeOptions } from '../../service/fifo/exchange.ts'
 import { type ClawSurvey, createClaw } from '../../tools/claw.ts'
 import { providerFor } from '../setup/provider.ts'
 import { standingExecutables } from '../tools/executables.ts'
@@ -29,6 +29,8 @@ export type Cast = {
   readonly tools?: ToolWish
   /** For people. */
   readonly described: string
+  /** For whoever keeps a bridge running. */
+  readonly watches: { readonly brain: BridgeWatch | undefined; readonly claw: BridgeWatch | undefined }
   /** Questions under way are withdrawn. */
   close(): Promise<void>
 }
@@ -52,6 +54,7 @@ export async function castRoles(given: Setup, casting: Casting): Promise<Cast> {
     provider,
     ...(hand ? { tools: hand.tools } : {}),
     described: `interact: fifo${discord}; brain: ${brain ? 'fifo' : provider.name}; claw: ${claw}`,
+    watches: { brain: brain?.exchange.bridge, claw: hand?.exchange.bridge },
     async close() {
       await Promise.all([brain?.exchange.close(), hand?.exchange.close()])
     },
@@ -59,14 +62,14 @@ export async function castRoles(given: Setup, casting: Casting): Promise<Cast> {
 }
 
 /** A provider of kind "fifo" means our own folder unless it names another. */
-function fifoBrain({ config, assumed }: Setup, { dir, brain, model }: Casting) {
+function fifoBrain({ config, context, assumed }: Setup, { dir, brain, model }: Casting) {
   const named = providerNamed(config, config.defaultProvider)
   const configured = named?.kind === 'fifo' ? named : undefined
   if (brain === 'inside' || (!brain && configured?.dir !== usualFolder)) return undefined
-  const exchange = exchangeIn(dir, { name: 'brain', timeoutMs: configured ? configured.totalTimeoutS * 1000 : BRAIN_MS })
+  const exchange = exchangeIn(dir, { name: 'brain', timeoutMs: configured ? configured.totalTimeoutS * 1000 : BRAIN_MS, again: 1 })
   // A key that the brain's own script needs is nobody's choice of a model.
   const chosen = model !== undefined || configured || (named?.kind === 'anthropic' && assumed === undefined)
-  const wanted = chosen ? config.defaultModel : seedModel
+  const wanted = chosen ? config.defaultModel : context.env.PLANCKCLAW_MODEL || seedModel
   return { provider: createFifoProvider({ name: 'fifo', ask: exchange.ask }), exchange, model: wanted }
 }
 
@@ -126,6 +129,8 @@ function both({ log }: Setup, own: ToolSource, claw: ToolSource): ToolSource {
   }
 }
 
-function exchangeIn(dir: string, { name, timeoutMs }: { readonly name: 'brain' | 'claw'; readonly timeoutMs: number }): Exchange {
-  return createExchange({ requestPath: join(dir, `${name}_in`), answerPath: join(dir, `${name}_out`), timeoutMs })
+type Ends = Pick<ExchangeOptions, 'timeoutMs' | 'again'> & { readonly name: 'brain' | 'claw' }
+
+function exchangeIn(dir: string, { name, ...options }: Ends): Exchange {
+  return createExchange({ requestPath: join(dir, `${name}_in`), answerPath: join(dir, `${name}_out`), ...options })
 }

@@ -1,5 +1,6 @@
 /** [providers.models.NAME]: who answers, and how it is asked. */
 
+import { seedModel } from '../../providers/fifo/payload.ts'
 import { providerKinds, wireKinds as wire } from '../config.ts'
 import { type Setting, seconds } from '../setting.ts'
 
@@ -16,7 +17,7 @@ export const providers: readonly Setting[] = [
     form: 'any',
     kinds: named,
     required: wire,
-    byKind: { mock: 'mock', stub: 'stub', fifo: 'claude-haiku-4-5-20241022' },
+    byKind: { mock: 'mock', stub: 'stub', fifo: seedModel },
     about: "The model's name, as the provider spells it.",
   },
   {

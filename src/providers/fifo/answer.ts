@@ -1,7 +1,7 @@
 /** An answer of the brain's FIFO: a message of the Messages API, or `{"error": …}`. */
 
+import { recoverEchoed } from '../../kit/echoed.ts'
 import { isObject } from '../../kit/json.ts'
-import { parseJson } from '../../kit/wire.ts'
 import type { Part, Usage } from '../../runtime/event.ts'
 import { type ChatResponse, ProviderFailure } from '../../runtime/port.ts'
 import { readArguments, soundObject, unread } from '../arguments.ts'
@@ -11,7 +11,7 @@ export type AnswerOptions = { readonly provider: string; readonly model: string;
 
 /** @throws ProviderFailure `timeout` and `server` for the bridge's two words, `bad_response` for what is no answer */
 export function readAnswer(frame: string, { provider, model, newId }: AnswerOptions): ChatResponse {
-  const answer = parseJson(frame)
+  const answer = recoverEchoed(frame)
   if (!isObject(answer)) throw bad(provider, `no JSON object: ${cut(frame)}`)
   // A bridge may name the error in every answer, and mean none by null.
   if (answer.error !== undefined && answer.error !== null) throw said(provider, answer.error)

@@ -20,7 +20,7 @@ const text = (words: string) => ({ content: [{ type: 'text', text: words }], sto
 describe('the question', () => {
   test('is the one compact line of the seed, whatever the text holds', () => {
     expect(payloadOf(request([hello]))).toBe(
-      '{"model":"claude-haiku-4-5-20241022","max_tokens":1024,"system":"You are Planck.","messages":[{"role":"user","content":"Hello\\n\\"you\\"\\t\\\\"}]}',
+      '{"model":"claude-haiku-4-5-20251001","max_tokens":1024,"system":"You are Planck.","messages":[{"role":"user","content":"Hello\\n\\"you\\"\\t\\\\"}]}',
     )
   })
 
@@ -132,7 +132,7 @@ describe('the provider', () => {
       return { ok: true, answer: JSON.stringify(text('Hi!')) }
     })
     expect(frames[0]?.indexOf('\n\n')).toBe((frames[0]?.length ?? 0) - 2)
-    expect(chunks.map((chunk) => (chunk.type === 'done' ? chunk.response.model : chunk.text))).toEqual(['Hi!', 'claude-haiku-4-5-20241022'])
+    expect(chunks.map((chunk) => (chunk.type === 'done' ? chunk.response.model : chunk.text))).toEqual(['Hi!', 'claude-haiku-4-5-20251001'])
   })
 })
 

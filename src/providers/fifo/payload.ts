@@ -5,8 +5,8 @@ import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
 import { portableName } from '../arguments.ts'
 
-/** Seed 000's own, where nothing else is configured. */
-export const seedModel = 'claude-haiku-4-5-20241022'
+/** Where nothing else is configured: the smallest model of the vendor whose API the FIFOs speak, by the name that its API knows. */
+export const seedModel = 'claude-haiku-4-5-20251001'
 export const seedMaxTokens = 1024
 
 export type PayloadOptions = { readonly model?: string; readonly maxTokens?: number }

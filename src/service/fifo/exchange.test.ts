@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
 import { createExchange, type Exchange } from './exchange.ts'
 import { createDen, type Den } from './fixture.ts'
 import { openPipe } from './pipe.ts'
@@ -102,6 +103,80 @@ describe('no answer', () => {
     expect(await Promise.all(waiting)).toEqual(Array(2).fill({ ok: false, why: 'closed' }))
     expect(await asking.ask('three\n')).toEqual({ ok: false, why: 'closed' })
     await asking.close()
+  })
+})
+
+describe('a bridge that ends with a question', () => {
+  const MORTAL = 'read -r line < claw_in; touch taken; exit 1'
+  const again = (times: number) => {
+    const made = createExchange({ requestPath: den.path('claw_in'), answerPath: den.path('claw_out'), timeoutMs: 20_000, again: times })
+    open.add(made)
+    return made
+  }
+  const dies = async (asking: Exchange, againInMs = 1000): Promise<void> => {
+    rmSync(den.path('taken'), { force: true })
+    await den.script(MORTAL).done
+    expect(await Bun.file(den.path('taken')).exists()).toBe(true)
+    asking.bridge.ended(againInMs)
+  }
+
+  test('is not asked again where that might do something twice', async () => {
+    const asking = again(0)
+    const first = asking.ask('one\n')
+    await dies(asking)
+    expect(await first).toEqual({ ok: false, why: 'died' })
+  })
+
+  test('is asked again once, and then the others are', async () => {
+    const asking = again(1)
+    const [first, second] = [asking.ask('one\n'), asking.ask('two\n')]
+    await dies(asking)
+    asking.bridge.started()
+    await dies(asking)
+    expect(await first).toEqual({ ok: false, why: 'died' })
+    asking.bridge.started()
+    expect(asking.bridge.answered()).toBe(false)
+    den.script(ECHO)
+    expect(await second).toEqual({ ok: true, answer: 'echo two' })
+    expect(asking.bridge.answered()).toBe(true)
+  })
+
+  test('has its question answered by the one that is started in its place', async () => {
+    const asking = again(1)
+    const first = asking.ask('one\n')
+    await dies(asking)
+    den.script(ECHO)
+    asking.bridge.started()
+    expect(await first).toEqual({ ok: true, answer: 'echo one' })
+  })
+
+  test('has answered when it wrote its answer first', async () => {
+    const asking = again(0)
+    const first = asking.ask('one\n')
+    await den.script(String.raw`read -r line < claw_in; printf 'last %s\n\n' "$line" > claw_out`).done
+    asking.bridge.ended(60_000)
+    expect(await first).toEqual({ ok: true, answer: 'last one' })
+  })
+
+  test('before it took the question does not count', async () => {
+    const asking = again(0)
+    const first = asking.ask('one\n')
+    await Bun.sleep(20)
+    asking.bridge.ended(1000)
+    await Bun.sleep(50)
+    den.script(ECHO)
+    expect(await first).toEqual({ ok: true, answer: 'echo one' })
+  })
+
+  test('and is away for long is waited for by nobody', async () => {
+    const asking = again(1)
+    const first = asking.ask('one\n')
+    await dies(asking, 60_000)
+    expect(await first).toEqual({ ok: false, why: 'down' })
+    expect(await asking.ask('two\n')).toEqual({ ok: false, why: 'down' })
+    asking.bridge.started()
+    den.script(ECHO)
+    expect(await asking.ask('three\n')).toEqual({ ok: true, answer: 'echo three' })
   })
 })
 

@@ -6,6 +6,8 @@ import { fieldsOf } from '../../kit/wire.ts'
 export type Pipe = {
   /** What has arrived, or the first 4,096 bytes of it, a copy; empty when nothing has. */
   read(): Uint8Array
+  /** After a read that found nothing: nobody has it open for writing. We ourselves have, unless it was opened as `READER`. */
+  abandoned(): boolean
   /** How many bytes went in, from the first one on: all of them or none up to 4,096 (PIPE_BUF), maybe some of more. 0 while it is full. */
   write(bytes: Uint8Array): number
   /** Once, and then nothing more. */
@@ -15,31 +17,40 @@ export type Pipe = {
 /** Bytes a read; the pipe itself holds 65,536. */
 const CHUNK = 4096
 
+/** To read only: so it can be known that the last writer has left. */
+export const READER = constants.O_NONBLOCK
+/** For reading and for writing, so that we are our own peer while there is no other: neither the end of the file nor SIGPIPE ever comes. */
+const BOTH = READER | constants.O_RDWR
+
 /**
- * Linux. Open for reading and for writing, so that we are our own peer while there is no other: opening never blocks, the end of the file
- * never comes, and neither does SIGPIPE. With `blocking`, reads and writes wait for ever instead.
- * `path` is one that `createFifos` has looked at: anything else but a FIFO would be deaf. @throws errno errors
+ * Linux: opening never blocks. With flags of the caller's own without O_NONBLOCK, reads and writes wait: 'r' for a writer or the last one's
+ * leaving, 'r+' for ever. `path` is one that `createFifos` has looked at: anything else but a FIFO would be deaf. @throws errno errors
  */
-export function openPipe(path: string, blocking = false): Pipe {
-  const fd = openSync(path, blocking ? 'r+' : constants.O_RDWR | constants.O_NONBLOCK)
+export function openPipe(path: string, flags: number | string = BOTH): Pipe {
+  const fd = openSync(path, flags)
   const chunk = new Uint8Array(CHUNK)
+  let waiting = false
+
+  /** What an empty or full pipe answers is no error. */
+  function attempt(act: () => number): number {
+    try {
+      waiting = false
+      return act()
+    } catch (error) {
+      if (fieldsOf(error).code !== 'EAGAIN') throw error
+      waiting = true
+      return 0
+    }
+  }
+
   return {
     read: () =>
       chunk.slice(
         0,
-        orZero(() => readSync(fd, chunk)),
+        attempt(() => readSync(fd, chunk)),
       ),
-    write: (bytes) => orZero(() => writeSync(fd, bytes)),
+    abandoned: () => !waiting,
+    write: (bytes) => attempt(() => writeSync(fd, bytes)),
     close: () => closeSync(fd),
-  }
-}
-
-/** What an empty or full pipe answers is no error. */
-function orZero(act: () => number): number {
-  try {
-    return act()
-  } catch (error) {
-    if (fieldsOf(error).code === 'EAGAIN') return 0
-    throw error
   }
 }

@@ -32,7 +32,7 @@ async function next(source: ReturnType<typeof lines>, count: number): Promise<st
 describe('trouble', () => {
   test('a line that is too long is told, and the next is whole', async () => {
     const source = lines(10)
-    den.script('printf "1234567890123" > interact_in; sleep 0.1; printf "45\\nnext\\n" > interact_in')
+    den.script('{ printf "1234567890123"; sleep 0.1; printf "45\\nnext\\n"; } > interact_in')
     expect(await next(source, 2)).toEqual(['! longer than 10 bytes', 'next'])
   })
 
@@ -49,6 +49,52 @@ describe('trouble', () => {
   })
 })
 
+describe('a writer that is killed in the middle of a line', () => {
+  const half = (text: string) => `exec 5> interact_in; printf '${text}' >&5; touch half; sleep 600`
+  const isThere = async (name: string): Promise<void> => {
+    while (!(await Bun.file(den.path(name)).exists())) await Bun.sleep(5)
+  }
+
+  test('does not take the line of the next one with it', async () => {
+    const source = lines()
+    const told = next(source, 2)
+    const writer = den.script(half('1\\tdelete ev'))
+    await isThere('half')
+    await writer.kill()
+    await Bun.sleep(60)
+    den.script('printf "2\\thello\\n" > interact_in')
+    expect(await told).toEqual(['! cut off: there is no newline', '2\thello'])
+  })
+
+  test('nor when others have the FIFO open all the time', async () => {
+    const held = openPipe(den.path('interact_in'))
+    const source = lines()
+    const told = next(source, 3)
+    const writer = den.script(half('1'))
+    await isThere('half')
+    await writer.kill()
+    await Bun.sleep(400)
+    held.write(Buffer.from('2\thello\n3\tand on'))
+    await Bun.sleep(400)
+    held.write(Buffer.from(' it goes\n'))
+    expect(await told).toEqual(['! cut off: there is no newline', '2\thello', '3\tand on it goes'])
+    held.close()
+  })
+
+  test('is told, with what it wrote, when nobody writes any more', async () => {
+    const source = lines()
+    const told = source.next()
+    await den.script('printf "me\\tno newline" > interact_in').done
+    expect((await told).value).toEqual({ ok: false, text: 'me\tno newline', error: 'cut off: there is no newline' })
+  })
+
+  test('is waited for as long as it lives', async () => {
+    const source = lines()
+    den.script('{ printf "1\\tslow"; sleep 0.6; printf " but\\n"; } > interact_in')
+    expect(await next(source, 1)).toEqual(['1\tslow but'])
+  })
+})
+
 describe('lines', () => {
   test('come from whoever writes first or last, one after the other, many at once', async () => {
     const early = den.script('printf "1\\tearly\\n" > interact_in')
@@ -61,9 +107,9 @@ describe('lines', () => {
     expect(await next(source, 5000)).toEqual(Array.from({ length: 5000 }, (_, at) => String(at + 1)))
   })
 
-  test('are whole when a writer stops in the middle, also of a character', async () => {
+  test('are whole when a writer pauses in the middle, also of a character', async () => {
     const source = lines()
-    den.script(String.raw`printf 'h\303' > interact_in; sleep 0.05; printf '\251\n\377\n' > interact_in`)
+    den.script(String.raw`{ printf 'h\303'; sleep 0.05; printf '\251\n\377\n'; } > interact_in`)
     expect(await next(source, 2)).toEqual(['hé', '\ufffd'])
   })
 

@@ -1,7 +1,6 @@
 /** One question at a time to a bridge and its answer, on two FIFOs that carry no ids: no answer is ever taken for another question's. */
 
-import { createSplitter } from '../../kit/frames.ts'
-import type { Line } from '../../kit/lines.ts'
+import { parseEchoed } from '../../kit/echoed.ts'
 import type { Pipe } from './pipe.ts'
 
 /**
@@ -15,30 +14,25 @@ export type Answer =
 /** A question under way. To be looked at again and again until there is an answer, after so many ms or sooner when something has come. */
 export type Asking = {
   look(): Answer | number
-  /** Given up: what nobody has read is withdrawn. */
-  cancel(): void
+  /** Given up: what nobody has read is withdrawn. True when nobody had begun to read it. */
+  cancel(): boolean
 }
 
 /** A question ends as the wire demands: a line with `\n`, a frame with `\n\n`. One must end before the next begins. */
 export type Talk = { ask(text: string, timeoutMs: number): Asking }
 
-export type TalkOptions = {
-  readonly request: Pipe
-  readonly answer: Pipe
-  /** Of an answer. */
-  readonly maxBytes: number
-}
-
 /** The longest between two looks. */
 const WAIT_MS = 20
 /** Reads at once, of a peer that never stops writing. */
 const DRAINED = 1024
+/** After so long without a byte, an answer that does not look whole is all that comes. */
+const QUIET_MS = 1000
 
-const NOTHING = new Uint8Array()
 /** Ends whatever a reader holds the beginning of, be it a line or a frame. */
-const END = new Uint8Array([10, 10])
+const END = '\n\n'
 
 /**
+ * `maxBytes` is the most of an answer.
  * The rule. A bridge reads a question, writes its answer, and only then reads on. So whatever stands in the answer FIFO at the moment when
  * the bridge takes the first byte of a question is older than that question, and is thrown away.
  * To know that moment the first byte is offered alone: as long as we can read it back ourselves the bridge has not come to it, whether it
@@ -46,16 +40,20 @@ const END = new Uint8Array([10, 10])
  * A question is taken back before we give up, whole or the unread rest of it, so that no later reader starts in its middle; a reader who
  * holds the beginning of one gets its end before the next.
  * It does not cover a bridge that takes the next question before it has answered the last.
+ * An answer ends at a blank line; one that begins like JSON only where it is JSON, since a string of it may hold blank lines that an `echo`
+ * has expanded. What never gets so far ends when nothing more comes: after a blank line, or when its writer has left.
  */
-export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
-  let closing: Uint8Array = NOTHING
+export function createTalk([request, answer]: readonly [Pipe, Pipe], maxBytes: number): Talk {
+  let closing = ''
 
   function ask(text: string, timeoutMs: number): Asking {
     if (drain(request).length > 0) closing = END
     const until = performance.now() + timeoutMs
-    const splitter = createSplitter(maxBytes, true)
-    const head = closing.length
-    const out = Buffer.concat([closing, Buffer.from(text)])
+    let held = Buffer.alloc(0)
+    let heard = 0
+    const ending = closing
+    const head = ending.length
+    const out = Buffer.from(ending + text)
     let sent = 0
     let offering = true
     let wait = 0.05
@@ -69,26 +67,32 @@ export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
     function recall(): boolean {
       sent -= drain(request).length
       const untouched = sent <= head
-      closing = untouched ? out.subarray(sent, head) : sent < out.length ? END : NOTHING
+      closing = untouched ? ending.slice(sent) : sent < out.length ? END : ''
       return untouched
     }
 
     function look(): Answer | number {
-      if (offering && !recall()) {
-        offering = false
-        wait = 0.05
-        drain(answer)
-      }
       if (offering) {
+        offering = recall()
         drain(answer)
         // Not together: who reads all there is would have taken the byte before it has answered what the end completes.
-        send(sent < head ? head : head + 1)
-      } else {
+        if (offering) send(sent < head ? head : head + 1)
+        else wait = 0.05
+      }
+      if (!offering) {
         send(out.length)
         const bytes = drain(answer)
-        const found = splitter.push(bytes)
-        if (found.length > 0 && sent === out.length) return settle(found)
-        if (bytes.length > 0) wait = 0.05
+        // What comes before the question is out is no answer to it.
+        held = Buffer.concat(sent < out.length ? [] : [held, bytes])
+        if (bytes.length > 0) {
+          wait = 0.05
+          heard = performance.now()
+        }
+        if (held.length > maxBytes) {
+          recall()
+          return { ok: false, why: 'too_long' }
+        }
+        if (bytes.length > 0 ? isWhole(held) : isLeft()) return settle()
       }
       const left = until - performance.now()
       wait = Math.min(wait * 2, WAIT_MS)
@@ -96,12 +100,17 @@ export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
       return { ok: false, why: recall() ? 'unread' : 'timeout' }
     }
 
-    /** What came at once was written in answer to one question: by a bridge that let a blank line through. */
-    function settle(found: readonly Line[]): Answer {
+    /** Nothing more comes. */
+    function isLeft(): boolean {
+      const text = held.toString()
+      return performance.now() - heard > QUIET_MS && text.trim() !== '' && (answer.abandoned() || BLANK_LINE.test(text))
+    }
+
+    /** What came at once was written in answer to one question, blank lines and all. */
+    function settle(): Answer {
       drain(request)
-      closing = NOTHING
-      const texts = found.map((one) => one.text).filter((one) => one !== '')
-      return found.every((one) => one.ok) ? { ok: true, answer: texts.join('\n\n') } : { ok: false, why: 'too_long' }
+      closing = ''
+      return { ok: true, answer: held.toString().trimEnd() }
     }
 
     return { look, cancel: recall }
@@ -110,13 +119,19 @@ export function createTalk({ request, answer, maxBytes }: TalkOptions): Talk {
   return { ask }
 }
 
+const BLANK_LINE = /\n\r?\n/
+
+function isWhole(answer: Buffer): boolean {
+  const text = answer.toString()
+  return /\n\r?\n$/.test(text.slice(-3)) && (!/^\s*[[{]\s*["[{]/.test(text) || parseEchoed(text) !== undefined)
+}
+
 /** All that is there. */
 function drain(pipe: Pipe): Uint8Array {
   const chunks: Uint8Array[] = []
-  while (chunks.length < DRAINED) {
-    const bytes = pipe.read()
-    if (bytes.length === 0) break
+  for (let bytes = pipe.read(); bytes.length > 0; bytes = pipe.read()) {
     chunks.push(bytes)
+    if (chunks.length > DRAINED) break
   }
   return Buffer.concat(chunks)
 }

@@ -1,0 +1,46 @@
+/** For tests of a talk: pipes in memory, and a bridge at their other end. */
+
+import type { Pipe } from './pipe.ts'
+import { createTalk } from './talk.ts'
+
+/** A pipe in memory, as the kernel's: of bounded size, whole writes up to 4,096 bytes. */
+export function createPipe(size = 65_536) {
+  let held = Buffer.alloc(0)
+  const take = (most: number): Uint8Array => {
+    const taken = Buffer.from(held.subarray(0, most))
+    held = held.subarray(most)
+    return taken
+  }
+  const pipe: Pipe = {
+    read: () => take(4096),
+    write(bytes) {
+      const room = size - held.length
+      const count = bytes.length <= room || bytes.length > 4096 ? Math.min(bytes.length, room) : 0
+      held = Buffer.concat([held, bytes.subarray(0, count)])
+      return count
+    },
+    abandoned: () => true,
+    close: () => {},
+  }
+  return { ...pipe, take, text: () => held.toString() }
+}
+
+export function createDesk({ writing = false } = {}) {
+  const [request, answer] = [createPipe(), createPipe()]
+  // Whether somebody has the answer open for writing.
+  const heard = { ...answer, abandoned: () => !writing }
+  return { request, answer, talk: createTalk([request, heard], 1000) }
+}
+
+/** A bridge that takes all there is, until the whole question has come. */
+export function sendWhole(desk: ReturnType<typeof createDesk>, question: string) {
+  const asking = desk.talk.ask(question, 1e9)
+  let taken = ''
+  for (let turn = 0; turn < 10; turn += 1) {
+    asking.look()
+    taken += Buffer.from(desk.request.take(1e6)).toString()
+  }
+  return { asking, taken }
+}
+
+export const say = (text: string): Uint8Array => Buffer.from(text)

@@ -1,0 +1,48 @@
+import { describe, expect, test } from 'bun:test'
+import { createDesk, say, sendWhole } from './talk-fixture.ts'
+
+describe('an answer of JSON', () => {
+  const json = '{"content":[{"text":"one\n\ntwo \\"quoted\\"\n\n"}]}'
+
+  test('ends where it is JSON: not at a blank line in a string, wherever it is torn', () => {
+    for (let cut = 1; cut < json.length + 2; cut += 1) {
+      const desk = createDesk()
+      const { asking } = sendWhole(desk, 'q\n')
+      const whole = `${json}\n\n`
+      desk.answer.write(say(whole.slice(0, cut)))
+      expect(typeof asking.look()).toBe('number')
+      desk.answer.write(say(whole.slice(cut)))
+      expect(asking.look()).toEqual({ ok: true, answer: json })
+    }
+  })
+
+  test('that never becomes JSON is all there is once nothing more comes: after a blank line, or when its writer has left', () => {
+    const cases = [
+      { text: '{"content":"cut off\n\n', writing: true, ends: true },
+      { text: '{"content":"cut off', writing: false, ends: true },
+      { text: '{"content":"cut off', writing: true, ends: false },
+      { text: '\n', writing: false, ends: false },
+    ]
+    const asked = cases.map(({ text, writing }) => {
+      const desk = createDesk({ writing })
+      const { asking } = sendWhole(desk, 'q\n')
+      desk.answer.write(say(text))
+      expect(typeof asking.look()).toBe('number')
+      return asking
+    })
+    Bun.sleepSync(1010)
+    for (const [at, asking] of asked.entries()) {
+      const found = asking.look()
+      expect(typeof found === 'number' ? 'waits' : found).toEqual(
+        cases[at]?.ends ? { ok: true, answer: cases[at].text.trimEnd() } : 'waits',
+      )
+    }
+  })
+
+  test('is no text that only begins with a bracket: that ends at its first blank line', () => {
+    const desk = createDesk()
+    const { asking } = sendWhole(desk, 'q\n')
+    desk.answer.write(say('[info] "done\n\n'))
+    expect(asking.look()).toEqual({ ok: true, answer: '[info] "done' })
+  })
+})
