@@ -132,3 +132,19 @@ describe('a sandbox that gets no command', () => {
     expect(readdirSync(at.folder)).toEqual(['ran'])
   })
 })
+
+real('a sandbox whose mounts are not what they should be gets no command and ends, and the message says why', async () => {
+  using at = place()
+  const asked: number[] = []
+  const inspect = async (pid: number) => {
+    asked.push(pid)
+    return '"sub/.npmrc" was changed'
+  }
+  const command = { argv: ['/bin/sh', '-c', 'echo > commanded'], cwd: at.folder, env: { PATH: fixedPath } }
+  const plan = { signal: new AbortController().signal, onOutput() {} }
+  const ended = await runConfined({ waiting: waitingIn(at.folder), command, plan, prepare: () => undefined, inspect })
+  expect(ended).toEqual({ ok: false, message: 'cannot confine the command: "sub/.npmrc" was changed' })
+  expect(asked).toHaveLength(1)
+  expect(readdirSync(at.folder)).not.toContain('commanded')
+  expect(alive(at.folder)).toEqual([])
+})
