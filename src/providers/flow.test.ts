@@ -48,6 +48,8 @@ for (const dialect of dialects) {
         const { provider } = providerAt(dialect, fake, { config: { maxRetries: 2 } })
         const abort = new AbortController()
         const failure = outcomeOf(provider.chat(question, abort.signal))
+        // A busy machine may take a while to send the question.
+        while (fake.asked.length === 0) await Bun.sleep(1)
         setTimeout(() => abort.abort(), 20)
         expect((await failure).code).toBe('aborted')
         await fake.hungUp

@@ -70,7 +70,13 @@ export const providers: readonly Setting[] = [
     required: ['router'],
     about: 'The provider for a request without a hint, or with one that has no route.',
   },
-  { key: 'providers.models.*.stream', type: 'boolean', default: true, kinds: wire, about: 'Show the answer while it is written.' },
+  {
+    key: 'providers.models.*.stream',
+    type: 'boolean',
+    default: true,
+    kinds: wire,
+    about: 'Ask for the answer in pieces; a terminal shows them as they come, a pipe gets each reply whole.',
+  },
   { key: 'providers.models.*.idle_timeout_s', ...seconds, default: 60, kinds: wire, about: 'Give up when nothing arrives for this long.' },
   {
     key: 'providers.models.*.total_timeout_s',
