@@ -8,6 +8,7 @@ import { watchStop } from './cli/setup/stop-file.ts'
 import { warnOfWeakKeys } from './cli/setup/weak-keys.ts'
 import { mindWorkspace, realFolder, workspaceOf } from './cli/setup/workspace.ts'
 import type { HandsOptions } from './cli/tools/hands.ts'
+import { sandboxState } from './cli/tools/sandbox-state.ts'
 import { builtInNames, type Hands, hasTools, type ToolWish, tenTools, unknownNames } from './cli/tools/toolbox.ts'
 import { conversationFor } from './cli/turn/conversation.ts'
 import { createInstructions, type Instructions } from './cli/turn/instructions.ts'
@@ -47,6 +48,8 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
   const tools = wish.tools ?? (await standingTools(setup))
   // Who only talks needs no folder.
   const workspace = hasTools(tools) ? workspaceOf(setup) : realFolder(config.workspaceDir)
+  // It takes some milliseconds the first time, beside what follows here.
+  const sandbox = wantsShell(setup, tools) ? sandboxState(setup, wish.sandbox) : undefined
   const answering = wish.provider ?? (await providerFor(setup, config.defaultProvider))
   const provider = tools.refusals ? (await import('./cli/tools/not-permitted.ts')).saysNotPermitted(answering) : answering
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
@@ -55,7 +58,18 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
   await mindNames(setup, tools)
   // Looked for at once, so that what is wrong with them is said before anything is asked.
   if (tools.more) await hands.get()
-  const openings = createOpenings({ setup, memory, conversationId, wish, provider, workspace, tools, hands: hands.get, instructions })
+  const openings = createOpenings({
+    setup,
+    memory,
+    conversationId,
+    wish,
+    provider,
+    workspace,
+    tools,
+    hands: hands.get,
+    instructions,
+    sandbox,
+  })
   const agent = createRunner({
     conversationId,
     channel: wish.channel,
@@ -111,6 +125,11 @@ function instructionsFor(setup: Setup, { conversation, tell, systemPrompt }: Wis
   if (systemPrompt !== undefined) return undefined
   const offer = conversation.kind === 'new' ? (tell ?? ((line: string) => setup.log('info', line))) : undefined
   return createInstructions({ setup, workspace, ...(offer ? { offer } : {}) })
+}
+
+function wantsShell({ config }: Setup, { builtIn }: ToolWish): boolean {
+  const { toolsAllow } = config.channels.cli
+  return (builtIn === 'all' || builtIn.includes('shell')) && (toolsAllow?.includes('shell') ?? true)
 }
 
 /** The ten, and the operator's own that the configuration names. */

@@ -9,7 +9,7 @@ import { chooseCover } from './empty.ts'
 import { ownFolder } from './folder.ts'
 import { forbiddenOutside } from './forbidden.ts'
 import { createGate, type Gate } from './gate.ts'
-import { advice, fixedPath, install } from './install.ts'
+import { doesNotWork, fixedPath, notInstalled } from './install.ts'
 import { openLibc } from './libc.ts'
 import { limitProcess } from './limits.ts'
 import { createMounts } from './mounts.ts'
@@ -29,7 +29,7 @@ type Way = Extract<WayOut, { ok: true }>
 /** Tries it once: finding the program does not mean that the kernel lets it work. */
 export async function createBubblewrap({ settings, places }: Making): Promise<Created> {
   const program = Bun.which('bwrap', { PATH: fixedPath })
-  if (program === null) return { ok: false, missing: `bubblewrap is not installed; ${install}` }
+  if (program === null) return { ok: false, ...notInstalled }
   const folder = ownFolder(places.stateHome, settings.log)
   if (!folder.ok) return folder
   const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
@@ -44,8 +44,7 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
   const trial = await spawn({ argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} })
   if (trial.ok && trial.code === 0) return { ok: true, sandbox: { name: 'bubblewrap', describe, spawn, close } }
   close()
-  const why = trial.ok ? `a trial ended with ${trial.code ?? trial.signal}` : trial.message
-  return { ok: false, missing: `bubblewrap is installed but does not work here: ${why}; ${advice()}` }
+  return { ok: false, ...doesNotWork(trial.ok ? `a trial ended with ${trial.code ?? trial.signal}` : trial.message) }
 }
 
 type Confiner = Making & {

@@ -67,14 +67,40 @@ test('a state folder that cannot be written to is named', async () => {
 })
 
 describe('advice', () => {
-  const only = (path: string, value: string) => (asked: string) => (asked === path ? value : '')
+  const only = (path: string, value: string) => ({ read: (asked: string) => (asked === path ? value : ''), exists: () => false })
+  const nothing = { read: () => '', exists: () => false }
   test.each([
-    ['/proc/sys/kernel/unprivileged_userns_clone', '0', 'kernel.unprivileged_userns_clone=1'],
-    ['/proc/sys/user/max_user_namespaces', '0', 'user.max_user_namespaces'],
+    ['/proc/sys/kernel/unprivileged_userns_clone', '0', 'sudo sysctl -w kernel.unprivileged_userns_clone=1'],
+    ['/proc/sys/user/max_user_namespaces', '0', 'sudo sysctl -w user.max_user_namespaces=10000'],
     ['/proc/sys/kernel/apparmor_restrict_unprivileged_userns', '1', 'AppArmor'],
     ['/nothing', '1', 'container'],
-  ])('%s = %s', (path, value, words) => expect(advice(only(path, value))).toContain(words))
-  test('switches that stand right are not blamed', () => expect(advice(() => '')).not.toContain('sysctl'))
+  ])('%s = %s', (path, value, words) => {
+    const { words: line, remedy } = advice('', only(path, value))
+    expect([line, remedy.join('\n')]).toEqual([expect.stringContaining(words), expect.stringContaining(words)])
+  })
+
+  test('for AppArmor copies the profile of bubblewrap to where it is loaded from, and loads it', () => {
+    const { words, remedy } = advice('', only('/proc/sys/kernel/apparmor_restrict_unprivileged_userns', '1'))
+    const commands = [
+      'sudo apt install apparmor-profiles',
+      'sudo cp /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/',
+      'sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict',
+    ]
+    expect(remedy.slice(1)).toEqual(commands.map((command) => `  ${command}`))
+    expect(words).toEndWith(`: ${commands.join(' && ')}`)
+  })
+
+  test('takes the refusal of a uid map for AppArmor, also where its switch is not seen', () =>
+    expect(advice('bwrap: setting up uid map: Permission denied', nothing).remedy.join('\n')).toContain('apparmor_parser -r'))
+
+  test('for a container names its options, beside a switch that stands wrong', () => {
+    const { remedy } = advice('', { ...nothing, exists: (path) => path === '/.dockerenv' })
+    expect(remedy.join('\n')).toContain('docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined')
+    const both = advice('', { ...only('/proc/sys/user/max_user_namespaces', '0'), exists: () => true }).remedy.join('\n')
+    expect([both.includes('sysctl'), both.includes('podman run')]).toEqual([true, true])
+  })
+
+  test('does not blame switches that stand right', () => expect(advice('', nothing).words).not.toContain('sysctl'))
 })
 
 describe('control groups', () => {

@@ -2,6 +2,7 @@
 
 import { puttingRight } from './afterwards.ts'
 import { createBubblewrap } from './bubblewrap.ts'
+import { notLinux } from './install.ts'
 import { resolvePlaces } from './places.ts'
 import type { Created, SandboxSettings } from './port.ts'
 import { withoutMounts } from './readable.ts'
@@ -18,7 +19,7 @@ export async function createSandbox(settings: SandboxSettings): Promise<Created>
       },
     }
   }
-  if (process.platform !== 'linux') return { ok: false, missing: `sandbox: ${process.platform} has none that we know; run on Linux` }
+  if (process.platform !== 'linux') return { ok: false, missing: notLinux }
   const resolved = resolvePlaces(settings)
   if (!resolved.ok) return resolved
   const making = { settings, places: resolved.places }

@@ -1,38 +1,95 @@
-/** What a person has to do when no sandbox can be had. */
+/** What a person has to do when no sandbox can be had, as commands that can be copied. */
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 
 /** Programs of the system alone; never a folder that a command could write to. */
 export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 export const install = 'install the package "bubblewrap" (apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap)'
 
-type Switch = { readonly path: string; readonly bad: (value: number) => boolean; readonly advice: string }
+export const notLinux = `sandbox: ${process.platform} has none that we know; run on Linux`
+
+/** `missing` says it all in one line; `why` and `remedy` say the same for a page: what is wrong, and what to do, a command a line. */
+export type Lack = { readonly missing: string; readonly why: string; readonly remedy: readonly string[] }
+
+export const notInstalled: Lack = {
+  why: 'bubblewrap is not installed',
+  missing: `bubblewrap is not installed; ${install}`,
+  remedy: [
+    'sudo apt install bubblewrap   # Debian, Ubuntu',
+    'sudo dnf install bubblewrap   # Fedora, RHEL',
+    'sudo apk add bubblewrap       # Alpine',
+  ],
+}
+
+export function doesNotWork(complaint: string): Lack {
+  const why = `bubblewrap is installed but does not work here: ${complaint.replace(/^the sandbox could not be set up: /, '')}`
+  const { words, remedy } = advice(complaint)
+  return { why, missing: `${why}; ${words}`, remedy }
+}
+
+type Cause = { readonly why: string; readonly commands: readonly string[] }
+type Switch = Cause & { readonly path: string; readonly bad: (value: number) => boolean }
+
+const profile = 'bwrap-userns-restrict'
+
+const appArmor: Switch = {
+  path: '/proc/sys/kernel/apparmor_restrict_unprivileged_userns',
+  bad: (value) => value === 1,
+  why: 'AppArmor keeps user namespaces from programs without a profile (Ubuntu 24.04 and later); load the one for bwrap',
+  commands: [
+    'sudo apt install apparmor-profiles',
+    `sudo cp /usr/share/apparmor/extra-profiles/${profile} /etc/apparmor.d/`,
+    `sudo apparmor_parser -r /etc/apparmor.d/${profile}`,
+  ],
+}
 
 const switches: readonly Switch[] = [
   {
     path: '/proc/sys/kernel/unprivileged_userns_clone',
     bad: (value) => value === 0,
-    advice: 'user namespaces are switched off: "sysctl -w kernel.unprivileged_userns_clone=1" allows them',
+    why: 'user namespaces are switched off',
+    commands: ['sudo sysctl -w kernel.unprivileged_userns_clone=1'],
   },
   {
     path: '/proc/sys/user/max_user_namespaces',
     bad: (value) => value === 0,
-    advice: 'no user namespaces are left: "sysctl -w user.max_user_namespaces=10000" allows them',
+    why: 'no user namespaces are left',
+    commands: ['sudo sysctl -w user.max_user_namespaces=10000'],
   },
-  {
-    path: '/proc/sys/kernel/apparmor_restrict_unprivileged_userns',
-    bad: (value) => value === 1,
-    advice:
-      'AppArmor keeps user namespaces from programs without a profile: give bwrap one (package apparmor-profiles: bwrap-userns-restrict), or "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"',
-  },
+  appArmor,
 ]
 
-/** Names the switches that stand wrong; in a container none of them shows. */
-export function advice(read: (path: string) => string = text): string {
-  const found = switches.filter(({ path, bad }) => read(path) !== '' && bad(Number(read(path)))).map(({ advice }) => advice)
-  if (found.length > 0) return found.join('; ')
-  return 'user namespaces and mounts must be allowed: inside a container start it with a seccomp profile that lets unshare and mount through'
+const container: Cause = {
+  why: 'user namespaces, mounts and a whole /proc must be allowed: start the container with these options',
+  commands: [
+    'docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined …',
+    'podman run --security-opt seccomp=unconfined --security-opt unmask=ALL …',
+  ],
+}
+
+const unknown: Cause = {
+  why: 'user namespaces and mounts must be allowed; something around this program forbids them (a container, a service with RestrictNamespaces, a system-call filter). Inside a container start it with these options',
+  commands: container.commands,
+}
+
+type Look = { readonly read?: (path: string) => string; readonly exists?: (path: string) => boolean }
+
+/** `complaint` is what bubblewrap said. Names the switches that stand wrong, and the options of a container in one. */
+export function advice(complaint: string, look: Look = {}): { readonly words: string; readonly remedy: readonly string[] } {
+  const { read = text, exists = existsSync } = look
+  // Whoever may make a user namespace but not use it meets AppArmor.
+  const isAppArmor = /uid map: Permission denied/.test(complaint)
+  const standsWrong = ({ path, bad }: Switch) => read(path) !== '' && bad(Number(read(path)))
+  const wrong: readonly Cause[] = switches.filter((one) => standsWrong(one) || (one === appArmor && isAppArmor))
+  const contained = ['/.dockerenv', '/run/.containerenv'].some(exists)
+  const causes = wrong.length > 0 || contained ? [...wrong, ...(contained ? [container] : [])] : [unknown]
+  return {
+    words: causes
+      .map(({ why, commands }) => `${why}: ${commands.join(why === unknown.why || why === container.why ? ' or ' : ' && ')}`)
+      .join('; '),
+    remedy: causes.flatMap(({ why, commands }) => [`${why}:`, ...commands.map((command) => `  ${command}`)]),
+  }
 }
 
 function text(path: string): string {

@@ -18,10 +18,11 @@ type Grants = Orders['grants']
 const programs = ['/usr', '/opt', '/nix/store', '/gnu/store', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
 const devices = ['/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/urandom']
 
+export const noLandlock = 'this kernel has no Landlock (Linux 5.13 and "landlock" among its security modules are needed)'
+
 export async function createLandlock({ settings, places }: Making): Promise<Created> {
   const abi = landlockVersion(openLibc())
-  if (abi === 0)
-    return { ok: false, missing: 'this kernel has no Landlock (Linux 5.13 and "landlock" among its security modules are needed)' }
+  if (abi === 0) return { ok: false, missing: noLandlock }
   if (settings.allowedDomains.length > 0)
     return { ok: false, missing: 'Landlock cannot let single hosts through; install bubblewrap and socat, or empty allowed_domains' }
   const folder = ownFolder(places.stateHome, settings.log)

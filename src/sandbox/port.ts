@@ -119,4 +119,7 @@ export type SandboxSettings = {
   readonly without?: readonly Layer[]
 }
 
-export type Created = { readonly ok: true; readonly sandbox: Sandbox } | { readonly ok: false; readonly missing: string }
+/** `missing` is one whole line; `why` and `remedy` are its parts, where it has such: see install.ts. */
+export type Created =
+  | { readonly ok: true; readonly sandbox: Sandbox }
+  | { readonly ok: false; readonly missing: string; readonly why?: string; readonly remedy?: readonly string[] }

@@ -6,8 +6,16 @@ import { descriptors } from './run.ts'
 /** Inside, nobody is root: programs behave as for an ordinary user. */
 const NOBODY = 65534
 
-/** A namespace each, no capabilities, a session without terminal, and death with us. */
 export function wallArguments(without: ReadonlySet<Layer>): string[] {
+  return [
+    ...namespaceArguments(without),
+    ...['--json-status-fd', descriptors.status],
+    ...(without.has('seccomp') ? [] : ['--seccomp', descriptors.filter]),
+  ]
+}
+
+/** A namespace each, no capabilities, a session without terminal, and death with us. */
+export function namespaceArguments(without: ReadonlySet<Layer>): string[] {
   return [
     ...['--unshare-user', '--uid', String(process.getuid?.() || NOBODY), '--gid', String(process.getgid?.() || NOBODY)],
     ...['--unshare-uts', '--hostname', 'sandbox', '--unshare-cgroup-try'],
@@ -15,8 +23,6 @@ export function wallArguments(without: ReadonlySet<Layer>): string[] {
     ...(without.has('pid namespace') ? [] : ['--unshare-pid']),
     ...(without.has('network namespace') ? [] : ['--unshare-net']),
     ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
-    ...['--json-status-fd', descriptors.status],
-    ...(without.has('seccomp') ? [] : ['--seccomp', descriptors.filter]),
   ]
 }
 

@@ -15,9 +15,16 @@ import { resolveExecutable } from '../setup/policy.ts'
 import { setUp } from '../setup/setup.ts'
 import { readStop } from '../setup/stop-file.ts'
 import { sayWeakKey, weakKeys } from '../setup/weak-keys.ts'
+import { trySandboxNow } from '../tools/sandbox-state.ts'
 import type { CliContext, Setup } from '../world.ts'
 
-type Finding = { readonly what: string; readonly state: 'ok' | 'note' | 'bad'; readonly says: string }
+/** `remedy` are the lines below it: what to type, to be copied. */
+type Finding = {
+  readonly what: string
+  readonly state: 'ok' | 'note' | 'bad'
+  readonly says: string
+  readonly remedy?: readonly string[]
+}
 
 export async function doctor(this: CliContext, { workspace, probeSandbox = false, json = false }: DoctorFlags): Promise<void> {
   const setup = setUp(this, { workspace })
@@ -31,15 +38,30 @@ export async function doctor(this: CliContext, { workspace, probeSandbox = false
     ...weakKeys(setup).map((weak): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(weak) })),
     ...records(setup),
     stop(setup),
+    await sandbox(setup),
     ...leftovers(setup),
     ...programs(),
     terminal(),
   ])
   if (json) this.process.stdout.write(`${JSON.stringify(findings)}\n`)
-  else
-    for (const { what, state, says } of findings)
-      this.process.stdout.write(`${{ ok: '✓', note: '·', bad: '✗' }[state]} ${what.padEnd(11)} ${says}\n`)
+  else this.process.stdout.write(findings.map(told).join(''))
   if (findings.some(({ state }) => state === 'bad')) throw new CliExit(exitCodes.error)
+}
+
+function told({ what, state, says, remedy = [] }: Finding): string {
+  const first = `${{ ok: '✓', note: '·', bad: '✗' }[state]} ${what.padEnd(11)} ${says}\n`
+  return first + remedy.map((line) => `${' '.repeat(14)}${line}\n`).join('')
+}
+
+/** Tried anew, in a temporary folder. Who keeps the shell from the model does not need it. */
+async function sandbox(setup: Setup): Promise<Finding> {
+  const what = 'sandbox'
+  const trial = await trySandboxNow(setup)
+  if (trial.ok) return { what, state: 'ok', says: 'bubblewrap works: a command was run in it' }
+  const { toolsAllow } = setup.config.channels.cli
+  const state = toolsAllow === undefined || toolsAllow.includes('shell') ? 'bad' : 'note'
+  const says = `no command can run, so the model gets no shell: ${trial.why}`
+  return { what, state, says, remedy: trial.remedy }
 }
 
 function home({ paths }: Setup): Finding {
@@ -142,7 +164,6 @@ function leftovers({ paths, log }: Setup): Finding[] {
 function programs(): Finding[] {
   const wanted = [
     ['bash', 'the shell tool needs it'],
-    ['bwrap', 'no command runs without it: the shell tool is off (package bubblewrap)'],
     ['rg', 'search is faster with it (package ripgrep)'],
     ['git', 'useful in workspaces'],
   ] as const

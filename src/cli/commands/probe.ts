@@ -18,7 +18,8 @@ export async function probe(setup: Setup, json: boolean): Promise<void> {
   try {
     const out = await wayOut('auto', policyOf(config, paths, env), setup)
     const made = await createSandbox({ kind: 'auto', ...ground.settings, ...out, spawnPlain, log })
-    if (!made.ok) throw new CliExit(exitCodes.error, `error: no sandbox to probe: ${made.missing}`)
+    if (!made.ok)
+      throw new CliExit(exitCodes.error, [`error: no sandbox to probe: ${made.why ?? made.missing}`, ...(made.remedy ?? [])].join('\n  '))
     const { sandbox } = made
     const results = await probeSandbox(sandbox, { ground })
     sandbox.close?.()

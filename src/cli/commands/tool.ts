@@ -2,6 +2,7 @@
 
 import { takeTurn } from '../../channels/turn.ts'
 import type { AgentEvent, Call, Ending } from '../../runtime/event.ts'
+import type { Tool } from '../../runtime/port.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { onInterrupt } from '../interrupt.ts'
 import type { ToolListFlags, ToolRunFlags } from '../routes/types.ts'
@@ -12,6 +13,7 @@ import { readStdin } from '../stdin.ts'
 import { directCall } from '../tools/direct-call.ts'
 import { createHands } from '../tools/hands.ts'
 import { traceOf, traceResult } from '../tools/loop-trace.ts'
+import { trySandboxNow } from '../tools/sandbox-state.ts'
 import { everything, wishFor } from '../tools/tool-wishes.ts'
 import { builtInNames, type ToolWish } from '../tools/toolbox.ts'
 import { atTerminal, personHere } from '../turn/audience.ts'
@@ -25,19 +27,23 @@ export async function list(this: CliContext, { workspace, tools, sandbox, json =
   const hands = await createHands({ setup, policy: policyOf(config, paths, this.env), conversationId: 'list', sandbox, tools: wish })
   hands.close()
   const offered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
-  const rows = hands.all.map((tool) => ({
-    name: tool.name,
-    description: tool.description,
-    risk: tool.risk,
-    active: hands.tools.includes(tool) && offered(tool.name),
-    source: 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in',
-    parameters: tool.parameters,
-  }))
+  const trial = await trySandboxNow(setup, sandbox)
+  const off = (tool: Tool, source: string) => {
+    const isListed = hands.tools.includes(tool) && offered(tool.name)
+    if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
+    return tool.name === 'shell' && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
+  }
+  const rows = hands.all.map((tool) => {
+    const source = 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in'
+    const why = off(tool, source)
+    const { name, description, risk, parameters } = tool
+    return { name, description, risk, active: why === undefined, ...(why === undefined ? {} : { why }), source, parameters }
+  })
   if (json) return void this.process.stdout.write(`${JSON.stringify(rows)}\n`)
-  for (const { name, description, risk, active, source } of rows) {
+  for (const { name, description, risk, active, why, source } of rows) {
     const [own, first = ''] = [source !== 'built in', description.split('\n')[0]]
-    const why = active ? '' : own ? ' (not in tools.executables)' : ' (not in channels.cli.tools_allow)'
-    this.process.stdout.write(`${active ? ' ' : '-'} ${name.padEnd(14)} ${risk.padEnd(7)} ${first}${own ? ` [${source}]` : ''}${why}\n`)
+    const tail = `${own ? ` [${source}]` : ''}${why === undefined ? '' : ` (${why})`}`
+    this.process.stdout.write(`${active ? ' ' : '-'} ${name.padEnd(14)} ${risk.padEnd(7)} ${first}${tail}\n`)
   }
 }
 

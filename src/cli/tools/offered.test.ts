@@ -1,33 +1,30 @@
 import { expect, test } from 'bun:test'
+import type { Trial } from '../../sandbox/trial.ts'
 import { offered } from './offered.ts'
 
 const specs = ['time', 'shell', 'http'].map((name) => ({ name, description: '', parameters: { type: 'object' as const } }))
 
-function told(sandbox: 'auto' | 'bubblewrap' | 'landlock' | 'none' | undefined, has: boolean) {
+async function told(trial: Trial, from = specs) {
   const said: unknown[] = []
-  const names = offered(specs, { sandbox, has: () => has, log: (...words) => void said.push(words) }).map(({ name }) => name)
-  return { names, said }
+  const asked = { count: 0 }
+  const state = async () => {
+    asked.count++
+    return trial
+  }
+  const left = await offered(from, { state, log: (...words) => void said.push(words) })
+  return { names: left.map(({ name }) => name), said, asked: asked.count }
 }
 
-test('without bubblewrap the model is not told of the shell, and the operator of what to install', () => {
-  for (const kind of [undefined, 'auto', 'bubblewrap'] as const) {
-    const { names, said } = told(kind, false)
-    expect(names).toEqual(['time', 'http'])
-    expect(said).toEqual([['warn', 'shell tool off', { why: expect.stringContaining('apt install bubblewrap') }]])
-  }
+test('without a sandbox that works the model is not told of the shell, and the operator why', async () => {
+  const { names, said } = await told({ ok: false, missing: 'it is broken; mend it', why: 'it is broken', remedy: ['mend it'] })
+  expect(names).toEqual(['time', 'http'])
+  expect(said).toEqual([['warn', 'shell tool off', { why: 'no sandbox: it is broken; mend it' }]])
 })
 
-test('it is told of all of them with bubblewrap, and when another way was asked for by name', () => {
-  for (const [kind, has] of [
-    ['auto', true],
-    ['landlock', false],
-    ['none', false],
-  ] as const)
-    expect(told(kind, has)).toEqual({ names: ['time', 'shell', 'http'], said: [] })
+test('with one it is told of all tools', async () => {
+  expect(await told({ ok: true })).toEqual({ names: ['time', 'shell', 'http'], said: [], asked: 1 })
 })
 
-test('who has no shell anyway is told nothing', () => {
-  const said: unknown[] = []
-  expect(offered(specs.slice(0, 1), { has: () => false, log: (...words) => void said.push(words) })).toHaveLength(1)
-  expect(said).toEqual([])
+test('for tools without a shell nothing is tried', async () => {
+  expect(await told({ ok: false, missing: '', why: '', remedy: [] }, specs.slice(0, 1))).toEqual({ names: ['time'], said: [], asked: 0 })
 })

@@ -1,24 +1,18 @@
-/** What a model is told of: without a program that could confine commands it is not told of the shell. */
+/** What a model is told of: without a sandbox that works it is not told of the shell. */
 
 import type { Log, ToolSpec } from '../../runtime/port.ts'
-import { fixedPath, install } from '../../sandbox/install.ts'
-import type { SandboxKind } from '../../sandbox/port.ts'
+import type { Trial } from '../../sandbox/trial.ts'
 
 export type Offering = {
-  readonly sandbox?: SandboxKind
   readonly log: Log
-  /** Whether a program is there; the system's own folders are looked through unless said otherwise. */
-  readonly has?: (program: string) => boolean
+  /** Asked only when there is a shell to offer. */
+  readonly state: () => Promise<Trial>
 }
 
-/** One look, at every start: whether the sandbox really works is found out by the first command, which otherwise says what is missing. */
-export function offered(specs: readonly ToolSpec[], { sandbox = 'auto', log, has = installed }: Offering): readonly ToolSpec[] {
-  const wanted = sandbox === 'auto' || sandbox === 'bubblewrap'
-  if (!wanted || !specs.some(({ name }) => name === 'shell') || has('bwrap')) return specs
-  log('warn', 'shell tool off', { why: `no sandbox: ${install}` })
+export async function offered(specs: readonly ToolSpec[], { log, state }: Offering): Promise<readonly ToolSpec[]> {
+  if (!specs.some(({ name }) => name === 'shell')) return specs
+  const trial = await state()
+  if (trial.ok) return specs
+  log('warn', 'shell tool off', { why: `no sandbox: ${trial.missing}` })
   return specs.filter(({ name }) => name !== 'shell')
-}
-
-function installed(program: string): boolean {
-  return Bun.which(program, { PATH: fixedPath }) !== null
 }

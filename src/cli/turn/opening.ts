@@ -7,10 +7,12 @@ import type { Instruction } from '../../runtime/event.ts'
 import type { JournalledInstruction } from '../../runtime/journalled.ts'
 import type { Provider, ToolSpec } from '../../runtime/port.ts'
 import { systemPrompt } from '../../runtime/prompt.ts'
+import type { Trial } from '../../sandbox/trial.ts'
 import { inWords } from '../records/records.ts'
 import { historyTokens, shellTimesOf } from '../setup/limits.ts'
 import { mindWorkspace } from '../setup/workspace.ts'
 import { offered } from '../tools/offered.ts'
+import { sandboxState } from '../tools/sandbox-state.ts'
 import { builtInSpecs, type Hands, hasTools, specOf, type ToolWish } from '../tools/toolbox.ts'
 import type { Past, Setup, Wish } from '../world.ts'
 import type { Instructions } from './instructions.ts'
@@ -28,6 +30,8 @@ export type OpeningOptions = {
   readonly hands: () => Promise<Hands>
   /** The project's; absent where the system prompt is not ours. */
   readonly instructions?: Instructions
+  /** Begun ahead for the first run; later ones look again. */
+  readonly sandbox?: Promise<Trial> | undefined
 }
 
 export type Openings = {
@@ -69,7 +73,8 @@ export function createOpenings(options: OpeningOptions): Openings {
   /** That the shell is missing is said once: a program that stays would say it before every run. */
   async function tools(): Promise<readonly ToolSpec[]> {
     const log = state.runs > 1 ? () => {} : setup.log
-    return offered(await specs(options), { sandbox: wish.sandbox, log })
+    const ahead = state.runs === 1 ? options.sandbox : undefined
+    return offered(await specs(options), { log, state: () => ahead ?? sandboxState(setup, wish.sandbox) })
   }
 
   return {

@@ -1,0 +1,40 @@
+/** What of this machine and this process decides whether a sandbox works: as long as it stays the same, nobody has to try again. */
+
+import { readFileSync, readlinkSync, statSync } from 'node:fs'
+import { fixedPath } from './install.ts'
+
+/**
+ * Everything that can change whether bubblewrap works while the machine stays up: the program, kernel settings, and what was taken from
+ * this very process (a namespace, a filter, an AppArmor profile). Undefined without bubblewrap: then there is nothing to try.
+ */
+export function trialKey(): string | undefined {
+  const program = Bun.which('bwrap', { PATH: fixedPath })
+  const stat = program === null ? undefined : statSync(program, { throwIfNoEntry: false })
+  if (!stat) return undefined
+  const files = [
+    '/proc/sys/kernel/random/boot_id',
+    '/proc/sys/kernel/unprivileged_userns_clone',
+    '/proc/sys/kernel/apparmor_restrict_unprivileged_userns',
+    '/proc/sys/user/max_user_namespaces',
+    '/proc/self/attr/current',
+  ]
+  const rights = textOf('/proc/self/status').match(/^(Uid|CapBnd|NoNewPrivs|Seccomp\w*):.*$/gm) ?? []
+  const namespaces = ['user', 'mnt'].map((name) => linkOf(`/proc/self/ns/${name}`))
+  return ['1', program, stat.dev, stat.ino, stat.mtimeMs, stat.size, ...files.map(textOf), ...rights, ...namespaces].join('\n')
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch {
+    return ''
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return ''
+  }
+}

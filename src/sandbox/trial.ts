@@ -1,0 +1,54 @@
+/** Whether a sandbox works on this machine, because one command was run in it. */
+
+import { chooseCover } from './empty.ts'
+import { doesNotWork, fixedPath, type Lack, notInstalled, notLinux } from './install.ts'
+import { type Places, resolvePlaces } from './places.ts'
+import type { Layer, SandboxKind } from './port.ts'
+import { viewArguments } from './view.ts'
+import { namespaceArguments } from './walls.ts'
+
+export type Trial = { readonly ok: true } | ({ readonly ok: false } & Lack)
+
+/** Only a sandbox that hangs takes so long. */
+const TRIAL_MS = 10_000
+
+/** Nothing is written anywhere. Never rejects. */
+export async function trySandbox(kind: SandboxKind, asked: Places): Promise<Trial> {
+  if (kind === 'none') return { ok: true }
+  if (process.platform !== 'linux') return lacking(notLinux)
+  const resolved = resolvePlaces(asked)
+  if (!resolved.ok) return lacking(resolved.missing)
+  return kind === 'landlock' ? tryLandlock() : tryBubblewrap(resolved.places)
+}
+
+async function tryLandlock(): Promise<Trial> {
+  const [{ noLandlock }, { landlockVersion }, { openLibc }] = await Promise.all([
+    import('./landlock.ts'),
+    import('./landlock-launch.ts'),
+    import('./libc.ts'),
+  ])
+  return landlockVersion(openLibc()) > 0 ? { ok: true } : lacking(noLandlock)
+}
+
+/** With the namespaces and the mounts that every command gets. */
+async function tryBubblewrap(places: Places): Promise<Trial> {
+  const program = Bun.which('bwrap', { PATH: fixedPath })
+  if (program === null) return { ok: false, ...notInstalled }
+  // What is hidden takes long to look for, and lies on mounts that are made without it too.
+  const without = new Set<Layer>(['hidden files'])
+  const view = viewArguments({ places, secretPaths: [], blank: '', cover: chooseCover(without), scratchBytes: 2 ** 20, without })
+  const inside = ['--remount-ro', '/', '--chdir', places.workspace, '--', '/bin/sh', '-c', ':']
+  try {
+    const argv = [program, ...namespaceArguments(without), ...view, ...inside]
+    const child = Bun.spawn(argv, { cwd: '/', env: {}, stdio: ['ignore', 'ignore', 'pipe'], timeout: TRIAL_MS, killSignal: 'SIGKILL' })
+    const [complaint, code] = await Promise.all([child.stderr.text(), child.exited])
+    if (code === 0) return { ok: true }
+    return { ok: false, ...doesNotWork(complaint.trim() || `a trial ended with ${child.signalCode ?? code}`) }
+  } catch (error) {
+    return { ok: false, ...doesNotWork(error instanceof Error ? error.message : String(error)) }
+  }
+}
+
+function lacking(missing: string): Trial {
+  return { ok: false, missing, why: missing, remedy: [] }
+}
