@@ -45,13 +45,13 @@ export type BraidClaw = {
   run(prompt: string): AsyncGenerator<AgentEvent>
   /**
    * @param gateId the one of the event: RUN/CALL, as `braidclaw approvals` shows it
-   * @returns undefined when the decision counted, else the name of the rule that rejected it
+   * @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it
    */
-  approve(gateId: string, decision: { readonly allow: boolean; readonly by?: string; readonly note?: string }): string | undefined
+  approve(gateId: string, decision: { readonly allow: boolean; readonly by?: string; readonly note?: string }): Promise<string | undefined>
   /** What an open gate asks about. */
   gate(gateId: string): Proposal | undefined
   cancel(): void
-  setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): string | undefined
+  setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
   /** How the latest run ended. */
   ending(): Ending | undefined
   conversationId(): string | undefined
@@ -69,23 +69,21 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
 
   return {
     run,
-    approve: (gateId, { allow, by = 'program', note }) =>
-      agent()?.approve(gateId, { allow, by, ...(note ? { note } : {}) }) ?? absent(agent()),
+    // Before the first run there is no gate to answer.
+    approve: async (gateId, { allow, by = 'program', note }) => {
+      const awake = agent()
+      return awake ? await awake.approve(gateId, { allow, by, ...(note ? { note } : {}) }) : 'approval'
+    },
     gate: (gateId) => agent()?.gate(gateId),
     cancel: () => agent()?.cancel('program'),
-    setMode(change) {
+    setMode: async (change) => {
       const awake = agent()
-      return awake ? awake.setMode(change) : 'modes'
+      return awake ? await awake.setMode(change) : 'modes'
     },
     ending: () => agent()?.ending(),
     conversationId: () => agent()?.conversationId,
     close: async () => (await animal.settled())?.close(),
   }
-}
-
-/** Before the first run there is no gate to answer. */
-function absent(awake: unknown): string | undefined {
-  return awake === undefined ? 'approval' : undefined
 }
 
 async function wakeUp({

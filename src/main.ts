@@ -14,8 +14,8 @@ import { conversationFor } from './cli/turn/conversation.ts'
 import { createInstructions, type Instructions } from './cli/turn/instructions.ts'
 import { createOpenings } from './cli/turn/opening.ts'
 import type { Animal, Setup, Wish } from './cli/world.ts'
+import { type Home, openHome } from './host/open-home.ts'
 import { type Once, once } from './kit/once.ts'
-import type { Memory } from './memory/db.ts'
 import { createAgent as createRunner } from './runtime/agent.ts'
 import { createStreamRedactor } from './security/redact-stream.ts'
 
@@ -26,24 +26,44 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   log('info', 'startup', { channel: wish.channel })
   log('info', 'config path', { path: setup.file ?? 'none' })
   log('info', 'workspace path', { path: config.workspaceDir })
-  const memory = openRecords(setup)
+  const home = homeOf(setup)
   warnOfWeakKeys(setup)
   try {
-    return await plugIn(setup, wish, memory)
+    return await plugIn(setup, wish, home)
   } catch (error) {
-    const said = inWords(memory, error)
-    memory.close()
+    const said = inWords(home.memory, error)
+    home.release()
     throw said
   }
 }
 
-async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal> {
-  const { config, paths, log, redactor } = setup
+/** One for all conversations of this process that have the same home. @throws CliExit when its record cannot be used */
+function homeOf(setup: Setup): Home {
+  const { config, paths, redactor } = setup
+  return openHome({
+    database: config.memory.path,
+    key: `${paths.estop} ${config.receipts.enabled ? config.receipts.path : ''}`,
+    redact: redactor.json,
+    watchStop: (onStop) => watchStop(paths.estop, onStop),
+    open(redact) {
+      const memory = openRecords(setup)
+      try {
+        return { memory, record: createRecord({ ...setup, redact }, memory) }
+      } catch (error) {
+        memory.close()
+        throw error
+      }
+    },
+  })
+}
+
+async function plugIn(setup: Setup, wish: Wish, home: Home): Promise<Animal> {
+  const { config, log, redactor } = setup
+  const { memory, record, recorder } = home
   const { conversationId, folder, goesOn } = conversationFor(memory, wish.conversation, realFolder(config.workspaceDir))
-  const recorder = createRecord(setup, memory, wish)
   if (goesOn) {
     const { mustBeWhole } = await import('./cli/turn/resume.ts')
-    await mustBeWhole({ setup, memory, recorder, conversationId, accept: wish.acceptAltered === true })
+    await mustBeWhole({ setup, memory, record, conversationId, sandbox: wish.sandbox, accept: wish.acceptAltered === true })
   }
   const tools = wish.tools ?? (await standingTools(setup))
   // Who only talks needs no folder.
@@ -74,6 +94,7 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
     conversationId,
     channel: wish.channel,
     folder,
+    ...(wish.sandbox === 'none' ? { sandbox: wish.sandbox } : {}),
     limits: runLimits(config),
     ...(await rulesFor(setup)),
     approvalTtlMs: 600_000,
@@ -93,7 +114,7 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
       random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
     },
   })
-  const unwatch = watchStop(paths.estop, (reason) => {
+  const deaf = home.onStop((reason) => {
     log('warn', 'estop triggered', { reason })
     agent.stop(reason)
   })
@@ -113,9 +134,9 @@ async function plugIn(setup: Setup, wish: Wish, memory: Memory): Promise<Animal>
       await makeRoom({ ...options, setup, memory, conversationId, provider: answering })
     },
     close() {
-      unwatch()
+      deaf()
       hands.made()?.close()
-      memory.close()
+      home.release()
     },
   }
 }

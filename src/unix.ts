@@ -68,7 +68,8 @@ async function ask(message: string, { system, tools: named, onText, signal, ...o
         else if (event.type === 'init') signal?.addEventListener('abort', cancel, { once: true })
         mirror.show(event)
         if (event.type === 'text' && event.isPartial) onText?.(event.content)
-        if (event.type === 'approval_gate') agent.approve(event.gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
+        if (event.type === 'approval_gate')
+          await agent.approve(event.gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
         if (event.type === 'done') seen.text = event.result ?? ''
       }
     } finally {
@@ -155,7 +156,8 @@ async function runTool(name: string, input: JsonObject, { tools: named, ...optio
   return withAnimal(animal, async ({ agent }) => {
     const seen = { done: false, output: '' }
     for await (const event of agent.run(`tool run ${name}`)) {
-      if (event.type === 'approval_gate') agent.approve(event.gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
+      if (event.type === 'approval_gate')
+        await agent.approve(event.gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
       if (event.type === 'tool_result') Object.assign(seen, { done: event.status === 'completed', output: String(event.output ?? '') })
     }
     if (seen.done) return { ok: true, output: seen.output }

@@ -32,7 +32,7 @@ test('a write waits for approve(), and a no keeps the file from being', async ()
   for await (const event of agent.run('write it')) {
     if (event.type !== 'approval_gate') continue
     expect(agent.gate(event.gateId)?.judgement).toMatchObject({ verdict: 'ask', risk: 'medium' })
-    expect(agent.approve(event.gateId, { allow: false })).toBeUndefined()
+    expect(await agent.approve(event.gateId, { allow: false })).toBeUndefined()
   }
   expect(agent.ending()?.code).toBe('denied')
   expect(await Bun.file(join(at.cwd, 'new.txt')).exists()).toBe(false)
@@ -46,14 +46,14 @@ test('a yes to the first run comes late: it does not approve the write of the se
   for await (const event of agent.run('write it')) {
     if (event.type !== 'approval_gate') continue
     state.first = event.gateId
-    agent.approve(event.gateId, { allow: false })
+    await agent.approve(event.gateId, { allow: false })
   }
   for await (const event of agent.run('write it again')) {
     if (event.type !== 'approval_gate') continue
     expect(event.gateId).not.toBe(state.first)
     expect(agent.gate(state.first)).toBeUndefined()
-    expect(agent.approve(state.first, { allow: true })).toBe('approval')
-    expect(agent.approve(event.gateId, { allow: false })).toBeUndefined()
+    expect(await agent.approve(state.first, { allow: true })).toBe('approval')
+    expect(await agent.approve(event.gateId, { allow: false })).toBeUndefined()
   }
   expect(await Bun.file(join(at.cwd, 'new.txt')).exists()).toBe(false)
   await agent.close()

@@ -38,11 +38,11 @@ async function decide(turn: Turn, gateId: string): Promise<void> {
   const proposal = turn.agent.gate(gateId)
   if (!proposal) return
   if (turn.isStanding(proposal)) {
-    turn.agent.approve(gateId, { allow: true, by: 'terminal (always)' })
+    await turn.agent.approve(gateId, { allow: true, by: 'terminal (always)' })
     return
   }
   if (!turn.ask) {
-    turn.agent.approve(gateId, { allow: false, by: 'nobody', note: nobody })
+    await turn.agent.approve(gateId, { allow: false, by: 'nobody', note: nobody })
     return
   }
   const line = await putToPerson(turn, gateId, proposal)
@@ -51,7 +51,7 @@ async function decide(turn: Turn, gateId: string): Promise<void> {
     return
   }
   const answer = readAnswer(line)
-  const rejected = turn.agent.approve(gateId, { allow: answer !== 'no', by: 'terminal' })
+  const rejected = await turn.agent.approve(gateId, { allow: answer !== 'no', by: 'terminal' })
   if (turn.signal.aborted) return
   if (rejected !== undefined) turn.tell('too late: the question is no longer open, nothing was allowed')
   else if (answer === 'always') turn.tell(turn.always(proposal) ?? 'this call cannot be allowed for good; allowed once')

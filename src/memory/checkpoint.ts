@@ -45,11 +45,21 @@ export type Appended =
     }
   | { readonly ok: false; readonly failure: ReceiptTrouble }
 
-/**
- * Appends receipts and returns when they are on disk. Called inside the database's write transaction, which is the lock between processes.
- * With no drafts it only settles what a crash left behind. It must not throw for trouble with the disk or the log.
- */
-export type AppendReceipt = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined) => Appended
+/** Receipts of one transaction: numbered as they are added, on disk together when `write` returns. */
+export type Ledger = {
+  /** @returns the id that the receipt of this draft will have */
+  add(draft: ReceiptDraft): string
+  count(): number
+  /** Forgets those after the first `count`: what they vouch for was taken back. */
+  cut(count: number): void
+  write(): Appended
+  close(): void
+}
+
+/** Settles what a crash left, then waits for receipts. It must not throw for trouble with the disk or the log. */
+export type OpenLedger = (
+  checkpoint: Checkpoint | undefined,
+) => { readonly ok: true; readonly ledger: Ledger } | { readonly ok: false; readonly failure: ReceiptTrouble }
 
 export type CheckpointTable = {
   get(): Checkpoint | undefined

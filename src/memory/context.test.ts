@@ -3,8 +3,7 @@ import fc from 'fast-check'
 import type { Part } from '../runtime/event.ts'
 import type { Message } from '../runtime/port.ts'
 import { estimateTokens } from './context.ts'
-import { acting, callOf, createDesk, type Desk, finish, refusing, replied, runOf, started } from './fixture.ts'
-import { createRecorder } from './recorder.ts'
+import { acting, callOf, createDesk, type Desk, finish, recordSteps, refusing, replied, runOf, started } from './fixture.ts'
 
 let desk: Desk
 beforeEach(() => {
@@ -12,7 +11,7 @@ beforeEach(() => {
 })
 afterEach(() => desk.remove())
 
-const recorder = () => createRecorder({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
+const recorder = () => recordSteps({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
 
 function chat(number: number, question: string, answer: string): void {
   const { external, finished } = recorder()

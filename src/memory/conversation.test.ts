@@ -3,8 +3,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import type { ExternalEvent } from '../runtime/event.ts'
-import { acting, callOf, createDesk, type Desk, finish, judgement, refusing, replied, runOf, started } from './fixture.ts'
-import { createRecorder } from './recorder.ts'
+import { acting, callOf, createDesk, type Desk, finish, judgement, recordSteps, refusing, replied, runOf, started } from './fixture.ts'
+
 import { projectTurns } from './turns.ts'
 
 let desk: Desk
@@ -13,7 +13,7 @@ beforeEach(() => {
 })
 afterEach(() => desk.remove())
 
-const recorder = () => createRecorder({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
+const recorder = () => recordSteps({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
 
 /** A question, a call that succeeds, one that fails, one that is refused, an answer. */
 function converse(number: number, prompt = 'What is in a.txt?'): void {

@@ -30,6 +30,8 @@ export type Memory = {
   summaries(): Promise<Summaries>
   /** All or nothing, on disk when it returns; transactions within join it. */
   transaction<T>(body: () => T): T
+  /** Within a transaction: undone if it throws, while the transaction goes on. */
+  separate<T>(body: () => T): T
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -57,6 +59,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       projections: async () => (await import('./projections.ts')).createProjections(store),
       summaries: async () => (await import('./recall/conversation-store.ts')).createSummaries(store, { now, log }),
       transaction: store.write,
+      separate: store.separate,
       failureOf: (error) => storageFailure(path, error),
       close: store.close,
     },

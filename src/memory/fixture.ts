@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Call, ExternalEvent, InternalEvent, Judgement, Part } from '../runtime/event.ts'
 import type { RunIdentity } from '../runtime/port.ts'
+import type { Appended, Checkpoint, Ledger, ReceiptDraft } from './checkpoint.ts'
 import { type Memory, openMemory } from './db.ts'
+import { createRecordWriter, type ReceiptPort, RecordFailure, type RecordWriterOptions } from './record-writer.ts'
 
 export type Desk = {
   readonly folder: string
@@ -78,4 +80,81 @@ export function refusing(call: Call): Extract<InternalEvent, { type: 'deny' }> {
 export const finish: Extract<InternalEvent, { type: 'finish' }> = {
   type: 'finish',
   ending: { stop: 'end_turn', code: 'answered', message: 'done' },
+}
+
+/** A record written event by event, as most tests tell it. */
+export function recordSteps(options: RecordWriterOptions) {
+  const { write, ...writer } = createRecordWriter(options)
+  return {
+    ...writer,
+    write,
+    /** With the receipt of a result in it, as it is journalled. */
+    external(run: RunIdentity, event: ExternalEvent): ExternalEvent {
+      const { receipts } = write(run, [{ kind: 'external', event }])
+      const receipt = event.type === 'tool.done' ? receipts.get(event.id) : undefined
+      return event.type === 'tool.done' && receipt ? { ...event, outcome: { ...event.outcome, receipt } } : event
+    },
+    intent: (run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>) => void write(run, [{ kind: 'intent', act }]),
+    denied: (run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>) =>
+      write(run, [{ kind: 'denied', deny }]).receipts.get(deny.id),
+    finished: (run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string) =>
+      void write(run, [{ kind: 'finish', finish, digest }]),
+  }
+}
+
+export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined) => Appended
+
+/** A receipts log made of one function that appends; the ids are counted. */
+export function receiptsBy(append: AppendReceipts): ReceiptPort {
+  return {
+    settle: (checkpoint) => append([], checkpoint),
+    after: () => [],
+    open(checkpoint) {
+      const drafts: ReceiptDraft[] = []
+      const settled = append([], checkpoint)
+      if (!settled.ok) return settled
+      const ledger: Ledger = {
+        add: (draft) => `receipt-${(settled.checkpoint?.count ?? 0) + drafts.push(draft)}`,
+        count: () => drafts.length,
+        cut: (count) => void drafts.splice(count),
+        write: () => append(drafts, settled.checkpoint),
+        close: () => {},
+      }
+      return { ok: true, ledger }
+    },
+  }
+}
+
+/** A receipts log that counts instead of hashing, and keeps what it was given, append by append. */
+export function countingReceipts(): { readonly port: ReceiptPort; readonly drafts: ReceiptDraft[]; readonly appends: number[] } {
+  const drafts: ReceiptDraft[] = []
+  const appends: number[] = []
+  const port = receiptsBy((wanted, checkpoint) => {
+    drafts.push(...wanted)
+    if (wanted.length > 0) appends.push(wanted.length)
+    const before = checkpoint?.count ?? 0
+    const count = before + wanted.length
+    const receiptIds = wanted.map((_, at) => `receipt-${before + at + 1}`)
+    return {
+      ok: true,
+      receiptIds,
+      checkpoint: { logId: 'log', count, head: `h${count}`, mac: `m${count}`, size: count },
+      adopted: 0,
+      tornBytes: 0,
+    }
+  })
+  return { port, drafts, appends }
+}
+
+/** A receipts log whose disk is full. */
+export const fullReceipts: AppendReceipts = () => ({ ok: false, failure: { code: 'full', message: 'the disk is full' } })
+
+export function recordFailure(body: () => unknown): RecordFailure {
+  try {
+    body()
+  } catch (error) {
+    if (error instanceof RecordFailure) return error
+    throw error
+  }
+  throw new Error('it did not fail')
 }

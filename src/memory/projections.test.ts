@@ -2,14 +2,13 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { acting, callOf, createDesk, type Desk, finish, refusing, replied, runOf, started } from './fixture.ts'
-import { createRecorder } from './recorder.ts'
+import { acting, callOf, createDesk, type Desk, finish, recordSteps, refusing, replied, runOf, started } from './fixture.ts'
 
 let desk: Desk
 beforeEach(() => {
   desk = createDesk()
   const { memory, clock } = desk
-  const recorder = createRecorder({ memory, log: () => {}, now: () => clock.now++, redact: (event) => event })
+  const recorder = recordSteps({ memory, log: () => {}, now: () => clock.now++, redact: (event) => event })
   for (const number of [1, 2]) {
     const run = runOf(number, { conversationId: `conversation-${number}` })
     const [call, other] = [callOf('a'), callOf('b')]

@@ -1,14 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { gateIdOf } from '../runtime/gate-id.ts'
-import type { Questions } from '../runtime/port.ts'
 import { callOf, createDesk, type Desk, judgement, noon, runOf } from './fixture.ts'
-import { createQuestions } from './questions.ts'
+import { type ApprovalRequests, createApprovalRequests } from './questions.ts'
 
 let desk: Desk
-let questions: Questions
+let questions: ApprovalRequests
 beforeEach(() => {
   desk = createDesk()
-  questions = createQuestions(desk.memory.approvals, (text) => text.replaceAll('hunter2', '***'))
+  questions = createApprovalRequests(desk.memory.approvals, (text) => text.replaceAll('hunter2', '***'))
 })
 afterEach(() => desk.remove())
 

@@ -1,11 +1,23 @@
 /** The runtime's questions over the table of approvals: what a person is asked in one process can be answered in another. */
 
+import type { ExternalEvent, InternalEvent } from '../runtime/event.ts'
 import { gateIdOf } from '../runtime/gate-id.ts'
-import type { Decision, Questions } from '../runtime/port.ts'
+import type { Decision, Questions, RunIdentity } from '../runtime/port.ts'
 import type { Approval, Approvals } from './approvals.ts'
 
+/** All but `answered` are called inside the recorder's transaction: what is asked, answered and used up is on disk with what it belongs to. */
+export type ApprovalRequests = Questions & {
+  /** `expires` in milliseconds since 1970. @returns the yes given earlier to this very plan in this conversation, hereby used up */
+  opened(run: RunIdentity, gate: Extract<InternalEvent, { type: 'gate.open' }>, expires: number): Decision | undefined
+  decided(run: RunIdentity, decision: Extract<ExternalEvent, { type: 'approval.decision' }>): void
+  /** The call was refused: the question is closed, unless it was refused because nobody was there to ask. */
+  refused(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): void
+  /** Single use, right before the act. @returns why the call may not be carried out after all */
+  use(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): string | undefined
+}
+
 /** @param redact takes secrets out of a text; applied to all that is stored */
-export function createQuestions(approvals: Approvals, redact: (text: string) => string): Questions {
+export function createApprovalRequests(approvals: Approvals, redact: (text: string) => string): ApprovalRequests {
   return {
     opened(run, gate, expires) {
       const { plan } = gate.judgement
@@ -38,7 +50,7 @@ export function createQuestions(approvals: Approvals, redact: (text: string) => 
 /** Not a person's no: the question stays open until its time is over. */
 const unattended = ['nobody']
 
-function clean<T extends Parameters<Questions['opened']>[1]>(gate: T, redact: (text: string) => string): T {
+function clean<T extends Parameters<ApprovalRequests['opened']>[1]>(gate: T, redact: (text: string) => string): T {
   const { judgement } = gate
   return { ...gate, judgement: { ...judgement, reason: redact(judgement.reason), summary: redact(judgement.summary) } }
 }

@@ -1,297 +1,97 @@
-import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { changeTexts } from '../kit/json.ts'
-import type { ExternalEvent } from '../runtime/event.ts'
-import type { AppendReceipt, ReceiptDraft } from './checkpoint.ts'
-import { openMemory } from './db.ts'
-import { argsHashOf, resultHashOf } from './draft.ts'
-import { acting, callOf, createDesk, type Desk, finish, refusing, replied, runOf, started } from './fixture.ts'
-import { hashJson } from './hash.ts'
-import { isAlive, thisProcess } from './owner.ts'
-import { createRecorder, type RecorderOptions, RecordFailure } from './recorder.ts'
+import type { RecordEntry } from '../runtime/port.ts'
+import {
+  acting,
+  callOf,
+  countingReceipts,
+  createDesk,
+  type Desk,
+  finish,
+  fullReceipts,
+  receiptsBy,
+  refusing,
+  runOf,
+  started,
+} from './fixture.ts'
+import { createRecordWriter, type ReceiptPort, RecordFailure } from './record-writer.ts'
+import { createRecorder } from './recorder.ts'
 
 let desk: Desk
-let drafts: ReceiptDraft[]
-let lines: string[]
+let counted: ReturnType<typeof countingReceipts>
+const disk = { full: false }
 beforeEach(() => {
   desk = createDesk()
-  drafts = []
-  lines = []
+  counted = countingReceipts()
+  disk.full = false
 })
 afterEach(() => desk.remove())
 
-const run = runOf(1)
-const allowed: ExternalEvent = { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'fine' } }
-
-/** Counts instead of hashing; the real one is tested with this one in test/record.test.ts. */
-const counting: AppendReceipt = (wanted, checkpoint) => {
-  const before = checkpoint?.count ?? 0
-  drafts.push(...wanted)
-  const ids = wanted.map((_, at) => `receipt-${before + at + 1}`)
-  const count = before + ids.length
-  return {
-    ok: true,
-    receiptIds: ids,
-    checkpoint: { logId: 'log', count, head: `h${count}`, mac: `m${count}`, size: count },
-    adopted: 0,
-    tornBytes: 0,
-  }
+function recorder() {
+  const { memory, clock } = desk
+  const receipts: ReceiptPort = { ...counted.port, open: (known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).open(known) }
+  return createRecorder(createRecordWriter({ memory, receipts, log: () => {}, now: () => clock.now++, redact: (event) => event }))
 }
 
-const broken: AppendReceipt = () => ({ ok: false, failure: { code: 'full', message: 'the disk is full' } })
+const begins = (id: string): RecordEntry => ({ kind: 'intent', act: acting(callOf(id)) })
+const result = (id: string): RecordEntry => ({
+  kind: 'external',
+  event: { type: 'tool.done', id, outcome: { status: 'allowed', output: 'fine' } },
+})
+const refusal = (id: string): RecordEntry => ({ kind: 'denied', deny: refusing(callOf(id)) })
 
-const takingOut =
-  (secret: string): RecorderOptions['redact'] =>
-  (event) =>
-    changeTexts(event, (text) => text.replaceAll(secret, '[secret]'))
+test('the batches of several runs are one append to the receipts, and each hears of its own', async () => {
+  const { commit } = recorder()
+  await Promise.all([1, 2, 3].map((number) => commit(runOf(number), [begins('a')])))
+  const committed = await Promise.all([1, 2, 3].map((number) => commit(runOf(number), [result('a'), refusal('b')])))
+  expect(counted.appends).toEqual([6])
+  expect(committed.map(({ receipts }) => [...receipts])).toEqual(
+    [1, 3, 5].map((first) => [
+      ['a', `receipt-${first}`],
+      ['b', `receipt-${first + 1}`],
+    ]),
+  )
+  expect(desk.memory.checkpoint.get()?.count).toBe(6)
+})
 
-function recorder(own: Partial<RecorderOptions> = {}) {
-  const log: RecorderOptions['log'] = (level, event) => lines.push(`${level} ${event}`)
-  return createRecorder({ memory: desk.memory, receipt: counting, log, now: () => desk.clock.now++, redact: (event) => event, ...own })
-}
+test('a batch that cannot be kept fails alone: none of its rows and receipts stay, the others lose nothing', async () => {
+  const { commit } = recorder()
+  await commit(runOf(1), [begins('a')])
+  const results = await Promise.allSettled([
+    commit(runOf(1), [result('a')]),
+    commit(runOf(2), [{ kind: 'external', event: started('hi') }, refusal('b'), result('never begun')]),
+    commit(runOf(3), [refusal('c')]),
+  ])
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(results[1]).toMatchObject({ reason: { code: 'no_intent' } })
+  expect([counted.appends, counted.drafts.map(({ status }) => status)]).toEqual([[2], ['allowed', 'denied']])
+  expect(desk.memory.journal.events('run-2')).toEqual([])
+  expect([...desk.memory.attempts()].map(({ receiptId }) => receiptId)).toEqual(['receipt-1', 'receipt-2'])
+})
 
-function failure(body: () => unknown): RecordFailure {
-  try {
-    body()
-  } catch (error) {
-    if (error instanceof RecordFailure) return error
-    throw error
-  }
-  throw new Error('it did not fail')
-}
-
-test('if the receipt fails, the result is not journalled, the intent stays open and the run must end', () => {
-  recorder().intent(run, acting(callOf('a')))
-  const error = failure(() => recorder({ receipt: broken }).external(run, allowed))
-  expect(error).toMatchObject({ code: 'full', integrity: false, message: 'the disk is full' })
+test('a disk that is full fails them all, and nothing of any is kept', async () => {
+  const { commit } = recorder()
+  await commit(runOf(1), [begins('a')])
+  disk.full = true
+  const results = await Promise.allSettled([
+    commit(runOf(1), [result('a')]),
+    commit(runOf(2), [{ kind: 'external', event: started('hi') }]),
+  ])
+  for (const each of results) expect(each).toMatchObject({ status: 'rejected', reason: { code: 'full' } })
   expect(desk.memory.journal.events('run-1').map(({ type }) => type)).toEqual(['act'])
+  expect(desk.memory.journal.events('run-2')).toEqual([])
   expect(desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
-  expect(desk.memory.conversations.show('conversation-1')).toEqual([])
-  expect(desk.memory.checkpoint.get()).toBeUndefined()
 })
 
-test('if the receipt of a refusal fails, the refusal is not journalled either', () => {
-  failure(() => recorder({ receipt: broken }).denied(run, refusing(callOf('a'))))
-  expect(desk.memory.journal.events('run-1')).toEqual([])
-})
-
-test('a result without an intent, or a second one, is refused', () => {
-  const { external, intent } = recorder()
-  expect(failure(() => external(run, allowed)).code).toBe('no_intent')
-  intent(run, acting(callOf('a')))
-  external(run, allowed)
-  expect(failure(() => external(run, allowed)).code).toBe('no_intent')
-  expect(drafts).toHaveLength(1)
-})
-
-test('trouble with the database is a RecordFailure as well, and then no receipt is kept for long', () => {
-  const holder = new Database(desk.path)
-  const hasty = openMemory({ path: desk.path, log: () => {}, now: () => 0, busyTimeoutMs: 10 })
-  if (!hasty.ok) throw new Error(hasty.failure.message)
-  holder.run('BEGIN IMMEDIATE')
-  const { external, intent, denied, finished, recover } = recorder({ memory: hasty.memory })
-  const steps = [
-    () => external(run, started('hi')),
-    () => intent(run, acting(callOf('a'))),
-    () => denied(run, refusing(callOf('a'))),
-    () => finished(run, finish, ''),
-    recover,
+test('one batch is kept whole or not at all', async () => {
+  const { commit } = recorder()
+  const batch: RecordEntry[] = [
+    { kind: 'external', event: started('hi') },
+    begins('a'),
+    result('b'),
+    { kind: 'finish', finish, digest: 'd' },
   ]
-  expect(steps.map((step) => failure(step).code)).toEqual(steps.map(() => 'locked'))
-  expect(drafts).toEqual([])
-  holder.close()
-  hasty.memory.close()
-})
-
-test('a bug is not dressed up as trouble with the record', () => {
-  const bug = () => {
-    throw new TypeError('bug')
-  }
-  recorder().intent(run, acting(callOf('a')))
-  expect(() => recorder({ receipt: bug }).external(run, allowed)).toThrow(TypeError)
-  expect(desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
-})
-
-test('a result leaves a receipt of exactly what was asked and what came of it', () => {
-  const { external, intent } = recorder()
-  const call = callOf('a', { path: 'b.txt', deep: { z: 1, a: [1, 2] } })
-  intent(run, acting(call, 'user'))
-  const outcome = { status: 'failed' as const, output: 'some', error: 'broken', metadata: { code: 1 } }
-  const returned = external(run, { type: 'tool.done', id: 'a', outcome })
-  expect(returned).toEqual({ type: 'tool.done', id: 'a', outcome: { ...outcome, receipt: 'receipt-1' } })
-  expect(drafts).toEqual([
-    {
-      at: expect.any(Number),
-      conversationId: 'conversation-1',
-      tool: 'file_read',
-      argsHash: Bun.SHA256.hash('{"deep":{"a":[1,2],"z":1},"path":"b.txt"}', 'hex'),
-      resultHash: Bun.SHA256.hash('{"error":"broken","metadata":{"code":1},"output":"some","status":"failed"}', 'hex'),
-      status: 'failed',
-      risk: 'low',
-      approval: 'user',
-      error: 'broken',
-    },
-  ])
-  expect(desk.memory.journal.events('run-1').at(-1)?.body).toMatchObject({ outcome: { receipt: 'receipt-1' } })
-  expect(desk.memory.checkpoint.get()).toEqual({ logId: 'log', count: 1, head: 'h1', mac: 'm1', size: 1 })
-  expect(desk.memory.journal.openIntent('run-1', 'a')).toBeUndefined()
-  expect(lines).toContain('info receipt written')
-})
-
-test('a refusal leaves a receipt and a line for people', () => {
-  const { denied } = recorder()
-  expect(denied(run, refusing(callOf('a')))).toBe('receipt-1')
-  expect(drafts).toMatchObject([{ status: 'denied', risk: 'high', tool: 'file_read', error: 'safety: outside the workspace' }])
-  expect(desk.memory.journal.events('run-1')).toMatchObject([{ kind: 'note', type: 'deny', body: { by: 'safety', receipt: 'receipt-1' } }])
-})
-
-test('without receipts everything else is kept', () => {
-  const { external, intent, denied } = recorder({ receipt: undefined })
-  intent(run, acting(callOf('a')))
-  expect(external(run, allowed)).toEqual(allowed)
-  expect(denied(run, refusing(callOf('b')))).toBeUndefined()
-  expect(desk.memory.journal.events('run-1')).toHaveLength(3)
-})
-
-test('secrets are taken out of all that is stored, keys and inputs too, and the hashes match what is stored', () => {
-  const redact = takingOut('hunter2')
-  const { external, intent, denied, finished } = recorder({ redact })
-  external(run, started('my password is hunter2'))
-  external(
-    run,
-    replied([
-      { type: 'text', text: 'hunter2' },
-      { type: 'call', ...callOf('a', { hunter2: 'x', path: 'hunter2' }) },
-    ]),
-  )
-  intent(run, acting(callOf('a', { hunter2: 'x', path: 'hunter2' })))
-  const returned = external(run, {
-    type: 'tool.done',
-    id: 'a',
-    outcome: { status: 'failed', output: 'hunter2', error: 'hunter2', metadata: { list: ['hunter2', 1, null] } },
-  })
-  denied(run, { ...refusing(callOf('b')), reason: 'hunter2' })
-  finished(run, { type: 'finish', ending: { ...finish.ending, message: 'hunter2' } }, 'd')
-  expect(
-    JSON.stringify([
-      returned,
-      drafts,
-      desk.memory.journal.events('run-1'),
-      desk.memory.journal.runs({ limit: 1 }),
-      [...desk.memory.conversations.exportJsonl()],
-    ]),
-  ).not.toContain('hunter2')
-  expect(returned).toMatchObject({ outcome: { metadata: { list: ['[secret]', 1, null] } } })
-  expect(drafts[0]?.argsHash).toBe(hashJson({ '[secret]': 'x', path: '[secret]' }))
-  expect([...desk.memory.attempts()]).toMatchObject(drafts.map(({ argsHash, resultHash }) => ({ argsHash, resultHash })))
-})
-
-test('arguments and results that have no canonical form are hashed all the same', () => {
-  expect(argsHashOf({ input: { '\ud800': 'a\udc00' } })).toBe(hashJson({ '\ufffd': 'a\ufffd' }))
-  expect(argsHashOf({ input: {}, malformed: '{"a":' })).toBe(hashJson('{"a":'))
-  expect(resultHashOf({ status: 'allowed', output: '', metadata: { ratio: Number.NaN } })).toBe(
-    hashJson({ status: 'allowed', output: '', metadata: { ratio: null } }),
-  )
-  expect(resultHashOf({ status: 'allowed', output: '', receipt: 'r' })).toBe(hashJson({ status: 'allowed', output: '' }))
-})
-
-test('the attempts of the journal have the hashes of their receipts, denials too, and pending ones say so', () => {
-  const { external, intent, denied } = recorder()
-  intent(run, acting(callOf('a', { path: 'x' })))
-  external(run, allowed)
-  denied(run, refusing(callOf('b', { path: 'y' })))
-  intent(run, acting(callOf('c')))
-  const found = [...desk.memory.attempts()]
-  expect(found.map(({ callId, status, pending, receiptId }) => ({ callId, status, pending, receiptId }))).toEqual([
-    { callId: 'a', status: 'allowed', pending: false, receiptId: 'receipt-1' },
-    { callId: 'b', status: 'denied', pending: false, receiptId: 'receipt-2' },
-    { callId: 'c', status: undefined, pending: true, receiptId: undefined },
-  ])
-  expect(found.slice(0, 2)).toMatchObject(
-    drafts.map(({ argsHash, resultHash, tool, conversationId }) => ({ argsHash, resultHash, tool, conversationId })),
-  )
-})
-
-test('a finished run has its end, its digest and a line in the log', () => {
-  const { external, finished } = recorder()
-  external(run, started('hi'))
-  finished(run, finish, 'abc')
-  expect(desk.memory.journal.run('run-1')).toMatchObject({
-    code: 'answered',
-    message: 'done',
-    digest: 'abc',
-  })
-  expect(desk.memory.journal.events('run-1').at(-1)).toMatchObject({ kind: 'note', type: 'finish', body: { digest: 'abc' } })
-  expect(lines).toContain('info memory persisted')
-})
-
-/** Makes the runs so far those of a process that no longer is. */
-function orphan(owner: string): void {
-  const db = new Database(desk.path)
-  db.run('UPDATE runs SET owner = ?', [owner])
-  db.close()
-}
-
-test('recovery leaves the work of living processes alone', () => {
-  const { external, intent, recover } = recorder()
-  external(run, started('hi'))
-  intent(run, acting(callOf('a')))
-  expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 })
-  expect(desk.memory.journal.run('run-1')?.ended).toBeNull()
-})
-
-test('recovery gives the work of dead processes a result, a receipt and an end, once', () => {
-  const { external, intent, recover } = recorder()
-  external(run, started('hi'))
-  external(
-    run,
-    replied([
-      { type: 'call', ...callOf('a') },
-      { type: 'call', ...callOf('b') },
-    ]),
-  )
-  intent(run, acting(callOf('a')))
-  intent(run, acting(callOf('b')))
-  external(run, allowed)
-  orphan(`${process.pid}@1-deadbeef`)
-  expect(recover()).toEqual({
-    interrupted: [{ runId: 'run-1', callId: 'b', tool: 'file_read', receipt: 'receipt-2' }],
-    closedRuns: ['run-1'],
-    adopted: 0,
-    tornBytes: 0,
-  })
-  expect(drafts[1]).toMatchObject({ status: 'failed', error: 'interrupted: outcome unknown', tool: 'file_read' })
-  expect(desk.memory.journal.run('run-1')).toMatchObject({ code: 'error', message: 'the process ended before the run did' })
-  expect(desk.memory.context('conversation-1', 1000).messages.at(-1)).toMatchObject({
-    role: 'tool',
-    callId: 'b',
-    content: 'Failed: interrupted: outcome unknown',
-    isError: true,
-  })
-  expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 })
-})
-
-test('a run that ended while an act was open is settled too, and keeps its end', () => {
-  const { intent, finished, recover } = recorder()
-  intent(run, acting(callOf('a')))
-  finished(run, finish, 'abc')
-  orphan(`${process.pid}@1-deadbeef`)
-  expect(recover()).toMatchObject({ interrupted: [{ callId: 'a' }], closedRuns: [] })
-  expect(desk.memory.journal.run('run-1')).toMatchObject({ code: 'answered' })
-})
-
-test('if the receipts cannot be settled, recovery changes nothing and says why', () => {
-  const { intent, recover } = recorder({ receipt: counting })
-  intent(run, acting(callOf('a')))
-  orphan(`${process.pid}@1-deadbeef`)
-  expect(failure(() => recorder({ receipt: broken }).recover()).message).toBe('the disk is full')
-  expect(desk.memory.journal.run('run-1')?.ended).toBeNull()
-  expect(recover().interrupted).toHaveLength(1)
-})
-
-test('a process is known by number and start: a later one with its number is another', () => {
-  expect(isAlive(thisProcess())).toBe(true)
-  for (const owner of ['', 'x', '0@0', '-1@0', `${process.pid}@1-00000000`, '1 @0', '4194999@0', '4194999@5-x'])
-    expect(isAlive(owner)).toBe(false)
-  expect(isAlive(`${process.pid}@0`)).toBe(true)
+  expect(commit(runOf(1), batch)).rejects.toBeInstanceOf(RecordFailure)
+  await Bun.sleep(5)
+  expect(desk.memory.journal.events('run-1')).toEqual([])
+  expect(desk.memory.journal.run('run-1')).toBeUndefined()
 })

@@ -1,8 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import type { AppendReceipt, ReceiptDraft } from './checkpoint.ts'
-import { acting, callOf, createDesk, type Desk, finish, runOf, started } from './fixture.ts'
-import { createRecorder } from './recorder.ts'
+import type { ReceiptDraft } from './checkpoint.ts'
+import { type AppendReceipts, acting, callOf, createDesk, type Desk, finish, receiptsBy, recordSteps, runOf, started } from './fixture.ts'
 
 let desk: Desk
 beforeEach(() => {
@@ -19,7 +18,7 @@ function orphanAll(): void {
 
 test('a dead run whose journal somebody broke does not keep the next start from its work', () => {
   const { memory, clock } = desk
-  const { external, intent, recover } = createRecorder({ memory, log: () => {}, now: () => clock.now++, redact: (event) => event })
+  const { external, intent, recover } = recordSteps({ memory, log: () => {}, now: () => clock.now++, redact: (event) => event })
   external(runOf(1), started('hi'))
   intent(runOf(1), acting(callOf('a')))
   orphanAll()
@@ -33,13 +32,13 @@ test('a dead run whose journal somebody broke does not keep the next start from 
 test('of dead runs that were cleared nothing comes back but the receipts they owed', () => {
   const { memory, clock } = desk
   const drafts: ReceiptDraft[] = []
-  const receipt: AppendReceipt = (wanted) => {
+  const receipt: AppendReceipts = (wanted) => {
     drafts.push(...wanted)
-    return { ok: true, receiptIds: wanted.map(({ tool }) => `receipt of ${tool}`), checkpoint: undefined, adopted: 0, tornBytes: 0 }
+    return { ok: true, receiptIds: [], checkpoint: undefined, adopted: 0, tornBytes: 0 }
   }
-  const { external, intent, finished, recover } = createRecorder({
+  const { external, intent, finished, recover } = recordSteps({
     memory,
-    receipt,
+    receipts: receiptsBy(receipt),
     log: () => {},
     now: () => clock.now++,
     redact: (event) => event,
@@ -54,7 +53,7 @@ test('of dead runs that were cleared nothing comes back but the receipts they ow
   expect(conversations.clear({ yes: true })).toMatchObject({ underWay: 0 })
   expect(journal.runs({ limit: 9 }).map(({ runId }) => runId)).toEqual(['run-2', 'run-1'])
 
-  const owed = ['run-1', 'run-2'].map((runId) => ({ runId, receipt: 'receipt of file_read' }))
+  const owed = ['run-1', 'run-2'].map((runId, at) => ({ runId, receipt: `receipt-${at + 1}` }))
   expect(recover()).toMatchObject({ interrupted: owed, closedRuns: [] })
   expect(drafts.map(({ error }) => error)).toEqual(Array(2).fill('interrupted: outcome unknown'))
   expect([journal.runs({ limit: 9 }), journal.unfinished(), conversations.list(), journal.events('run-1')]).toEqual([[], [], [], []])

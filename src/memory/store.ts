@@ -12,6 +12,8 @@ export type Store = {
   readonly sql: Database['query']
   /** Runs `body` in one transaction, joining the one under way if there is one. Throws what `body` or SQLite throws, rolled back. */
   write<T>(body: () => T): T
+  /** Within a transaction: what `body` did is undone if it throws, and the transaction can go on. */
+  separate<T>(body: () => T): T
   /** Several statements without parameters, outside any transaction of ours. */
   script(text: string): void
   close(): void
@@ -76,6 +78,7 @@ function storeOver(db: Database, path: string): Store {
     sql: db.query.bind(db),
     script: (text) => void db.run(text),
     write: (body) => transact(db, body),
+    separate: (body) => undone(db, body),
     // Finalises the cached statements too: an unfinalised one would keep the file open and its WAL unmerged.
     close: () => db.close(),
   }
@@ -91,6 +94,18 @@ function transact<T>(db: Database, body: () => T): T {
   } catch (error) {
     // A full disk or an I/O error may have rolled back already.
     if (db.inTransaction) db.run('ROLLBACK')
+    throw error
+  }
+}
+
+function undone<T>(db: Database, body: () => T): T {
+  db.run('SAVEPOINT step')
+  try {
+    const result = body()
+    db.run('RELEASE step')
+    return result
+  } catch (error) {
+    if (db.inTransaction) db.run('ROLLBACK TO step; RELEASE step')
     throw error
   }
 }

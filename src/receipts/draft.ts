@@ -36,3 +36,22 @@ export type Appended =
   | { readonly ok: false; readonly failure: ReceiptFailure }
 
 export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined) => Appended
+
+/** Receipts of one transaction: numbered and chained as they are added, on disk together when `write` returns. */
+export type Ledger = {
+  readonly adopted: number
+  readonly tornBytes: number
+  /** @returns the id that the receipt of this draft will have */
+  add(draft: ReceiptDraft): string
+  /** How many were added. */
+  count(): number
+  /** Forgets those after the first `count`: what they vouch for was taken back. */
+  cut(count: number): void
+  write(): Appended
+  close(): void
+}
+
+export type OpenedLedger = { readonly ok: true; readonly ledger: Ledger } | { readonly ok: false; readonly failure: ReceiptFailure }
+
+/** Opens the log to append at least one receipt; settles what a crash left first. */
+export type OpenLedger = (checkpoint: Checkpoint | undefined) => OpenedLedger

@@ -1,194 +1,41 @@
-/** The log's one writer: settles what a crash left, then appends, and says so only when it is on disk. */
+/** The log's writer for receipts that are known at once: settles what a crash left, then appends, and says so only when it is on disk. */
 
-import { closeSync, constants, fdatasyncSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { sealAnchor } from './anchor.ts'
-import type { Appended, AppendReceipts, Checkpoint, ReceiptDraft } from './draft.ts'
-import { diskFailure, fullDisk, isMissing, type ReceiptFailure } from './failure.ts'
-import { readHead, writeHead } from './head.ts'
-import { createKey, type ReadKey, readKey } from './key.ts'
-import { genesis, lineOf, type Receipt, sealed } from './receipt.ts'
-import { newLogId, type Settled, settle } from './settle.ts'
+import { closeSync, fstatSync } from 'node:fs'
+import type { Appended, AppendReceipts, Checkpoint } from './draft.ts'
+import { writeHead } from './head.ts'
+import { begin, createLedgers, fault, guarded, openLog, type ReceiptLogOptions } from './ledger.ts'
 
-export type ReceiptPaths = { readonly log: string; readonly head: string; readonly key: string }
-
-export type ReceiptLogOptions = {
-  readonly paths: ReceiptPaths
-  /** Puts a file's bytes on disk; only benchmarks and tests of its failure pass another. */
-  readonly sync?: (file: number) => void
-}
-
-type Book = { readonly file: number; readonly paths: ReceiptPaths; readonly sync: (file: number) => void }
-
-const errorLength = 300
-
-/**
- * The caller holds the lock between processes and keeps the returned checkpoint under it. Trouble with disk, key or log comes back as a
- * failure, with the log as it was before; only bugs throw.
- */
-export function createReceiptLog({ paths, sync = fdatasyncSync }: ReceiptLogOptions): AppendReceipts {
+/** Under the lock between processes, like a ledger; with no drafts it only settles. Only bugs throw. */
+export function createReceiptLog(options: ReceiptLogOptions): AppendReceipts {
+  const open = createLedgers(options)
   return (drafts, checkpoint) => {
+    if (drafts.length === 0) return guarded(options.paths, () => settleOnly(options, checkpoint))
+    const opened = open(checkpoint)
+    if (!opened.ok) return opened
+    const { ledger } = opened
     try {
-      const known = openLog(paths.log)
-      if (known === undefined) {
-        const missing = fault(paths, checkpoint)
-        if (missing || drafts.length === 0) return missing ?? nothing
-      }
-      const file = known ?? createLog(paths.log)
-      try {
-        return append({ file, paths, sync }, drafts, checkpoint)
-      } finally {
-        closeSync(file)
-      }
-    } catch (error) {
-      const failure = diskFailure(paths.log, error)
-      if (!failure) throw error
-      return { ok: false, failure }
+      for (const draft of drafts) ledger.add(draft)
+      return ledger.write()
+    } finally {
+      ledger.close()
     }
   }
 }
 
-type Failed = Extract<Appended, { ok: false }>
-type Done = Extract<Appended, { ok: true }>
-
-const nothing: Done = { ok: true, receiptIds: [], checkpoint: undefined, adopted: 0, tornBytes: 0 }
-
-function append(book: Book, drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined): Appended {
-  const { file, paths } = book
-  const { size } = fstatSync(file)
-  const missing = size === 0 ? fault(paths, checkpoint) : undefined
-  if (missing) return missing
-  if (size === 0 && drafts.length === 0) return nothing
-  const key = keyFor(paths.key, size === 0)
-  if (!key.ok) return { ok: false, failure: key.failure }
-  const settled =
-    size === 0 ? begun(paths, key.key) : settle({ file, size, path: paths.log, headPath: paths.head, key: key.key, checkpoint })
-  if (!settled.ok) return settled
-  const receipts = chained(settled.checkpoint, drafts, key.key)
-  const written = receipts.length > 0 ? write(book, settled.checkpoint, { receipts, key: key.key }) : follow(book, settled)
-  if (!written.ok) return written
-  return { ...written, receiptIds: receipts.map(({ id }) => id), adopted: settled.adopted, tornBytes: settled.tornBytes }
-}
-
-/** A log that is missing or empty is a new one only if nobody knows of an older one. */
-function fault({ log, head }: ReceiptPaths, checkpoint: Checkpoint | undefined): Failed | undefined {
-  if (checkpoint) return gone(log, `${checkpoint.count} receipts are known`)
-  const found = readHead(head)
-  if (found.state === 'missing' || (found.state === 'read' && found.anchor.count === 0)) return undefined
-  return gone(log, found.state === 'read' ? `the head file knows ${found.anchor.count} receipts` : 'there is a damaged head file')
-}
-
-/** A log may only begin when there is none; its key may only be made then, too. */
-function keyFor(path: string, empty: boolean): ReadKey {
-  const key = readKey(path)
-  return key.ok || !key.missing || !empty ? key : createKey(path)
-}
-
-/** With a head file of nothing: it tells a log whose first append was cut off by a crash from one that lost its beginning. */
-function begun({ head }: ReceiptPaths, key: Uint8Array): Extract<Settled, { ok: true }> {
-  const anchor = sealAnchor(key, { logId: newLogId(), count: 0, head: genesis })
-  writeHead(head, anchor)
-  return { ok: true, checkpoint: { ...anchor, size: 0 }, adopted: 0, tornBytes: 0 }
-}
-
-/** The receipts of these drafts, as they follow `from`. */
-export function chained(from: Checkpoint, drafts: readonly ReceiptDraft[], key: Uint8Array): Receipt[] {
-  const receipts: Receipt[] = []
-  for (const draft of drafts) {
-    const last = receipts[receipts.length - 1]
-    receipts.push(receiptOf(draft, last ? { count: last.seq, head: last.receipt_hash } : from, { logId: from.logId, key }))
-  }
-  return receipts
-}
-
-type Log = { readonly logId: string; readonly key: Uint8Array }
-
-function receiptOf(draft: ReceiptDraft, at: { readonly count: number; readonly head: string }, { logId, key }: Log): Receipt {
-  const seq = at.count + 1
-  const { argsHash, resultHash, status, risk, approval, error, sandbox } = draft
-  const body = {
-    v: 2 as const,
-    seq,
-    log_id: logId,
-    id: `receipt-${logId.slice(0, 8)}-${seq}`,
-    timestamp: new Date(draft.at).toISOString(),
-    conversation_id: draft.conversationId.toWellFormed(),
-    tool: draft.tool.toWellFormed(),
-    args_hash: argsHash,
-    result_hash: resultHash,
-    status,
-    risk,
-    ...(approval === undefined ? {} : { approval: approval.toWellFormed() }),
-    ...(error === undefined ? {} : { error: shortened(error) }),
-    ...(sandbox === undefined ? {} : { sandbox }),
-    previous_hash: at.head,
-  }
-  return sealed(body, key)
-}
-
-function shortened(error: string): string {
-  return (error.length > errorLength ? `${error.slice(0, errorLength - 1)}…` : error).toWellFormed()
-}
-
-type Batch = { readonly receipts: readonly Receipt[]; readonly key: Uint8Array }
-
-/** One write. A full disk may write less without an error; whatever goes wrong, the log is cut back to where it was. */
-function write({ file, paths, sync }: Book, from: Checkpoint, { receipts, key }: Batch): Failed | Pick<Done, 'ok' | 'checkpoint'> {
-  const bytes = new TextEncoder().encode(receipts.map((receipt) => `${lineOf(receipt)}\n`).join(''))
-  const size = from.size + bytes.length
-  const last = receipts[receipts.length - 1]
-  const head = sealAnchor(key, { logId: from.logId, count: last?.seq ?? from.count, head: last?.receipt_hash ?? from.head })
-  try {
-    const count = writeSync(file, bytes)
-    if (count < bytes.length) return cutBack(file, from.size, fullDisk(paths.log))
-    sync(file)
-    if (fstatSync(file).size !== size) return { ok: false, failure: crowded(paths.log) }
-    writeHead(paths.head, head)
-    return { ok: true, checkpoint: { ...head, size } }
-  } catch (error) {
-    const failure = diskFailure(paths.log, error)
-    if (failure) return cutBack(file, from.size, failure)
-    throw error
-  }
-}
+const nothing: Appended = { ok: true, receiptIds: [], checkpoint: undefined, adopted: 0, tornBytes: 0 }
 
 /** Nothing to append: only the head file may have to follow what was adopted. */
-function follow({ paths }: Book, { checkpoint, adopted, tornBytes }: Extract<Settled, { ok: true }>): Pick<Done, 'ok' | 'checkpoint'> {
-  if (adopted > 0 || tornBytes > 0) writeHead(paths.head, checkpoint)
-  return { ok: true, checkpoint }
-}
-
-function cutBack(file: number, size: number, failure: ReceiptFailure): Failed {
-  ftruncateSync(file, size)
-  return { ok: false, failure }
-}
-
-function crowded(path: string): ReceiptFailure {
-  return { code: 'altered', message: `another program wrote to "${path}" at the same time; find it, then run "braidclaw receipt verify"` }
-}
-
-function gone(path: string, knows: string): Failed {
-  const message = `the receipts log "${path}" is missing or empty, but ${knows}; restore it from a backup`
-  return { ok: false, failure: { code: 'altered', message } }
-}
-
-const flags = constants.O_RDWR | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK
-
-function openLog(path: string): number | undefined {
+function settleOnly({ paths }: ReceiptLogOptions, checkpoint: Checkpoint | undefined): Appended {
+  const file = openLog(paths.log)
+  if (file === undefined) return fault(paths, checkpoint) ?? nothing
   try {
-    return openSync(path, flags)
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
+    if (fstatSync(file).size === 0) return fault(paths, checkpoint) ?? nothing
+    const begun = begin(file, paths, checkpoint)
+    if (!begun.ok) return begun
+    const { adopted, tornBytes } = begun
+    if (adopted > 0 || tornBytes > 0) writeHead(paths.head, begun.checkpoint)
+    return { ok: true, receiptIds: [], checkpoint: begun.checkpoint, adopted, tornBytes }
+  } finally {
+    closeSync(file)
   }
-}
-
-/** The folder is synced, so that the name survives a power cut as well as the bytes. */
-function createLog(path: string): number {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const file = openSync(path, flags | constants.O_CREAT | constants.O_EXCL, 0o600)
-  const folder = openSync(dirname(path), constants.O_RDONLY)
-  fsyncSync(folder)
-  closeSync(folder)
-  return file
 }

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { collect, kinds, stage } from '../../test/support/agent.ts'
 import { createRedactor } from '../security/redact.ts'
 import type { Act } from './port.ts'
@@ -27,10 +27,10 @@ test('the tool does not run before its approval: the gate opens first, the act c
     replies: [{ calls: [{ id: 'a' }] }, { text: 'done' }],
     verdicts: { a: { verdict: 'ask', risk: 'medium' } },
   })
-  await collect(agent, 'write', (event) => {
+  await collect(agent, 'write', async (event) => {
     if (event.type !== 'approval_gate') return
     expect(acted).toEqual([])
-    expect(agent.approve(event.gateId, { allow: true, by: 'ann' })).toBeUndefined()
+    expect(await agent.approve(event.gateId, { allow: true, by: 'ann' })).toBeUndefined()
   })
   expect(acted).toEqual(['a'])
   expect(log).toEqual(['run.start', 'model.done', 'approval.decision', 'intent a', 'tool.done', 'model.done', 'finish answered'])
@@ -38,13 +38,13 @@ test('the tool does not run before its approval: the gate opens first, the act c
 
 test('a no, an unknown gate and a second decision: only the first answer counts', async () => {
   const { agent, acted } = stage({ replies: [{ calls: [{ id: 'a' }] }, { text: 'ok' }], verdicts: { a: { verdict: 'ask' } } })
-  await collect(agent, 'write', (event) => {
+  await collect(agent, 'write', async (event) => {
     if (event.type !== 'approval_gate') return
     for (const id of ['nope', 'a', `${agent.runId()}/nope`, `${agent.runId()}a`])
-      expect([agent.gate(id), agent.approve(id, { allow: true, by: 'eve' })]).toEqual([undefined, 'approval'])
+      expect([agent.gate(id), await agent.approve(id, { allow: true, by: 'eve' })]).toEqual([undefined, 'approval'])
     expect(agent.gate(event.gateId)?.call.id).toBe('a')
-    expect(agent.approve(event.gateId, { allow: false, by: 'ann' })).toBeUndefined()
-    expect(agent.approve(event.gateId, { allow: true, by: 'eve' })).toBe('approval')
+    expect(await agent.approve(event.gateId, { allow: false, by: 'ann' })).toBeUndefined()
+    expect(await agent.approve(event.gateId, { allow: true, by: 'eve' })).toBe('approval')
   })
   expect(acted).toEqual([])
   expect(agent.ending()?.code).toBe('denied')
@@ -56,16 +56,16 @@ test("a late yes to the first run's call does not reach the next run's call of t
     verdicts: { a: { verdict: 'ask' } },
   })
   const gates: string[] = []
-  await collect(agent, 'first', (event) => {
+  await collect(agent, 'first', async (event) => {
     if (event.type !== 'approval_gate') return
     gates.push(event.gateId)
-    agent.approve(event.gateId, { allow: false, by: 'ann' })
+    await agent.approve(event.gateId, { allow: false, by: 'ann' })
   })
-  await collect(agent, 'second', (event) => {
+  await collect(agent, 'second', async (event) => {
     if (event.type !== 'approval_gate') return
     gates.push(event.gateId)
-    expect(agent.approve(gates[0] ?? '', { allow: true, by: 'ann' })).toBe('approval')
-    expect(agent.approve(event.gateId, { allow: false, by: 'ann' })).toBeUndefined()
+    expect(await agent.approve(gates[0] ?? '', { allow: true, by: 'ann' })).toBe('approval')
+    expect(await agent.approve(event.gateId, { allow: false, by: 'ann' })).toBeUndefined()
   })
   expect([new Set(gates).size, acted]).toEqual([2, []])
   expect(gates[1]).toBe(`${agent.runId()}/a`)
@@ -169,7 +169,7 @@ test('cancel during tools: what has started is waited for, what has not is denie
     act: (_act, signal) =>
       new Promise((resolve) => signal.addEventListener('abort', () => resolve({ status: 'failed', output: '', error: 'cancelled' }))),
   })
-  await collect(agent, 'go', (event) => {
+  await collect(agent, 'go', async (event) => {
     if (event.type === 'tool_use' && event.toolCallId === 'b') setTimeout(() => agent.cancel(), 5)
   })
   expect(acted).toEqual(['a'])
@@ -250,9 +250,54 @@ test('a second run at the same time is refused, one after the other is fine', as
   expect(kinds(await collect(agent, 'three'))).toBe('init text done')
 })
 
-test('wiggum mode is rejected by name', () => {
+test('wiggum mode is rejected by name', async () => {
   const { agent } = stage({ replies: [{ text: 'x' }] })
-  expect(agent.setMode({ newMode: 'wiggum' })).toBe('modes')
+  expect(await agent.setMode({ newMode: 'wiggum' })).toBe('modes')
+})
+
+describe('while a record is being written', () => {
+  const asks = { replies: [{ calls: [{ id: 'a' }] }, { text: 'over' }] }
+
+  test('nothing of it is carried out or shown', async () => {
+    const { agent, requests } = stage({ ...asks, commit: () => new Promise(() => {}) })
+    const seen: string[] = []
+    const reading = (async () => {
+      for await (const event of agent.run('go')) seen.push(event.type)
+    })()
+    await Promise.race([reading, Bun.sleep(50)])
+    expect([seen, requests, agent.ending()]).toEqual([[], [], undefined])
+  })
+
+  test('a cancel aborts what runs at once, and what begins after it is aborted from the start', async () => {
+    const signals: AbortSignal[] = []
+    const held = Promise.withResolvers<void>()
+    const { agent } = stage({
+      ...asks,
+      act: async (_act, signal) => {
+        signals.push(signal)
+        return { status: 'failed', output: '', error: 'aborted' }
+      },
+      commit: (batch) => (batch.some(({ kind }) => kind === 'intent') ? held.promise : Promise.resolve()),
+    })
+    const running = collect(agent, 'go')
+    await Bun.sleep(20)
+    expect(signals).toEqual([])
+    agent.cancel()
+    held.resolve()
+    await running
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true])
+    expect(agent.ending()?.stop).toBe('cancelled')
+  })
+
+  test('decisions that arrive meanwhile wait, and only the first counts', async () => {
+    const answers: unknown[] = []
+    const { agent, acted } = stage({ ...asks, verdicts: { a: { verdict: 'ask' } }, commit: () => Bun.sleep(5) })
+    await collect(agent, 'go', (event) => {
+      if (event.type !== 'approval_gate') return
+      for (const by of ['ann', 'eve']) void agent.approve(event.gateId, { allow: true, by }).then((rejected) => answers.push(rejected))
+    })
+    expect([answers, acted]).toEqual([[undefined, 'approval'], ['a']])
+  })
 })
 
 function hiding() {

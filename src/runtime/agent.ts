@@ -27,6 +27,8 @@ export type AgentConfig = {
   readonly channel: string
   /** Where the conversation was begun. */
   readonly folder?: string
+  /** See RunIdentity. */
+  readonly sandbox?: 'none'
   /** More b-threads, beside the program's own. They can only veto. */
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The same rules as data, for the journal: a replay obeys what the run obeyed. */
@@ -37,8 +39,11 @@ export type Agent = {
   readonly conversationId: string
   /** One turn. Yields until `done`; breaking out of the loop cancels it. One run at a time: a second one throws. */
   run(prompt: string): AsyncGenerator<AgentEvent>
-  /** @returns undefined when the decision counted, else the name of the rule that rejected it (late, unknown, used, of another run). */
-  approve(gateId: string, decision: Decision): string | undefined
+  /**
+   * @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used, of
+   * another run)
+   */
+  approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** What an open gate asks about: the call and what the gate said of it. */
   gate(gateId: string): Proposal | undefined
   /** Ends the current run: nothing new begins, what runs is aborted. Without a run it does nothing. */
@@ -46,7 +51,7 @@ export type Agent = {
   /** The emergency stop reached this process. */
   stop(reason: string): void
   /** @returns undefined when the mode is set, else the rule that rejected it. Wiggum mode is rejected by `modes` in this version. */
-  setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): string | undefined
+  setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
   /** How the latest run ended, for exit codes; undefined while it runs. */
   ending(): Ending | undefined
   runId(): string | undefined
@@ -85,20 +90,21 @@ export function createAgent(config: AgentConfig): Agent {
 
   function identify(): RunIdentity {
     const [runId, turnId] = [createId('run', ports.random(12)), createId('turn', ports.random(12))]
-    return { runId, turnId, conversationId, provider: ports.provider.name, model, channel, ...(folder ? { folder } : {}) }
+    const optional = { ...(folder ? { folder } : {}), ...(config.sandbox ? { sandbox: config.sandbox } : {}) }
+    return { runId, turnId, conversationId, provider: ports.provider.name, model, channel, ...optional }
   }
 
   return {
     conversationId,
     run,
-    approve: (gateId, decision) => (state.run ? state.run.approve(gateId, decision) : 'approval'),
+    approve: async (gateId, decision) => (state.run ? await state.run.approve(gateId, decision) : 'approval'),
     gate: (gateId) => state.run?.gate(gateId),
     cancel: (by = 'user') => void state.run?.send({ type: 'cancel', by }),
     stop: (reason) => void state.run?.send({ type: 'estop', reason }),
-    setMode: ({ newMode, maxIterations }) => {
+    setMode: async ({ newMode, maxIterations }) => {
       if (newMode === 'wiggum') return 'modes'
       state.mode = newMode
-      return state.run?.send({ type: 'mode.set', mode: newMode, ...(maxIterations ? { maxIterations } : {}) })
+      return await state.run?.send({ type: 'mode.set', mode: newMode, ...(maxIterations ? { maxIterations } : {}) })
     },
     ending: () => state.run?.ending(),
     runId: () => state.identity?.runId,

@@ -1,15 +1,13 @@
 /** Drives one run: feeds outside events to the kernel, carries out what it selects, and hands the consumer what it may see. */
 
-import { createEngine } from '../kernel/engine.ts'
-import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'
 import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent, ToolOutcome, Usage } from './event.ts'
 import { createGates } from './gates.ts'
-import { heldBy } from './held.ts'
 import type {
   Act,
   ChatRequest,
   Clock,
+  Committed,
   Decision,
   Judge,
   Log,
@@ -21,8 +19,8 @@ import type {
   RedactStream,
   RunIdentity,
 } from './port.ts'
-import { digestLine, type Projected, project, projection } from './project.ts'
 import { createQueue } from './queue.ts'
+import { createStepper, type SelectedEvent } from './super-step.ts'
 import { think } from './think.ts'
 import { messagesOf } from './transcript.ts'
 import { addUsage } from './usage.ts'
@@ -56,14 +54,12 @@ export type RunOptions = {
   readonly maxMs: number
 }
 
-type Happened = { readonly event: RunEvent; readonly shown: readonly AgentEvent[] }
-
 export type Run = {
   /** Starts the run and yields until `done`. A consumer that breaks out cancels what is in flight and waits for it. */
   events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent>
-  /** @returns the name of the thread that rejected it, or undefined when it counted. */
-  send(event: ExternalEvent): string | undefined
-  approve(gateId: string, decision: Decision): string | undefined
+  /** Resolves when it is on disk, with undefined, or with the name of the thread that rejected it. A cancel or stop aborts at once. */
+  send(event: ExternalEvent): Promise<string | undefined>
+  approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** What an open gate asks about; undefined once it is answered. */
   gate(gateId: string): Proposal | undefined
   ending(): Ending | undefined
@@ -71,16 +67,18 @@ export type Run = {
   usage(): Usage | undefined
 }
 
+/** An outside event on its way in, and who waits to hear what became of it. */
+type Sent = { readonly event: ExternalEvent; readonly answer: (rejectedBy: string | undefined) => void }
+
 const queueCapacity = 256
+
+const nothing: Committed = { receipts: new Map(), earlier: new Map(), unusable: new Map() }
 
 export function createRun({ identity, threads, ports, request, history, approvalTtlMs, maxMs }: RunOptions): Run {
   const { recorder, questions, log } = ports
   const messages = [...history]
   const queue = createQueue<AgentEvent>(queueCapacity)
   const inFlight = new Map<string, AbortController>()
-  /** Yeses given before a gate opened, and approved calls whose yes is not good any more. */
-  const earlier = new Map<string, Decision>()
-  const unusable = new Map<string, string>()
   const gates = createGates({
     identity,
     questions,
@@ -90,84 +88,81 @@ export function createRun({ identity, threads, ports, request, history, approval
     fail: collapse,
   })
   const appointments: (() => void)[] = []
-  const digest = new Bun.CryptoHasher('sha256')
   const settled = Promise.withResolvers<void>()
-  const state: { seen: Projected; ending?: Ending; usage?: Usage; busy: boolean; thoughts: string[] } = {
-    seen: projection(identity.runId),
-    busy: false,
+  const state: { ending?: Ending; usage?: Usage; thoughts: string[]; pumping: boolean; stopping: boolean } = {
     thoughts: [],
+    pumping: false,
+    stopping: false,
   }
   const usedIds = new Set<string>()
-  const engine = createEngine<RunEvent>({
-    threads,
-    onExternal: (event) => {
-      recorder.external(identity, event as ExternalEvent)
-    },
-  })
+  const step = createStepper({ runId: identity.runId, threads, now: ports.now, approvalTtlMs })
+  let inbox: Sent[] = []
 
-  function send(event: ExternalEvent): string | undefined {
-    if (state.ending) return 'finisher'
-    engine.send(event)
-    if (state.busy) return undefined
-    state.busy = true
+  function send(event: ExternalEvent): Promise<string | undefined> {
+    if (state.ending) return Promise.resolve('finisher')
+    // A slow disk must not hold up a stop.
+    if (event.type === 'cancel' || event.type === 'estop') {
+      state.stopping = true
+      abortAll()
+    }
+    const { promise, resolve } = Promise.withResolvers<string | undefined>()
+    inbox.push({ event, answer: resolve })
+    if (!state.pumping) void pump()
+    return promise
+  }
+
+  /** What arrives while a record is being written waits for the next round. */
+  async function pump(): Promise<void> {
+    state.pumping = true
+    while (inbox.length > 0 && !state.ending) {
+      const sent = inbox
+      inbox = []
+      const rejected = await settle(sent.map(({ event }) => event))
+      for (const { event, answer } of sent) answer(rejected(event))
+    }
+    for (const { answer } of inbox) answer('finisher')
+    inbox = []
+    state.pumping = false
+  }
+
+  /** One super-step: all of it is on disk before any of it is carried out or shown. @returns who rejected an event */
+  async function settle(events: readonly ExternalEvent[]): Promise<(event: ExternalEvent) => string | undefined> {
     try {
-      const { happened, rejected } = recorder.together(settle)
-      for (const each of happened) carryOut(each)
-      for (const { event: refused, by } of rejected) log('warn', 'event rejected', { type: refused.type, by })
-      return rejected.find((rejection) => rejection.event === event)?.by
+      const { selected, batch, rejected } = step(events)
+      const committed = batch.length > 0 ? await recorder.commit(identity, batch) : nothing
+      if (state.ending) return () => 'finisher'
+      for (const receipt of committed.receipts.values()) log('info', 'receipt written', { receipt })
+      for (const each of selected) carryOut(each, committed)
+      for (const { event, by } of rejected) log('warn', 'event rejected', { type: event.type, by })
+      return (event) => rejected.find((rejection) => rejection.event === event)?.by
     } catch (error) {
       collapse(error)
-      return 'integrity'
-    } finally {
-      state.busy = false
+      return () => 'integrity'
     }
   }
 
-  /** One super-step and its record: all of it is on disk before any of it is carried out or shown. */
-  function settle(): { happened: readonly Happened[]; rejected: readonly Rejection<RunEvent>[] } {
-    const happened: Happened[] = []
-    const { rejected } = engine.superstep((event) => {
-      const blockers = event.type === 'stalled' ? heldBy(engine.explain()) : ''
-      state.seen = project(state.seen, event, blockers)
-      for (const seen of state.seen.events) digest.update(digestLine(seen, identity.runId))
-      happened.push({ event, shown: state.seen.events })
-      record(event)
-    })
-    return { happened, rejected }
-  }
-
-  function record(event: RunEvent): void {
-    if (event.type === 'act') recordAct(event)
-    else if (event.type === 'deny') {
-      recorder.denied(identity, event)
-      questions.refused(identity, event)
-    } else if (event.type === 'gate.open') recordGate(event)
-    else if (event.type === 'approval.decision') questions.decided(identity, event)
-    else if (event.type === 'finish') recorder.finished(identity, event, digest.digest('hex'))
-  }
-
-  function recordAct(event: Extract<InternalEvent, { type: 'act' }>): void {
-    recorder.intent(identity, event)
-    const refusal = event.approval === undefined ? undefined : questions.use(identity, event)
-    if (refusal !== undefined) unusable.set(event.id, refusal)
-  }
-
-  function recordGate(event: Extract<InternalEvent, { type: 'gate.open' }>): void {
-    const given = questions.opened(identity, event, ports.now() + approvalTtlMs)
-    if (given) earlier.set(event.id, given)
-  }
-
-  function carryOut({ event, shown }: Happened): void {
+  function carryOut({ event, shown }: SelectedEvent, { earlier, unusable }: Committed): void {
     messages.push(...messagesOf(event))
     if (event.type === 'model.done') state.usage = addUsage(state.usage, event.usage)
     for (const each of unseen(event, shown)) void queue.push(each)
     narrate(event, log)
     if (event.type === 'think') void ask()
-    else if (event.type === 'act') act(event)
+    else if (event.type === 'act') act(event, unusable.get(event.id))
     else if (event.type === 'gate.open') gates.open(event.id, event, earlier.get(event.id))
     else if (event.type === 'approval.decision' || event.type === 'deny') gates.close(event.id)
     else if (event.type === 'cancel' || event.type === 'estop' || event.type === 'halt') abortAll()
-    else if (event.type === 'finish') close(event.ending)
+    else if (event.type === 'finish') {
+      log('info', 'memory persisted', { conversation: identity.conversationId, run: identity.runId })
+      close(event.ending)
+    }
+  }
+
+  /** What begins between a stop and its record is aborted from the start. */
+  function begin(id: string): AbortSignal {
+    const controller = new AbortController()
+    inFlight.set(id, controller)
+    if (state.stopping) controller.abort()
+    return controller.signal
   }
 
   /** What was thought is journalled with the reply, but was told while it came. */
@@ -179,14 +174,13 @@ export function createRun({ identity, threads, ports, request, history, approval
   }
 
   async function ask(): Promise<void> {
-    const controller = new AbortController()
-    inFlight.set('think', controller)
+    const signal = begin('think')
     state.thoughts = []
     const reply = await think({
       provider: ports.provider,
       judge: ports.judge,
       request: { ...request, messages: [...messages] },
-      signal: controller.signal,
+      signal,
       redact: ports.redact,
       redactStream: ports.redactStream,
       usedIds,
@@ -196,17 +190,16 @@ export function createRun({ identity, threads, ports, request, history, approval
       },
     })
     inFlight.delete('think')
-    send(reply)
+    void send(reply)
   }
 
-  function act(event: Extract<InternalEvent, { type: 'act' }>): void {
-    const controller = new AbortController()
-    inFlight.set(event.id, controller)
-    const refusal = unusable.get(event.id)
-    const outcome = refusal === undefined ? ports.act(event, controller.signal) : Promise.resolve(notApproved(refusal))
+  /** @param refusal why it may not be carried out after all */
+  function act(event: Extract<InternalEvent, { type: 'act' }>, refusal: string | undefined): void {
+    const signal = begin(event.id)
+    const outcome = refusal === undefined ? ports.act(event, signal) : Promise.resolve(notApproved(refusal))
     void outcome.then((outcome) => {
       inFlight.delete(event.id)
-      send({ type: 'tool.done', id: event.id, outcome: ports.redact(outcome) })
+      void send({ type: 'tool.done', id: event.id, outcome: ports.redact(outcome) })
     }, collapse)
   }
 
@@ -237,13 +230,13 @@ export function createRun({ identity, threads, ports, request, history, approval
   async function* events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent> {
     // The clock may be set back meanwhile; that the appointment came due is proof enough that the time is over.
     const over = start.at + maxMs + 5
-    if (maxMs > 0) appointments.push(ports.after(maxMs + 5, () => send({ type: 'clock', at: Math.max(ports.now(), over) })))
-    send(ports.redact(start))
+    if (maxMs > 0) appointments.push(ports.after(maxMs + 5, () => void send({ type: 'clock', at: Math.max(ports.now(), over) })))
+    void send(ports.redact(start))
     try {
       yield* queue.items()
     } finally {
       queue.close()
-      if (!state.ending) send({ type: 'cancel', by: 'consumer' })
+      if (!state.ending) void send({ type: 'cancel', by: 'consumer' })
       await settled.promise
     }
   }

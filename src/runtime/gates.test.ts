@@ -8,8 +8,8 @@ test('an approved call whose approval cannot be used is refused, and not carried
     ...asks,
     questions: { use: () => 'approval "x" is used, and only an allowed one can be used, once' },
   })
-  const events = await collect(agent, 'go', (event) => {
-    if (event.type === 'approval_gate') agent.approve(event.gateId, { allow: true, by: 'ann' })
+  const events = await collect(agent, 'go', async (event) => {
+    if (event.type === 'approval_gate') await agent.approve(event.gateId, { allow: true, by: 'ann' })
   })
   expect(acted).toEqual([])
   expect(log).toContain('intent a')
@@ -20,8 +20,8 @@ test('an approved call whose approval cannot be used is refused, and not carried
 test('a no from elsewhere stands, and the later yes of whoever was asked is rejected', async () => {
   const { agent, acted } = stage({ ...asks, questions: { answered: () => ({ allow: false, by: 'operator' }) } })
   const said: unknown[] = []
-  await collect(agent, 'go', (event) => {
-    if (event.type === 'approval_gate') said.push(agent.approve(event.gateId, { allow: true, by: 'ann' }))
+  await collect(agent, 'go', async (event) => {
+    if (event.type === 'approval_gate') said.push(await agent.approve(event.gateId, { allow: true, by: 'ann' }))
   })
   expect([said, acted, agent.ending()?.code]).toEqual([['approval'], [], 'denied'])
 })
@@ -35,7 +35,7 @@ test('a yes from elsewhere counts while nobody here says anything', async () => 
 test('a yes from before is used without asking anybody', async () => {
   const { agent, acted } = stage({ ...asks, questions: { opened: () => ({ allow: true, by: 'operator' }) } })
   const open: unknown[] = []
-  await collect(agent, 'go', (event) => {
+  await collect(agent, 'go', async (event) => {
     if (event.type === 'approval_gate') open.push(agent.gate(event.gateId))
   })
   expect([open, acted]).toEqual([[undefined], ['a']])

@@ -7,8 +7,8 @@ import type { Decision, Questions, RunIdentity } from './port.ts'
 export type Gates = {
   /** `earlier`: the same plan was allowed before, in a run that could not wait; then nobody is asked. */
   open(id: string, proposal: Proposal, earlier: Decision | undefined): void
-  /** @param gateId RUN/CALL. @returns undefined when the decision counted, else the name of the rule that rejected it. */
-  approve(gateId: string, decision: Decision): string | undefined
+  /** @param gateId RUN/CALL. @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it. */
+  approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** @param gateId RUN/CALL */
   get(gateId: string): Proposal | undefined
   /** Decided, or no longer to be decided. */
@@ -18,11 +18,11 @@ export type Gates = {
 
 export type GatesOptions = {
   readonly identity: RunIdentity
-  readonly questions: Pick<Questions, 'answered'>
+  readonly questions: Questions
   readonly after: (ms: number, then: () => void) => () => void
   readonly ttlMs: number
   /** Puts a decision about this plan to the run. */
-  readonly decide: (id: string, plan: string, decision: Decision) => string | undefined
+  readonly decide: (id: string, plan: string, decision: Decision) => Promise<string | undefined>
   /** The record could not be read: nothing further may happen. */
   readonly fail: (error: unknown) => void
 }
@@ -37,9 +37,8 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
 
   function open(id: string, proposal: Proposal, earlier: Decision | undefined): void {
     const { plan } = proposal.judgement
-    // Not at once: the super-step that opened the gate is still being carried out.
     if (earlier) {
-      queueMicrotask(() => decide(id, plan, earlier))
+      void decide(id, plan, earlier)
       return
     }
     const note = `no answer within ${Math.round(ttlMs / 1000)} s`
@@ -63,7 +62,7 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
       const gate = gates.get(id)
       const answer = questions.answered(identity, id)
       if (!gate || !answer) return false
-      decide(id, gate.proposal.judgement.plan, answer)
+      void decide(id, gate.proposal.judgement.plan, answer)
       return true
     } catch (error) {
       fail(error)
@@ -71,11 +70,11 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
     }
   }
 
-  function approve(gateId: string, decision: Decision): string | undefined {
+  async function approve(gateId: string, decision: Decision): Promise<string | undefined> {
     const id = callIdOf(identity.runId, gateId)
     const proposal = get(gateId)
     if (id === undefined || !proposal || answeredElsewhere(id)) return 'approval'
-    return decide(id, proposal.judgement.plan, decision)
+    return await decide(id, proposal.judgement.plan, decision)
   }
 
   function get(gateId: string): Proposal | undefined {

@@ -119,37 +119,42 @@ export type Judge = (call: Call) => Promise<Judgement>
 /** Carries out one allowed act and says what came of it. Never throws. */
 export type Act = (act: Extract<InternalEvent, { type: 'act' }>, signal: AbortSignal) => Promise<ToolOutcome>
 
-/**
- * The durable record, called in this order by the driver; each returns only when it is on disk. May throw: the run then ends `integrity`.
- * `external` journals an event before its consequences; for `tool.done` the receipt is appended in the same transaction.
- * `intent` is written before an act starts; `denied` leaves the receipt of a refusal and returns its id; `note` is for replays and people.
- */
-export type Recorder = {
-  external(run: RunIdentity, event: ExternalEvent): ExternalEvent
-  intent(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): void
-  denied(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): string | undefined
-  /** All records made within are on disk when it returns, or none is. */
-  together<T>(step: () => T): T
-  finished(run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string): void
-}
-
 /** A yes or a no to an open gate; `by` is who said it, and names the rule of a refusal. */
 export type Decision = { readonly allow: boolean; readonly by: string; readonly note?: string }
 
+type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { type: Type }>
+
 /**
- * Questions to a person, kept where another process can see and answer them. All but `answered` are called inside the recorder's
- * transaction, so that what is asked, answered and used up is on disk together with what it belongs to.
+ * What one super-step leaves in the record. For `tool.done` and `denied` a receipt is appended with it; an `intent` uses up the approval it
+ * names; `gate` opens a question that another process can answer until `expires` (milliseconds since 1970).
  */
+export type RecordEntry =
+  | { readonly kind: 'external'; readonly event: ExternalEvent }
+  | { readonly kind: 'intent'; readonly act: Internal<'act'> }
+  | { readonly kind: 'denied'; readonly deny: Internal<'deny'> }
+  | { readonly kind: 'gate'; readonly gate: Internal<'gate.open'>; readonly expires: number }
+  | { readonly kind: 'finish'; readonly finish: Internal<'finish'>; readonly digest: string }
+
+/** What only the record knows, by call id. */
+export type Committed = {
+  /** The receipts of results and denials; empty when receipts are off. */
+  readonly receipts: ReadonlyMap<string, string>
+  /** The yes given earlier to this very plan in this conversation, now used up. */
+  readonly earlier: ReadonlyMap<string, Decision>
+  /** Why a call may not be carried out after all: its approval was used, expired or is for another plan. */
+  readonly unusable: ReadonlyMap<string, string>
+}
+
+/**
+ * The one writer. A batch is one super-step of one run: it is on disk as a whole when the promise resolves, or not at all. Effects begin and
+ * events are shown only after it. May reject: the run then ends with `integrity` or `error`, and nothing of the batch happened.
+ */
+export type Recorder = { commit(run: RunIdentity, batch: readonly RecordEntry[]): Promise<Committed> }
+
+/** Answers to open gates that were given in another process. */
 export type Questions = {
-  /** `expires` in milliseconds since 1970. @returns the yes given earlier to this very plan in this conversation, hereby used up */
-  opened(run: RunIdentity, gate: Extract<InternalEvent, { type: 'gate.open' }>, expires: number): Decision | undefined
   /** What somebody elsewhere has answered, if anybody has. */
   answered(run: RunIdentity, callId: string): Decision | undefined
-  decided(run: RunIdentity, decision: Extract<ExternalEvent, { type: 'approval.decision' }>): void
-  /** The call was refused: the question is closed, unless it was refused because nobody was there to ask. */
-  refused(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): void
-  /** Single use, right before the act. @returns why the call may not be carried out after all */
-  use(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): string | undefined
 }
 
 export type RunIdentity = {
@@ -161,6 +166,8 @@ export type RunIdentity = {
   readonly channel: string
   /** Where its conversation was begun: the real path of the workspace. */
   readonly folder?: string
+  /** Commands run unconfined because somebody asked for that: every receipt of the run says so, whatever the call. */
+  readonly sandbox?: 'none'
 }
 
 /** Names are seed 001's: "tool requested", "receipt written", … Values are redacted by the sink. */

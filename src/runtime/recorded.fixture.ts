@@ -4,7 +4,7 @@ import type { AnyThread } from '../kernel/thread.ts'
 import { type Agent, type AgentConfig, createAgent } from './agent.ts'
 import type { AgentEvent, Judgement, Part, RunEvent } from './event.ts'
 import type { Entry } from './journalled.ts'
-import { ProviderFailure, type Recorder } from './port.ts'
+import { ProviderFailure, type RecordEntry, type Recorder } from './port.ts'
 import type { RunLimits } from './program.ts'
 
 export const limits: RunLimits = { maxToolRounds: 5, maxParallel: 4 }
@@ -23,7 +23,7 @@ export type Script = {
 }
 
 /** A run by the real agent, and what its recorder was given, as it comes back from disk. */
-export async function live(script: Script, on?: (event: AgentEvent, agent: Agent) => void) {
+export async function live(script: Script, on?: (event: AgentEvent, agent: Agent) => unknown) {
   const written: Omit<Entry, 'seq'>[] = []
   const agent = createAgent({
     conversationId: 'c',
@@ -38,29 +38,27 @@ export async function live(script: Script, on?: (event: AgentEvent, agent: Agent
   const events: AgentEvent[] = []
   for await (const event of agent.run('go')) {
     events.push(event)
-    on?.(event, agent)
+    await on?.(event, agent)
   }
   const entries: Entry[] = written.map((entry, at) => ({ ...entry, seq: 100 + at, body: JSON.parse(JSON.stringify(entry.body)) }))
   return { entries, runId: agent.runId() ?? '', shown: events.filter((event) => event.type !== 'text' || !event.isPartial) }
 }
 
 function recorder(write: (entry: Omit<Entry, 'seq'>) => void): Recorder {
+  const keep = (entry: RecordEntry) => {
+    if (entry.kind === 'external') {
+      const { event } = entry
+      const body = event.type === 'tool.done' ? { ...event, outcome: { ...event.outcome, receipt: 'rcp' } } : event
+      write({ kind: 'external', type: event.type, body })
+    } else if (entry.kind === 'intent') write({ kind: 'intent', type: 'act', body: entry.act })
+    else if (entry.kind === 'denied') write({ kind: 'note', type: 'deny', body: { ...entry.deny, receipt: 'rcp' } })
+    else if (entry.kind === 'finish') write({ kind: 'note', type: 'finish', body: { ...entry.finish, digest: entry.digest } })
+  }
   return {
-    together: (step) => step(),
-    external(_run, event) {
-      write({
-        kind: 'external',
-        type: event.type,
-        body: event.type === 'tool.done' ? { ...event, outcome: { ...event.outcome, receipt: 'rcp' } } : event,
-      })
-      return event
+    commit: async (_run, batch) => {
+      for (const entry of batch) keep(entry)
+      return { receipts: new Map(), earlier: new Map(), unusable: new Map() }
     },
-    intent: (_run, act) => write({ kind: 'intent', type: 'act', body: act }),
-    denied(_run, deny) {
-      write({ kind: 'note', type: 'deny', body: { ...deny, receipt: 'rcp' } })
-      return 'rcp'
-    },
-    finished: (_run, finish, digest) => write({ kind: 'note', type: 'finish', body: { ...finish, digest } }),
   }
 }
 
@@ -97,7 +95,7 @@ function ports({ replies, verdicts = {} }: Script): Omit<AgentConfig['ports'], '
     }),
     act: async ({ id }) =>
       id === 'd' ? { status: 'failed', output: 'half', error: 'it broke' } : { status: 'allowed', output: `did ${id.replace(/\d+$/, '')}` },
-    questions: { opened: () => undefined, answered: () => undefined, decided: () => {}, refused: () => {}, use: () => undefined },
+    questions: { answered: () => undefined },
     log: () => {},
     redact: (value) => value,
     redactStream: () => ({ push: (piece) => piece, flush: () => '' }),
@@ -107,8 +105,8 @@ function ports({ replies, verdicts = {} }: Script): Omit<AgentConfig['ports'], '
   }
 }
 
-export const yes = (event: AgentEvent, agent: Agent) => {
-  if (event.type === 'approval_gate') agent.approve(event.gateId, { allow: true, by: 'ann' })
+export const yes = async (event: AgentEvent, agent: Agent): Promise<void> => {
+  if (event.type === 'approval_gate') await agent.approve(event.gateId, { allow: true, by: 'ann' })
 }
 
 /** Calls that run, fail, are refused and are asked about, and an answer. */

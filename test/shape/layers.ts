@@ -17,6 +17,8 @@ const ORGANS = new Set([
   'control',
   'service',
 ])
+/** One home opened once; it knows core and the adapters, and no entrance. */
+const HOST = 'host'
 const SHELL = new Set(['braidclaw.ts', 'main.ts', 'planck.ts', 'agent.ts', 'unix.ts', 'cli', 'config'])
 
 /** Third parties that only compute. A new one is a decision: it must touch neither world nor clock. */
@@ -25,7 +27,7 @@ const PURE_BUILTINS = new Set(['node:util', 'node:path'])
 /** They read the working directory. */
 const IMPURE_PATH = new Set(['resolve', 'relative', 'default', '*'])
 
-type Layer = 'core' | 'organ' | 'shell' | 'unknown' | 'outside'
+type Layer = 'core' | 'organ' | 'host' | 'shell' | 'unknown' | 'outside'
 
 export function layerOf(path: string): { readonly layer: Layer; readonly folder: string } {
   const [root, first = ''] = path.split('/')
@@ -33,6 +35,7 @@ export function layerOf(path: string): { readonly layer: Layer; readonly folder:
   const folder = path.split('/').length === 2 ? first.replace(/\.test\.ts$/, '.ts') : first
   if (CORE.has(folder)) return { layer: 'core', folder }
   if (ORGANS.has(folder)) return { layer: 'organ', folder }
+  if (folder === HOST) return { layer: 'host', folder }
   return { layer: SHELL.has(folder) ? 'shell' : 'unknown', folder }
 }
 
@@ -63,6 +66,17 @@ export const organImportsCoreAndItself: Law = (modules) =>
     if (to.layer === 'core' || (to.layer === 'organ' && to.folder === from.folder)) return undefined
     if (isTest(module) && to.layer === 'outside') return undefined
     return `"${from.folder}" imports core and itself; let main.ts pass in the function it needs`
+  })
+
+/** Neither a command nor a channel: whoever talks to people or programs calls the host, not the other way round. */
+export const hostImportsNoEntrance: Law = (modules) =>
+  check(modules, 'host', (module, one) => {
+    if (one.target === undefined) return isOurselves(one) ? 'the host does not import the package it is part of' : undefined
+    const { layer, folder } = layerOf(one.target)
+    const isEntrance = layer === 'shell' ? folder !== 'config' : folder === 'channels'
+    return isEntrance || (layer === 'outside' && !isTest(module))
+      ? 'the host imports core and adapters; an entrance passes in what it needs'
+      : undefined
   })
 
 /** The program never reaches into its own tests, benchmarks or scripts, nor imports from an absolute path. */

@@ -124,3 +124,13 @@ function resolve(from: string, specifier: string): string {
   }
   return steps.join('/')
 }
+
+/** A path and a source that stands there. */
+export type Sample = readonly [path: string, source: string]
+
+export type LawCase = {
+  readonly name: string
+  readonly check: Law
+  readonly guilty: readonly Sample[]
+  readonly innocent?: readonly Sample[]
+}

@@ -2,7 +2,15 @@
 
 import { type Agent, createAgent } from '../../src/runtime/agent.ts'
 import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, ToolOutcome } from '../../src/runtime/event.ts'
-import { type ChatRequest, type ModelChunk, ProviderFailure, type Questions, type Redact } from '../../src/runtime/port.ts'
+import {
+  type ChatRequest,
+  type Committed,
+  type Decision,
+  type ModelChunk,
+  ProviderFailure,
+  type RecordEntry,
+  type Redact,
+} from '../../src/runtime/port.ts'
 import type { RunLimits } from '../../src/runtime/program.ts'
 
 export type Reply = {
@@ -21,8 +29,11 @@ export type Script = {
   limits?: Partial<RunLimits>
   record?: { external?: (event: ExternalEvent) => void; intent?: () => void; denied?: () => void }
   redact?: Redact
+  /** Waited for before a batch is kept. */
+  commit?: (batch: readonly RecordEntry[]) => Promise<unknown>
   ttlMs?: number
-  questions?: Partial<Questions>
+  /** What the record says of a gate that opens, of an approval that is used, and of answers given elsewhere. */
+  questions?: { opened?: () => Decision | undefined; use?: () => string | undefined; answered?: () => Decision | undefined }
 }
 
 export type Stage = {
@@ -61,26 +72,12 @@ export function stage(script: Script): Stage {
         return script.act ? script.act(act, signal) : { status: 'allowed', output: `did ${act.id}` }
       },
       recorder: {
-        external: (_run, event) => {
-          script.record?.external?.(event)
-          log.push(event.type)
-          return event
-        },
-        intent: (_run, act) => {
-          script.record?.intent?.()
-          log.push(`intent ${act.id}`)
-        },
-        denied: (_run, deny) => {
-          script.record?.denied?.()
-          log.push(`denied ${deny.id} by ${deny.by}`)
-          return undefined
-        },
-        together: (step) => step(),
-        finished: (_run, finish) => {
-          log.push(`finish ${finish.ending.code}`)
+        async commit(_run, batch) {
+          await script.commit?.(batch)
+          return keep(script, log, batch)
         },
       },
-      questions: { ...nobodyElse, ...script.questions },
+      questions: { answered: script.questions?.answered ?? (() => undefined) },
       log: () => {},
       redact: script.redact ?? ((value) => value),
       redactStream: () => ({ push: (piece) => piece, flush: () => '' }),
@@ -95,13 +92,32 @@ export function stage(script: Script): Stage {
   return { agent, log, requests, acted, pulled: () => state.pulled }
 }
 
-/** Nobody answers but who was asked, and a yes is always good. */
-const nobodyElse: Questions = {
-  opened: () => undefined,
-  answered: () => undefined,
-  decided: () => {},
-  refused: () => {},
-  use: () => undefined,
+/** Throws what the script's hooks throw, with nothing kept. */
+function keep({ record, questions }: Script, log: string[], batch: readonly RecordEntry[]): Committed {
+  const earlier = new Map<string, Decision>()
+  const unusable = new Map<string, string>()
+  const lines = batch.flatMap((entry) => {
+    if (entry.kind === 'external') {
+      record?.external?.(entry.event)
+      return [entry.event.type]
+    }
+    if (entry.kind === 'intent') {
+      record?.intent?.()
+      const refusal = questions?.use?.()
+      if (refusal) unusable.set(entry.act.id, refusal)
+      return [`intent ${entry.act.id}`]
+    }
+    if (entry.kind === 'denied') {
+      record?.denied?.()
+      return [`denied ${entry.deny.id} by ${entry.deny.by}`]
+    }
+    if (entry.kind === 'finish') return [`finish ${entry.finish.ending.code}`]
+    const given = questions?.opened?.()
+    if (given) earlier.set(entry.gate.id, given)
+    return []
+  })
+  log.push(...lines)
+  return { receipts: new Map(), earlier, unusable }
 }
 
 function allowed(call: Call): Judgement {
@@ -130,11 +146,11 @@ async function* chat(reply: Reply, signal: AbortSignal, pulled: () => void): Asy
 }
 
 /** Runs one prompt to its end; `on` sees each event as it comes. */
-export async function collect(agent: Agent, prompt: string, on: (event: AgentEvent) => void = () => {}): Promise<AgentEvent[]> {
+export async function collect(agent: Agent, prompt: string, on: (event: AgentEvent) => unknown = () => {}): Promise<AgentEvent[]> {
   const events: AgentEvent[] = []
   for await (const event of agent.run(prompt)) {
     events.push(event)
-    on(event)
+    await on(event)
   }
   return events
 }

@@ -4,7 +4,7 @@
  */
 
 import { acting, callOf, runOf, started } from '../../src/memory/fixture.ts'
-import type { AppendReceipts } from '../../src/receipts/draft.ts'
+import type { OpenLedger } from '../../src/receipts/draft.ts'
 import type { ToolOutcome } from '../../src/runtime/event.ts'
 import { openRecord } from './record.ts'
 
@@ -17,12 +17,17 @@ function die(): never {
 
 /** The append itself is real, and on disk. */
 const dying =
-  (append: AppendReceipts): AppendReceipts =>
-  (drafts, checkpoint) => {
-    if (point === 'begun' && drafts.length > 0) die()
-    const appended = append(drafts, checkpoint)
-    if (point !== 'committed' && drafts.length > 0) die()
-    return appended
+  (open: OpenLedger): OpenLedger =>
+  (checkpoint) => {
+    const opened = open(checkpoint)
+    if (!opened.ok) return opened
+    const write = () => {
+      if (point === 'begun') die()
+      const written = opened.ledger.write()
+      if (point !== 'committed') die()
+      return written
+    }
+    return { ok: true, ledger: { ...opened.ledger, write } }
   }
 
 const outcomes: { readonly [status: string]: ToolOutcome } = {

@@ -2,11 +2,13 @@
 
 import { join } from 'node:path'
 import { type Memory, openMemory } from '../../src/memory/db.ts'
-import { createRecorder } from '../../src/memory/recorder.ts'
-import type { AppendReceipts, Checkpoint } from '../../src/receipts/draft.ts'
+import { recordSteps } from '../../src/memory/fixture.ts'
+import type { ReceiptPort } from '../../src/memory/record-writer.ts'
+import type { OpenLedger } from '../../src/receipts/draft.ts'
 import { atRest } from '../../src/receipts/last.ts'
 import { latestReceipts } from '../../src/receipts/latest.ts'
-import { createReceiptLog, type ReceiptPaths } from '../../src/receipts/log.ts'
+import { createLedgers, type ReceiptPaths } from '../../src/receipts/ledger.ts'
+import { createReceiptLog } from '../../src/receipts/log.ts'
 
 export function pathsIn(folder: string): ReceiptPaths & { readonly database: string } {
   return {
@@ -20,17 +22,19 @@ export function pathsIn(folder: string): ReceiptPaths & { readonly database: str
 /** @param around the receipts log as the recorder sees it: a place to die, before or after an append */
 export function openRecord(
   folder: string,
-  around = (append: AppendReceipts): AppendReceipts => append,
-): { memory: Memory; recorder: ReturnType<typeof createRecorder>; close: () => void } {
+  around = (open: OpenLedger): OpenLedger => open,
+): { memory: Memory; recorder: ReturnType<typeof recordSteps>; close: () => void } {
   const paths = pathsIn(folder)
   const opened = openMemory({ path: paths.database, log: () => {}, now: Date.now })
   if (!opened.ok) throw new Error(opened.failure.message)
   const { memory } = opened
-  const receipts = {
-    receipt: around(createReceiptLog({ paths })),
-    atRest: (known: Checkpoint | undefined) => atRest(paths, known),
-    receiptsAfter: (count: number) => latestReceipts(paths, count),
+  const append = createReceiptLog({ paths })
+  const receipts: ReceiptPort = {
+    settle: (known) => append([], known),
+    open: around(createLedgers({ paths })),
+    after: (count) => latestReceipts(paths, count),
+    atRest: (known) => atRest(paths, known),
   }
-  const recorder = createRecorder({ memory, ...receipts, log: () => {}, now: Date.now, redact: (event) => event })
+  const recorder = recordSteps({ memory, receipts, log: () => {}, now: Date.now, redact: (event) => event })
   return { memory, recorder, close: memory.close }
 }

@@ -1,14 +1,13 @@
 /** Memory and receipts, opened for a command; trouble with either ends the command with a sentence and the right code. */
 
 import { type Memory, openMemory } from '../../memory/db.ts'
-import { createQuestions } from '../../memory/questions.ts'
-import { createRecorder, type RecorderOptions, RecordFailure, type RunRecorder } from '../../memory/recorder.ts'
+import { createApprovalRequests } from '../../memory/questions.ts'
+import { createRecordWriter, RecordFailure, type RecordWriter, type RecordWriterOptions } from '../../memory/record-writer.ts'
 import { atRest } from '../../receipts/last.ts'
 import { latestReceipts } from '../../receipts/latest.ts'
-import type { ReceiptPaths } from '../../receipts/log.ts'
+import { createLedgers, type ReceiptPaths } from '../../receipts/ledger.ts'
 import { createReceiptLog } from '../../receipts/log.ts'
-import type { Questions } from '../../runtime/port.ts'
-import type { SandboxKind } from '../../sandbox/port.ts'
+import type { Questions, Redact } from '../../runtime/port.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { storageExit } from '../trouble.ts'
 import type { Setup } from '../world.ts'
@@ -43,39 +42,38 @@ export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>)
   return { log: config.receipts.path, head: paths.receiptsHead, key: paths.receiptKey }
 }
 
-function receiptsAt(paths: ReceiptPaths): Pick<RecorderOptions, 'receipt' | 'atRest' | 'receiptsAfter'> {
+function receiptsAt(paths: ReceiptPaths): Pick<RecordWriterOptions, 'receipts'> {
+  const append = createReceiptLog({ paths })
   return {
-    receipt: createReceiptLog({ paths }),
-    atRest: (known) => atRest(paths, known),
-    receiptsAfter: (count) => latestReceipts(paths, count),
+    receipts: {
+      settle: (known) => append([], known),
+      open: createLedgers({ paths }),
+      after: (count) => latestReceipts(paths, count),
+      atRest: (known) => atRest(paths, known),
+    },
   }
 }
 
 /** Approvals as the runtime asks for them: in the same database, so in the same transactions. */
 export function questionsOf({ redactor }: Pick<Setup, 'redactor'>, { approvals }: Memory): Questions {
-  return createQuestions(approvals, redactor.text)
+  return createApprovalRequests(approvals, redactor.text)
 }
 
-/** The recorder of runs, after it put right what a crash left behind. @throws CliExit 9 when the receipts were altered. */
-export function createRecord(
-  setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor'>,
-  memory: Memory,
-  { sandbox }: { readonly sandbox?: SandboxKind } = {},
-): RunRecorder {
-  const { config, log, redactor } = setup
-  const recorder = createRecorder({
+/** The writer of the record, after it put right what a crash left behind. @throws CliExit 9 when the receipts were altered. */
+export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { readonly redact: Redact }, memory: Memory): RecordWriter {
+  const { config, log, redact } = setup
+  const writer = createRecordWriter({
     memory,
     log,
     now: Date.now,
-    redact: redactor.json,
-    ...(sandbox === 'none' ? { sandbox } : {}),
+    redact,
     ...(config.receipts.enabled ? receiptsAt(receiptPaths(setup)) : {}),
   })
   try {
-    const { interrupted, closedRuns, adopted, tornBytes } = recorder.recover()
+    const { interrupted, closedRuns, adopted, tornBytes } = writer.recover()
     if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)
       log('warn', 'recovered after a crash', { interrupted: interrupted.length, closedRuns: closedRuns.length, adopted, tornBytes })
-    return recorder
+    return writer
   } catch (error) {
     if (!(error instanceof RecordFailure)) throw error
     throw new CliExit(error.integrity ? exitCodes.integrity : exitCodes.error, `error: ${error.message}`)

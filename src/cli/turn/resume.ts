@@ -3,9 +3,10 @@
 import type { Memory } from '../../memory/db.ts'
 import type { RunRecord } from '../../memory/journal.ts'
 import type { Projections } from '../../memory/projections.ts'
-import type { RunRecorder } from '../../memory/recorder.ts'
+import type { RecordWriter } from '../../memory/record-writer.ts'
 import { limitsOf, rulesOf } from '../../runtime/journalled.ts'
 import { replayRun } from '../../runtime/replay.ts'
+import type { SandboxKind } from '../../sandbox/port.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { checkChain } from '../records/chain.ts'
 import { runLimits } from '../setup/limits.ts'
@@ -15,7 +16,8 @@ import { alteration } from './altered.ts'
 export type Resumption = {
   readonly setup: Setup
   readonly memory: Memory
-  readonly recorder: RunRecorder
+  readonly record: RecordWriter
+  readonly sandbox?: SandboxKind
   readonly conversationId: string
   /** The operator has seen what is wrong and goes on. */
   readonly accept: boolean
@@ -26,7 +28,7 @@ const runsChecked = 50
 
 /** @throws CliExit 9 when something was altered and that is not accepted */
 export async function mustBeWhole(wanted: Resumption): Promise<void> {
-  const { setup, recorder, conversationId, accept } = wanted
+  const { setup, record, conversationId, accept } = wanted
   const problem = await firstProblem(wanted)
   if (problem === undefined) return
   if (!accept) {
@@ -36,7 +38,13 @@ export async function mustBeWhole(wanted: Resumption): Promise<void> {
       `error: ${conversationId} was altered and is not gone on with: ${problem}; ${how}; to go on all the same, which leaves a receipt: --accept-altered`,
     )
   }
-  const receipt = recorder.deed({ conversationId, tool: 'session.accept_altered', input: { problem }, risk: 'high' })
+  const receipt = record.deed({
+    conversationId,
+    tool: 'session.accept_altered',
+    input: { problem },
+    risk: 'high',
+    ...(wanted.sandbox === 'none' ? { sandbox: wanted.sandbox } : {}),
+  })
   setup.log('warn', 'altered conversation accepted', { conversation: conversationId, problem, receipt: receipt ?? 'none' })
 }
 

@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { openMemory } from '../db.ts'
-import { acting, callOf, createDesk, type Desk, finish, replied, runOf, started } from '../fixture.ts'
-import { createRecorder } from '../recorder.ts'
+import { acting, callOf, createDesk, type Desk, finish, recordSteps, replied, runOf, started } from '../fixture.ts'
+
 import type { Summarise } from './compact.ts'
 import { line } from './fixture.ts'
 
@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => desk.remove())
 
-const recorder = () => createRecorder({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
+const recorder = () => recordSteps({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
 
 function chat(number: number, conversationId = 'conversation-1'): void {
   const [run, { external, finished }] = [runOf(number, { conversationId }), recorder()]

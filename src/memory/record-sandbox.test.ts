@@ -2,8 +2,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { ExternalEvent } from '../runtime/event.ts'
 import type { ReceiptDraft } from './checkpoint.ts'
-import { acting, callOf, createDesk, type Desk, refusing, runOf } from './fixture.ts'
-import { createRecorder, type RecorderOptions } from './recorder.ts'
+import { acting, callOf, createDesk, type Desk, receiptsBy, recordSteps, refusing, runOf } from './fixture.ts'
 
 let desk: Desk
 let drafts: ReceiptDraft[]
@@ -13,42 +12,45 @@ beforeEach(() => {
 })
 afterEach(() => desk.remove())
 
-const run = runOf(1)
 const allowed: ExternalEvent = { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'fine' } }
 
-function recorder(own: Partial<RecorderOptions> = {}) {
-  const receipt: RecorderOptions['receipt'] = (wanted) => {
+function recorder() {
+  const receipts = receiptsBy((wanted) => {
     drafts.push(...wanted)
-    return { ok: true, receiptIds: wanted.map((_, at) => `receipt-${drafts.length + at}`), checkpoint: undefined, adopted: 0, tornBytes: 0 }
-  }
-  return createRecorder({ memory: desk.memory, receipt, log() {}, now: () => desk.clock.now++, redact: (event) => event, ...own })
+    return { ok: true, receiptIds: [], checkpoint: undefined, adopted: 0, tornBytes: 0 }
+  })
+  return recordSteps({ memory: desk.memory, receipts, log() {}, now: () => desk.clock.now++, redact: (event) => event })
 }
 
-test('a program without a sandbox says so in every receipt; another says what confined the children of the call', () => {
+test('a run without a sandbox says so in every receipt; another says what confined the children of the call', () => {
   const shell: ExternalEvent = {
     type: 'tool.done',
     id: 'b',
     outcome: { status: 'allowed', output: '', metadata: { sandbox: 'bubblewrap' } },
   }
   const forged: ExternalEvent = { type: 'tool.done', id: 'c', outcome: { status: 'allowed', output: '', metadata: { sandbox: 'jail' } } }
-  for (const options of [{ sandbox: 'none' as const }, {}]) {
-    const { intent, external, denied, deed } = recorder(options)
+  const { intent, external, denied, deed } = recorder()
+  for (const [first, how] of [
+    [1, { sandbox: 'none' as const }],
+    [4, {}],
+  ] as const) {
     for (const [at, event] of [allowed, shell, forged].entries()) {
-      intent(runOf(at + 1), acting(callOf(['a', 'b', 'c'][at] ?? '')))
-      external(runOf(at + 1), event)
+      const run = runOf(first + at, how)
+      intent(run, acting(callOf(['a', 'b', 'c'][at] ?? '')))
+      external(run, event)
     }
-    denied(run, refusing(callOf('d')))
-    deed({ conversationId: 'c', tool: 't', input: {}, risk: 'high' })
+    denied(runOf(first, how), refusing(callOf('d')))
+    deed({ conversationId: 'c', tool: 't', input: {}, risk: 'high', ...how })
   }
   expect(drafts.map(({ sandbox }) => sandbox)).toEqual([...Array(5).fill('none'), undefined, 'bubblewrap', undefined, undefined, undefined])
 })
 
 test('a call that a crash cut off is confined as it began, whoever puts it right', () => {
-  recorder({ sandbox: 'none' }).intent(run, acting(callOf('a')))
+  recorder().intent(runOf(1, { sandbox: 'none' }), acting(callOf('a')))
   recorder().intent(runOf(2), acting(callOf('b')))
   using db = new Database(desk.path)
   db.run(`UPDATE runs SET owner = '999999999@1-x'`)
-  recorder({ sandbox: 'none' }).recover()
+  recorder().recover()
   expect(drafts.map(({ sandbox, error }) => [sandbox, error])).toEqual([
     ['none', 'interrupted: outcome unknown'],
     [undefined, 'interrupted: outcome unknown'],

@@ -1,0 +1,81 @@
+import { expect, test } from 'bun:test'
+import { createCommitQueue } from './commit-queue.ts'
+
+class FullDisk extends Error {}
+
+/** A list in place of a database: transactions and separate steps put it back when they throw. */
+function stage(onCommit: () => void = () => {}) {
+  const kept: string[] = []
+  const log: string[] = []
+  const undone = <T>(body: () => T): T => {
+    const before = kept.length
+    try {
+      return body()
+    } catch (error) {
+      kept.splice(before)
+      throw error
+    }
+  }
+  const queue = createCommitQueue({
+    transaction: (body) =>
+      undone(() => {
+        log.push('begin')
+        const result = body()
+        onCommit()
+        log.push('commit')
+        return result
+      }),
+    separate: undone,
+    endsGroup: (error) => error instanceof FullDisk,
+  })
+  const add = (name: string, error?: Error) =>
+    queue.add(() => {
+      kept.push(name)
+      if (error) throw error
+      return name
+    })
+  return { add, kept, log }
+}
+
+test('what is asked for in one turn of the loop is one transaction, in the order in which it was asked', async () => {
+  const { add, kept, log } = stage()
+  const asked = ['a', 'b', 'c'].map((name) => add(name))
+  expect(log).toEqual([])
+  expect(await Promise.all(asked)).toEqual(['a', 'b', 'c'])
+  expect(kept).toEqual(['a', 'b', 'c'])
+  expect(log).toEqual(['begin', 'commit'])
+  await add('d')
+  expect(log).toEqual(['begin', 'commit', 'begin', 'commit'])
+})
+
+test('nobody is told before the transaction has ended', async () => {
+  const { add, log } = stage()
+  await add('a').then(() => log.push('told'))
+  expect(log).toEqual(['begin', 'commit', 'told'])
+})
+
+test('a step that fails leaves nothing behind and fails alone', async () => {
+  const { add, kept } = stage()
+  const results = await Promise.allSettled([add('a'), add('b', new Error('bad b')), add('c')])
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(kept).toEqual(['a', 'c'])
+})
+
+test('what ends the group ends it for all, and so does a commit that fails', async () => {
+  const full = stage()
+  const failed: unknown = await Promise.allSettled([full.add('a'), full.add('b', new FullDisk('full')), full.add('c')])
+  expect(failed).toEqual([1, 2, 3].map(() => ({ status: 'rejected', reason: new FullDisk('full') })))
+  expect(full.kept).toEqual([])
+  const broken = stage(() => {
+    throw new FullDisk('at the commit')
+  })
+  const refused: unknown = await Promise.allSettled([broken.add('a'), broken.add('b')])
+  expect(refused).toEqual([1, 2].map(() => ({ status: 'rejected', reason: new FullDisk('at the commit') })))
+  expect(broken.kept).toEqual([])
+})
+
+test('a group is bounded, so that other processes get their turn', async () => {
+  const { add, log } = stage()
+  await Promise.all(Array.from({ length: 150 }, (_, at) => add(`${at}`)))
+  expect(log.filter((line) => line === 'begin')).toHaveLength(3)
+})

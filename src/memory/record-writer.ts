@@ -1,0 +1,254 @@
+/** Writes the durable record of runs: journal, receipts, approvals and checkpoint move together or not at all. */
+
+import type { JsonObject } from '../kit/json.ts'
+import type { ExternalEvent, InternalEvent, Risk, ToolOutcome } from '../runtime/event.ts'
+import type { Clock, Committed, Decision, Log, RecordEntry, RunIdentity } from '../runtime/port.ts'
+import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
+import type { Memory } from './db.ts'
+import { argsHashOf, outcomeDraft, sandboxOf } from './draft.ts'
+import { storageFailure } from './failure.ts'
+import { createApprovalRequests } from './questions.ts'
+import { deadRuns, type Recovery, recoverRuns } from './recover.ts'
+
+/** The receipts log. `settle` and `open` are called inside the database's write transaction, which is the lock between processes. */
+export type ReceiptPort = {
+  readonly settle: (checkpoint: Checkpoint | undefined) => Appended
+  readonly open: OpenLedger
+  /** The receipts of the log with a number above `count`, oldest first. */
+  readonly after: (count: number) => readonly WrittenReceipt[]
+  /** Whether log and checkpoint agree, found by reading alone. Absent: every start settles them under the lock. */
+  readonly atRest?: (checkpoint: Checkpoint | undefined) => boolean
+}
+
+export type RecordWriterOptions = {
+  readonly memory: Memory
+  /** Absent when receipts are switched off in the configuration. */
+  readonly receipts?: ReceiptPort
+  readonly log: Log
+  readonly now: Clock
+  /** Takes secrets out of every text of an event; the event itself when there are none. */
+  readonly redact: <T>(event: T) => T
+}
+
+type ToolDone = Extract<ExternalEvent, { type: 'tool.done' }>
+
+/** Trouble with the disk, not with what stands on it. */
+const ofTheDisk = ['full', 'locked', 'read_only', 'unreadable']
+
+/**
+ * Thrown by a recorder when the record cannot be kept; nothing of that step is then in the database. The run ends `integrity` when what
+ * is kept was altered, `error` when it is the disk's fault.
+ */
+export class RecordFailure extends Error {
+  override readonly name = 'RecordFailure'
+  get integrity(): boolean {
+    return !ofTheDisk.includes(this.code)
+  }
+  constructor(
+    readonly code: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** What an operator did outside of any run, to be kept for good: `input` says with what. */
+export type Deed = {
+  readonly conversationId: string
+  readonly tool: string
+  readonly input: JsonObject
+  readonly risk: Risk
+  readonly sandbox?: 'none'
+}
+
+export type RecordWriter = {
+  /** One batch in a transaction of its own, or in the one under way. On disk when it, or that one, ends. @throws RecordFailure */
+  write(run: RunIdentity, batch: readonly RecordEntry[]): Committed
+  /** Several writes in one transaction, with one sync of the receipts. Whatever fails in it leaves no trace. @throws RecordFailure */
+  transaction<T>(body: () => T): T
+  /** Within a transaction: undone alone if it throws. */
+  separate<T>(body: () => T): T
+  /** To be called once at start. It leaves alone what a living process is about. */
+  recover(): Recovery
+  /** @returns the id of its receipt; undefined when receipts are off */
+  deed(deed: Deed): string | undefined
+}
+
+export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
+  const { memory, receipts, log, now, redact: withoutSecrets } = options
+  const { journal } = memory
+  const approvals = createApprovalRequests(memory.approvals, withoutSecrets)
+  /** Of the transaction under way, from its first receipt on. */
+  let ledger: Ledger | undefined
+  let underWay = false
+
+  function write(run: RunIdentity, batch: readonly RecordEntry[]): Committed {
+    return transaction(() => {
+      const kept = { receipts: new Map<string, string>(), earlier: new Map<string, Decision>(), unusable: new Map<string, string>() }
+      for (const entry of batch) keep(run, entry, kept)
+      return kept
+    })
+  }
+
+  function keep(run: RunIdentity, entry: RecordEntry, { receipts, earlier, unusable }: Mutable): void {
+    if (entry.kind === 'external') {
+      const receipt = external(run, entry.event)
+      if (entry.event.type === 'tool.done' && receipt) receipts.set(entry.event.id, receipt)
+    } else if (entry.kind === 'intent') {
+      const refusal = intent(run, entry.act)
+      if (refusal !== undefined) unusable.set(entry.act.id, refusal)
+    } else if (entry.kind === 'denied') {
+      const receipt = denied(run, entry.deny)
+      if (receipt !== undefined) receipts.set(entry.deny.id, receipt)
+    } else if (entry.kind === 'gate') {
+      const given = approvals.opened(run, entry.gate, entry.expires)
+      if (given) earlier.set(entry.gate.id, given)
+    } else finished(run, entry.finish, entry.digest)
+  }
+
+  /** @returns the receipt of a result */
+  function external(run: RunIdentity, event: ExternalEvent): string | undefined {
+    const clean = withoutSecrets(event)
+    if (clean.type === 'tool.done') return toolDone(run, clean).outcome.receipt
+    journal.append({ run, kind: 'external', type: clean.type, at: now(), body: clean })
+    if (clean.type === 'approval.decision') approvals.decided(run, clean)
+  }
+
+  function toolDone(run: RunIdentity, { id, outcome }: Pick<ToolDone, 'id' | 'outcome'>, forgotten = false): ToolDone {
+    const intent = journal.openIntent(run.runId, id)
+    if (!intent)
+      throw new RecordFailure('no_intent', `call "${id}" of run ${run.runId} has a result but was never begun, or has one already`)
+    const { tool, argsHash, risk, approval, sandbox } = intent
+    const draft = { tool, argsHash, risk, ...(approval ? { approval } : {}), ...outcomeDraft(outcome), ...sandboxOf(sandbox) }
+    return settleCall(run, { id, outcome: { ...outcome, ...receiptOf(run, draft) } }, forgotten)
+  }
+
+  /** Journals the result of a call whose receipt is in the log, unless the run is `forgotten`. */
+  function settleCall(run: RunIdentity, { id, outcome }: Pick<ToolDone, 'id' | 'outcome'>, forgotten: boolean): ToolDone {
+    const done = { type: 'tool.done' as const, id, outcome }
+    if (!forgotten) journal.append({ run, kind: 'external', type: 'tool.done', at: now(), body: done })
+    journal.settle(run.runId, id)
+    return done
+  }
+
+  /** @returns why the approval that it names cannot be used */
+  function intent(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): string | undefined {
+    const clean = withoutSecrets(act)
+    const { id, call, judgement, approval } = clean
+    journal.append({ run, kind: 'intent', type: 'act', at: now(), body: clean })
+    const begun = { runId: run.runId, callId: id, tool: call.name, risk: judgement.risk, argsHash: argsHashOf(call) }
+    journal.begin({
+      ...begun,
+      approval: approval ?? null,
+      sandbox: run.sandbox ?? null,
+      receiptsBefore: memory.checkpoint.get()?.count ?? 0,
+    })
+    return approval === undefined ? undefined : approvals.use(run, act)
+  }
+
+  function denied(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): string | undefined {
+    const clean = withoutSecrets(deny)
+    const { call, judgement, by, reason } = clean
+    const outcome: ToolOutcome = { status: 'denied', output: '', error: `${by}: ${reason}` }
+    const draft = { tool: call.name, argsHash: argsHashOf(call), risk: judgement.risk, ...outcomeDraft(outcome), ...sandboxOf(run.sandbox) }
+    const written = receiptOf(run, draft)
+    journal.append({ run, kind: 'note', type: 'deny', at: now(), body: { ...clean, ...written } })
+    approvals.refused(run, deny)
+    return written.receipt
+  }
+
+  function finished(run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string): void {
+    const clean = withoutSecrets(finish)
+    const { code, message } = clean.ending
+    journal.append({ run, kind: 'note', type: 'finish', at: now(), body: { ...clean, digest } })
+    journal.end(run.runId, { at: now(), code, message, digest })
+  }
+
+  function deed({ conversationId, tool, input, risk, sandbox }: Deed): string | undefined {
+    const outcome: ToolOutcome = { status: 'allowed', output: '' }
+    const what = { tool, argsHash: argsHashOf({ input: withoutSecrets(input) }), risk, approval: 'operator' }
+    return transaction(() => receiptOf({ conversationId }, { ...what, ...outcomeDraft(outcome), ...sandboxOf(sandbox) }).receipt)
+  }
+
+  /** Written at the end of the transaction that holds the result. @returns nothing when receipts are off. */
+  function receiptOf(run: Pick<RunIdentity, 'conversationId'>, draft: Omit<ReceiptDraft, 'at' | 'conversationId'>): { receipt?: string } {
+    if (!receipts) return {}
+    ledger ??= openLedger(receipts)
+    return { receipt: ledger.add({ ...draft, at: now(), conversationId: run.conversationId }) }
+  }
+
+  function openLedger(port: ReceiptPort): Ledger {
+    const known = memory.checkpoint.get()
+    const opened = port.open(known)
+    if (!opened.ok) throw new RecordFailure(opened.failure.code, opened.failure.message)
+    return opened.ledger
+  }
+
+  function settle(): Pick<Recovery, 'adopted' | 'tornBytes'> {
+    return receipts ? follow(receipts.settle(memory.checkpoint.get())) : { adopted: 0, tornBytes: 0 }
+  }
+
+  /** The checkpoint goes with the log. */
+  function follow(appended: Appended): Extract<Appended, { ok: true }> {
+    if (!appended.ok) throw new RecordFailure(appended.failure.code, appended.failure.message)
+    const { checkpoint, adopted, tornBytes } = appended
+    if (checkpoint && checkpoint.mac !== memory.checkpoint.get()?.mac) memory.checkpoint.put(checkpoint)
+    if (adopted > 0) log('warn', 'receipts adopted after a crash', { count: adopted, upTo: checkpoint?.count })
+    if (tornBytes > 0) log('warn', 'torn receipt removed after a crash', { bytes: tornBytes })
+    return appended
+  }
+
+  /** Most starts find nothing to put right, and see that without the lock. */
+  function recover(): Recovery {
+    const resting = receipts === undefined || receipts.atRest?.(guarded(memory.checkpoint.get)) === true
+    if (resting && guarded(() => deadRuns(journal)).length === 0) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
+    return transaction(() => recoverRuns({ journal, log, now, toolDone, settleCall, receiptsAfter: receipts?.after ?? (() => []), settle }))
+  }
+
+  /** The receipts are appended last, right before the commit: whatever fails leaves no trace in the database, and none in the log. */
+  function transaction<T>(body: () => T): T {
+    if (underWay) return body()
+    return guarded(() => {
+      underWay = true
+      try {
+        return memory.transaction(() => {
+          const result = body()
+          if (ledger && ledger.count() > 0) follow(ledger.write())
+          return result
+        })
+      } finally {
+        underWay = false
+        ledger?.close()
+        ledger = undefined
+      }
+    })
+  }
+
+  function separate<T>(body: () => T): T {
+    const before = ledger?.count() ?? 0
+    try {
+      return memory.separate(body)
+    } catch (error) {
+      ledger?.cut(before)
+      throw error
+    }
+  }
+
+  /** Storage trouble reaches the runtime as a RecordFailure. */
+  function guarded<T>(step: () => T): T {
+    try {
+      return step()
+    } catch (error) {
+      const failure = storageFailure(memory.path, error)
+      throw failure ? new RecordFailure(failure.code, failure.message) : error
+    }
+  }
+
+  return { write, transaction, separate, deed, recover }
+}
+
+type Mutable = {
+  readonly receipts: Map<string, string>
+  readonly earlier: Map<string, Decision>
+  readonly unusable: Map<string, string>
+}

@@ -1,0 +1,215 @@
+/** The receipts of one transaction: settles what a crash left, numbers and chains what is added, and writes it with one sync. */
+
+import { closeSync, constants, fdatasyncSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { sealAnchor } from './anchor.ts'
+import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft } from './draft.ts'
+import { diskFailure, fullDisk, isMissing, type ReceiptFailure } from './failure.ts'
+import { readHead, writeHead } from './head.ts'
+import { createKey, type ReadKey, readKey } from './key.ts'
+import { genesis, lineOf, type Receipt, sealed } from './receipt.ts'
+import { newLogId, type Settled, settle } from './settle.ts'
+
+export type ReceiptPaths = { readonly log: string; readonly head: string; readonly key: string }
+
+export type ReceiptLogOptions = {
+  readonly paths: ReceiptPaths
+  /** Puts a file's bytes on disk; only benchmarks and tests of its failure pass another. */
+  readonly sync?: (file: number) => void
+}
+
+type Book = { readonly file: number; readonly paths: ReceiptPaths; readonly sync: (file: number) => void }
+
+const errorLength = 300
+
+/**
+ * The caller holds the lock between processes and keeps the written checkpoint under it. Trouble with disk, key or log comes back as a
+ * failure, with the log as it was before; only bugs throw.
+ */
+export function createLedgers({ paths, sync = fdatasyncSync }: ReceiptLogOptions): OpenLedger {
+  return (checkpoint) =>
+    guarded(paths, () => {
+      const known = openLog(paths.log)
+      const missing = known === undefined ? fault(paths, checkpoint) : undefined
+      if (missing) return missing
+      const file = known ?? createLog(paths.log)
+      const begun = closedUnlessBegun(file, () => begin(file, paths, checkpoint))
+      return begun.ok ? { ok: true, ledger: ledgerOver({ file, paths, sync }, begun) } : begun
+    })
+}
+
+/** @returns the failure in place of an error of the disk */
+export function guarded<T>({ log }: ReceiptPaths, step: () => T | Failed): T | Failed {
+  try {
+    return step()
+  } catch (error) {
+    const failure = diskFailure(log, error)
+    if (!failure) throw error
+    return { ok: false, failure }
+  }
+}
+
+export type Failed = { readonly ok: false; readonly failure: ReceiptFailure }
+type Done = Extract<Appended, { ok: true }>
+type Begun = Extract<Settled, { ok: true }> & { readonly key: Uint8Array }
+
+/** From where the next receipt follows. */
+export function begin(file: number, paths: ReceiptPaths, checkpoint: Checkpoint | undefined): Begun | Failed {
+  const { size } = fstatSync(file)
+  const missing = size === 0 ? fault(paths, checkpoint) : undefined
+  if (missing) return missing
+  const key = keyFor(paths.key, size === 0)
+  if (!key.ok) return { ok: false, failure: key.failure }
+  const settled =
+    size === 0 ? begun(paths, key.key) : settle({ file, size, path: paths.log, headPath: paths.head, key: key.key, checkpoint })
+  return settled.ok ? { ...settled, key: key.key } : settled
+}
+
+function closedUnlessBegun(file: number, step: () => Begun | Failed): Begun | Failed {
+  let begun: Begun | Failed | undefined
+  try {
+    begun = step()
+    return begun
+  } finally {
+    if (!begun?.ok) closeSync(file)
+  }
+}
+
+function ledgerOver(book: Book, { checkpoint, adopted, tornBytes, key }: Begun): Ledger {
+  const receipts: Receipt[] = []
+  return {
+    adopted,
+    tornBytes,
+    add(draft) {
+      const last = receipts.at(-1)
+      const receipt = receiptOf(draft, last ? { count: last.seq, head: last.receipt_hash } : checkpoint, { logId: checkpoint.logId, key })
+      receipts.push(receipt)
+      return receipt.id
+    },
+    count: () => receipts.length,
+    cut: (count) => void receipts.splice(count),
+    write: () =>
+      guarded(book.paths, (): Appended => {
+        const written = receipts.length > 0 ? write(book, checkpoint, { receipts, key }) : { ok: true as const, checkpoint }
+        return written.ok ? { ...written, receiptIds: receipts.map(({ id }) => id), adopted, tornBytes } : written
+      }),
+    close: () => closeSync(book.file),
+  }
+}
+
+/** A log that is missing or empty is a new one only if nobody knows of an older one. */
+export function fault({ log, head }: ReceiptPaths, checkpoint: Checkpoint | undefined): Failed | undefined {
+  if (checkpoint) return gone(log, `${checkpoint.count} receipts are known`)
+  const found = readHead(head)
+  if (found.state === 'missing' || (found.state === 'read' && found.anchor.count === 0)) return undefined
+  return gone(log, found.state === 'read' ? `the head file knows ${found.anchor.count} receipts` : 'there is a damaged head file')
+}
+
+/** A log may only begin when there is none; its key may only be made then, too. */
+function keyFor(path: string, empty: boolean): ReadKey {
+  const key = readKey(path)
+  return key.ok || !key.missing || !empty ? key : createKey(path)
+}
+
+/** With a head file of nothing: it tells a log whose first append was cut off by a crash from one that lost its beginning. */
+function begun({ head }: ReceiptPaths, key: Uint8Array): Extract<Settled, { ok: true }> {
+  const anchor = sealAnchor(key, { logId: newLogId(), count: 0, head: genesis })
+  writeHead(head, anchor)
+  return { ok: true, checkpoint: { ...anchor, size: 0 }, adopted: 0, tornBytes: 0 }
+}
+
+/** The receipts of these drafts, as they follow `from`. */
+export function chained(from: Checkpoint, drafts: readonly ReceiptDraft[], key: Uint8Array): Receipt[] {
+  const receipts: Receipt[] = []
+  for (const draft of drafts) {
+    const last = receipts[receipts.length - 1]
+    receipts.push(receiptOf(draft, last ? { count: last.seq, head: last.receipt_hash } : from, { logId: from.logId, key }))
+  }
+  return receipts
+}
+
+type Log = { readonly logId: string; readonly key: Uint8Array }
+
+function receiptOf(draft: ReceiptDraft, at: { readonly count: number; readonly head: string }, { logId, key }: Log): Receipt {
+  const seq = at.count + 1
+  const { argsHash, resultHash, status, risk, approval, error, sandbox } = draft
+  const body = {
+    v: 2 as const,
+    seq,
+    log_id: logId,
+    id: `receipt-${logId.slice(0, 8)}-${seq}`,
+    timestamp: new Date(draft.at).toISOString(),
+    conversation_id: draft.conversationId.toWellFormed(),
+    tool: draft.tool.toWellFormed(),
+    args_hash: argsHash,
+    result_hash: resultHash,
+    status,
+    risk,
+    ...(approval === undefined ? {} : { approval: approval.toWellFormed() }),
+    ...(error === undefined ? {} : { error: shortened(error) }),
+    ...(sandbox === undefined ? {} : { sandbox }),
+    previous_hash: at.head,
+  }
+  return sealed(body, key)
+}
+
+function shortened(error: string): string {
+  return (error.length > errorLength ? `${error.slice(0, errorLength - 1)}…` : error).toWellFormed()
+}
+
+type Batch = { readonly receipts: readonly Receipt[]; readonly key: Uint8Array }
+
+/** One write. A full disk may write less without an error; whatever goes wrong, the log is cut back to where it was. */
+function write({ file, paths, sync }: Book, from: Checkpoint, { receipts, key }: Batch): Failed | Pick<Done, 'ok' | 'checkpoint'> {
+  const bytes = new TextEncoder().encode(receipts.map((receipt) => `${lineOf(receipt)}\n`).join(''))
+  const size = from.size + bytes.length
+  const last = receipts[receipts.length - 1]
+  const head = sealAnchor(key, { logId: from.logId, count: last?.seq ?? from.count, head: last?.receipt_hash ?? from.head })
+  try {
+    const count = writeSync(file, bytes)
+    if (count < bytes.length) return cutBack(file, from.size, fullDisk(paths.log))
+    sync(file)
+    if (fstatSync(file).size !== size) return { ok: false, failure: crowded(paths.log) }
+    writeHead(paths.head, head)
+    return { ok: true, checkpoint: { ...head, size } }
+  } catch (error) {
+    const failure = diskFailure(paths.log, error)
+    if (failure) return cutBack(file, from.size, failure)
+    throw error
+  }
+}
+
+function cutBack(file: number, size: number, failure: ReceiptFailure): Failed {
+  ftruncateSync(file, size)
+  return { ok: false, failure }
+}
+
+function crowded(path: string): ReceiptFailure {
+  return { code: 'altered', message: `another program wrote to "${path}" at the same time; find it, then run "braidclaw receipt verify"` }
+}
+
+function gone(path: string, knows: string): Failed {
+  const message = `the receipts log "${path}" is missing or empty, but ${knows}; restore it from a backup`
+  return { ok: false, failure: { code: 'altered', message } }
+}
+
+const flags = constants.O_RDWR | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+export function openLog(path: string): number | undefined {
+  try {
+    return openSync(path, flags)
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+}
+
+/** The folder is synced, so that the name survives a power cut as well as the bytes. */
+function createLog(path: string): number {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const file = openSync(path, flags | constants.O_CREAT | constants.O_EXCL, 0o600)
+  const folder = openSync(dirname(path), constants.O_RDONLY)
+  fsyncSync(folder)
+  closeSync(folder)
+  return file
+}

@@ -1,0 +1,58 @@
+/** One super-step of a run: what the threads selected, what a consumer may see of it, and what must be on disk before any of it takes effect. */
+
+import { createEngine } from '../kernel/engine.ts'
+import type { Rejection } from '../kernel/select.ts'
+import type { AnyThread } from '../kernel/thread.ts'
+import type { AgentEvent, ExternalEvent, RunEvent } from './event.ts'
+import { heldBy } from './held.ts'
+import type { Clock, RecordEntry } from './port.ts'
+import { digestLine, type Projected, project, projection } from './project.ts'
+
+export type SelectedEvent = { readonly event: RunEvent; readonly shown: readonly AgentEvent[] }
+
+export type SuperStep = {
+  /** In the order in which they were selected. */
+  readonly selected: readonly SelectedEvent[]
+  readonly batch: readonly RecordEntry[]
+  readonly rejected: readonly Rejection<RunEvent>[]
+}
+
+export type StepperOptions = {
+  readonly runId: string
+  readonly threads: readonly AnyThread<RunEvent>[]
+  readonly now: Clock
+  readonly approvalTtlMs: number
+}
+
+/** @returns a function that puts outside events to the threads; it throws LivelockError and whatever a thread throws */
+export function createStepper({ runId, threads, now, approvalTtlMs }: StepperOptions): (events: readonly ExternalEvent[]) => SuperStep {
+  let batch: RecordEntry[] = []
+  let seen: Projected = projection(runId)
+  const digest = new Bun.CryptoHasher('sha256')
+  // Only outside events are admitted, and no thread makes one.
+  const engine = createEngine<RunEvent>({
+    threads,
+    onExternal: (event) => void batch.push({ kind: 'external', event: event as ExternalEvent }),
+  })
+
+  function entryOf(event: RunEvent): RecordEntry | undefined {
+    if (event.type === 'act') return { kind: 'intent', act: event }
+    if (event.type === 'deny') return { kind: 'denied', deny: event }
+    if (event.type === 'gate.open') return { kind: 'gate', gate: event, expires: now() + approvalTtlMs }
+    if (event.type === 'finish') return { kind: 'finish', finish: event, digest: digest.digest('hex') }
+  }
+
+  return (events) => {
+    const selected: SelectedEvent[] = []
+    batch = []
+    for (const event of events) engine.send(event)
+    const { rejected } = engine.superstep((event) => {
+      seen = project(seen, event, event.type === 'stalled' ? heldBy(engine.explain()) : '')
+      for (const shown of seen.events) digest.update(digestLine(shown, runId))
+      selected.push({ event, shown: seen.events })
+      const entry = entryOf(event)
+      if (entry) batch.push(entry)
+    })
+    return { selected, batch, rejected }
+  }
+}
