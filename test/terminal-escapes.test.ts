@@ -15,9 +15,9 @@ const turned = 'a\u202egnp.b'
 /** What may be a file's name, a tool's, an agent's. */
 const name = `a${evil}b`
 
-/** What no screen may be sent, once our own dimming, our status line, our paste marks and the line editor's movements are taken out. */
+/** What no screen may be sent, once our own dimming, our status line, our paste marks, the line editors' movements and the colours of `onboard` are taken out. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const ours = /\u001b\[(?:2|22)m|\r\u001b\[K|\u001b\[\?2004[hl]|\u001b\[\?25[hl]|\u001b\[\d*(?:;\d*)*[A-HJK]|\r/g
+const ours = /\u001b\[(?:2|22|9|29|3[0-9]|9[0-7])m|\r\u001b\[K|\u001b\[\?2004[hl]|\u001b\[\?25[hl]|\u001b\[\d*(?:;\d*)*[A-HJK]|\r/g
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const raw = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]/
 
@@ -70,7 +70,7 @@ const cases: { readonly [command: string]: () => readonly Case[] } = {
     { words: ['filter', '--tool-backend', evil, '--tools', 'default', 'x'] },
   ],
   init: () => [{ words: ['init', '--workspace', join(state.at.dir, name)], env: { BRAIDCLAW_HOME: join(state.at.dir, 'fresh') } }],
-  onboard: () => [{ words: ['onboard'] }],
+  onboard: () => [{ words: ['onboard'], type: [['Which model should', '\u0003']] }],
   'config show': () => [{ words: ['config', 'show'] }, { words: ['config', 'show', '--origin', '--json'] }],
   'config validate': () => [{ words: ['config', 'validate'], env: { BRAIDCLAW_HOME: join(state.at.dir, 'broken') } }],
   'config schema': () => [{ words: ['config', 'schema'] }],
