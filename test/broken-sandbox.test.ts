@@ -22,32 +22,23 @@ function instead(at: Nest, script: string): readonly string[] {
 
 const noUserNamespaces = ['unshare', '-Ur', 'sh', '-c', 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"', 'sh']
 
-/** What the four of them say of the shell. */
+/** What doctor, the list of tools, the start and a command say of the shell. */
 async function told(at: Nest, through: readonly string[] = []) {
-  const doctor = await at.run(['doctor'], { through })
-  const list = await at.run(['tool', 'list'], { through })
-  const json: { name: string; active: boolean; why?: string }[] = JSON.parse((await at.run(['tool', 'list', '--json'], { through })).stdout)
-  const offered = await turn(at, [{ text: 'tools: {{tools}}' }], [], { through, env: { BRAIDCLAW_LOG: 'warn' } })
+  const [doctor, list, json, turned] = await Promise.all([
+    at.run(['doctor'], { through }),
+    at.run(['tool', 'list'], { through }),
+    at.run(['tool', 'list', '--json'], { through }),
+    // Calls the shell as a model would that was told of it.
+    turn(at, [call('shell', { command: 'echo it-ran' }), { text: 'So: {{last_tool_result}}' }], ['--approve-all-medium'], { through }),
+  ])
+  const rows: { name: string; active: boolean; why?: string }[] = JSON.parse(json.stdout)
   return {
     doctor: { code: doctor.code, line: /^.*sandbox .*$/m.exec(doctor.stdout)?.[0] ?? '', all: doctor.stdout },
     list: /^.*shell .*$/m.exec(list.stdout)?.[0] ?? '',
-    row: json.find(({ name }) => name === 'shell'),
-    start: offered.stderr,
-    code: offered.code,
+    row: rows.find(({ name }) => name === 'shell'),
+    start: turned.stderr,
+    said: turned.stdout,
   }
-}
-
-/** Calls the shell as a model would that was told of it. */
-async function tried(at: Nest, through: readonly string[] = []) {
-  const { stdout } = await turn(
-    at,
-    [call('shell', { command: 'echo it-ran' }), { text: 'So: {{last_tool_result}}' }],
-    ['--approve-all-medium'],
-    {
-      through,
-    },
-  )
-  return stdout
 }
 
 const cases: readonly (readonly [name: string, can: boolean, through: (at: Nest) => readonly string[], says: string, advises: string])[] = [
@@ -77,9 +68,8 @@ describe.each(cases)('bubblewrap that %s', (_, can, through, says, advises) => {
   test.if(can)('is no sandbox to anybody, and no command runs', async () => {
     using at = home()
     // As it is in most homes: it worked before.
-    await told(at)
-    const broken = through(at)
-    const { doctor, list, row, start } = await told(at, broken)
+    await turn(at, [{ text: 'over' }])
+    const { doctor, list, row, start, said } = await told(at, through(at))
     expect([doctor.code, doctor.line]).toEqual([1, expect.stringContaining('✗ sandbox')])
     expect(doctor.line).toContain(says)
     expect(doctor.all).toContain(advises)
@@ -87,19 +77,19 @@ describe.each(cases)('bubblewrap that %s', (_, can, through, says, advises) => {
     expect(list).toContain(says)
     expect(row).toMatchObject({ active: false, why: expect.stringContaining(says) })
     expect(start).toContain('shell tool off')
-    expect(await tried(at, broken)).toContain('no sandbox, so no command runs')
+    expect(said).toContain('no sandbox, so no command runs')
   })
 })
 
 test.if(hasBubblewrap())('bubblewrap that works is a sandbox to everybody', async () => {
   using at = home()
-  const { doctor, list, row, start, code } = await told(at)
+  const { doctor, list, row, start, said } = await told(at)
   expect(doctor.line).toBe('✓ sandbox     bubblewrap works: a command was run in it')
   expect(list).toStartWith('  shell ')
   expect(row).toMatchObject({ active: true })
   expect(row).not.toHaveProperty('why')
-  expect([code, start]).toEqual([0, ''])
-  expect(await tried(at)).toContain('it-ran')
+  expect(start).not.toContain('shell tool off')
+  expect(said).toContain('it-ran')
 })
 
 describe('that it works', () => {
@@ -126,6 +116,18 @@ describe('that it works', () => {
     await asks(at)
     expect(readFileSync(kept(at), 'utf8')).toBe(`${at.workspace}\n${trialKey()}`)
     expect(trialKey()).toContain(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim())
+  })
+
+  test.if(canReplace)('is forgotten when a command finds that it does not', async () => {
+    using at = home()
+    // Both turns in one mount namespace, and a bubblewrap that the first of them outlives unchanged.
+    const switchable = instead(at, `[ -e ${at.dir}/off ] && exit 1; exec ${at.dir}/real "$@"`)
+    const beside = ['unshare', '-m', 'sh', '-c', `touch ${at.dir}/real; mount --bind "$(command -v bwrap)" ${at.dir}/real; exec "$@"`, 'sh']
+    const twice = ['sh', '-c', `"$@" && touch ${at.dir}/off && "$@"; test -e ${kept(at)} && echo kept`, 'sh']
+    const script = [call('shell', { command: 'pwd' }), { text: 'So: {{last_tool_result}}' }]
+    const { stdout } = await turn(at, script, ['--approve-all-medium'], { through: [...beside, ...switchable, ...twice] })
+    expect(stdout).toContain('no sandbox, so no command runs')
+    expect(stdout).not.toContain('kept')
   })
 
   test.if(hasBubblewrap())('is not looked at where there is no shell to offer', async () => {

@@ -11,6 +11,7 @@ import { type Spawn, spawnPlain } from '../../tools/process.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import { shellTimesOf } from '../setup/limits.ts'
 import type { Setup } from '../world.ts'
+import { forgetSandbox } from './sandbox-state.ts'
 
 export type Confinement = {
   /** Without a working sandbox nothing runs, and the message says what to install. */
@@ -54,6 +55,7 @@ export function createConfinement(kind: SandboxKind, { setup, policy }: { readon
       log,
     })
     if (created.ok) state.close = created.sandbox.close
+    else forgetSandbox(setup)
     return created
   }
 

@@ -12,8 +12,13 @@ export async function trySandboxNow(setup: Setup, kind: SandboxKind = 'auto'): P
   const { config, paths, context } = setup
   const { trySandbox } = await import('../../sandbox/trial.ts')
   const trial = await trySandbox(kind, { workspace: config.workspaceDir, home: context.env.HOME || '/', stateHome: paths.home })
-  if (!trial.ok) rmSync(fileOf(setup), { force: true })
+  if (!trial.ok) forgetSandbox(setup)
   return trial
+}
+
+/** It did not work after all: the next turn tries again. */
+export function forgetSandbox(setup: Setup): void {
+  rmSync(fileOf(setup), { force: true })
 }
 
 /**
