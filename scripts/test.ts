@@ -13,7 +13,14 @@ const TEST_LIMIT_MS = 30_000
 
 const root = join(import.meta.dir, '..')
 
-type Done = FileResult & { readonly file: string; readonly output: string; readonly ms: number }
+type Done = FileResult & {
+  readonly file: string
+  readonly output: string
+  readonly ms: number
+  /** Tests that were left out, and what they would need (test/support/needs.ts). */
+  readonly leftOut: readonly string[]
+  readonly needs: readonly string[]
+}
 
 if (import.meta.main) process.exit(await main(Bun.argv.slice(2)))
 
@@ -77,9 +84,16 @@ async function runFile(file: string, scratch: string): Promise<Done> {
   killGroup(child.pid)
   const ending = { exitCode: child.exitCode, signal: child.signalCode, timedOut }
   const result = fileResult(readIfThere(paths.report), ending)
-  const output = result.failed > 0 ? readFileSync(paths.log, 'utf8') : ''
+  const whole = result.failed + result.skipped > 0 ? readFileSync(paths.log, 'utf8') : ''
   discard(scratch)
-  return { file, output, ms: Math.round(performance.now() - start), ...result }
+  const told = { leftOut: after('(skip) ', whole), needs: after('not tried here: needs ', whole) }
+  return { file, output: result.failed > 0 ? whole : '', ms: Math.round(performance.now() - start), ...result, ...told }
+}
+
+/** What follows this beginning of a line, wherever there is one. */
+function after(beginning: string, output: string): readonly string[] {
+  const lines = output.split('\n').filter((line) => line.startsWith(beginning))
+  return [...new Set(lines.map((line) => line.slice(beginning.length)))]
 }
 
 /** What a test started and left behind ends with it. Not Bun's --no-orphans: our executable would inherit that and hide its own leaks. */
@@ -107,9 +121,20 @@ function summarise(done: readonly Done[]): number {
   const [passed, failed, skipped] = [sum('passed'), sum('failed'), sum('skipped')]
   const broken = done.filter((one) => one.failed > 0)
   if (done.length === 0) console.log('\nno test file matches')
+  for (const line of leftOut(done)) console.log(line)
   if (broken.length > 0) console.log(`\nfailed:\n${broken.map((one) => `  ${one.file}`).join('\n')}`)
   console.log(`\n${done.length} files\n${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`)
   return failed === 0 && passed > 0 ? 0 : 1
+}
+
+/** By name, and why: what was not tried must not look like what passed. */
+function leftOut(done: readonly Done[]): readonly string[] {
+  const files = done.filter((one) => one.leftOut.length > 0).sort((a, b) => (a.file < b.file ? -1 : 1))
+  if (files.length === 0) return []
+  const missing = [...new Set(files.flatMap(({ needs }) => needs.flatMap((line) => line.split(', '))))].sort()
+  const why = missing.length === 0 ? '' : `, because here is no ${missing.join(', no ')}; "sudo scripts/setup-debian" installs the programs`
+  const tests = files.flatMap(({ file, leftOut: names }) => names.map((name) => `  ${file}: ${name}`))
+  return [`\nskipped${why}:`, ...tests]
 }
 
 function readIfThere(path: string): string | undefined {

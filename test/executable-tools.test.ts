@@ -231,9 +231,9 @@ test('a conversation notices between two turns that a tool was changed and anoth
   expect(readFileSync(join(at.workspace, 'said'), 'utf8')).toBe('one changed\n')
 })
 
-test.each(['sh', 'python', 'ts'] as const)('tool new --lang %s writes one that works as it stands', async (lang) => {
+test.each(['sh', 'python', 'ts'] as const)('tool new --lang %s writes one that works as it stands, or says what it lacks', async (lang) => {
   using at = nest()
-  const { code, stdout } = await at.run(['tool', 'new', 'shout', '--lang', lang])
+  const { code, stdout, stderr } = await at.run(['tool', 'new', 'shout', '--lang', lang])
   expect(code).toBe(0)
   const path = stdout.trim()
   const PATH = `${join(import.meta.dir, '../node_modules/.bin')}:${fixedPath}`
@@ -244,7 +244,9 @@ test.each(['sh', 'python', 'ts'] as const)('tool new --lang %s writes one that w
   })
   expect(start('{"text":"quiet, \\"please\\""}').stdout.toString()).toBe('QUIET, "PLEASE"\n')
   expect([start('{"txt":1}').exitCode === 0, start('{"txt":1}').stderr.toString()]).toEqual([false, expect.stringContaining('shout')])
-  if (lang !== 'ts') expect(await run(at, ['shout', yes], { text: 'hi' })).toMatchObject({ code: 0, stdout: 'HI\n' })
+  const ran = await run(at, ['shout', yes], { text: 'hi' })
+  expect([stderr.includes('note: it does not run yet: '), ran.stdout]).toEqual(ran.code === 0 ? [false, 'HI\n'] : [true, ''])
+  if (lang !== 'ts') expect(ran.code).toBe(0)
   refused(await at.run(['tool', 'new', 'shout', '--lang', lang]), 1, 'is there already')
   refused(await at.run(['tool', 'new', '../x']), 2, 'is no name for a tool')
   refused(await at.run(['tool', 'new', 'shell']), 2, 'is a built-in tool')

@@ -106,11 +106,15 @@ test('one word at a terminal is no paid question; a sentence is one, and so is t
 
 describe('doctor', () => {
   test.each([
-    ['after an init that found none', undefined, 'OPENAI_API_KEY is set and unused: "local" answers; "braidclaw init" adds it'],
+    [
+      'after an init that found none',
+      undefined,
+      'OPENAI_API_KEY is set and unused: "local" answers; "braidclaw init" makes "openai" answer',
+    ],
     [
       'beside another provider',
       'default_provider = "ollama"\n',
-      'OPENAI_API_KEY is set and unused: "ollama" answers; to ask it: -m openai/gpt-5.4-mini',
+      'OPENAI_API_KEY is set and unused: "ollama" answers; to ask "openai": -m openai/gpt-5.4-mini',
     ],
     ['behind a wrapper', 'default_provider = "w"\n[providers.models.w]\nkind = "reliable"\nproviders = ["openai"]\n', undefined],
     ['where it answers', 'default_provider = "openai"\n', undefined],

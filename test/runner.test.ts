@@ -16,6 +16,9 @@ const suites: { readonly [name: string]: string } = {
   load: `import './nowhere.ts'; test('never', () => {})`,
   late: `test('good', () => { setTimeout(() => { throw new Error('late') }, 1) }); test('waits', () => Bun.sleep(50))`,
   empty: '',
+  missing: `import { needs } from './support/needs.ts'
+    test('always', () => {})
+    test.if(needs('no-such-program', 'sh'))('with it', () => { throw new Error('tried') })`,
   environment: `test('scrubbed', () => {
     expect(Object.keys(process.env).filter((name) => /KEY|BRAIDCLAW|BUN_OPTIONS/.test(name))).toEqual([])
     expect(process.env.HOME).not.toBe(${JSON.stringify(process.env.HOME)})
@@ -29,7 +32,8 @@ const suites: { readonly [name: string]: string } = {
 
 beforeAll(() => {
   cpSync(join(root, 'scripts'), join(clone, 'scripts'), { recursive: true })
-  mkdirSync(join(clone, 'test'))
+  mkdirSync(join(clone, 'test/support'), { recursive: true })
+  cpSync(join(root, 'test/support/needs.ts'), join(clone, 'test/support/needs.ts'))
   for (const [name, text] of Object.entries(suites))
     writeFileSync(join(clone, 'test', `${name}.test.ts`), `import { expect, test } from 'bun:test'\n${text}\n`)
 })
@@ -37,7 +41,17 @@ beforeAll(() => {
 afterAll(() => rmSync(clone, { recursive: true, force: true }))
 
 async function runSuites(...names: string[]) {
-  const env = { PATH: '/usr/bin:/bin', HOME: join(clone, 'home'), OPENAI_API_KEY: 'secret', BRAIDCLAW_HOME: join(clone, 'home') }
+  return runIn({}, ...names)
+}
+
+async function runIn(more: { readonly [name: string]: string }, ...names: string[]) {
+  const env = {
+    ...more,
+    PATH: '/usr/bin:/bin',
+    HOME: join(clone, 'home'),
+    OPENAI_API_KEY: 'secret',
+    BRAIDCLAW_HOME: join(clone, 'home'),
+  }
   const child = Bun.spawn([process.execPath, '--config=/dev/null', join(clone, 'scripts', 'test.ts'), ...names], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -63,6 +77,15 @@ test.each([
   const { stdout, code, last } = await runSuites(name)
   expect({ code, last }).toEqual({ code: 1, last: sum })
   expect(stdout).toContain(told)
+})
+
+test('a test whose program is missing is left out, by name and with what it needs; in CI it is a failure', async () => {
+  const { stdout, code, last } = await runSuites('missing')
+  expect({ code, last }).toEqual({ code: 0, last: '1 passed, 0 failed, 1 skipped' })
+  expect(stdout).toContain(
+    'skipped, because here is no no-such-program; "sudo scripts/setup-debian" installs the programs:\n  test/missing.test.ts: with it\n',
+  )
+  expect(await runIn({ CI: 'true' }, 'missing')).toMatchObject({ code: 1, last: '1 passed, 1 failed' })
 })
 
 test('no test at all is no success', async () => {

@@ -16,6 +16,7 @@ import { setUp } from '../setup/setup.ts'
 import { readStop } from '../setup/stop-file.ts'
 import { sayWeakKey, weakKeys } from '../setup/weak-keys.ts'
 import { trySandboxNow } from '../tools/sandbox-state.ts'
+import { isInitsChoice } from '../turn/introduce.ts'
 import type { CliContext, Setup } from '../world.ts'
 
 /** `remedy` are the lines below it: what to type, to be copied. */
@@ -99,15 +100,15 @@ function provider({ config, context }: Setup): Finding[] {
 }
 
 /** A key that is set although somebody else answers: most likely its owner thinks that it is used. */
-function unusedKeys({ config, context }: Setup): Finding[] {
+function unusedKeys({ config, context, file }: Setup): Finding[] {
   const used = reachable(config, config.defaultProvider).flatMap((name) => {
     const model = providerNamed(config, name)
     return [name, ...(model && isWireProvider(model) ? [model.apiKeyEnv] : [])]
   })
   const unused = proposeProviders(context.env).filter(({ name, apiKeyEnv }) => !used.includes(apiKeyEnv ?? name))
-  const isOffline = providerNamed(config, config.defaultProvider)?.kind === 'mock'
+  const byInit = file !== undefined && isInitsChoice(file)
   return unused.map(({ name, model, because }): Finding => {
-    const advice = isOffline ? `"braidclaw init" adds it, default_provider = "${name}" makes it answer` : `to ask it: -m ${name}/${model}`
+    const advice = byInit ? `"braidclaw init" makes "${name}" answer` : `to ask "${name}": -m ${name}/${model}`
     return { what: 'key', state: 'note', says: `${because} is set and unused: "${config.defaultProvider}" answers; ${advice}` }
   })
 }

@@ -4,12 +4,12 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { isToolName, nameRule } from '../../tools/executable/description.ts'
 import type { Survey } from '../../tools/executable/source.ts'
-import { extensionOf, templateOf } from '../../tools/executable/template.ts'
+import { extensionOf, type TypeScriptRuntime, templateOf } from '../../tools/executable/template.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { pasteable } from '../paste.ts'
 import type { ToolDescribeFlags, ToolNewFlags } from '../routes/types.ts'
-import { policyOf } from '../setup/policy.ts'
+import { policyOf, resolveExecutable } from '../setup/policy.ts'
 import { setUp } from '../setup/setup.ts'
 import { workspaceOf } from '../setup/workspace.ts'
 import { createConfinement } from '../tools/confine.ts'
@@ -66,14 +66,34 @@ export async function create(this: CliContext, { lang = 'sh', tools }: ToolNewFl
   if (builtInNames.includes(name)) throw new CliExit(exitCodes.usage, `error: "${name}" is a built-in tool; choose another name`)
   const folder = tools === undefined ? config.tools.dir : resolve(this.cwd, tools)
   const path = join(folder, `${name}${extensionOf[lang]}`)
+  const runtime = lang === 'ts' ? typeScriptRuntime() : undefined
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   try {
-    writeFileSync(path, templateOf(lang, name), { mode: 0o755, flag: 'wx' })
+    writeFileSync(path, templateOf(lang, name, runtime), { mode: 0o755, flag: 'wx' })
   } catch (error) {
     const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
     throw exists ? new CliExit(exitCodes.error, `error: ${path} is there already; nothing was written`) : error
   }
   this.process.stdout.write(`${path}\n`)
+  const missing = missingFor(lang, runtime)
+  if (missing) this.process.stderr.write(`note: it does not run yet: ${missing}\n`)
   const describe = `braidclaw tool describe ${pasteable([folder])}`
   this.process.stderr.write(`look at it: ${describe}; offer it in every turn: tools.executables = ["${name}"]\n`)
+}
+
+/** Tools find their interpreter on the system's path alone, whatever PATH says. */
+function typeScriptRuntime(): TypeScriptRuntime | undefined {
+  if (resolveExecutable('bun')) return 'bun'
+  const node = resolveExecutable('node')
+  const version = node ? Bun.spawnSync([node, '--version'], { env: {} }).stdout.toString() : ''
+  const [, major = 0, minor = 0] = (/^v(\d+)\.(\d+)/.exec(version) ?? []).map(Number)
+  return major > 22 || (major === 22 && minor >= 18) ? 'node' : undefined
+}
+
+/** A sentence on what to install for a tool in this language. */
+function missingFor(lang: string, runtime: TypeScriptRuntime | undefined): string | undefined {
+  if (lang === 'ts' && !runtime)
+    return 'TypeScript needs bun, or Node 22.18 and later, in /usr/local/bin or /usr/bin; or write it with --lang sh or --lang python'
+  if (lang === 'python' && !resolveExecutable('python3')) return 'python3 is not in /usr/local/bin or /usr/bin; install it'
+  return lang === 'sh' && !resolveExecutable('jq') ? 'it reads its arguments with jq, which is not installed' : undefined
 }

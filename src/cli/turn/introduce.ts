@@ -21,7 +21,8 @@ function offlineNote({ file, config, context: { env } }: Setup): string | undefi
   return `the offline helper answers; to connect a real model, ${how(env)}`
 }
 
-function isInitsChoice(file: string): boolean {
+/** The offline helper answers because init found nobody else. */
+export function isInitsChoice(file: string): boolean {
   const read = readConfigFile(file)
   return read.state === 'text' && isOfflineDefault(read.text)
 }

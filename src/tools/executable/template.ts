@@ -7,9 +7,12 @@ export type Language = (typeof languages)[number]
 /** What follows the name of the file. */
 export const extensionOf: { readonly [language in Language]: string } = { sh: '.sh', python: '.py', ts: '.ts' }
 
+/** Whatever runs TypeScript: Node does since 22.18. */
+export type TypeScriptRuntime = 'bun' | 'node'
+
 /** `name` must be a tool's name: it is written into the text as it stands. */
-export function templateOf(language: Language, name: string): string {
-  return { sh, python, ts }[language].replaceAll('NAME', name)
+export function templateOf(language: Language, name: string, runtime: TypeScriptRuntime = 'bun'): string {
+  return { sh, python, ts: ts.replace('RUNTIME', runtime) }[language].replaceAll('NAME', name)
 }
 
 const sh = `#!/bin/sh
@@ -72,7 +75,7 @@ if __name__ == "__main__":
         sys.exit(f"NAME: {error}")
 `
 
-const ts = `#!/usr/bin/env bun
+const ts = `#!/usr/bin/env RUNTIME
 /**
  * NAME: a tool. It is called as  NAME --describe  and as  NAME '{"text":"…"}'.
  * stdout is the result, stderr the error, the exit code says which it is. Try it: braidclaw tool run NAME --json '{"text":"hello"}'
