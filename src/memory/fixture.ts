@@ -109,7 +109,7 @@ export function receiptsBy(append: AppendReceipts): ReceiptPort {
   return {
     settle: (checkpoint) => append([], checkpoint),
     after: () => [],
-    open(checkpoint) {
+    begin(checkpoint) {
       const drafts: ReceiptDraft[] = []
       const settled = append([], checkpoint)
       if (!settled.ok) return settled

@@ -10,10 +10,10 @@ import { storageFailure } from './failure.ts'
 import { createApprovalRequests } from './questions.ts'
 import { deadRuns, type Recovery, recoverRuns } from './recover.ts'
 
-/** The receipts log. `settle` and `open` are called inside the database's write transaction, which is the lock between processes. */
+/** The receipts log. `settle` and `begin` are called inside the database's write transaction, which is the lock between processes. */
 export type ReceiptPort = {
   readonly settle: (checkpoint: Checkpoint | undefined) => Appended
-  readonly open: OpenLedger
+  readonly begin: OpenLedger
   /** The receipts of the log with a number above `count`, oldest first. */
   readonly after: (count: number) => readonly WrittenReceipt[]
   /** Whether log and checkpoint agree, found by reading alone. Absent: every start settles them under the lock. */
@@ -179,7 +179,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
 
   function openLedger(port: ReceiptPort): Ledger {
     const known = memory.checkpoint.get()
-    const opened = port.open(known)
+    const opened = port.begin(known)
     if (!opened.ok) throw new RecordFailure(opened.failure.code, opened.failure.message)
     return opened.ledger
   }

@@ -28,7 +28,7 @@ afterEach(() => desk.remove())
 
 function recorder() {
   const { memory, clock } = desk
-  const receipts: ReceiptPort = { ...counted.port, open: (known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).open(known) }
+  const receipts: ReceiptPort = { ...counted.port, begin: (known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).begin(known) }
   return createRecorder(createRecordWriter({ memory, receipts, log: () => {}, now: () => clock.now++, redact: (event) => event }))
 }
 

@@ -107,9 +107,9 @@ test('init: the next one completes it; a config file is whole or absent', async 
   expect(seen.died).toBe(kills)
 }, 60_000)
 
-/** `config.kept` is a copy that may be there or not, and so are the database's own companions. */
+/** `config.kept` is a copy that may be there or not, and so are the database's own companions and the folder of what runs. */
 function lasting(folder: string): string[] {
   return readdirSync(folder)
-    .filter((name) => name !== 'config.kept' && !/-(wal|shm)$/.test(name))
+    .filter((name) => name !== 'config.kept' && name !== 'run' && !/-(wal|shm)$/.test(name))
     .sort()
 }

@@ -72,7 +72,10 @@ const TERMINALS = new Set([
 ])
 
 export const printingHasOnePlace: Law = (modules) =>
-  outside(modules, [...PRINTING, ...PROGRAMS, ...NAMED]).flatMap((module) => [
+  outside(
+    modules.filter(({ path }) => !isFixture(path)),
+    [...PRINTING, ...PROGRAMS, ...NAMED],
+  ).flatMap((module) => [
     ...globals(module)
       .filter(isPrinting)
       .map((use) => violation(module, use.node, `${use.name}.${memberOf(use) ?? '…'} belongs to the printer; write to context.process`)),
@@ -86,6 +89,11 @@ export const printingHasOnePlace: Law = (modules) =>
       .filter((one) => !one.typeOnly && isWayAround(module, one))
       .map((one) => ({ file: module.path, line: one.line, message: `"${one.specifier}" goes past the printer` })),
   ])
+
+/** Beside the tests that use it, and no part of the program. */
+function isFixture(path: string): boolean {
+  return /[/.]fixture\.ts$/.test(path)
+}
 
 function isPrinting(use: Reference): boolean {
   const member = memberOf(use)

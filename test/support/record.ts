@@ -31,7 +31,7 @@ export function openRecord(
   const append = createReceiptLog({ paths })
   const receipts: ReceiptPort = {
     settle: (known) => append([], known),
-    open: around(createLedgers({ paths })),
+    begin: around(createLedgers({ paths })),
     after: (count) => latestReceipts(paths, count),
     atRest: (known) => atRest(paths, known),
   }

@@ -47,7 +47,7 @@ function receiptsAt(paths: ReceiptPaths): Pick<RecordWriterOptions, 'receipts'> 
   return {
     receipts: {
       settle: (known) => append([], known),
-      open: createLedgers({ paths }),
+      begin: createLedgers({ paths }),
       after: (count) => latestReceipts(paths, count),
       atRest: (known) => atRest(paths, known),
     },
