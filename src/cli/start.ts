@@ -1,6 +1,6 @@
 /** From the command line to an exit code. */
 
-import { writeSync } from 'node:fs'
+import { createPrinter } from '../channels/printer.ts'
 import { wake } from '../main.ts'
 import { agent } from './commands/agent.ts'
 import { createContext } from './context.ts'
@@ -32,7 +32,7 @@ function contextFor(words: readonly string[]): CliContext {
   } catch (error) {
     if (!(error instanceof CliExit)) throw error
     if (asksForHelp) return createContext({ ...process.env, HOME: '/' }, wake)
-    writeSync(2, `${error.message}\n`)
+    createPrinter(2).write(`${error.message}\n`)
     return process.exit(error.code)
   }
 }
