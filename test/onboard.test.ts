@@ -122,6 +122,20 @@ describe('a server on this machine', () => {
     expect((await at.run(['hello there'])).stdout).toBe('Hello from afar.\n')
   })
 
+  test('whose models have names that would drive the terminal: they are spelled out', async () => {
+    using at = nest()
+    const hostile = startFake(() => Response.json({ data: [{ id: 'al\u001b[2J\u202epha' }, { id: 'beta' }] }))
+    const answers = [
+      ['Which model should', `${down(4)}\r`],
+      ['address', `${'\u007f'.repeat(40)}${hostile.url}\r`],
+      ['type to search', '\u0003'],
+    ] as const
+    const { stdout } = await at.terminal(['onboard'], answers)
+    hostile.stop()
+    expect(stdout).toContain(String.raw`al\u001b[2J\u202epha`)
+    expect([stdout.includes('\u001b[2J'), stdout.includes('\u202e')]).toEqual([false, false])
+  })
+
   test('an address that is none is asked again', async () => {
     using at = nest()
     const answers = [

@@ -56,8 +56,8 @@ function isNetwork(use: Reference): boolean {
 const PRINTING = ['src/channels/printer.ts', 'src/channels/descriptor.ts', 'src/channels/editor-stream.ts', 'src/channels/tty.ts']
 /** Programs without the printer; what they print is escaped where they do it, or is not from outside. */
 const PROGRAMS = ['src/braidclaw.ts', 'src/planck.ts', 'src/sandbox/landlock-launch.ts']
-/** Names that a confined command finds, and what a test starts. */
-const NAMED = ['src/sandbox/view.ts', 'src/service/fifo/fixture.ts']
+/** Names that a confined command finds, and what tests start. */
+const NAMED = ['src/sandbox/view.ts', 'src/sandbox/leftovers.fixture.ts', 'src/service/fifo/fixture.ts']
 const RAW = ['src/channels/descriptor.ts']
 /** A name of the terminal, and what hands it on to a child. */
 const TERMINALS = new Set([

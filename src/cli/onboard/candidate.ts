@@ -8,6 +8,7 @@ import { defaultConfigToml } from '../../config/template.ts'
 import { readConfigFile } from '../../config/text/read.ts'
 import { listModels, type Models } from '../../providers/models.ts'
 import { type Probe, probeProvider } from '../../providers/probe.ts'
+import { weaknessOf } from '../../security/secret-strength.ts'
 import { createProviderFetch } from '../../workspace/net/provider.ts'
 import { pause } from '../pause.ts'
 import { providerFor } from '../setup/provider.ts'
@@ -22,7 +23,7 @@ export async function tryCandidate(context: CliContext, setup: Setup, candidate:
   const { proposal, key } = candidate
   const env = withKey(context, candidate)
   if (proposal.apiKeyEnv !== undefined && !env[proposal.apiKeyEnv]) return undefined
-  if (key) context.redactor.register(key.value, key.name)
+  if (key && !weaknessOf(key.value)) context.redactor.register(key.value, key.name)
   const config = configWith(context, candidate)
   return probeProvider(await providerFor({ config, log: setup.log, context: { ...context, env } }, proposal.name), Date.now)
 }

@@ -3,6 +3,7 @@
 import { autocomplete, cancel, intro, log, outro, password, select, text } from '@clack/prompts'
 import { editorStream } from '../../channels/editor-stream.ts'
 import type { Printer } from '../../channels/printer.ts'
+import { escapeHidden as safe } from '../../kit/escape.ts'
 
 /** Ctrl-C or Escape: nothing shall be changed. */
 export class Cancelled extends Error {}
@@ -11,12 +12,19 @@ export type Choice<T> = { readonly value: T; readonly label: string; readonly hi
 
 export type Prompts = ReturnType<typeof createPrompts>
 
+/** The stream lets the colours and movements of the questions pass, so every word in them is made safe before. */
 export function createPrompts(printer: Pick<Printer, 'editor'>) {
   const output = editorStream(printer)
 
   async function choose<T extends string>(message: string, options: readonly Choice<T>[], first?: T): Promise<T> {
-    const shown = options.map(({ value, label, hint }) => ({ value: String(value), label, ...(hint ? { hint } : {}) }))
-    const picked = answered(await select<string>({ message, options: shown, output, ...(first ? { initialValue: String(first) } : {}) }))
+    const shown = options.map(({ value, label, hint }) => ({
+      value: String(value),
+      label: safe(label),
+      ...(hint ? { hint: safe(hint) } : {}),
+    }))
+    const picked = answered(
+      await select<string>({ message: safe(message), options: shown, output, ...(first ? { initialValue: String(first) } : {}) }),
+    )
     const found = options.find(({ value }) => value === picked)
     if (found === undefined) throw new Cancelled()
     return found.value
@@ -26,17 +34,24 @@ export function createPrompts(printer: Pick<Printer, 'editor'>) {
     choose,
     /** Of many names, by typing a part of one. */
     pick: async (message: string, names: readonly string[]): Promise<string> =>
-      answered(await autocomplete<string>({ message, maxItems: 8, output, options: names.map((value) => ({ value, label: value })) })),
+      answered(
+        await autocomplete<string>({
+          message: safe(message),
+          maxItems: 8,
+          output,
+          options: names.map((value) => ({ value, label: safe(value) })),
+        }),
+      ),
     /** `wrong`: a sentence for an answer that will not do. */
     write: async (message: string, wrong: (answer: string) => string | undefined, initialValue = ''): Promise<string> =>
-      answered(await text({ message, initialValue, output, validate: (answer = '') => wrong(answer.trim()) })).trim(),
+      answered(await text({ message: safe(message), initialValue, output, validate: (answer = '') => wrong(answer.trim()) })).trim(),
     /** What is typed is not shown. */
     writeHidden: async (message: string, wrong: (answer: string) => string | undefined): Promise<string> =>
-      answered(await password({ message, output, validate: (answer = '') => wrong(answer.trim()) })).trim(),
-    begin: (title: string) => intro(title, { output }),
-    end: (message: string) => outro(message, { output }),
-    cancel: (message: string) => cancel(message, { output }),
-    say: (how: 'step' | 'success' | 'error' | 'warn' | 'info', message: string) => log[how](message, { output }),
+      answered(await password({ message: safe(message), output, validate: (answer = '') => wrong(answer.trim()) })).trim(),
+    begin: (title: string) => intro(safe(title), { output }),
+    end: (message: string) => outro(safe(message), { output }),
+    cancel: (message: string) => cancel(safe(message), { output }),
+    say: (how: 'step' | 'success' | 'error' | 'warn' | 'info', message: string) => log[how](safe(message), { output }),
   }
 }
 
