@@ -115,7 +115,7 @@ describe('2: usage', () => {
 describe('8: provider', () => {
   test.each([
     [['hi there'], { BRAIDCLAW_MODEL: 'gpt' }, 'set OPENAI_API_KEY'],
-    [['-m', 'gpt', 'hi there'], { BRAIDCLAW_PROVIDER: 'local', ANTHROPIC_API_KEY: 'sk-ant-not-chosen' }, '-m anthropic/gpt'],
+    [['-m', 'gpt', 'hi there'], { BRAIDCLAW_PROVIDER: 'local', ANTHROPIC_API_KEY: 'sk-ant-not-chosen-0123456789' }, '-m anthropic/gpt'],
   ])('the offline helper does not answer for a model that was named: %j', async (args, env, says) => {
     using at = nest()
     const { code, stdout, stderr } = await at.run(args, { ...limit, env })
