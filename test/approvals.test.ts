@@ -5,6 +5,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { talk } from './support/talk.ts'
 import { alone, call, home, turn } from './support/turns.ts'
 
@@ -136,7 +137,7 @@ describe('a turn that waits at its question', () => {
 })
 
 describe('an "always" rule', () => {
-  test('is listed with executable and sub-command, and gone once revoked', async () => {
+  test.if(needs('bwrap'))('is listed with executable and sub-command, and gone once revoked', async () => {
     using at = home()
     const make = [call('shell', { command: 'mkdir made' }), over]
     await talk(at, make, [['[y/N/a]', 'a\r']], ['-m', 'go'])

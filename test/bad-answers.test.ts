@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { type Nest, nest, type Result } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { call, home, refused, turn } from './support/turns.ts'
 
 const answer = { text: 'Got: {{last_tool_result}}' }
@@ -76,7 +77,7 @@ describe('a tool', () => {
   const shell = (at: Nest, command: string, more: readonly object[] = [answer]) =>
     turn(at, [call('shell', { command }), ...more], ['--approve-all-medium'])
 
-  test('that floods is ended, its output cut with an exact notice', async () => {
+  test.if(needs('bwrap'))('that floods is ended, its output cut with an exact notice', async () => {
     using at = home()
     const { code, stdout } = await shell(at, 'seq 100000000')
     expect(code).toBe(0)
@@ -85,7 +86,7 @@ describe('a tool', () => {
     expect(stdout).toContain('Got: ')
   })
 
-  test('that hangs is ended after its time, with its children', async () => {
+  test.if(needs('bwrap'))('that hangs is ended after its time, with its children', async () => {
     using at = home('\n[limits]\nshell_timeout_s = 0.5\n')
     const { code, stdout } = await shell(at, 'echo begun; sleep 101 & sleep 102')
     expect(code).toBe(0)
@@ -94,7 +95,7 @@ describe('a tool', () => {
     expect(Bun.spawnSync(['pgrep', '-f', '^sleep 10[12]$']).stdout.toString()).toBe('')
   })
 
-  test('that dies is a failure with its signal, and the turn goes on', async () => {
+  test.if(needs('bwrap'))('that dies is a failure with its signal, and the turn goes on', async () => {
     using at = home()
     const { code, stdout } = await turn(at, [call('shell', { command: 'echo begun; kill -9 $$' }), answer], ['--autonomy', 'full'])
     expect(code).toBe(0)
@@ -102,7 +103,7 @@ describe('a tool', () => {
     expect(stdout).toContain('SIGKILL')
   })
 
-  test('that cannot start, or fails', async () => {
+  test.if(needs('bwrap'))('that cannot start, or fails', async () => {
     using at = home()
     expect((await shell(at, 'ls no-such-file')).stdout).toContain('No such file')
     expect((await at.run(['tool', 'run', 'shell', '--json', '{"command":"ls no-such-file"}', '--approve-all-medium'])).code).toBe(1)

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createExchange, type Exchange } from '../src/service/fifo/exchange.ts'
 import { startApi } from './support/messages-api.ts'
+import { needs } from './support/needs.ts'
 import { type Den, den } from './support/planck.ts'
 
 let at: Den
@@ -52,7 +53,7 @@ describe('brain.sh', () => {
     expect(stderr).toContain('ANTHROPIC_API_KEY: set it to your key')
   })
 
-  test('says timeout twice and fatal from the third failure in a row on, until one succeeds', async () => {
+  test.if(needs('curl'))('says timeout twice and fatal from the third failure in a row on, until one succeeds', async () => {
     using api = startApi((_, n) => (n < 4 ? { status: 529 } : 'well'))
     const bridge = brain(api.base)
     const ask = to('brain')
@@ -63,7 +64,7 @@ describe('brain.sh', () => {
     await bridge.says(`brain: HTTP 529 from ${api.url}, try 1 of 1`)
   })
 
-  test('says fatal at once when the request is refused, and why on stderr', async () => {
+  test.if(needs('curl'))('says fatal at once when the request is refused, and why on stderr', async () => {
     using api = startApi(() => ({ status: 401 }))
     const bridge = brain(api.base, { BRAIN_TRIES: '3' })
     expect(await to('brain')(`${request}\n\n`)).toBe('{"error":"fatal"}')
@@ -76,14 +77,14 @@ describe('brain.sh', () => {
     expect(await to('brain')(`${request}\n\n`)).toBe('{"error":"timeout"}')
   })
 
-  test('tries again what may pass', async () => {
+  test.if(needs('curl'))('tries again what may pass', async () => {
     using api = startApi((_, n) => (n === 0 ? { status: 429 } : 'well'))
     brain(api.base, { BRAIN_TRIES: '2' })
     expect(await to('brain')(`${request}\n\n`)).toContain('"well"')
     expect(api.asked).toHaveLength(2)
   })
 
-  test('hands over the request as it is, with the key where nobody sees it, and the answer on one line', async () => {
+  test.if(needs('curl'))('hands over the request as it is, with the key where nobody sees it, and the answer on one line', async () => {
     const seen: string[] = []
     using api = startApi(() => {
       seen.push(commandLines())

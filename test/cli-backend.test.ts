@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { until } from './support/turns.ts'
 
 /** A model of the chat wire that answers when it is told to, and remembers what it was asked. */
@@ -46,7 +47,7 @@ const running = (text: string) =>
     }
   })
 
-test.each([
+test.if(needs('bwrap', 'jq', 'curl')).each([
   ['SIGTERM', 'the filter', ['hello', ...loop], 130],
   ['SIGTERM', 'tool loop', ['tool', 'loop', '--tool-backend', 'bash', 'hello', '', 'default'], 1],
   ['SIGINT', 'the filter', ['hello', ...loop], 130],
@@ -62,7 +63,7 @@ test.each([
   await until(() => running(`HOME=${at.home}`).length === 0)
 })
 
-test('the model that a provider of ours names is sent by its own name', async () => {
+test.if(needs('bwrap', 'jq', 'curl'))('the model that a provider of ours names is sent by its own name', async () => {
   using at = nest()
   using far = model()
   knowing(at, far.url)

@@ -1,10 +1,13 @@
 /** `replay --policy` over calls of the operator's own executables: judged as they would be now, and none of them is run. */
 
-import { expect, test } from 'bun:test'
+import { test as always, expect } from 'bun:test'
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { minimumConfig, type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { alone, call, scripted } from './support/turns.ts'
+
+const test = always.if(needs('bwrap'))
 
 const tools = (at: Nest) => join(at.home, '.braidclaw/tools')
 

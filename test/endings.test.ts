@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { call, everyTool, home, scripted, turn, until } from './support/turns.ts'
 
 const limit = { timeoutMs: 5000 }
@@ -145,7 +146,7 @@ describe('10: stopped', () => {
     expect((await go(at, [call('time', {}), answer])).code).toBe(0)
   })
 
-  test('set while a command runs: the command is ended', async () => {
+  test.if(needs('bwrap'))('set while a command runs: the command is ended', async () => {
     using at = home()
     const invocation = { ...limit, ...scripted(at, [call('shell', { command: 'sleep 60' }), { text: 'never' }]) }
     const running = at.start(['agent', '-m', 'go', '--approve-all-medium'], invocation)
@@ -183,7 +184,7 @@ describe('130: cancelled', () => {
     expect(await running.result).toMatchObject({ code: 0, stdout: 'late\n' })
   })
 
-  test('while a command runs: the whole group ends and the receipt says so', async () => {
+  test.if(needs('bwrap'))('while a command runs: the whole group ends and the receipt says so', async () => {
     using at = home()
     const command = 'sleep 61 & sleep 62'
     const running = at.start(['agent', '-m', 'go', '--approve-all-medium'], {

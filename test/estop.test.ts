@@ -5,8 +5,11 @@ import { mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSy
 import { join } from 'node:path'
 import { createAgent, type ModelCall } from '../src/agent.ts'
 import { type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { talk } from './support/talk.ts'
 import { call, everyTool as configured, home, scripted, turn, until } from './support/turns.ts'
+
+const confined = test.if(needs('bwrap'))
 
 const estopFile = (at: Nest) => join(at.home, '.braidclaw/ESTOP')
 const stubborn = call('shell', { command: "trap '' TERM; sleep 300" })
@@ -80,7 +83,7 @@ describe('a stop reaches', () => {
     expect(seen.aborted).toBe(true)
   })
 
-  test('tool run', async () => {
+  confined('tool run', async () => {
     using at = home()
     const args = ['tool', 'run', 'shell', '--approve-all-medium', '--json', '{"command":"sleep 300"}']
     const running = at.start(args)
@@ -136,36 +139,40 @@ describe('a stop reaches', () => {
     await agent.close()
   })
 
-  test('children that ignore SIGTERM', async () => {
-    using at = home()
-    const times: number[] = []
-    for (let round = 0; round < 5; round++) {
-      const four = { tool_calls: Array.from({ length: 4 }, () => stubborn.tool_calls[0] ?? {}) }
-      const running = at.start(['agent', '-m', 'go', '--approve-all-medium'], scripted(at, [four, over]))
-      await until(() => alive(at).length >= 4)
-      const waiting = new Set(alive(at))
-      const began = performance.now()
-      writeFileSync(estopFile(at), 'stop\n')
-      for (let tries = 0; tries < 2000 && waiting.size > 0; tries++) {
-        for (const pid of waiting) {
-          if (isDead(pid)) {
-            waiting.delete(pid)
-            times.push(performance.now() - began)
+  confined(
+    'children that ignore SIGTERM',
+    async () => {
+      using at = home()
+      const times: number[] = []
+      for (let round = 0; round < 5; round++) {
+        const four = { tool_calls: Array.from({ length: 4 }, () => stubborn.tool_calls[0] ?? {}) }
+        const running = at.start(['agent', '-m', 'go', '--approve-all-medium'], scripted(at, [four, over]))
+        await until(() => alive(at).length >= 4)
+        const waiting = new Set(alive(at))
+        const began = performance.now()
+        writeFileSync(estopFile(at), 'stop\n')
+        for (let tries = 0; tries < 2000 && waiting.size > 0; tries++) {
+          for (const pid of waiting) {
+            if (isDead(pid)) {
+              waiting.delete(pid)
+              times.push(performance.now() - began)
+            }
           }
+          await Bun.sleep(1)
         }
-        await Bun.sleep(1)
+        expect([[...waiting], (await running.result).code]).toEqual([[], 10])
+        rmSync(estopFile(at))
       }
-      expect([[...waiting], (await running.result).code]).toEqual([[], 10])
-      rmSync(estopFile(at))
-    }
-    times.sort((a, b) => a - b)
-    expect(times.length).toBeGreaterThanOrEqual(20)
-    const at99 = times[Math.ceil(times.length * 0.99) - 1] ?? 0
-    if (process.env.BRAIDCLAW_TEST_FIGURES) console.log(`estop to dead: ${times.length} children, p99 ${at99.toFixed(0)} ms`)
-  }, 30_000)
+      times.sort((a, b) => a - b)
+      expect(times.length).toBeGreaterThanOrEqual(20)
+      const at99 = times[Math.ceil(times.length * 0.99) - 1] ?? 0
+      if (process.env.BRAIDCLAW_TEST_FIGURES) console.log(`estop to dead: ${times.length} children, p99 ${at99.toFixed(0)} ms`)
+    },
+    30_000,
+  )
 
   // They left the process group: only the PID namespace of the sandbox ends them.
-  test('children that left the group with setsid', async () => {
+  confined('children that left the group with setsid', async () => {
     using at = home()
     const escaping = call('shell', { command: 'setsid sleep 300 & setsid -f sleep 300; sleep 300' })
     const running = at.start(['agent', '-m', 'go', '--approve-all-medium'], scripted(at, [escaping, over]))
@@ -191,7 +198,7 @@ function isDead(pid: string): boolean {
   }
 }
 
-test('SIGTERM ends the turn: children are gone, receipts are written, and the exit says cancelled', async () => {
+confined('SIGTERM ends the turn: children are gone, receipts are written, and the exit says cancelled', async () => {
   using at = home()
   const running = at.start(['agent', '-m', 'go', '--approve-all-medium'], scripted(at, [stubborn, over]))
   await until(() => alive(at).length >= 1)

@@ -1,11 +1,14 @@
 /** Executables as tools, through the real executable: who is offered what, what is refused, and the three examples. */
 
-import { expect, test } from 'bun:test'
+import { test as always, expect } from 'bun:test'
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fixedPath } from '../src/tools/process.ts'
 import { minimumConfig, type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { alone, call, refused, scripted, until } from './support/turns.ts'
+
+const test = always.if(needs('bwrap', 'jq', 'python3'))
 
 const examples = join(import.meta.dir, '../examples/tools')
 

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openMemory } from '../src/memory/db.ts'
 import { minimumConfig, type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { call, home, refused, turn } from './support/turns.ts'
 
 const limitsOf = async (at: Nest) => JSON.parse((await at.run(['config', 'show', '--json'])).stdout).limits
@@ -138,12 +139,12 @@ describe('how long a command may take', () => {
   const got = { text: 'Got: {{last_tool_result}}' }
   const run = (at: Nest, one: object) => turn(at, [one, got], ['--autonomy', 'full'])
 
-  test('a call asks for longer than is usual and gets it, whatever the limit of other tools', async () => {
+  test.if(needs('bwrap'))('a call asks for longer than is usual and gets it, whatever the limit of other tools', async () => {
     using at = times('')
     expect((await run(at, shell('sleep 1.2; echo done', 5))).stdout).toBe('Got: done\n')
   })
 
-  test('without asking it has the usual time, and the words say how to get more', async () => {
+  test.if(needs('bwrap'))('without asking it has the usual time, and the words say how to get more', async () => {
     using at = times('')
     const { stdout } = await run(at, shell('echo begun; sleep 60'))
     expect(stdout).toContain('begun')

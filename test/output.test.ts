@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, minimumConfig, type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { alone, call, everyTool, home, refused, turn } from './support/turns.ts'
 
 const json = async (at: Nest, ...args: string[]) => JSON.parse((await at.run(args)).stdout)
@@ -205,7 +206,7 @@ describe('config', () => {
 })
 
 describe('tool', () => {
-  test('list marks what is not active', async () => {
+  test.if(needs('bwrap'))('list marks what is not active', async () => {
     using at = nest()
     at.config(minimumConfig)
     const { stdout } = await at.run(['tool', 'list'])
@@ -222,7 +223,7 @@ describe('tool', () => {
     expect((await at.run(['tool', 'run', 'file_write', '--json', '{"path":"x","content":"y"}'])).code).toBe(3)
   })
 
-  test('run prints the output alone, reads arguments from stdin with "-", and leaves a receipt', async () => {
+  test.if(needs('bwrap'))('run prints the output alone, reads arguments from stdin with "-", and leaves a receipt', async () => {
     using at = home()
     at.file('a.txt', 'hello\n')
     const { code, stdout, stderr } = await at.run(['tool', 'run', 'file_read', '--json', '{"path":"a.txt"}'])

@@ -1,10 +1,13 @@
-import { describe, expect, test } from 'bun:test'
+import { test as always, describe, expect } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Person } from './support/daemon.ts'
 import { type Payload, startApi } from './support/messages-api.ts'
+import { needs } from './support/needs.ts'
 import { type Den, scenes } from './support/planck.ts'
 import { curlBrain } from './support/planck-scripts.ts'
+
+const test = always.if(needs('curl'))
 
 const COMPACTOR =
   'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'

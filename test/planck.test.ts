@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { PLANCK_BYTES } from '../scripts/planck.ts'
 import { type Person, person } from './support/daemon.ts'
 import { type Answered, type Payload, startApi } from './support/messages-api.ts'
+import { needs } from './support/needs.ts'
 import { commands, type Den, den, floorKb, peakKb, runtimes, type Scene, scenes } from './support/planck.ts'
 import { claw, curlBrain, greeter, interact, scanner, script } from './support/planck-scripts.ts'
 
@@ -148,7 +149,7 @@ describe.each(runtimes)('on %s', (runtime) => {
     expect(at.memory('history.jsonl')).toBe('{"role":"user","content":"next"}\n{"role":"assistant","content":"yes"}\n'.repeat(2))
   })
 
-  test('bears messages and answers larger than a pipe', async () => {
+  test.if(needs('curl'))('bears messages and answers larger than a pipe', async () => {
     using api = startApi((payload) => String(payload.messages.at(-1)?.content).toUpperCase())
     planck()
     at.bridge(curlBrain, { API_URL: api.url })
@@ -164,7 +165,7 @@ describe.each(runtimes)('on %s', (runtime) => {
     expect(await human.ask('hello')).toBe('I stopped: too many rounds of tools.')
   })
 
-  test('answers all tools of one reply, those too that fail', async () => {
+  test.if(needs('curl'))('answers all tools of one reply, those too that fail', async () => {
     const uses = ['get_time', 'nobody\\nknows'].map((name, n) => `{"type":"tool_use","id":"t${n}","name":"${name}","input":{"a":1}}`)
     using api = startApi((_, n) => (n === 0 ? { raw: `{"content":[${uses.join()}],"stop_reason":"tool_use"}` } : 'done'))
     planck({ PLANCKCLAW_TIMEOUT: '3' })
@@ -183,7 +184,7 @@ describe.each(runtimes)('on %s', (runtime) => {
     ])
   })
 
-  test('asks without tools when no claw answers, and finds one that knows only the other word', async () => {
+  test.if(needs('curl'))('asks without tools when no claw answers, and finds one that knows only the other word', async () => {
     using api = startApi((payload) => (payload.tools ? 'with' : 'without'))
     planck()
     at.bridge(curlBrain, { API_URL: api.url })
@@ -194,7 +195,7 @@ describe.each(runtimes)('on %s', (runtime) => {
     expect(api.asked[1]?.tools?.[0]?.name).toBe('greet')
   })
 
-  test('asks for the model that PLANCKCLAW_MODEL names', async () => {
+  test.if(needs('curl'))('asks for the model that PLANCKCLAW_MODEL names', async () => {
     using api = startApi(({ model }) => model)
     planck({ PLANCKCLAW_MODEL: 'small-model' })
     at.bridge(curlBrain, { API_URL: api.url })
@@ -212,7 +213,7 @@ describe.each(runtimes)('on %s', (runtime) => {
   })
 })
 
-test('holds the same conversation on both, byte for byte, with bridges as the original has them', async () => {
+test.if(needs('curl'))('holds the same conversation on both, byte for byte, with bridges as the original has them', async () => {
   const transcripts = []
   for (const runtime of runtimes) {
     using own = await den(bundle.file)

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, type Nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { ctrlC, ctrlD, talk } from './support/talk.ts'
 import { call, home, scripted, until } from './support/turns.ts'
 
@@ -26,7 +27,7 @@ test('Ctrl-Z stops the conversation, and fg goes on with what was typed', async 
   expect(code).toBe(0)
 })
 
-test.each([
+test.if(needs('bwrap')).each([
   ['at the prompt', [], 'answered'],
   ['while a command runs', [call('shell', { command: 'touch begun; sleep 60' })], 'cancelled'],
 ])('a terminal that is closed ends the conversation and leaves nothing behind: %s', async (_, calls, ending) => {

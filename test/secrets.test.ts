@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { minimumConfig, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { environment, planted, secrets } from './support/planted.ts'
 import { answer, call, live, openSession, type Session } from './support/secret-session.ts'
 import { filesBelow, findBelow, findIn, spellings } from './support/secrets.ts'
@@ -68,7 +69,7 @@ test('the receipt key is in its own file alone', () => {
 })
 
 describe('children', () => {
-  test('a command gets an environment made from nothing', async () => {
+  test.if(needs('bwrap'))('a command gets an environment made from nothing', async () => {
     const { stdout } = await session().turn(
       'go',
       [call('shell', { command: 'env' }), { text: '{{last_tool_result}}' }],
@@ -84,7 +85,7 @@ describe('children', () => {
     expect(names.filter((name) => !known.includes(name))).toEqual([])
   })
 
-  test('a running command has no secret in /proc/PID/environ, nor in its arguments', async () => {
+  test.if(needs('bwrap'))('a running command has no secret in /proc/PID/environ, nor in its arguments', async () => {
     const fixture = session().at.fixture([call('shell', { command: 'sleep 9.75' }), answer])
     const running = session().at.start(['agent', '-m', 'go', '--approve-all-medium'], {
       env: { ...environment, BRAIDCLAW_MOCK_FIXTURE: fixture },

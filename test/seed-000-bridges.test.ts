@@ -12,6 +12,7 @@ import { openWriter } from '../src/service/fifo/write.ts'
 import { type Invocation, type Nest, nest, type Started } from './support/cli.ts'
 import { background, daemon, folderOf, person, runs, stopping } from './support/daemon.ts'
 import { startApi } from './support/messages-api.ts'
+import { needs } from './support/needs.ts'
 import { call, home, scripted } from './support/turns.ts'
 
 const planck = join(mkdtempSync(join(tmpdir(), 'braidclaw-planck-')), 'planck.js')
@@ -194,7 +195,7 @@ test('a bridge whose FIFOs are taken away ends with 1 and says what to do; one t
   expect([code, stderr]).toEqual([1, expect.stringContaining('start again to open the new one')])
 })
 
-test('a provider of kind "fifo" answers one-shot turns too: whoever holds brain_in is the model', async () => {
+test.if(needs('curl'))('a provider of kind "fifo" answers one-shot turns too: whoever holds brain_in is the model', async () => {
   using at = nest()
   using api = startApi(({ messages }) => `heard: ${JSON.stringify(messages.at(-1)?.content)}`)
   at.config(`[providers.models.f]\nkind = "fifo"\ndir = "${folderOf(at)}"\ntotal_timeout_s = 5\n`)

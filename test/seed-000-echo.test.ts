@@ -1,6 +1,6 @@
 /** Brains in shell that pass JSON through `echo`, under dash and bash, with the daemon and the pure router: what the model said arrives. */
 
-import { beforeAll, describe, expect, test } from 'bun:test'
+import { test as always, beforeAll, describe, expect } from 'bun:test'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,8 +8,11 @@ import { bundlePlanck } from '../scripts/planck.ts'
 import { nest } from './support/cli.ts'
 import { background, daemon, type Person, person, stopping } from './support/daemon.ts'
 import { startApi } from './support/messages-api.ts'
+import { needs } from './support/needs.ts'
 import { den } from './support/planck.ts'
 import { claw, echoBrain, jqBrain, script, twiceBrain } from './support/planck-scripts.ts'
+
+const test = always.if(needs('curl', 'jq'))
 
 const planck = join(mkdtempSync(join(tmpdir(), 'braidclaw-planck-')), 'planck.js')
 beforeAll(async () => void (await bundlePlanck(planck)))

@@ -7,10 +7,13 @@ import { agentFile } from './support/agent-files.ts'
 import { nest } from './support/cli.ts'
 import { background, daemon, folderOf, historyOf, launch, person, stopping } from './support/daemon.ts'
 import { startApi } from './support/messages-api.ts'
+import { needs } from './support/needs.ts'
 import { planckHome } from './support/planck-home.ts'
 import { claw, curlBrain, greeter, interact, scanner, script } from './support/planck-scripts.ts'
 import { shell } from './support/shell.ts'
 import { home, scripted, until } from './support/turns.ts'
+
+const curled = test.if(needs('curl'))
 
 /** A claw without tools: the soul speaks alone, and nobody waits for a list. */
 const emptyClaw = 'while read -r _; do printf "[]\\n\\n"; done <$PLANCKCLAW_FIFOS/claw_in >$PLANCKCLAW_FIFOS/claw_out'
@@ -40,7 +43,7 @@ test("the six FIFOs are the owner's alone, and gone when the daemon is", async (
   expect(existsSync(agent.dir)).toBe(false)
 })
 
-test('a curl brain, a claw and an interact bridge written for the original run unmodified under the launcher', async () => {
+curled('a curl brain, a claw and an interact bridge written for the original run unmodified under the launcher', async () => {
   using at = nest()
   at.config('[security]\nallow_tools = ["get_time"]\n')
   using api = startApi(({ messages }, n) =>
@@ -91,7 +94,7 @@ test('a claw that looks through scripts for #TOOLS: is found under its other wor
   expect(told).toContain('HEY, Ada.')
 })
 
-test('a claw beside our own tools: a name of ours is refused to it, and a call that nobody allowed waits for a yes', async () => {
+curled('a claw beside our own tools: a name of ours is refused to it, and a call that nobody allowed waits for a yes', async () => {
   using at = nest()
   using api = startApi((_, n) => (n === 0 ? { name: 'greet', input: {} } : 'I asked.'))
   const theirs = ['file_read', 'greet'].map((name) => ({
@@ -112,7 +115,7 @@ test('a claw beside our own tools: a name of ours is refused to it, and a call t
   expect(brain.pid).toBeGreaterThan(0)
 })
 
-test('whoever starts first waits for the others: a message, then the daemon, then the brain of docs/daemon.md', async () => {
+curled('whoever starts first waits for the others: a message, then the daemon, then the brain of docs/daemon.md', async () => {
   using at = nest()
   using api = startApi(() => 'at last')
   const page = readFileSync(join(import.meta.dir, '../docs/daemon.md'), 'utf8')
@@ -164,7 +167,7 @@ test('both apologies, and it goes on listening; neither is remembered', async ()
   expect(brain.pid).toBeGreaterThan(0)
 })
 
-test('soul.md counts from the next message on, and the last HISTORY_KEEP messages go along', async () => {
+curled('soul.md counts from the next message on, and the last HISTORY_KEEP messages go along', async () => {
   using at = nest()
   using api = startApi((_, n) => `answer ${n + 1}`)
   await using agent = stopping(await daemon(at, ['--brain', 'fifo', ...noTools], { env: { HISTORY_KEEP: '4', HISTORY_MAX: '100' } }))
@@ -184,7 +187,7 @@ test('soul.md counts from the next message on, and the last HISTORY_KEEP message
   expect(brain.pid).toBeGreaterThan(0)
 })
 
-test('PLANCKCLAW_DIR and HISTORY_MAX of config.env hold; compaction comes after the answer, with the words of the seed', async () => {
+curled('PLANCKCLAW_DIR and HISTORY_MAX of config.env hold; compaction comes after the answer, with the words of the seed', async () => {
   using at = nest()
   const memory = join(at.dir, 'memory')
   mkdirSync(join(at.home, '.braidclaw'), { recursive: true })

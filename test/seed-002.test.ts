@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { shell, stub } from './support/shell.ts'
 
 const agentFile = (at: Nest, path: string) => join(at.home, '.braidclaw/agents/default', path)
@@ -22,7 +23,7 @@ function soul(at: Nest, text: string): void {
   writeFileSync(agentFile(at, 'soul.md'), text)
 }
 
-test('1: the pieces work without the entry point, as a library and as sub-commands', async () => {
+test.if(needs('jq'))('1: the pieces work without the entry point, as a library and as sub-commands', async () => {
   using at = nest()
   soul(at, 'You are brief.\n')
   const { code, stdout, stderr } = await shell(
@@ -111,7 +112,7 @@ test('10: reset archives the session, and -c begins anew', async () => {
   expect((await at.run(['reset'])).stdout).toBe('the session of "default" is empty\n')
 })
 
-test('11: session shows the conversation', async () => {
+test.if(needs('jq'))('11: session shows the conversation', async () => {
   using at = nest()
   await shell(at, 'braidclaw "Hello"; braidclaw -c "$(printf "two\\nlines")"')
   const when = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`
@@ -123,7 +124,7 @@ test('11: session shows the conversation', async () => {
   expect((await at.run(['session', 'count'])).stdout).toBe('4\n')
 })
 
-test('12 and 13: jq reads the session and the trace, whose keys are the contract', async () => {
+test.if(needs('jq'))('12 and 13: jq reads the session and the trace, whose keys are the contract', async () => {
   using at = nest()
   await shell(at, 'braidclaw "Hello"')
   const { stdout, code } = await shell(

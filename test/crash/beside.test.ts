@@ -3,12 +3,15 @@
  * acknowledged is lost, the chain is valid after every next start, every attempt has one receipt. CRASH_BESIDE=1000 makes it long.
  */
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, test as always, beforeAll, expect } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { pay, visits } from '../support/foreign-sqlite.ts'
+import { needs } from '../support/needs.ts'
 import { type Binary, compiledBinary, createHome, type Home } from './home.ts'
 import { besiege, type Siege } from './siege.ts'
+
+const test = always.if(needs('bwrap', 'sqlite3', 'python3'))
 
 const kills = Number(process.env.CRASH_BESIDE ?? 10)
 const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])

@@ -1,9 +1,12 @@
 /** One contract, three loops, two wires: what the model is told of its calls, and the answer, must agree byte for byte. */
 
-import { expect, test } from 'bun:test'
+import { test as always, expect } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { needs } from '../support/needs.ts'
 import { call, calls, loops, others, type Play, type Played, play, say } from './stage.ts'
+
+const test = always.if(needs('bwrap', 'jq', 'curl'))
 
 /** Plays it on all loops; each must tell the model the same and end the same way. @returns the first */
 async function onAll(asked: Play, on = loops): Promise<Played> {

@@ -1,11 +1,14 @@
 /** How the two scripts begin and end: whose log, what is no question, a signal, a caller that is gone, a terminal. */
 
-import { expect, test } from 'bun:test'
+import { test as always, expect } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, minimumConfig, type Nest, nest } from '../support/cli.ts'
+import { needs } from '../support/needs.ts'
 import { until } from '../support/turns.ts'
 import { stageTools } from './stage.ts'
+
+const test = always.if(needs('bwrap', 'jq', 'curl'))
 
 const scripts = ['bash', 'llm'] as const
 const scriptOf = (name: string) => join(import.meta.dir, '../../bridges/tool-loop', name)

@@ -1,10 +1,13 @@
 /** The two scripts by themselves: what is missing is said, keys stay out of sight, and how a loop is chosen. */
 
-import { expect, test } from 'bun:test'
+import { test as always, expect } from 'bun:test'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, nest } from '../support/cli.ts'
+import { needs } from '../support/needs.ts'
 import { call, calls, play, say } from './stage.ts'
+
+const test = always.if(needs('bwrap', 'jq', 'curl'))
 
 const scripts = join(import.meta.dir, '../../bridges/tool-loop')
 const bashOn = { backend: 'bash', wire: 'anthropic' } as const
