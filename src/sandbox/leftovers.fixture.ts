@@ -31,10 +31,10 @@ export async function until(holds: () => boolean): Promise<void> {
 export type Others = Disposable & { readonly pids: readonly number[] }
 
 export function spawned(...argv: string[]): Others {
-  const stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'ignore', 'ignore', 'pipe'] = [
+  const stdio: ['ignore', 'ignore', 'ignore', 'ignore', 'ignore', 'ignore', 'pipe'] = [
     'ignore',
     'ignore',
-    'inherit',
+    'ignore',
     'ignore',
     'ignore',
     'ignore',
