@@ -1,12 +1,15 @@
 /** Other programs use the database while we run: nothing that was answered is lost, also when we are killed afterwards. */
 
-import { expect, test } from 'bun:test'
+import { test as always, expect } from 'bun:test'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, type Nest } from './support/cli.ts'
 import { daemon, person } from './support/daemon.ts'
 import { pay, questionsIn, visits } from './support/foreign-sqlite.ts'
+import { needs } from './support/needs.ts'
 import { home, scripted } from './support/turns.ts'
+
+const test = always.if(needs('sqlite3', 'python3'))
 
 /** Something of ours that stays and answers. */
 type Session = {

@@ -3,13 +3,12 @@
 import { describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { given } from '../../test/support/needs.ts'
 import { confined, hasBubblewrap, place } from './fixture.ts'
 import { clearLeftovers } from './folder.ts'
 import { gateArgument } from './gate.ts'
-import { install } from './install.ts'
 import { commandOf, deadFolder, folderIn, namespace, runs, spawned, until, waitingAt } from './leftovers.fixture.ts'
 
-if (!hasBubblewrap()) console.warn(`leftovers of sandboxes are not tested: ${install}`)
 const real = test.if(hasBubblewrap())
 
 function started(pid: number | string): string | undefined {
@@ -81,7 +80,7 @@ describe('nothing else is touched', () => {
     expect([...other.pids, ...naming.pids, ...shell.pids].map(runs)).toEqual([true, true, true, true])
   })
 
-  test.if(hasBubblewrap() && process.getuid?.() === 0)('a bubblewrap of another user', async () => {
+  test.if(hasBubblewrap() && given(process.getuid?.() === 0, 'root'))('a bubblewrap of another user', async () => {
     using at = place()
     const folder = folderIn(at.settings.stateHome, deadFolder())
     for (const path of [at.root, at.settings.stateHome, join(at.settings.stateHome, 'run'), folder]) chmodSync(path, 0o755)
