@@ -49,6 +49,46 @@ describe('a thread nobody speaks to costs nothing', () => {
   })
 
   test.each<[string, Bid<Ev>]>([
+    ['waits for', { wait: [{ type: 'tick', id: 'other' }] }],
+    ['is interrupted by', { interrupt: [{ type: 'tick', id: 'other' }] }],
+    ['blocks', { block: [{ type: 'tick', id: 'other' }] }],
+    ['requests in vain', { request: [{ type: 'tick', id: 'held' }] }],
+    ['requests in vain and blocks', { request: [{ type: 'tick', id: 'held' }], block: [{ type: 'tick', id: 'held' }] }],
+  ])('while it %s another id of the very type that happens: its bid is not looked at again', (_, bid) => {
+    let reads = 0
+    const seen = watched(bid, () => void reads++)
+    const idle = many(1000, (at): AnyThread<Ev> => ({ name: `idle${at}`, priority: 1, init: 0, bid: () => seen, next: (n) => n }))
+    const veto: AnyThread<Ev> = {
+      name: 'veto',
+      priority: 0,
+      init: 0,
+      bid: () => ({ block: [{ type: 'tick', id: 'held' }] }),
+      next: (n) => n,
+    }
+    const engine = createEngine({ threads: [veto, ...idle, counter(500)] })
+    engine.superstep(() => {})
+    // A few reads each until the board knows; not one an event, which would be 500,000.
+    expect(reads).toBeLessThan(30_000)
+  })
+
+  test('while its request stays blocked, though the thread that blocks it bids the same again at every event', () => {
+    let reads = 0
+    const seen = watched({ request: [{ type: 'act' }] }, () => void reads++)
+    const idle = many(1000, (at): AnyThread<Ev> => ({ name: `idle${at}`, priority: 1, init: 0, bid: () => seen, next: (n) => n }))
+    const veto: AnyThread<Ev> = {
+      name: 'veto',
+      priority: 0,
+      init: 0,
+      bid: () => ({ wait: [{ type: 'tick' }], block: [{ type: 'act' }] }),
+      next: (n: number) => n + 1,
+    }
+    const engine = createEngine({ threads: [veto, ...idle, counter(500)] })
+    engine.superstep(() => {})
+    expect(reads).toBeLessThan(30_000)
+    expect(engine.states().veto).toBe(500)
+  })
+
+  test.each<[string, Bid<Ev>]>([
     ['waited', { wait: [{ type: 'tick' }] }],
     ['interrupted', { interrupt: [{ type: 'tick' }] }],
     ['requested', { request: [{ type: 'tick' }] }],

@@ -1,7 +1,8 @@
-/** The standing bids, indexed by event type, so that a thread nobody speaks to costs nothing. */
+/** The standing bids, indexed by event type and id, so that a thread nobody speaks to costs nothing, nor a request that stays blocked. */
 
+import { createSeatIndex, enlist, type Key, keepThose, PATIENCE, type SeatIndex } from './seat-index.ts'
 import { advances, type BlockedRequest, matches } from './select.ts'
-import type { AnyThread, Bid, KernelEvent, Pattern } from './thread.ts'
+import type { AnyThread, Bid, KernelEvent } from './thread.ts'
 
 /** A thread at the table. The engine fills `next*` for every thread that moves before any of them is made true. */
 export type Seat<E extends KernelEvent> = {
@@ -28,55 +29,50 @@ export type Board<E extends KernelEvent> = {
   explain(): BlockedRequest<E>[]
 }
 
-/** Requests or patterns: all that the index looks at is the type. */
-type Named = readonly { readonly type: string }[]
-
-type Entry<E extends KernelEvent> = { readonly listeners: Seat<E>[]; readonly blockers: Seat<E>[] }
-
-/**
- * A seat enters a list when it bids and leaves it only when so many were looked at in vain: threads go in circles and soon bid for
- * the same types again, so that in a steady program the lists hardly ever change.
- */
-const PATIENCE = 16
-
 export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E>[], states: readonly unknown[]): Board<E> {
-  const entries = new Map<string, Entry<E>>()
+  // A seat enters an index when it bids and leaves it only when it was looked at in vain: threads go in circles and soon bid for the
+  // same events again, so that in a steady program the indexes hardly ever change.
+  const listeners = createSeatIndex<Seat<E>>(({ bid }, key) => names(bid.request, key) || names(bid.wait, key) || names(bid.interrupt, key))
+  const blockers = createSeatIndex<Seat<E>>(({ bid }, key) => names(bid.block, key))
+  /** Seats whose requests are all blocked. They are not asked again until their bid changes or one of the blocks does. */
+  const stuck = new Set<Seat<E>>()
+  /** The stuck seats, each under the patterns that block its requests. */
+  const stuckBy = createSeatIndex<Seat<E>>((seat) => stuck.has(seat))
+  /** The seats with requests that are not stuck, in order of place. */
   const requesters: Seat<E>[] = []
   const seats = threads.map((thread, place) => seatOf({ thread, place, state: states[place] }))
-
-  function entry(type: string): Entry<E> {
-    const known = entries.get(type)
-    if (known !== undefined) return known
-    const fresh = { listeners: [], blockers: [] }
-    entries.set(type, fresh)
-    return fresh
-  }
-
-  // Only what is new is entered: where the old bid named the same type at the same place of its list, the seat is in the index already.
-  function listen(seat: Seat<E>, events: Named | undefined, before: Named | undefined): void {
-    if (events === undefined || events === before) return
-    let at = 0
-    for (const { type } of events) if (before?.[at++]?.type !== type) enlist(entry(type).listeners, seat)
-  }
 
   function place(seat: Seat<E>, bid: Bid<E>): void {
     const old = seat.bid
     if (bid === old) return
     seat.bid = bid
-    if (asks(bid) && !asks(old)) enlist(requesters, seat)
-    listen(seat, bid.request, old.request)
-    listen(seat, bid.wait, old.wait)
-    listen(seat, bid.interrupt, old.interrupt)
-    if (bid.block === undefined || bid.block === old.block) return
-    let at = 0
-    for (const { type } of bid.block) if (old.block?.[at++]?.type !== type) enlist(entry(type).blockers, seat)
+    if (bid.request !== old.request) {
+      enter(listeners, seat, added(bid.request, old.request))
+      ask(seat, old)
+    }
+    if (bid.wait !== old.wait) enter(listeners, seat, added(bid.wait, old.wait))
+    if (bid.interrupt !== old.interrupt) enter(listeners, seat, added(bid.interrupt, old.interrupt))
+    if (bid.block === old.block) return
+    enter(blockers, seat, added(bid.block, old.block))
+    if (stuck.size > 0) release(added(old.block, bid.block))
+  }
+
+  function ask(seat: Seat<E>, old: Bid<E>): void {
+    const wasStuck = stuck.size > 0 && stuck.delete(seat)
+    if (asks(seat.bid) && (wasStuck || !asks(old))) enlist(requesters, seat)
+  }
+
+  /** These patterns block no more. What they held back may be held back by another one; that is seen when it is asked again. */
+  function release(patterns: readonly Key[] | undefined): void {
+    if (patterns === undefined) return
+    for (const pattern of patterns) for (const seat of stuckBy.take(pattern)) if (stuck.delete(seat)) enlist(requesters, seat)
   }
 
   function blocker(event: E): Seat<E> | undefined {
-    const blockers = entries.get(event.type)?.blockers
-    if (blockers === undefined) return undefined
-    for (const seat of blockers) if (matches(seat.bid.block, event)) return seat
-    if (blockers.length > PATIENCE) sweep(blockers, ({ bid }) => names(bid.block, event.type))
+    const candidates = blockers.find(event)
+    if (candidates === undefined) return undefined
+    for (const seat of candidates) if (matches(seat.bid.block, event)) return seat
+    if (candidates.length > PATIENCE) blockers.sweep(event)
     return undefined
   }
 
@@ -85,37 +81,50 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
     return undefined
   }
 
+  function setAside(seat: Seat<E>, requests: readonly E[]): void {
+    stuck.add(seat)
+    for (const event of requests) {
+      const pattern = blocker(event)?.bid.block?.find((each) => matches([each], event))
+      if (pattern !== undefined) stuckBy.add(pattern, seat)
+    }
+  }
+
   function enabled(): Seat<E> | undefined {
     let idle = 0
     let found: Seat<E> | undefined
     for (const seat of requesters) {
       const requests = seat.bid.request
-      if (requests === undefined || requests.length === 0) {
+      if (requests === undefined || requests.length === 0 || stuck.has(seat)) {
         idle += 1
         continue
       }
       seat.offer = unblocked(requests)
-      if (seat.offer === undefined) continue
+      if (seat.offer === undefined) {
+        setAside(seat, requests)
+        idle += 1
+        continue
+      }
       found = seat
       break
     }
-    if (idle > PATIENCE) sweep(requesters, ({ bid }) => asks(bid))
+    if (idle > PATIENCE) keepThose(requesters, (seat) => asks(seat.bid) && !stuck.has(seat))
     return found
   }
 
   function collect(event: E, into: Seat<E>[]): number {
-    const listeners = entries.get(event.type)?.listeners
-    if (listeners === undefined) return 0
+    const candidates = listeners.find(event)
+    if (candidates === undefined) return 0
     let count = 0
-    for (const seat of listeners) if (advances(seat.bid, event)) into[count++] = seat
-    if (listeners.length - count > PATIENCE) sweep(listeners, ({ bid }) => hears(bid, event.type))
+    for (const seat of candidates) if (advances(seat.bid, event)) into[count++] = seat
+    if (candidates.length - count > PATIENCE) listeners.sweep(event)
     return count
   }
 
   function explain(): BlockedRequest<E>[] {
-    return requesters.flatMap(({ name, bid }) =>
+    const asking = [...new Set([...requesters, ...stuck])].sort((left, right) => left.place - right.place)
+    return asking.flatMap(({ name, bid }) =>
       (bid.request ?? []).flatMap((event) => {
-        const by = entries.get(event.type)?.blockers.filter((other) => matches(other.bid.block, event)) ?? []
+        const by = blockers.find(event)?.filter((other) => matches(other.bid.block, event)) ?? []
         return by.length === 0 ? [] : [{ thread: name, event, by: by.map((other) => other.name) }]
       }),
     )
@@ -134,31 +143,32 @@ function asks<E extends KernelEvent>(bid: Bid<E>): boolean {
   return bid.request !== undefined && bid.request.length > 0
 }
 
-function hears<E extends KernelEvent>(bid: Bid<E>, type: string): boolean {
-  return bid.request?.some((event) => event.type === type) || names(bid.wait, type) || names(bid.interrupt, type)
+/** A request or a pattern. */
+type Term = Key & { readonly match?: unknown }
+
+function names(terms: readonly Term[] | undefined, { type, id }: Key): boolean {
+  return terms?.some((term) => term.type === type && term.id === id) ?? false
 }
 
-function names<E extends KernelEvent>(patterns: readonly Pattern<E>[] | undefined, type: string): boolean {
-  return patterns?.some((pattern) => pattern.type === type) ?? false
+function enter<S>(index: SeatIndex<S>, seat: S, keys: readonly Key[] | undefined): void {
+  if (keys === undefined) return
+  for (const key of keys) index.add(key, seat)
 }
 
-/** Puts the seat where its place says, once. */
-function enlist<E extends KernelEvent>(list: Seat<E>[], seat: Seat<E>): void {
-  let low = 0
-  let high = list.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    const other = list[middle]
-    if (other === seat) return
-    if (other !== undefined && other.place < seat.place) low = middle + 1
-    else high = middle
-  }
-  if (low === list.length) list.push(seat)
-  else list.splice(low, 0, seat)
+/** What the first list names and the second does not, if anything: all between the first and the last place where they differ. */
+function added<T extends Term>(terms: readonly T[] | undefined, before: readonly T[] | undefined): readonly T[] | undefined {
+  if (terms === undefined || terms === before) return undefined
+  if (before === undefined) return terms
+  const shorter = Math.min(terms.length, before.length)
+  let from = 0
+  while (from < shorter && same(terms[from], before[from])) from += 1
+  if (from === terms.length) return undefined
+  let end = 0
+  while (end < shorter - from && same(terms[terms.length - 1 - end], before[before.length - 1 - end])) end += 1
+  return from + end === 0 ? terms : terms.slice(from, terms.length - end)
 }
 
-function sweep<E extends KernelEvent>(list: Seat<E>[], keep: (seat: Seat<E>) => boolean): void {
-  let kept = 0
-  for (const seat of list) if (keep(seat)) list[kept++] = seat
-  list.length = kept
+function same(left: Term | undefined, right: Term | undefined): boolean {
+  if (left === undefined || right === undefined) return false
+  return left.type === right.type && left.id === right.id && left.match === right.match
 }
