@@ -114,6 +114,7 @@ describe('a rule that blocks what would end it', () => {
       'another folder of the same name ends it',
       { on: on('file_read'), when: { 'input.path': { path: 'a/**' } }, until: { tool: 'file_read', when: { 'input.path': '/a/x' } } },
     ],
+    ['a glob of tools ends it that is wider', { on: on('{shell,shel?}'), until: { tool: 'shel*' } }],
     ['another tool ends it', { until: { tool: 'file_read' } }],
     ['any tool ends it', { until: { when: { risk: 'low' } } }],
     ['it blocks only from some call on', { until, after: { tool: 'http' } }],
