@@ -1,23 +1,45 @@
 /** The operator's rules that hold in a workspace, or those of one file; with a rule that is not understood no command goes on. */
 
 import { createTrust } from '../../config/trust.ts'
+import type { Places } from '../../runtime/rules/condition.ts'
+import { lintRules } from '../../runtime/rules/lint.ts'
+import type { Rule } from '../../runtime/rules/rule.ts'
+import { isToolName } from '../../tools/executable/description.ts'
+import { specs } from '../../tools/specs.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import type { Setup } from '../world.ts'
 import { type LoadedRules, loadRules, readRules } from './rules-files.ts'
 
 /** What a run in this workspace obeys. @throws CliExit 2 naming every problem. */
-export function rulesInForce({ config, paths, context, log }: Setup): LoadedRules {
+export function rulesInForce(setup: Setup): LoadedRules {
+  const { config, paths, context, log } = setup
   const workspace = config.workspaceDir
   const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
   const loaded = loadRules({ home: paths.home, userHome: context.env.HOME || '/', workspace, trusted })
   for (const notice of loaded.notices) log('warn', notice)
-  return understood(loaded)
+  understood(loaded)
+  checkTools(setup, loaded.written)
+  return loaded
 }
 
 /** `file` may be relative to where the command runs. @throws CliExit 2 naming every problem. */
-export function rulesOfFile({ config, context }: Setup, file: string) {
-  const path = file.startsWith('/') ? file : `${context.cwd}/${file}`
-  return understood(readRules(path, { workspace: config.workspaceDir, home: context.env.HOME || '/' })).rules
+export function rulesOfFile(setup: Setup, file: string) {
+  const path = file.startsWith('/') ? file : `${setup.context.cwd}/${file}`
+  const { rules } = understood(readRules(path, placesOf(setup)))
+  checkTools(setup, rules)
+  return rules
+}
+
+/** A rule that can never apply protects from nothing: what is certain stops the command, the rest is warned of. @throws CliExit 2 */
+function checkTools(setup: Setup, rules: readonly Rule[]): void {
+  const known = { builtIn: Object.values(specs), own: setup.config.tools.executables, isToolName }
+  const found = lintRules({ rules, known, places: placesOf(setup) })
+  for (const warning of found.warnings) setup.log('warn', warning)
+  understood(found)
+}
+
+function placesOf({ config, context }: Setup): Places {
+  return { workspace: config.workspaceDir, home: context.env.HOME || '/' }
 }
 
 function understood<T extends { readonly problems: readonly string[] }>(read: T): T {

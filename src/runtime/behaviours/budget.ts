@@ -2,6 +2,7 @@
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent, Usage } from '../event.ts'
+import { beginnings } from './beginnings.ts'
 
 /** Zero or absent means no limit. `maxMs` is wall time of one run, `maxMicros` millionths of a US dollar. */
 export type BudgetLimits = { readonly maxTokens?: number; readonly maxMicros?: number; readonly maxMs?: number }
@@ -16,8 +17,6 @@ type Budget = {
   readonly wants: { readonly code: 'budget' | 'timeout'; readonly message: string } | null
   readonly spent: boolean
 }
-
-const beginnings = [{ type: 'think' }, { type: 'act' }, { type: 'check' }, { type: 'gate.open' }] as const
 
 export function budget(limits: BudgetLimits): BThread<Budget, RunEvent> {
   return {

@@ -2,10 +2,9 @@
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
+import { beginnings } from './beginnings.ts'
 
 type Stopped = { readonly stopped: boolean }
-
-const beginnings = [{ type: 'think' }, { type: 'act' }, { type: 'check' }, { type: 'gate.open' }] as const
 
 /** After `estop`: no think, act, check or gate.open for ever. A second `estop` is rejected, the first one stands. */
 export const estop: BThread<Stopped, RunEvent> = stopper('estop', 0)

@@ -4,6 +4,7 @@ import type { BThread } from '../../kernel/thread.ts'
 import { canonical } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Call, Judgement, RunEvent } from '../event.ts'
+import { beginnings } from './beginnings.ts'
 
 type Running = { readonly id: string; readonly call: string; readonly changes: boolean; readonly summary: string }
 
@@ -20,8 +21,6 @@ type Repetition = {
 
 /** So many results are remembered; the one that was not seen for the longest time is forgotten first. */
 const mostKnown = 256
-
-const beginnings = [{ type: 'think' }, { type: 'act' }, { type: 'check' }, { type: 'gate.open' }] as const
 
 /**
  * Two calls are the same when tool and canonical arguments are; two results when status, output and error are, or who denied the call and why.

@@ -2,6 +2,7 @@
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
+import { beginnings } from './beginnings.ts'
 
 type Watch = {
   readonly started: boolean
@@ -14,8 +15,6 @@ type Watch = {
 const watched = (
   ['run.start', 'think', 'model.done', 'model.fail', 'act', 'tool.done', 'gate.open', 'approval.decision', 'deny', 'finish'] as const
 ).map((type) => ({ type }))
-
-const beginnings = [{ type: 'think' }, { type: 'act' }, { type: 'check' }, { type: 'gate.open' }] as const
 
 /** Asked last of all, so its request is selected only when no other is enabled. Once it was, nothing new begins. */
 export const watchdog: BThread<Watch, RunEvent> = {

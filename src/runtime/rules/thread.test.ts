@@ -139,6 +139,18 @@ describe('in the model checker', () => {
     expect(report.idleRules).toEqual([])
   })
 
+  test('an operator may rule that no run has a second round: that is said, and breaks nothing', () => {
+    const { ok, properties } = verifyProgram({ rules: rule({ name: 'one-round', block: ['think'] }) })
+    expect(ok).toBe(true)
+    expect(properties.find(({ id }) => id === 'P15')).toMatchObject({ holds: null, note: 'your rules let no run come that far' })
+  })
+
+  test('a rule does not excuse a thread beside it', () => {
+    const deaf = { name: 'deaf', priority: 15, init: null, bid: () => ({ block: [{ type: 'observe' as const }] }), next: () => null }
+    const report = verifyProgram({ rules: [...rule({ name: 'one-round', block: ['think'] }), deaf] })
+    expect(report.counterexample?.property).toBe('P15')
+  })
+
   test('a rule that no explored run comes to is named', () => {
     expect(verifyProgram({ rules: rule({ name: 'far', on: { type: 'propose', tool: 'http' }, atMost: 50 }) }).idleRules).toEqual([
       'rule.far',
@@ -151,6 +163,7 @@ describe('in the model checker', () => {
     const mute = { ...(rule({ name: 'mute', on: { type: 'propose', tool: 'http' } })[0] ?? thread) }
     const silent = { ...mute, bid: (state: typeof mute.init) => ({ ...mute.bid(state), request: [] }) }
     expect(verifyProgram({ rules: [silent], without: ['watchdog'] }).counterexample?.heldBack).toEqual(['act a1 by rule.mute'])
-    expect(verifyProgram({ rules: [mute], without: ['watchdog'] }).ok).toBe(true)
+    const spoken = verifyProgram({ rules: [mute], without: ['watchdog'] })
+    expect(spoken.counterexample?.heldBack).toEqual(['act a1 by a blocker that says nothing'])
   })
 })

@@ -4,6 +4,8 @@ import { LIVELOCK } from '../../kernel/explore.ts'
 import type { Property } from '../../kernel/property.ts'
 import type { RunEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
+import { P15 } from './answers.ts'
+import { noModeWithoutChecks, onlyTheWorldAnswers, stopsGetThrough } from './outside.ts'
 import { resolvedOnce, somebodyOwesAnAnswer } from './progress.ts'
 import {
   goingInCircles,
@@ -41,22 +43,30 @@ export function propertiesOf(limits: RunLimits): { readonly id: string; readonly
     { id: 'P10', property: takingTurns(limits) },
     { id: 'P11', property: onlyAnswersToQuestions },
     { id: 'P12', property: goingInCircles(limits) },
+    { id: 'P13', property: onlyTheWorldAnswers },
+    { id: 'P14', property: stopsGetThrough },
+    { id: 'P16', property: noModeWithoutChecks },
   ]
 }
 
+/** `unanswered`: why P15 is open although nothing broke. */
+type Outcome = { readonly broken?: string; readonly cut: readonly string[]; readonly unanswered?: string }
+
 /** All of them, in order. `broken` is the name of the one that broke; after it, and in a search that was `cut`, nothing else is decided. */
-export function findings({ broken, cut }: { readonly broken?: string; readonly cut: readonly string[] }): Finding[] {
+export function findings({ broken, cut, unanswered }: Outcome): Finding[] {
   const explored = propertiesOf({ maxToolRounds: 0, maxParallel: 0 }).map(({ id, property: { name } }) => ({ id, says: name, name }))
   const asked = [
     ...explored,
     { id: 'P9', says: P9, name: P9 },
+    { id: 'P15', says: P15, name: P15 },
     { id: 'P0', says: 'Every chain of consequences comes to rest.', name: LIVELOCK },
   ]
   const note = broken === undefined ? `cut off after too many states: ${cut.join(', ')}` : 'not decided'
   const open = broken !== undefined || cut.length > 0
   const decided = asked.map(({ id, says, name }): Finding => {
     if (name === broken) return { id, says, holds: false }
-    return open ? { id, says, holds: null, note } : { id, says, holds: true }
+    if (open) return { id, says, holds: null, note }
+    return name === P15 && unanswered !== undefined ? { id, says, holds: null, note: unanswered } : { id, says, holds: true }
   })
   const order = (id: string) => Number(id.slice(1))
   return [...decided, P6].sort((a, b) => order(a.id) - order(b.id))

@@ -28,11 +28,10 @@ export function recallThread(thread: AnyThread<RunEvent>, onBlock: (name: string
   }
 }
 
-/** `step` must be pure and give plain JSON. States and events are looked up by reference. */
-export function recallStep<S>(step: (state: S, event: RunEvent) => S): (state: S, event: RunEvent) => S
-export function recallStep(step: Step): Step {
+/** `step` must be pure and give plain JSON. States and events are looked up by reference. Steps that share a unifier share their states. */
+export function recallStep<S>(step: (state: S, event: RunEvent) => S, one?: Unifier): (state: S, event: RunEvent) => S
+export function recallStep(step: Step, one = createUnifier()): Step {
   const answers = new Map<unknown, Map<RunEvent, unknown>>()
-  const one = createUnifier()
   return (state, event) => {
     const known = answers.get(state) ?? new Map<RunEvent, unknown>()
     answers.set(state, known)
@@ -41,8 +40,10 @@ export function recallStep(step: Step): Step {
   }
 }
 
+export type Unifier = (value: unknown) => unknown
+
 /** The first of all equal values. What has no canonical text is left alone: the checker itself says what is wrong with it. */
-function createUnifier(): (value: unknown) => unknown {
+export function createUnifier(): Unifier {
   const byText = new Map<string, unknown>()
   return (value) => {
     const text = textOf(value)

@@ -11,16 +11,26 @@ export type Bounds = { readonly toolRounds: number; readonly maxStates: number }
 
 export const defaultBounds: Bounds = { toolRounds: 2, maxStates: 200_000 }
 
-export type Scene = WorldOptions & { readonly name: string; readonly limits: RunLimits }
+/** `threads`: in this scene, beside those of the program. */
+export type Scene = WorldOptions & { readonly name: string; readonly limits: RunLimits; readonly threads?: readonly AnyThread<RunEvent>[] }
 
 /** A rule may bring calls that it looks at, so that the hostile model asks for them, and a whole reply of them. */
 export type Sampled = AnyThread<RunEvent> & { readonly samples?: readonly Sample[]; readonly burst?: readonly Sample[] }
 
-const read: Sample = { name: 'file_read', input: { path: 'a' } }
+export const read: Sample = { name: 'file_read', input: { path: 'a' } }
 const risky: Sample = { name: 'shell', input: { command: 'make' }, verdict: 'ask', risk: 'medium' }
 const forbidden: Sample = { name: 'shell', input: { command: 'rm -rf /' }, verdict: 'deny', risk: 'high' }
 const write: Sample = { name: 'file_write', input: { path: 'x' }, writes: ['/w/x'] }
 const kinds: readonly Sample[] = [read, risky, forbidden, write]
+
+/** Lets no call run and asks for no denial: such a run must not hang. */
+const mute: AnyThread<RunEvent> = {
+  name: 'a blocker that says nothing',
+  priority: 15,
+  init: null,
+  bid: () => ({ block: [{ type: 'act' }] }),
+  next: (state) => state,
+}
 
 /** Each scene is small where another is wide, so that together they stay far below a second or two. */
 export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds): Scene[] {
@@ -45,6 +55,7 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds): Sce
             once,
           ),
         ]),
+    { name: 'blocked in silence', limits: once, replies: alone([read, risky]), tokens: 0, outcomes: ['allowed'], threads: [mute] },
   ]
 }
 

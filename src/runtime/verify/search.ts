@@ -2,11 +2,12 @@
 
 import { type Exploration, explore } from '../../kernel/explore.ts'
 import type { Property } from '../../kernel/property.ts'
-import type { Selection } from '../../kernel/select.ts'
+import { EXTERNAL, type Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
+import { answersLate } from './answers.ts'
 import { P9, propertiesOf } from './properties.ts'
-import { recallStep, recallThread } from './recall.ts'
+import { createUnifier, recallStep, recallThread } from './recall.ts'
 import type { Scene } from './scenes.ts'
 import { unlikeItsReplay } from './walks.ts'
 import { createWorld, memory, type Seen } from './world.ts'
@@ -16,17 +17,19 @@ export type Listeners = {
   readonly onBlock: (thread: string) => void
   /** An event happened in some run; told of again and again. */
   readonly onEvent: (event: RunEvent) => void
+  /** A run answered after more than one round of calls. */
+  readonly onLateAnswer: () => void
 }
 
 export type Searching = Listeners & { readonly scene: Scene; readonly threads: readonly AnyThread<RunEvent>[]; readonly maxStates: number }
 
-export function search({ scene, threads, maxStates, onBlock, onEvent }: Searching): Exploration<RunEvent> {
+export function search({ scene, threads, maxStates, onBlock, onEvent, onLateAnswer }: Searching): Exploration<RunEvent> {
   const world = createWorld(scene)
   const found = explore<RunEvent, Seen>({
     threads: threads.map((thread) => recallThread(thread, onBlock)),
     environment: (_states, seen) => world(seen),
-    history: { init: memory.init, next: byEvent(memory.next, onEvent) },
-    properties: propertiesOf(scene.limits).map(({ property }) => recalled(property)),
+    history: { init: memory.init, next: bySelection(memory.next, onEvent) },
+    properties: [...propertiesOf(scene.limits).map(({ property }) => property), answersLate(onLateAnswer)].map(recalled),
     maxStates,
   })
   if (found.outcome === 'violated') return found
@@ -35,16 +38,19 @@ export function search({ scene, threads, maxStates, onBlock, onEvent }: Searchin
 }
 
 function recalled(property: Property<RunEvent>): Property<RunEvent> {
-  return { ...property, next: byEvent(property.next) }
+  return { ...property, next: bySelection(property.next) }
 }
 
 type Next<M> = (monitor: M, selection: Selection<RunEvent>) => M
 
-/** Our monitors look at the event of a selection alone. */
-function byEvent<M>(next: Next<M>, onEvent: (event: RunEvent) => void = () => {}): Next<M> {
-  const step = recallStep<M>((monitor, event) => {
-    onEvent(event)
-    return next(monitor, { event, source: '', advanced: [] })
-  })
-  return (monitor, { event }) => step(monitor, event)
+/** Our monitors look at the event of a selection, and whether it came from outside. */
+function bySelection<M>(next: Next<M>, onEvent: (event: RunEvent) => void = () => {}): Next<M> {
+  const one = createUnifier()
+  const from = (source: string) =>
+    recallStep<M>((monitor, event) => {
+      onEvent(event)
+      return next(monitor, { event, source, advanced: [] })
+    }, one)
+  const [outside, inside] = [from(EXTERNAL), from('a thread')]
+  return (monitor, { event, source }) => (source === EXTERNAL ? outside : inside)(monitor, event)
 }

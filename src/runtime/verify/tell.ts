@@ -1,7 +1,7 @@
 /** A counterexample in words: numbered steps, who asked for each, and what was held back at that moment. */
 
 import { arrange, initialStates } from '../../kernel/program.ts'
-import { advance, bidsOf, EXTERNAL, explainBids, type Selection } from '../../kernel/select.ts'
+import { advance, bidsOf, blockersOf, EXTERNAL, explainBids, nameOf, type Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 
@@ -14,19 +14,32 @@ export type Story = {
   readonly heldBack: readonly string[]
 }
 
-export function tellTrace(threads: readonly AnyThread<RunEvent>[], trace: readonly Selection<RunEvent>[]): Story {
+/** `owed`: events from outside that the program should take when it is over. */
+export function tellTrace(
+  threads: readonly AnyThread<RunEvent>[],
+  trace: readonly Selection<RunEvent>[],
+  owed: readonly RunEvent[] = [],
+): Story {
   const arranged = arrange(threads)
   const steps: Told[] = []
   const last = trace.reduce<ReturnType<typeof advance>['states']>((states, { event, source }, at) => {
     steps.push({ step: at + 1, event: describe(event), by: source, heldBack: heldBack(arranged, states) })
     return advance({ threads: arranged, states, bids: bidsOf(arranged, states), event }).states
   }, initialStates(arranged))
-  return { steps, heldBack: heldBack(arranged, last) }
+  return { steps, heldBack: [...heldBack(arranged, last), ...refused(arranged, last, owed)] }
 }
 
 function heldBack(threads: readonly AnyThread<RunEvent>[], states: readonly unknown[]): string[] {
   const blocked = explainBids(threads, bidsOf(threads, states)).map(({ event, by }) => `${briefly(event)} by ${by.join(', ')}`)
   return [...new Set(blocked)]
+}
+
+function refused(threads: readonly AnyThread<RunEvent>[], states: readonly unknown[], owed: readonly RunEvent[]): string[] {
+  const bids = bidsOf(threads, states)
+  return owed.flatMap((event) => {
+    const by = blockersOf(bids, event).map((place) => nameOf(threads, place))
+    return by.length === 0 ? [] : [`${briefly(event)} from outside by ${by.join(', ')}`]
+  })
 }
 
 /** One line: `4. act a1 shell, asked by calls; held back: think by cancel`. */

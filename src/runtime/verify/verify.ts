@@ -3,11 +3,15 @@
 import type { Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
-import { program } from '../program.ts'
+import { program, type RunLimits } from '../program.ts'
+import { type Attempt, attemptAnswer, P15 } from './answers.ts'
+import { stopsGetThrough } from './outside.ts'
+import { somebodyOwesAnAnswer } from './progress.ts'
 import { type Finding, findings } from './properties.ts'
 import { type Bounds, defaultBounds, type Sampled, scenesOf } from './scenes.ts'
-import { search } from './search.ts'
+import { type Listeners, search } from './search.ts'
 import { type Story, tellTrace } from './tell.ts'
+import { dueAnswers, memory } from './world.ts'
 
 export type VerifyOptions = {
   /** Beside the program's own threads. */
@@ -38,35 +42,74 @@ export function verifyProgram({ rules = [], bounds, without = [] }: VerifyOption
   const within = { ...defaultBounds, ...bounds }
   const tally = createTally()
   const cut: string[] = []
+  const assemble = (limits: RunLimits) => program(limits).filter(({ name }) => !without.includes(name))
   for (const scene of scenesOf(rules, within)) {
-    const threads = [...program(scene.limits).filter(({ name }) => !without.includes(name)), ...rules]
-    const found = search({ scene, threads, maxStates: within.maxStates, onBlock: tally.onBlock, onEvent: tally.onEvent })
+    const threads = [...assemble(scene.limits), ...rules, ...(scene.threads ?? [])]
+    const found = search({ scene, threads, maxStates: within.maxStates, ...tally.listeners })
     tally.add(found)
     if (found.outcome === 'violated') return { ...tally.report(rules), ...refuted(threads, found) }
     if (found.outcome === 'bounded') cut.push(scene.name)
   }
-  return { ...tally.report(rules), ok: cut.length === 0, properties: findings({ cut }) }
+  const blocked = cut.length > 0 || tally.isAnsweredLate() ? undefined : whatIsInTheWay(assemble(unhurried), rules)
+  if (blocked?.type === 'threads') return { ...tally.report(rules), ...refuted(blocked.threads, blocked) }
+  return { ...tally.report(rules), ok: cut.length === 0, properties: findings({ cut, ...blocked }) }
 }
 
-type Broken = { readonly property: string; readonly trace: readonly Selection<RunEvent>[] }
+/** Limits under which two rounds of calls and an answer have room. */
+const unhurried: RunLimits = { maxToolRounds: 2, maxParallel: 1 }
 
-function refuted(threads: readonly AnyThread<RunEvent>[], { property, trace }: Broken) {
+type InTheWay =
+  | ({ readonly type: 'threads'; readonly threads: readonly AnyThread<RunEvent>[] } & Broken)
+  | { readonly type: 'rules'; readonly unanswered: string }
+
+/** An operator may rule that no run has a second round; a thread of the program that brings this about is a mistake. */
+function whatIsInTheWay(own: readonly AnyThread<RunEvent>[], rules: readonly Sampled[]): InTheWay {
+  const others = rules.filter(({ samples }) => samples === undefined)
+  const threads = [...own, ...others]
+  const attempt = attemptAnswer(threads)
+  if (attempt.answered) return { type: 'rules', unanswered: 'your rules let no run come that far' }
+  return { type: 'threads', threads, property: P15, ...attempt }
+}
+
+type Broken = { readonly property: string; readonly trace: readonly Selection<RunEvent>[]; readonly refused?: Attempt['refused'] }
+
+/** What P8 and P14 want to be taken: whoever refuses it is to be named. */
+function owedAfter(trace: Broken['trace']): { readonly [property: string]: readonly RunEvent[] } {
+  return {
+    [somebodyOwesAnAnswer.name]: dueAnswers(trace.reduce(memory.next, memory.init)),
+    [stopsGetThrough.name]: [
+      { type: 'cancel', by: 'user' },
+      { type: 'estop', reason: 'stopped' },
+    ],
+  }
+}
+
+function refuted(threads: readonly AnyThread<RunEvent>[], { property, trace, refused = [] }: Broken) {
+  const owed = owedAfter(trace)[property] ?? refused
   const properties = findings({ broken: property, cut: [] })
   const id = properties.find(({ holds }) => holds === false)?.id ?? property
-  return { ok: false, properties, counterexample: { property: id, ...tellTrace(threads, trace) } }
+  return { ok: false, properties, counterexample: { property: id, ...tellTrace(threads, trace, owed) } }
 }
 
 function createTally() {
   const totals = { states: 0, transitions: 0 }
   const blockers = new Set<string>()
   const happened = { answer: false, call: false, callAfterYes: false, denial: false }
-  return {
-    onBlock: (thread: string) => void blockers.add(thread),
-    onEvent(event: RunEvent) {
+  const late = { answer: false }
+  const listeners: Listeners = {
+    onBlock: (thread) => void blockers.add(thread),
+    onEvent(event) {
       if (event.type === 'finish') happened.answer ||= event.ending.code === 'answered'
       else if (event.type === 'deny') happened.denial = true
       else if (event.type === 'act') happened[event.approval === undefined ? 'call' : 'callAfterYes'] = true
     },
+    onLateAnswer: () => {
+      late.answer = true
+    },
+  }
+  return {
+    listeners,
+    isAnsweredLate: () => late.answer,
     add({ states, transitions }: { readonly states: number; readonly transitions: number }) {
       totals.states += states
       totals.transitions += transitions

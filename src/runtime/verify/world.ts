@@ -104,6 +104,15 @@ export function createWorld({ replies, tokens, outcomes }: WorldOptions) {
   }
 }
 
+/** True answers to whatever is asked: a reply, results of tools, decisions at gates. */
+export function dueAnswers({ thinking, round, calls }: Seen): ExternalEvent[] {
+  const answers = calls.flatMap(({ id, plan, phase }): ExternalEvent[] => {
+    if (phase === 'acting') return [{ type: 'tool.done', id, outcome: { status: 'allowed', output: 'done' } }]
+    return phase === 'open' ? [{ type: 'approval.decision', id, allow: true, by: 'ann', plan }] : []
+  })
+  return thinking ? [reply([], round, 0), ...answers] : answers
+}
+
 /** Results and decisions for one call: true ones when they are owed, forged, second and stale ones otherwise. */
 function about({ id, plan, phase }: Seen['calls'][number], outcomes: readonly ToolOutcome[]): ExternalEvent[] {
   const results = phase === 'acting' ? outcomes : [forged]

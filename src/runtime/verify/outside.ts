@@ -1,0 +1,52 @@
+/** What the program owes the world outside: P13 (who sends what), P14 (a stop always gets through) and P16 (no mode without its checks). */
+
+import type { Property } from '../../kernel/property.ts'
+import { EXTERNAL } from '../../kernel/select.ts'
+import type { ExternalEvent, RunEvent } from '../event.ts'
+
+/** One entry for each type that only the world may send: a type that is added and forgotten here does not compile. */
+const fromOutside: { readonly [type in ExternalEvent['type']]: true } = {
+  'run.start': true,
+  'model.done': true,
+  'model.fail': true,
+  'tool.done': true,
+  'approval.decision': true,
+  'check.done': true,
+  cancel: true,
+  estop: true,
+  clock: true,
+  'mode.set': true,
+}
+
+export const onlyTheWorldAnswers: Property<RunEvent, { readonly forged: boolean }> = {
+  name: 'Starts, replies, results, decisions, stops and the clock come from outside; no thread makes one up.',
+  init: { forged: false },
+  next: (monitor, { event, source }) => (source !== EXTERNAL && Object.hasOwn(fromOutside, event.type) ? { forged: true } : monitor),
+  violated: ({ forged }) => forged,
+}
+
+type Stops = { readonly cancelled: boolean; readonly stopped: boolean; readonly over: boolean }
+
+/** A cancel counts for nothing after an emergency stop; an emergency stop still counts after a cancel. */
+export const stopsGetThrough: Property<RunEvent, Stops> = {
+  name: 'Until one came or the run is over, an emergency stop and a cancel are accepted; a halt that is asked for happens.',
+  init: { cancelled: false, stopped: false, over: false },
+  next(monitor, { event }) {
+    if (event.type === 'cancel') return { ...monitor, cancelled: true }
+    if (event.type === 'estop') return { ...monitor, stopped: true }
+    return event.type === 'finish' ? { ...monitor, over: true } : monitor
+  },
+  atQuiescence({ cancelled, stopped, over }, { offers, blocked }) {
+    if (blocked.some(({ event }) => event.type === 'halt')) return true
+    if (stopped || over) return false
+    const takes = (type: RunEvent['type']) => offers.some((offer) => offer.type === type)
+    return !takes('estop') || !(cancelled || takes('cancel'))
+  },
+}
+
+export const noModeWithoutChecks: Property<RunEvent, { readonly unchecked: boolean }> = {
+  name: 'No run is put into wiggum mode before there are checks that could end it.',
+  init: { unchecked: false },
+  next: (monitor, { event }) => (event.type === 'mode.set' && event.mode === 'wiggum' ? { unchecked: true } : monitor),
+  violated: ({ unchecked }) => unchecked,
+}
