@@ -83,7 +83,7 @@ test('eight processes on one home: no receipt lost, one chain', async () => {
   )
   expect(new Set(ids).size).toBe(400)
   expect(verify()).toMatchObject({ ok: true, count: 400, warnings: [] })
-  expect(deep()).toEqual({ ok: true, attempts: 400, pending: 0, withoutAttempt: 0, problems: [] })
+  expect(deep()).toEqual({ ok: true, attempts: 400, pending: 0, unfinished: [], withoutAttempt: 0, problems: [] })
 })
 
 test('a crash between receipt and commit: the receipt is adopted, the act reported as interrupted', () => {

@@ -5,7 +5,10 @@ import { argsHashOf, resultHashOf, sandboxOf, toldResultHash } from './draft.ts'
 import { isAlive } from './owner.ts'
 import type { Store } from './store.ts'
 
-/** `receiptId` is absent while the act runs (`pending`) and when receipts were off. The hashes are recomputed from what the journal holds. */
+/**
+ * `receiptId` is absent while the act runs (`pending`), after its process died (`unfinished`) and when receipts were off. The hashes are
+ * recomputed from what the journal holds.
+ */
 export type Attempt = {
   readonly runId: string
   readonly callId: string
@@ -17,6 +20,7 @@ export type Attempt = {
   readonly sandbox?: string
   readonly receiptId?: string
   readonly pending: boolean
+  readonly unfinished: boolean
 }
 
 type Row = { readonly runId: string; readonly conversationId: string; readonly owner: string; readonly type: string; readonly body: string }
@@ -24,6 +28,7 @@ type Row = { readonly runId: string; readonly conversationId: string; readonly o
 /** Of one run or of all; oldest first, those without a result last. */
 export function* attempts(store: Store, runId?: string): Generator<Attempt> {
   const open = new Map<string, Attempt>()
+  const owed = resultsOwed(store)
   for (const row of rowsOf(store, runId)) {
     const body: unknown = JSON.parse(row.body)
     if (!isObject(body)) continue
@@ -35,7 +40,14 @@ export function* attempts(store: Store, runId?: string): Generator<Attempt> {
       open.delete(key)
     }
   }
-  yield* open.values()
+  for (const [key, { pending, ...attempt }] of open)
+    yield { ...attempt, pending: pending && owed.has(key), unfinished: !pending && owed.has(key) }
+}
+
+/** The acts that the journal was told to wait for. An act without a result that is not among them has lost its result. */
+function resultsOwed(store: Store): Set<string> {
+  const rows = store.sql<{ key: string }, []>(`SELECT run_id || char(10) || call_id AS key FROM intents`).all()
+  return new Set(rows.map(({ key }) => key))
 }
 
 /** Two questions: "all, or this one" would go through the whole journal for one run. */
@@ -50,7 +62,7 @@ function rowsOf(store: Store, runId: string | undefined): Iterable<Row> {
 function begun({ runId, conversationId, owner }: Row, { id, call }: { [key: string]: unknown }): Attempt {
   const known = isObject(call) ? call : {}
   const argsHash = argsHashOf({ input: known.input, malformed: known.malformed })
-  return { runId, callId: String(id), conversationId, tool: String(known.name), argsHash, pending: isAlive(owner) }
+  return { runId, callId: String(id), conversationId, tool: String(known.name), argsHash, pending: isAlive(owner), unfinished: false }
 }
 
 function done(before: Attempt, { outcome }: { [key: string]: unknown }): Attempt {

@@ -12,7 +12,17 @@ const idOf = (seq: number) => `receipt-${checkpoint.logId.slice(0, 8)}-${seq}`
 
 function attempt(number: number, own: Partial<JournalledAttempt> = {}): JournalledAttempt {
   const { conversationId, tool, argsHash, resultHash, status } = draft(number)
-  const known = { runId: 'run-1', callId: `call-${number}`, conversationId, tool, argsHash, resultHash, status, pending: false }
+  const known = {
+    runId: 'run-1',
+    callId: `call-${number}`,
+    conversationId,
+    tool,
+    argsHash,
+    resultHash,
+    status,
+    pending: false,
+    unfinished: false,
+  }
   return { ...known, receiptId: idOf(number + 1), ...own }
 }
 
@@ -21,7 +31,7 @@ test('an attempt without a receipt, with a foreign one or with a used one is a p
   expect(kinds(attempt(0, { receiptId: undefined }))).toEqual(['no_receipt'])
   expect(kinds(attempt(0, { receiptId: idOf(9) }))).toEqual(['no_receipt'])
   expect(kinds(attempt(0), attempt(0, { callId: 'call-x' }))).toEqual(['shared'])
-  expect(kinds(attempt(0, { status: undefined, receiptId: undefined }))).toEqual(['unfinished'])
+  expect(kinds(attempt(0, { status: undefined, receiptId: undefined }))).toEqual(['no_result'])
 })
 
 test('an attempt that the journal tells differently is named with what differs', () => {
@@ -30,6 +40,15 @@ test('an attempt that the journal tells differently is named with what differs',
   expect(problem).toMatchObject({ kind: 'differs', id: idOf(1), callId: 'call-0' })
   expect(problem?.message).toEndWith('differ in conversation, tool, arguments, status, result')
   expect(deepVerify(home.paths.log, [attempt(1, { resultHash: 'y' })]).problems[0]?.message).toEndWith('differ in result')
+})
+
+test('a call that a crash left without a result is unfinished, and no problem', () => {
+  const cut = attempt(7, { status: undefined, receiptId: undefined, unfinished: true })
+  expect(deepVerify(home.paths.log, [attempt(0), cut])).toMatchObject({
+    ok: true,
+    problems: [],
+    unfinished: [`call call-7 (${cut.tool}) of run run-1 began before its process died; the next start gives it a result`],
+  })
 })
 
 test('a sandbox that the journal tells and the receipt does not is named', () => {
@@ -42,6 +61,7 @@ test('attempts that agree, and one still under way, are fine; the receipts left 
     ok: true,
     attempts: 3,
     pending: 1,
+    unfinished: [],
     withoutAttempt: 2,
     problems: [],
   })

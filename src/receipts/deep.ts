@@ -3,7 +3,7 @@
 import { listReceipts } from './read.ts'
 import type { Receipt } from './receipt.ts'
 
-/** One attempt as journalled, its hashes computed from what the journal holds now. `pending`: a living process is about it. */
+/** One attempt as journalled, its hashes computed from what the journal holds now. `pending`: a living process is about it; `unfinished`: a dead one was. */
 export type JournalledAttempt = {
   readonly runId: string
   readonly callId: string
@@ -16,13 +16,14 @@ export type JournalledAttempt = {
   readonly sandbox?: string
   readonly receiptId?: string
   readonly pending: boolean
+  readonly unfinished: boolean
 }
 
 export type DeepProblem = {
   readonly runId: string
   readonly callId: string
   readonly id?: string
-  readonly kind: 'no_receipt' | 'unfinished' | 'differs' | 'shared'
+  readonly kind: 'no_receipt' | 'no_result' | 'differs' | 'shared'
   readonly message: string
 }
 
@@ -31,6 +32,8 @@ export type DeepResult = {
   readonly ok: boolean
   readonly attempts: number
   readonly pending: number
+  /** Calls that a crash left without a result, in words: nothing was altered. */
+  readonly unfinished: readonly string[]
   readonly withoutAttempt: number
   readonly problems: readonly DeepProblem[]
 }
@@ -40,28 +43,33 @@ export function deepVerify(path: string, attempts: Iterable<JournalledAttempt>):
   const receipts = receiptsById(path)
   const used = new Set<string>()
   const problems: DeepProblem[] = []
+  const unfinished: string[] = []
   const count = { attempts: 0, pending: 0 }
   for (const attempt of attempts) {
     count.attempts += 1
     if (attempt.pending) count.pending += 1
+    else if (attempt.unfinished) unfinished.push(`${nameOf(attempt)} began before its process died; the next start gives it a result`)
     else problems.push(...judge(attempt, receipts, used))
     if (attempt.receiptId !== undefined) used.add(attempt.receiptId)
   }
   const withoutAttempt = [...receipts.keys()].filter((id) => !used.has(id)).length
-  return { ok: problems.length === 0, ...count, withoutAttempt, problems }
+  return { ok: problems.length === 0, ...count, unfinished, withoutAttempt, problems }
 }
 
 function judge(attempt: JournalledAttempt, receipts: ReadonlyMap<string, Receipt>, used: ReadonlySet<string>): DeepProblem[] {
   const { runId, callId, receiptId: id } = attempt
-  const what = `call ${callId} (${attempt.tool}) of run ${runId}`
-  if (attempt.status === undefined)
-    return [{ runId, callId, kind: 'unfinished', message: `${what} began but has no result; the next start gives it one` }]
+  const what = nameOf(attempt)
+  if (attempt.status === undefined) return [{ runId, callId, kind: 'no_result', message: `${what} began, and its result is gone` }]
   if (id === undefined) return [{ runId, callId, kind: 'no_receipt', message: `${what} has no receipt` }]
   const receipt = receipts.get(id)
   if (!receipt) return [{ runId, callId, id, kind: 'no_receipt', message: `${what} names ${id}, which is not in the log` }]
   if (used.has(id)) return [{ runId, callId, id, kind: 'shared', message: `${what} names ${id}, which another call named before` }]
   const wrong = differences(attempt, receipt)
   return wrong.length === 0 ? [] : [{ runId, callId, id, kind: 'differs', message: `${what} and ${id} differ in ${wrong.join(', ')}` }]
+}
+
+function nameOf({ runId, callId, tool }: JournalledAttempt): string {
+  return `call ${callId} (${tool}) of run ${runId}`
 }
 
 function differences(attempt: JournalledAttempt, receipt: Receipt): string[] {

@@ -176,16 +176,12 @@ describe('the deep check says of a call', () => {
   const attempt = (own: Partial<JournalledAttempt>): JournalledAttempt => {
     const { conversationId, tool, argsHash, resultHash, status } = draft(0)
     const known = { conversationId, tool, argsHash, resultHash, status, receiptId: id(1) }
-    return { runId: 'r', callId: 'c', pending: false, ...known, ...own }
+    return { runId: 'r', callId: 'c', pending: false, unfinished: false, ...known, ...own }
   }
   const said = (home: Home, ...attempts: JournalledAttempt[]) => deepVerify(home.paths.log, attempts)
   const what = 'call c (file_read) of run r'
   test.each<[string, Partial<JournalledAttempt>, object]>([
-    [
-      'that has no end',
-      { status: undefined },
-      { kind: 'unfinished', message: `${what} began but has no result; the next start gives it one` },
-    ],
+    ['that has no end', { status: undefined }, { kind: 'no_result', message: `${what} began, and its result is gone` }],
     ['without a receipt', { receiptId: undefined }, { kind: 'no_receipt', message: `${what} has no receipt` }],
     ['with a lost receipt', { receiptId: 'x' }, { id: 'x', kind: 'no_receipt', message: `${what} names x, which is not in the log` }],
     ['that is told differently', { status: 'denied' }, { id: id(1), kind: 'differs', message: `${what} and ${id(1)} differ in status` }],
@@ -201,6 +197,7 @@ describe('the deep check says of a call', () => {
       ok: false,
       attempts: 2,
       pending: 0,
+      unfinished: [],
       withoutAttempt: 4,
       problems: [
         {

@@ -6,10 +6,9 @@ import type { Memory } from '../../memory/db.ts'
 import { hashJson } from '../../memory/hash.ts'
 import { anchorLine, parseAnchor } from '../../receipts/anchor.ts'
 import { listReceipts, showReceipt } from '../../receipts/read.ts'
-import type { Verification } from '../../receipts/verify.ts'
 import { visible } from '../../security/text.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { checkChain } from '../records/chain.ts'
+import { type ChainCheck, checkChain } from '../records/chain.ts'
 import { receiptPaths, withMemory } from '../records/records.ts'
 import type { Json } from '../routes/flags.ts'
 import type { AnchorFlags, ListFlags, VerifyFlags } from '../routes/types.ts'
@@ -41,16 +40,18 @@ export async function verify(this: CliContext, { deep = false, against, json = f
   const setup = setUp(this)
   const anchor = against === undefined ? undefined : anchorOf(against)
   await withMemory(setup, (memory) => {
-    const { found, joined } = checkChain({ setup, memory, anchor, deep })
+    const checked = checkChain({ setup, memory, anchor, deep })
+    const { found, joined, unfinished } = checked
     const ok = found.ok && joined.length === 0
-    if (json) this.process.stdout.write(`${JSON.stringify({ ...found, ok, deep: joined })}\n`)
-    else report(this, found, joined)
+    if (json) this.process.stdout.write(`${JSON.stringify({ ...found, ok, deep: joined, unfinished })}\n`)
+    else report(this, checked)
     if (!ok) throw new CliExit(exitCodes.integrity)
   })
 }
 
-function report({ process: { stdout, stderr } }: CliContext, found: Verification, joined: readonly { readonly message: string }[]): void {
+function report({ process: { stdout, stderr } }: CliContext, { found, joined, unfinished }: ChainCheck): void {
   for (const { message } of found.warnings) stderr.write(`warning: ${message}\n`)
+  for (const message of unfinished) stderr.write(`unfinished: ${message}\n`)
   const [first] = found.problems
   if (first) stdout.write(`invalid chain at receipt ${first.record}: ${first.message}\n`)
   for (const { message } of joined) stdout.write(`the record was altered: ${message}\n`)

@@ -14,6 +14,8 @@ export type ChainCheck = {
   readonly found: Verification
   /** Journal entries that are not what was written, then attempts that receipts and journal tell differently. */
   readonly joined: readonly { readonly message: string }[]
+  /** Calls that a crash left without a result, in words. */
+  readonly unfinished: readonly string[]
 }
 
 export type ChainWish = {
@@ -37,8 +39,9 @@ export function checkChain(wish: ChainWish): ChainCheck {
 function look({ setup, memory, anchor, deep }: ChainWish): ChainCheck {
   const { log, head, key } = receiptPaths(setup)
   const found = verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint: memory.checkpoint.get(), against: anchor })
-  if (deep === false || !found.ok) return { found, joined: [] }
-  return { found, joined: [...alteredRuns(memory, deep), ...deepVerify(log, attemptsOf(memory, deep)).problems] }
+  if (deep === false || !found.ok) return { found, joined: [], unfinished: [] }
+  const { problems, unfinished } = deepVerify(log, attemptsOf(memory, deep))
+  return { found, joined: [...alteredRuns(memory, deep), ...problems], unfinished }
 }
 
 function alteredRuns(memory: Memory, deep: true | readonly string[]): { message: string }[] {
