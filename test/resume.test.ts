@@ -37,10 +37,10 @@ const alterations: readonly (readonly [name: string, alter: (at: Nest) => void, 
       alter(at, `UPDATE journal SET digest = NULL, body = replace(body, 'nothing here', 'lies')`)
       alter(at, `UPDATE turns SET content = 'lies' WHERE content = 'nothing here'`)
     },
-    'finish (answered) after another event stream',
+    'the digests of its entries are gone, although its end was sealed',
   ],
-  ['the digest was edited', (at) => alter(at, `UPDATE runs SET digest = 'f00'`), 'its events are not those that it ended with'],
-  ['the digest was taken away', (at) => alter(at, 'UPDATE runs SET digest = NULL'), 'its digest is gone'],
+  ['the digest was edited', (at) => alter(at, `UPDATE runs SET digest = 'f00'`), 'another digest of its events than the journal'],
+  ['the digest was taken away', (at) => alter(at, 'UPDATE runs SET digest = NULL'), 'another digest of its events than the journal'],
   ['a journalled argument was edited', (at) => alter(at, `UPDATE journal SET body = replace(body, '"path":"."', '"path":"x"')`), 'run_'],
   [
     'a receipt was taken out of the journal',
@@ -136,6 +136,7 @@ describe('rebuild', () => {
     await talked(at)
     alter(at, `UPDATE journal SET body = replace(body, '"path":"."', '"path":"x"') WHERE type = 'act'`)
     alter(at, 'UPDATE journal SET digest = NULL')
+    alter(at, 'UPDATE runs SET seal = NULL')
     expect(await at.run(['rebuild', '--check'])).toMatchObject({ code: 9, stdout: expect.stringContaining('differ in arguments') })
   })
 

@@ -7,7 +7,7 @@ import type { JournalEntry } from './entry.ts'
 export type StoredEntry = Omit<JournalEntry, 'body'> & { readonly body: string; readonly digest: string | null }
 
 /** `event` counts the run's entries from 1; `seq` is the entry's own number. */
-export type AlteredEntry = { readonly event: number; readonly seq: number }
+export type AlteredEntry = { readonly event: number; readonly seq: number; readonly message: string }
 
 /** SHA-256 in hex. `previous` is that of the entry before, null for a run's first. Nothing in it is secret: it shows changes, it does not forbid them. */
 export function digestOf(runId: string, previous: string | null, { kind, type, at, body }: Omit<StoredEntry, 'seq' | 'digest'>): string {
@@ -16,7 +16,7 @@ export function digestOf(runId: string, previous: string | null, { kind, type, a
 
 /**
  * The first entry of a run that is not what was written, or follows one that is gone. Entries without a digest are believed only before
- * the first that has one. An end that was cut off is seen by the replay, not here.
+ * the first that has one. An end that was cut off is seen by its seal, not here.
  */
 export function firstAltered(runId: string, entries: Iterable<StoredEntry>): AlteredEntry | undefined {
   let previous: string | null = null
@@ -24,7 +24,8 @@ export function firstAltered(runId: string, entries: Iterable<StoredEntry>): Alt
   for (const entry of entries) {
     event += 1
     if (entry.digest === null && previous === null) continue
-    if (entry.digest !== digestOf(runId, previous, entry)) return { event, seq: entry.seq }
+    if (entry.digest !== digestOf(runId, previous, entry))
+      return { event, seq: entry.seq, message: `event ${event} is not what was written, or what stood before it is gone` }
     previous = entry.digest
   }
 }

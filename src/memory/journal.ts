@@ -2,9 +2,10 @@
 
 import type { Risk } from '../runtime/event.ts'
 import type { RunIdentity } from '../runtime/port.ts'
-import { type AlteredEntry, digestOf, firstAltered, type StoredEntry } from './digest.ts'
+import { type AlteredEntry, digestOf, type StoredEntry } from './digest.ts'
 import type { JournalEntry } from './entry.ts'
 import { thisProcess } from './owner.ts'
+import { alteredRun, type Seal, sealAgain, sealEnd } from './run-end.ts'
 import type { Store } from './store.ts'
 import { type Turn, turnOf } from './turns.ts'
 
@@ -39,8 +40,12 @@ export type Journal = {
   /** On disk when it returns, together with the turn row it makes. @throws SQLiteError */
   append(entry: JournalAppend): number
   events(runId: string): JournalEntry[]
-  /** The first entry that is not as it was written, by the running digest; see digest.ts. */
-  alteredIn(runId: string): AlteredEntry | undefined
+  /** The first entry that is not as it was written, by the running digest, or what is wrong with the end of the run; see digest.ts and run-end.ts. */
+  alteredIn(runId: string, seal?: Seal): AlteredEntry | undefined
+  /** Seals the end that was just written. */
+  sealEnd(runId: string, seal: Seal): void
+  /** Seals an ended run anew after one more entry, if the old seal fits what stood before. */
+  sealAgain(runId: string, seal: Seal): void
   /** Newest first. */
   runs(filter: { readonly limit: number; readonly conversation?: string }): RunRecord[]
   run(runId: string): RunRecord | undefined
@@ -109,11 +114,6 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       )
       .all(runId)
       .map((row) => ({ ...row, body: JSON.parse(row.body) }))
-  }
-
-  function alteredIn(runId: string): AlteredEntry | undefined {
-    const stored = store.sql<StoredEntry, [string]>('SELECT seq, kind, type, at, body, digest FROM journal WHERE run_id = ? ORDER BY seq')
-    return firstAltered(runId, stored.iterate(runId))
   }
 
   function runs({ limit, conversation }: { readonly limit: number; readonly conversation?: string }): RunRecord[] {
@@ -185,5 +185,21 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     store.sql<never, [string]>('DELETE FROM runs WHERE run_id = ?').run(runId)
   }
 
-  return { append, events, alteredIn, runs, run, unfinished, openIntent, begin, settle, end, tells, names, forget }
+  return {
+    alteredIn: (runId, seal) => alteredRun(store, runId, seal),
+    sealEnd: (runId, seal) => sealEnd(store, runId, seal),
+    sealAgain: (runId, seal) => sealAgain(store, runId, seal),
+    append,
+    events,
+    runs,
+    run,
+    unfinished,
+    openIntent,
+    begin,
+    settle,
+    end,
+    tells,
+    names,
+    forget,
+  }
 }

@@ -9,6 +9,7 @@ import { argsHashOf, outcomeDraft, sandboxOf } from './draft.ts'
 import { storageFailure } from './failure.ts'
 import { createApprovalRequests } from './questions.ts'
 import { deadRuns, type Recovery, recoverRuns } from './recover.ts'
+import type { Seal } from './run-end.ts'
 
 /** The receipts log. `settle` and `begin` are called inside the database's write transaction, which is the lock between processes. */
 export type ReceiptPort = {
@@ -18,6 +19,8 @@ export type ReceiptPort = {
   readonly after: (count: number) => readonly WrittenReceipt[]
   /** Whether log and checkpoint agree, found by reading alone. Absent: every start settles them under the lock. */
   readonly atRest?: (checkpoint: Checkpoint | undefined) => boolean
+  /** Seals the end of a run. */
+  readonly seal?: Seal
 }
 
 export type RecordWriterOptions = {
@@ -127,6 +130,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   function settleCall(run: RunIdentity, { id, outcome }: Pick<ToolDone, 'id' | 'outcome'>, forgotten: boolean): ToolDone {
     const done = { type: 'tool.done' as const, id, outcome }
     if (!forgotten) journal.append({ run, kind: 'external', type: 'tool.done', at: now(), body: done })
+    if (!forgotten && receipts?.seal) journal.sealAgain(run.runId, receipts.seal)
     journal.settle(run.runId, id)
     return done
   }
@@ -161,7 +165,13 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     const clean = withoutSecrets(finish)
     const { code, message } = clean.ending
     journal.append({ run, kind: 'note', type: 'finish', at: now(), body: { ...clean, digest } })
-    journal.end(run.runId, { at: now(), code, message, digest })
+    end(run.runId, { at: now(), code, message, digest })
+  }
+
+  /** Its last entry is in the journal. */
+  function end(runId: string, how: Parameters<typeof journal.end>[1]): void {
+    journal.end(runId, how)
+    if (receipts?.seal) journal.sealEnd(runId, receipts.seal)
   }
 
   function deed({ conversationId, tool, input, risk, sandbox }: Deed): string | undefined {
@@ -202,7 +212,9 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   function recover(): Recovery {
     const resting = receipts === undefined || receipts.atRest?.(guarded(memory.checkpoint.get)) === true
     if (resting && guarded(() => deadRuns(journal)).length === 0) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
-    return transaction(() => recoverRuns({ journal, log, now, toolDone, settleCall, receiptsAfter: receipts?.after ?? (() => []), settle }))
+    return transaction(() =>
+      recoverRuns({ journal, log, now, end, toolDone, settleCall, receiptsAfter: receipts?.after ?? (() => []), settle }),
+    )
   }
 
   /** The receipts are appended last, right before the commit: whatever fails leaves no trace in the database, and none in the log. */

@@ -24,6 +24,8 @@ type RecoverOptions = {
   readonly journal: Journal
   readonly log: Log
   readonly now: Clock
+  /** Ends a run whose last entry is journalled. */
+  readonly end: Journal['end']
   /** Writes the receipt of a result, and journals both unless the run is `forgotten`. */
   readonly toolDone: (run: RunIdentity, result: Result, forgotten: boolean) => ToolDone
   /** The same for a result whose receipt is in the log already. */
@@ -44,7 +46,7 @@ export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
 
 /** Work is never run again from here: whether it happened is unknown, unless its receipt was written before the crash. */
 export function recoverRuns(options: RecoverOptions): Recovery {
-  const { journal, log, now, toolDone, settleCall, settle } = options
+  const { journal, log, now, end, toolDone, settleCall, settle } = options
   const { adopted, tornBytes } = settle()
   const dead = deadRuns(journal)
   // What was said was cleared; a journal begun anew in its middle would look altered.
@@ -64,7 +66,7 @@ export function recoverRuns(options: RecoverOptions): Recovery {
   const open = dead.filter(({ ended, runId }) => ended === null && !forgotten.has(runId))
   for (const run of open) {
     journal.append({ run, kind: 'note', type: 'interrupted', at: now(), body: { message } })
-    journal.end(run.runId, { at: now(), code: 'error', message, digest: null })
+    end(run.runId, { at: now(), code: 'error', message, digest: null })
   }
   return { interrupted, closedRuns: open.map(({ runId }) => runId), adopted, tornBytes }
 }

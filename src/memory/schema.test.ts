@@ -21,7 +21,9 @@ function databaseOf(schema: number): void {
   const db = new Database(path, { create: true })
   for (const step of migrations.slice(0, schema)) db.run(step)
   db.run(`PRAGMA user_version = ${schema}`)
-  db.run(`INSERT INTO runs VALUES ('r', 'c', 't', 'p', 'm', 'cli', '1@0', 1, 2, 'answered', '', NULL)`)
+  db.run(
+    `INSERT INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, ended, code, message, digest) VALUES ('r', 'c', 't', 'p', 'm', 'cli', '1@0', 1, 2, 'answered', '', NULL)`,
+  )
   db.run(`INSERT INTO conversations VALUES ('c', 1, 2, 1, 'hello', 8)`)
   for (const [seq, type, role, body] of [
     [7, 'run.start', 'user', '{"type":"run.start","message":"hello"}'],

@@ -89,4 +89,9 @@ ALTER TABLE intents ADD COLUMN receipts_before INTEGER NOT NULL DEFAULT 0;
   `
 ALTER TABLE runs ADD COLUMN folder TEXT;
 `,
+  // The seal of a run's end, and how many entries its journal had then; unknown of older ones.
+  `
+ALTER TABLE runs ADD COLUMN seal TEXT;
+ALTER TABLE runs ADD COLUMN entries INTEGER;
+`,
 ]

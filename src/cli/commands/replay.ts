@@ -4,7 +4,7 @@ import type { Memory } from '../../memory/db.ts'
 import type { RunRecord } from '../../memory/journal.ts'
 import type { RunLimits } from '../../runtime/program.ts'
 import { CliExit, exitCodes } from '../exit.ts'
-import { withMemory } from '../records/records.ts'
+import { sealsOf, withMemory } from '../records/records.ts'
 import { policyLines, replayLines } from '../records/replay-report.ts'
 import { everyRun, resolveRun } from '../records/runs.ts'
 import { runLimits } from '../setup/limits.ts'
@@ -53,9 +53,10 @@ async function again({ setup, memory, runs, json, stream }: Again): Promise<void
   const { replayRun } = await import('../../runtime/replay.ts')
   const { stdout, stderr } = setup.context.process
   const altered: string[] = []
+  const seal = sealsOf(setup)
   for (const { runId } of runs) {
     const { entries, limits, rules, guessed } = await material(setup, memory, { runId })
-    const found = withAlteration(replayRun({ runId, entries, limits, rules }), alteration(memory, runId))
+    const found = withAlteration(replayRun({ runId, entries, limits, rules }), alteration(memory, runId, seal))
     if (found.divergence) altered.push(runId)
     if (guessed) stderr.write(`warning: ${runId} does not say under which limits it ran; those of the configuration are taken\n`)
     if (json) stdout.write(`${JSON.stringify({ runId, ...found })}\n`)

@@ -1,13 +1,14 @@
 /** The receipts of this home, held against their checkpoint and, when asked, against the journal. */
 
 import type { Memory } from '../../memory/db.ts'
+import type { Seal } from '../../memory/run-end.ts'
 import type { Anchor } from '../../receipts/anchor.ts'
 import { deepVerify } from '../../receipts/deep.ts'
 import { readKey } from '../../receipts/key.ts'
 import { type Verification, verifyReceipts } from '../../receipts/verify.ts'
 import { alteration } from '../turn/altered.ts'
 import type { Setup } from '../world.ts'
-import { receiptPaths } from './records.ts'
+import { receiptPaths, sealsOf } from './records.ts'
 import { everyRun } from './runs.ts'
 
 export type ChainCheck = {
@@ -41,13 +42,13 @@ function look({ setup, memory, anchor, deep }: ChainWish): ChainCheck {
   const found = verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint: memory.checkpoint.get(), against: anchor })
   if (deep === false || !found.ok) return { found, joined: [], unfinished: [] }
   const { problems, unfinished } = deepVerify(log, attemptsOf(memory, deep))
-  return { found, joined: [...alteredRuns(memory, deep), ...problems], unfinished }
+  return { found, joined: [...alteredRuns(memory, deep, sealsOf(setup)), ...problems], unfinished }
 }
 
-function alteredRuns(memory: Memory, deep: true | readonly string[]): { message: string }[] {
+function alteredRuns(memory: Memory, deep: true | readonly string[], seal: Seal | undefined): { message: string }[] {
   const runs = deep === true ? memory.journal.runs({ limit: everyRun }).map(({ runId }) => runId) : deep
   return runs.flatMap((runId) => {
-    const altered = alteration(memory, runId)
+    const altered = alteration(memory, runId, seal)
     return altered ? [{ message: `run ${runId}: ${altered.message} (journal entry ${altered.seq})` }] : []
   })
 }

@@ -7,6 +7,7 @@ import { atRest } from '../../receipts/last.ts'
 import { latestReceipts } from '../../receipts/latest.ts'
 import { createLedgers, type ReceiptPaths } from '../../receipts/ledger.ts'
 import { createReceiptLog } from '../../receipts/log.ts'
+import { createSealer, type Seal, sealsBy } from '../../receipts/seal.ts'
 import type { Questions, Redact } from '../../runtime/port.ts'
 import { CliExit, exitCodes } from '../exit.ts'
 import { storageExit } from '../trouble.ts'
@@ -50,8 +51,14 @@ function receiptsAt(paths: ReceiptPaths): Pick<RecordWriterOptions, 'receipts'> 
       begin: createLedgers({ paths }),
       after: (count) => latestReceipts(paths, count),
       atRest: (known) => atRest(paths, known),
+      seal: createSealer(paths),
     },
   }
+}
+
+/** For checking the seals of ended runs; undefined when receipts are off, for then the key may be gone on purpose. */
+export function sealsOf(setup: Pick<Setup, 'config' | 'paths'>): Seal | undefined {
+  return setup.config.receipts.enabled ? sealsBy(receiptPaths(setup).key) : undefined
 }
 
 /** Approvals as the runtime asks for them: in the same database, so in the same transactions. */

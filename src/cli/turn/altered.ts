@@ -1,14 +1,14 @@
-/** The first journal entry of a run that is not what was written, in words, and as a place where a replay parts from it. */
+/** The first journal entry of a run that is not what was written, or an end that is not, as a place where a replay parts from it. */
 
 import type { Memory } from '../../memory/db.ts'
+import type { Seal } from '../../memory/run-end.ts'
 import type { Divergence, Replay } from '../../runtime/replay.ts'
 
-/** @returns undefined when every entry is as it was written, as far as the journal's running digest tells */
-export function alteration({ journal }: Pick<Memory, 'journal'>, runId: string): Divergence | undefined {
-  const found = journal.alteredIn(runId)
+/** @returns undefined when every entry is as it was written, as far as the running digest tells, and the seal of the end */
+export function alteration({ journal }: Pick<Memory, 'journal'>, runId: string, seal: Seal | undefined): Divergence | undefined {
+  const found = journal.alteredIn(runId, seal)
   if (found === undefined) return undefined
-  const message = `event ${found.event} is not what was written, or what stood before it is gone`
-  return { ...found, message, journalled: 'other contents than were written', replayed: 'nothing' }
+  return { ...found, journalled: 'other contents than were written', replayed: 'nothing' }
 }
 
 /** A replay sees what cannot have been, the digest whatever was changed: the earlier of the two is the first. */
