@@ -88,6 +88,7 @@ test('init: the next one completes it; a config file is whole or absent', async 
   const strike = killer(['init'])
   using model = fresh(false)
   await model.run(['init'])
+  await model.run(['agent', '-m', 'What can you do?'])
   for (let round = 0; round < 5 * kills && seen.died < kills; round += 1) {
     using home = fresh(false)
     const { died } = await strike(home)
