@@ -30,6 +30,7 @@ function withoutLimits(at: Nest): void {
     const { limits: _, ...rest } = Object(body)
     journal.append({ run: { ...last, runId: 'run_old', turnId: 'turn_old' }, kind, type, at: time, body: rest })
   }
+  journal.end('run_old', { at: 1, code: last.code ?? '', message: last.message ?? '', digest: last.digest })
   close()
 }
 
