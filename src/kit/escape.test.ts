@@ -76,3 +76,8 @@ describe('in pieces', () => {
     expect(createEscaper((text) => text).push('a\ud83d')).toBe('a')
   })
 })
+
+test('a joiner stays only right between two letters that are spelled with it', () => {
+  expect(escapeHidden('م\u200cم')).toBe('م\u200cم')
+  expect(escapeHidden('م\u200caم')).toBe('م\\u200caم')
+})

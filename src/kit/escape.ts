@@ -29,7 +29,10 @@ function spelled(found: string, at: number, text: string): string {
 function isSpelling(found: string, before: string, after: string): boolean {
   if (found === '\ufe0f' || found === '\ufe0e') return emoji.test(before)
   if (found !== '\u200d' && found !== '\u200c') return false
-  return (found === '\u200d' && pictured.test(before) && picture.test(after)) || (joining.test(before.slice(-1)) && joining.test(after))
+  return (
+    (found === '\u200d' && pictured.test(before) && picture.test(after)) ||
+    (joining.test(before.slice(-1)) && joining.test(String.fromCodePoint(after.codePointAt(0) ?? 0)))
+  )
 }
 
 function code(character: string): string {
