@@ -5,13 +5,13 @@ import { describe, expect, test } from 'bun:test'
 import { appendFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, type Nest, nest, type Result } from './support/cli.ts'
+import { given } from './support/needs.ts'
 import { call, home, refused, scripted, turn } from './support/turns.ts'
 
 const ours = (at: Nest, name: string) => join(at.home, '.braidclaw', name)
 
 describe('the disk', () => {
-  const mountable = process.getuid?.() === 0 && Bun.spawnSync(['unshare', '-m', 'true']).success
-  if (!mountable) console.log('not tried here: read-only and full disks (needs root)')
+  const mountable = given(process.getuid?.() === 0 && Bun.spawnSync(['unshare', '-m', 'true']).success, 'root')
 
   /** Each script runs in a mount namespace of its own: $1 is the home, $2 the executable. What it mounts goes with it. */
   const inNamespace = (at: Nest, script: string, env: { [name: string]: string } = {}): Result => {

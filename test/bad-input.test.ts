@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { minimumConfig, type Nest, nest } from './support/cli.ts'
+import { given, needs } from './support/needs.ts'
 import { call, everyTool, home, refused, turn } from './support/turns.ts'
 
 const ours = (at: Nest, name: string) => join(at.home, '.braidclaw', name)
@@ -124,8 +125,7 @@ describe('the home', () => {
 
   describe('of another user', () => {
     const stranger = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
-    const possible = process.getuid?.() === 0 && Bun.which('setpriv') !== null
-    if (!possible) console.log('not tried here: homes of another user (needs root and setpriv)')
+    const possible = given(process.getuid?.() === 0, 'root') && needs('setpriv')
 
     test.if(possible)('a private one is refused by every command that needs it, in words', async () => {
       using at = home()

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { hasBubblewrap } from '../src/sandbox/fixture.ts'
 import type { Nest } from './support/cli.ts'
+import { given, needs } from './support/needs.ts'
 import { call, home, turn } from './support/turns.ts'
 
 const calls = [
@@ -42,8 +43,8 @@ test.if(hasBubblewrap())('otherwise the receipt names what really confined the c
   expect((await at.run(['receipt', 'verify', '--deep'])).code).toBe(0)
 })
 
-const hideable = process.getuid?.() === 0 && Bun.spawnSync(['unshare', '-m', 'true']).success && Bun.which('bwrap') !== null
-if (!hideable) console.warn('not tried here: a system without bubblewrap (needs root)')
+const mayMount = given(process.getuid?.() === 0 && Bun.spawnSync(['unshare', '-m', 'true']).success, 'root')
+const hideable = mayMount && needs('bwrap')
 const without = ['unshare', '-m', 'sh', '-c', 'mount --bind /dev/null "$(command -v bwrap)"; exec "$@"', 'sh']
 
 test.if(hideable)('where there is no bubblewrap no command runs, and both the operator and the model hear what to install', async () => {

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { call, home, turn } from './support/turns.ts'
 
 const json = async (at: Nest, ...args: string[]) => JSON.parse((await at.run(args)).stdout)
@@ -79,7 +80,7 @@ test('receipt list, show, verify, anchor', async () => {
   expect((await at.run(['receipt', 'verify', '--against', anchor])).code).toBe(9)
 })
 
-test('init, doctor, trust, estop', async () => {
+test.if(needs('bwrap'))('init, doctor, trust, estop', async () => {
   using at = nest()
   const init = await at.run(['init'], { env: { OPENAI_API_KEY: 'sk-planted-secret-000111222' } })
   expect(init.stdout).toContain('created')

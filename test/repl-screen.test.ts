@@ -2,6 +2,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { executable } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { call, home, until } from './support/turns.ts'
 
 const write = (path: string) => call('file_write', { path, content: 'written' })
@@ -9,7 +10,6 @@ const write = (path: string) => call('file_write', { path, content: 'written' })
 describe('on a whole screen', () => {
   const tmux = Bun.which('tmux')
   const socket = `braidclaw-${process.pid}`
-  if (!tmux) console.log('not tried here: the look of a whole screen (needs tmux)')
   const ask = (...words: string[]) => Bun.spawnSync([tmux ?? 'tmux', '-L', socket, ...words]).stdout.toString()
   const screen = () =>
     ask('capture-pane', '-p')
@@ -21,7 +21,7 @@ describe('on a whole screen', () => {
   const shows = (text: string) => until(() => screen().replaceAll(usage, '').endsWith(text))
   afterAll(() => void (tmux && ask('kill-server')))
 
-  test.if(tmux !== null)('every line stands once and where it belongs', async () => {
+  test.if(needs('tmux'))('every line stands once and where it belongs', async () => {
     using at = home()
     const fixture = at.fixture([{ text: 'An answer in pieces.', chunks: 7 }, write('a.txt'), { text: 'It is {{last_tool_result}}' }])
     const variables = Object.entries({ ...at.env, BRAIDCLAW_MOCK_FIXTURE: fixture }).map(([name, value]) => `${name}=${value}`)

@@ -5,6 +5,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path'
 import { createAgent, type ModelCall } from '../src/agent.ts'
 import type { Nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { findBelow, findIn } from './support/secrets.ts'
 import { alone, call, home, scripted, turn } from './support/turns.ts'
 
@@ -34,7 +35,7 @@ describe.each([
 ])('a key that only fills the place: %s', (dummy, why) => {
   const env = { OPENAI_API_KEY: dummy }
 
-  test('what holds the word is written, made and told as it is', async () => {
+  test.if(needs('bwrap'))('what holds the word is written, made and told as it is', async () => {
     using at = home(uses)
     const calls = [
       call('file_write', { path: 'note.txt', content: `${dummy} serve\n` }),
@@ -54,7 +55,7 @@ describe.each([
     expect((await at.run(['doctor'], { env })).stdout).toContain(`OPENAI_API_KEY ${why}`)
   })
 
-  test('a yes that is given elsewhere is for exactly that plan', async () => {
+  test.if(needs('bwrap'))('a yes that is given elsewhere is for exactly that plan', async () => {
     using at = home(uses)
     const replies = [call('shell', { command: `mkdir ${dummy}` }), told]
     expect((await turn(at, replies, [], { env, through: alone })).code).toBe(4)
@@ -93,7 +94,7 @@ describe('a secret in the arguments is refused by the name of its variable', () 
     return at
   }
 
-  test.each(calls)('%s', async (_, tool, input) => {
+  test.if(needs('bwrap')).each(calls)('%s', async (_, tool, input) => {
     using at = prepared()
     const { code, stdout, stderr } = await turn(at, [call(tool, input), told], [...yes, '--autonomy', 'full'], { env: real })
     expect(code).toBe(3)

@@ -1,9 +1,12 @@
 /** What a person at the terminal sees while the model thinks and tools run, and that nothing of it stays. */
 
-import { describe, expect, test } from 'bun:test'
+import { test as always, describe, expect } from 'bun:test'
 import { executable, type Nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { ctrlC, ctrlD, talk } from './support/talk.ts'
 import { call, home, scripted, until } from './support/turns.ts'
+
+const test = always.if(needs('bwrap'))
 
 const slow = (ms: number, reply: object) => ({ delay_ms: ms, ...reply })
 const used = { usage: { input_tokens: 1200, output_tokens: 34 } }

@@ -1,12 +1,16 @@
 /** Whatever is called what: no command lets a name, a stored text or an answer drive the terminal or hide from the eye. */
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, test as always, beforeAll, describe, expect } from 'bun:test'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commands } from '../src/cli/app.ts'
 import { type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { ctrlC, ctrlD } from './support/talk.ts'
 import { alone, call, everyTool, scripted } from './support/turns.ts'
+
+const possible = needs('bwrap')
+const test = always.if(possible)
 
 /** Clears the screen, names the window, reverses what follows, hides a letter: in C0, C1, DEL, bidi and zero-width characters. */
 const evil = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u007f\u202egnp.\u2066x\u200e\u200bz\u061c\ufeff'
@@ -178,6 +182,7 @@ model = ${JSON.stringify(evil).replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.
 `
 
 beforeAll(async () => {
+  if (!possible) return
   const at = nest()
   state.at = at
   at.config(toml)

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
 import { shell } from './support/shell.ts'
 
 const page = readFileSync(join(import.meta.dir, '../docs/unix.md'), 'utf8')
@@ -18,7 +19,7 @@ test('and the table of what agrees between the loops', () => {
   expect(page).toMatch(/^\| case \| native \| bash \| llm \|$/m)
 })
 
-test.each(pipelines)('$script', async ({ script, printed }) => {
+test.if(needs('bwrap', 'jq')).each(pipelines)('$script', async ({ script, printed }) => {
   using at = nest()
   at.file('error.log', 'INFO up\nERROR db: no route\n')
   at.file('a.md', 'one\n')

@@ -1,9 +1,12 @@
 /** Eight processes on one home, from its very first moment: turns with tools and searches; nobody is told to come back later. */
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, test as always, beforeAll, expect } from 'bun:test'
+import { needs } from '../support/needs.ts'
 import { type Binary, compiledBinary, createHome, type Home, type Result } from './home.ts'
 import { acknowledged, brokenEffects, brokenPromises, receipts, withMemory } from './oracle.ts'
 import { turnOf } from './siege.ts'
+
+const test = always.if(needs('bwrap'))
 
 const state: { binary?: Binary } = {}
 beforeAll(async () => {

@@ -3,10 +3,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { needs } from '../support/needs.ts'
 import { type Binary, compiledBinary, configure, createHome, type Home, type Result } from './home.ts'
 import { acknowledged, brokenEffects, brokenPromises, receipts, withMemory } from './oracle.ts'
 import { type Turn, turnOf } from './siege.ts'
 import { type SmallDisk, smallDisk } from './small-disk.ts'
+
+const sandboxed = test.if(needs('bwrap'))
 
 const page = 4096
 /** Every third page, another third each time: the rest is seen in the next runs. */
@@ -96,30 +99,34 @@ describe('full disk', () => {
     expect(new Set(ends.map(({ squeezed }) => squeezed.code))).toEqual(new Set([0, 1]))
   }, 60_000)
 
-  test('init leaves no half of a config file, and completes later', async () => {
-    using at = place(false)
-    for (const pages of [0, 1, 2, 3, 8, 12]) {
-      at.disk.leave(pages * page)
-      const { code, stderr } = await at.home.run(['init'])
-      expect({ pages, code }).toEqual({ pages, code: 1 })
-      expect(stderr).toMatch(/no space left|disk is full|free some space|free space/i)
-      const config = join(at.home.state, 'config.toml')
-      if (existsSync(config)) expect(readFileSync(config, 'utf8')).toContain('[log]')
-      at.disk.leave(undefined)
-      expect(await at.home.run(['init'])).toMatchObject({ code: 0 })
-      expect(await at.home.run(['agent', '-m', 'What can you do?'])).toMatchObject({
-        code: 0,
-        stderr: expect.stringMatching(/^note: the offline helper answers; .*\n$/),
-      })
-      expect(
-        readdirSync(at.home.state)
-          .filter((name) => name !== 'config.kept' && name !== 'run' && name !== 'receipt.key' && !/-(wal|shm)$/.test(name))
-          .sort(),
-      ).toEqual(['agents', 'config.toml', 'logs', 'memory.sqlite'])
-      expect(readFileSync(join(at.home.state, 'agents/default/soul.md'), 'utf8')).toEndWith('\n')
-      rmSync(at.home.state, { recursive: true, force: true })
-    }
-  }, 60_000)
+  sandboxed(
+    'init leaves no half of a config file, and completes later',
+    async () => {
+      using at = place(false)
+      for (const pages of [0, 1, 2, 3, 8, 12]) {
+        at.disk.leave(pages * page)
+        const { code, stderr } = await at.home.run(['init'])
+        expect({ pages, code }).toEqual({ pages, code: 1 })
+        expect(stderr).toMatch(/no space left|disk is full|free some space|free space/i)
+        const config = join(at.home.state, 'config.toml')
+        if (existsSync(config)) expect(readFileSync(config, 'utf8')).toContain('[log]')
+        at.disk.leave(undefined)
+        expect(await at.home.run(['init'])).toMatchObject({ code: 0 })
+        expect(await at.home.run(['agent', '-m', 'What can you do?'])).toMatchObject({
+          code: 0,
+          stderr: expect.stringMatching(/^note: the offline helper answers; .*\n$/),
+        })
+        expect(
+          readdirSync(at.home.state)
+            .filter((name) => name !== 'config.kept' && name !== 'run' && name !== 'receipt.key' && !/-(wal|shm)$/.test(name))
+            .sort(),
+        ).toEqual(['agents', 'config.toml', 'logs', 'memory.sqlite'])
+        expect(readFileSync(join(at.home.state, 'agents/default/soul.md'), 'utf8')).toEndWith('\n')
+        rmSync(at.home.state, { recursive: true, force: true })
+      }
+    },
+    60_000,
+  )
 })
 
 describe('read-only disk', () => {

@@ -3,8 +3,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { needs } from '../support/needs.ts'
 import { type Binary, compiledBinary, createHome, type Home, randomFrom } from './home.ts'
 import { receipts, withMemory } from './oracle.ts'
+
+const sandboxed = test.if(needs('bwrap'))
 
 const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])
 const random = randomFrom(seed)
@@ -83,30 +86,34 @@ test('receipt anchor: a line that came out proves extension ever after, and noth
     expect(await home.run(['receipt', 'verify', '--deep', '--against', line])).toMatchObject({ code: 0, stderr: '' })
 }, 60_000)
 
-test('init: the next one completes it; a config file is whole or absent', async () => {
-  const seen = { died: 0, config: 0 }
-  const strike = killer(['init'])
-  using model = fresh(false)
-  await model.run(['init'])
-  await model.run(['agent', '-m', 'What can you do?'])
-  for (let round = 0; round < 5 * kills && seen.died < kills; round += 1) {
-    using home = fresh(false)
-    const { died } = await strike(home)
-    if (died) seen.died += 1
-    const config = join(home.state, 'config.toml')
-    if (existsSync(config)) {
-      seen.config += 1
-      expect(readFileSync(config, 'utf8')).toBe(readFileSync(join(model.state, 'config.toml'), 'utf8'))
+sandboxed(
+  'init: the next one completes it; a config file is whole or absent',
+  async () => {
+    const seen = { died: 0, config: 0 }
+    const strike = killer(['init'])
+    using model = fresh(false)
+    await model.run(['init'])
+    await model.run(['agent', '-m', 'What can you do?'])
+    for (let round = 0; round < 5 * kills && seen.died < kills; round += 1) {
+      using home = fresh(false)
+      const { died } = await strike(home)
+      if (died) seen.died += 1
+      const config = join(home.state, 'config.toml')
+      if (existsSync(config)) {
+        seen.config += 1
+        expect(readFileSync(config, 'utf8')).toBe(readFileSync(join(model.state, 'config.toml'), 'utf8'))
+      }
+      expect(await home.run(['init'])).toMatchObject({ code: 0 })
+      expect(await home.run(['agent', '-m', 'What can you do?'])).toMatchObject({
+        code: 0,
+        stderr: expect.stringMatching(/^note: the offline helper answers; .*\n$/),
+      })
+      expect(lasting(home.state)).toEqual(lasting(model.state))
     }
-    expect(await home.run(['init'])).toMatchObject({ code: 0 })
-    expect(await home.run(['agent', '-m', 'What can you do?'])).toMatchObject({
-      code: 0,
-      stderr: expect.stringMatching(/^note: the offline helper answers; .*\n$/),
-    })
-    expect(lasting(home.state)).toEqual(lasting(model.state))
-  }
-  expect(seen.died).toBe(kills)
-}, 60_000)
+    expect(seen.died).toBe(kills)
+  },
+  60_000,
+)
 
 /** `config.kept` is a copy that may be there or not, and so are the database's own companions and the folder of what runs. */
 function lasting(folder: string): string[] {

@@ -3,9 +3,12 @@
  * reports. CRASH_KILLS=1000 makes it long, CRASH_SEED repeats one (as far as the machine's own timing allows).
  */
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, test as always, beforeAll, expect } from 'bun:test'
+import { needs } from '../support/needs.ts'
 import { type Binary, compiledBinary, createHome } from './home.ts'
 import { besiege, type Siege } from './siege.ts'
+
+const test = always.if(needs('bwrap'))
 
 const kills = Number(process.env.CRASH_KILLS ?? 200)
 const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])

@@ -1,9 +1,10 @@
 /** Somebody else's tool behind the gate: what a yes is bound to, and what is offered after something changed. Real sandbox, real files. */
 
-import { expect, test } from 'bun:test'
+import { test as always, expect } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { needs } from '../../../test/support/needs.ts'
 import type { Call, Judgement } from '../../runtime/event.ts'
 import { createContext } from '../context.ts'
 import { policyOf } from '../setup/policy.ts'
@@ -11,6 +12,8 @@ import { setUp } from '../setup/setup.ts'
 import { executablesFrom } from './executables.ts'
 import { createHands } from './hands.ts'
 import type { ToolWish } from './toolbox.ts'
+
+const test = always.if(needs('bwrap'))
 
 async function stage(config = '', wish?: (setup: ReturnType<typeof setUp>, tools: string) => ToolWish) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-hands-')))

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { needs } from '../../../test/support/needs.ts'
 import { createSandbox } from '../../sandbox/create.ts'
-import { confined, hasBubblewrap } from '../../sandbox/fixture.ts'
+import { confined } from '../../sandbox/fixture.ts'
 import { missingForNetwork } from '../../sandbox/network.ts'
 import { prepareGround } from '../../sandbox/probe/ground.ts'
 import { probeSandbox } from '../../sandbox/probe.ts'
@@ -8,8 +9,7 @@ import { definePolicy, type Policy } from '../../security/policy.ts'
 import { spawnPlain } from '../../tools/process.ts'
 import { networkFor, wayOut } from './way-out.ts'
 
-const possible = hasBubblewrap() && missingForNetwork().length === 0 && Bun.which('curl') !== null
-if (!possible) console.warn('the way out of the sandbox is not tested: it needs bwrap, socat, perl and curl')
+const possible = needs('bwrap', 'socat', 'perl', 'curl') && missingForNetwork().length === 0
 
 const seen: string[] = []
 const servers: { readonly port?: number; stop(now: boolean): unknown }[] = []
