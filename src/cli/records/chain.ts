@@ -33,7 +33,8 @@ export type ChainWish = {
  */
 export function checkChain(wish: ChainWish): ChainCheck {
   const first = look(wish)
-  const spotless = first.found.ok && first.found.warnings.length === 0 && first.joined.length === 0
+  const { found, joined, unfinished } = first
+  const spotless = found.ok && found.warnings.length === 0 && joined.length === 0 && unfinished.length === 0
   return spotless ? first : wish.memory.transaction(() => look(wish))
 }
 
