@@ -1,7 +1,7 @@
 /** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. What only some turns need is loaded when they do. */
 
 import { existsSync } from 'node:fs'
-import { createRecord, inWords, openRecords, questionsOf } from './cli/records/records.ts'
+import { createRecord, inWords, openRecords, questionsOf, recoverRecord } from './cli/records/records.ts'
 import { runLimits } from './cli/setup/limits.ts'
 import { knock, providerFor } from './cli/setup/provider.ts'
 import { watchStop } from './cli/setup/stop-file.ts'
@@ -27,8 +27,8 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
   log('info', 'config path', { path: setup.file ?? 'none' })
   log('info', 'workspace path', { path: config.workspaceDir })
   const home = homeOf(setup)
-  warnOfWeakKeys(setup)
   try {
+    warnOfWeakKeys(setup)
     return await plugIn(setup, wish, home)
   } catch (error) {
     const said = inWords(home.memory, error)
@@ -43,17 +43,13 @@ function homeOf(setup: Setup): Home {
   return openHome({
     database: config.memory.path,
     key: `${paths.estop} ${config.receipts.enabled ? config.receipts.path : ''}`,
-    redact: redactor.json,
+    redactor,
     watchStop: (onStop) => watchStop(paths.estop, onStop),
     open(redact) {
       const memory = openRecords(setup)
-      try {
-        return { memory, record: createRecord({ ...setup, redact }, memory) }
-      } catch (error) {
-        memory.close()
-        throw error
-      }
+      return { memory, record: createRecord({ ...setup, redact }, memory) }
     },
+    recover: (record) => recoverRecord(setup, record),
   })
 }
 
@@ -114,7 +110,7 @@ async function plugIn(setup: Setup, wish: Wish, home: Home): Promise<Animal> {
       random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
     },
   })
-  const deaf = home.onStop((reason) => {
+  const stopListening = home.onStop((reason) => {
     log('warn', 'estop triggered', { reason })
     agent.stop(reason)
   })
@@ -134,7 +130,7 @@ async function plugIn(setup: Setup, wish: Wish, home: Home): Promise<Animal> {
       await makeRoom({ ...options, setup, memory, conversationId, provider: answering })
     },
     close() {
-      deaf()
+      stopListening()
       hands.made()?.close()
       home.release()
     },

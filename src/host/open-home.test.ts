@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { openMemory } from '../memory/db.ts'
 import { createRecordWriter } from '../memory/record-writer.ts'
 import type { RunIdentity } from '../runtime/port.ts'
+import { createRedactor } from '../security/redact.ts'
 import { type HomeOptions, openHome } from './open-home.ts'
 
 let folder = ''
@@ -22,7 +23,8 @@ function options(own: Partial<HomeOptions> = {}): HomeOptions {
   return {
     database,
     key: 'stop',
-    redact: (value) => value,
+    redactor: createRedactor(),
+    recover: (record) => void record.recover(),
     watchStop(onStop) {
       counts.watched += 1
       stops.push(onStop)
@@ -71,12 +73,35 @@ test('two paths to one database are one home; another place of the emergency sto
   for (const home of [first, same, other]) home.release()
 })
 
-test('what any user of a home keeps secret is taken out of what all of them store', async () => {
-  const hiding = (secret: string) => options({ redact: (value) => JSON.parse(JSON.stringify(value).replaceAll(secret, '***')) })
-  const [first, second] = [openHome(hiding('hunter2')), openHome(hiding('swordfish'))]
-  await first.recorder.commit(run, [started('hunter2 and swordfish')])
-  expect(JSON.stringify(second.memory.journal.events('r'))).toContain('*** and ***')
-  for (const home of [first, second]) home.release()
+test('what any user of a home keeps secret is taken out of what all of them store, also when it is learned later or its user has gone', async () => {
+  const redactors = [createRedactor(), createRedactor(), createRedactor()] as const
+  const [first, second, third] = [
+    openHome(options({ redactor: redactors[0] })),
+    openHome(options({ redactor: redactors[1] })),
+    openHome(options({ redactor: redactors[2] })),
+  ]
+  redactors[0].register('correct-horse-1', 'ONE')
+  redactors[1].register('battery-staple-2', 'TWO')
+  await first.recorder.commit(run, [started('correct-horse-1 and battery-staple-2 and others')])
+  second.release()
+  redactors[2].register('tr0ub4dor-three-3')
+  await third.recorder.commit({ ...run, runId: 'r2' }, [started('battery-staple-2 and tr0ub4dor-three-3')])
+  expect(JSON.stringify(first.memory.journal.events('r'))).toContain('[redacted:ONE] and [redacted:TWO] and others')
+  expect(JSON.stringify(first.memory.journal.events('r2'))).toContain('[redacted:TWO] and [redacted]')
+  for (const home of [first, third]) home.release()
+})
+
+test('a user whose start cannot put right what it finds has not joined, and leaves the others alone', () => {
+  const altered = () => {
+    throw new Error('the receipts were altered')
+  }
+  expect(() => openHome(options({ recover: altered }))).toThrow('altered')
+  expect(counts).toEqual({ opened: 1, closed: 1, watched: 0 })
+  const good = openHome(options())
+  expect(() => openHome(options({ recover: altered }))).toThrow('altered')
+  expect(good.memory.journal.runs({ limit: 1 })).toEqual([])
+  good.release()
+  expect(counts).toEqual({ opened: 2, closed: 2, watched: 0 })
 })
 
 test('every user hears the emergency stop until it goes', () => {

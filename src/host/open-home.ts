@@ -5,6 +5,8 @@ import type { Memory } from '../memory/db.ts'
 import type { RecordWriter } from '../memory/record-writer.ts'
 import { createRecorder } from '../memory/recorder.ts'
 import type { Recorder, Redact } from '../runtime/port.ts'
+import type { Redactor } from '../security/redact.ts'
+import { createHomeRedactor, type HomeRedactor } from './home-redactor.ts'
 
 /** What a first user opens for all. */
 export type HomeParts = { readonly memory: Memory; readonly record: RecordWriter }
@@ -14,10 +16,12 @@ export type HomeOptions = {
   readonly database: string
   /** What must be equal besides for a home to be the same: where its receipts and its emergency stop are. */
   readonly key: string
-  /** Takes this user's secrets out; what any user of the home registered is taken out of all that is stored. */
-  readonly redact: Redact
+  /** Knows this user's secrets; those of any user of the home are taken out of all that is stored. */
+  readonly redactor: Redactor
   /** May throw; then nothing is left open. */
   readonly open: (redact: Redact) => HomeParts
+  /** Puts right what dead processes left; called for each user, as at each start of a process. May throw; then this user has not joined. */
+  readonly recover: (record: RecordWriter) => void
   /** @returns a function that ends the watch */
   readonly watchStop: (onStop: (reason: string) => void) => () => void
 }
@@ -32,7 +36,7 @@ export type Home = HomeParts & {
 
 type Shared = HomeParts & {
   readonly recorder: Recorder
-  readonly redactors: Set<Redact>
+  readonly redactor: HomeRedactor
   readonly listeners: Set<(reason: string) => void>
   readonly unwatch: () => void
   users: number
@@ -42,18 +46,19 @@ type Shared = HomeParts & {
 const homesKey = Symbol.for('braidclaw.homes')
 type WithHomes = typeof globalThis & { [homesKey]?: Map<string, Shared> }
 
-/** Recovers what dead processes left at each call, as each start of a process does. Throws what `open` and recovery throw. */
+/** Throws what `open` and `recover` throw. */
 export function openHome(options: HomeOptions): Home {
   const homes = homesOf(globalThis)
-  const known = homes.get(identityOf(options) ?? '')
-  if (known) {
-    known.redactors.add(options.redact)
-    known.record.recover()
-    return join(known, homes)
+  const shared = homes.get(identityOf(options) ?? '') ?? openFirst(options)
+  homes.set(identityOf(options) ?? '', shared)
+  const home = join(shared, homes, options.redactor)
+  try {
+    options.recover(home.record)
+    return home
+  } catch (error) {
+    home.release()
+    throw error
   }
-  const opened = openFirst(options)
-  homes.set(identityOf(options) ?? '', opened)
-  return join(opened, homes)
 }
 
 function homesOf(holder: WithHomes): Map<string, Shared> {
@@ -67,24 +72,26 @@ function identityOf({ database, key }: HomeOptions): string | undefined {
   return found ? `${found.dev}:${found.ino} ${key}` : undefined
 }
 
-function openFirst({ open, redact, watchStop }: HomeOptions): Shared {
-  const redactors = new Set([redact])
+function openFirst({ open, watchStop }: HomeOptions): Shared {
+  const redactor = createHomeRedactor()
   const listeners = new Set<(reason: string) => void>()
-  const parts = open((value) => [...redactors].reduce((clean, each) => each(clean), value))
+  const parts = open(redactor.redact)
   const unwatch = watchStop((reason) => {
     for (const listener of listeners) listener(reason)
   })
-  return { ...parts, recorder: createRecorder(parts.record), redactors, listeners, unwatch, users: 0 }
+  return { ...parts, recorder: createRecorder(parts.record), redactor, listeners, unwatch, users: 0 }
 }
 
-function join(shared: Shared, homes: Map<string, Shared>): Home {
+function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): Home {
   const { memory, record, recorder, listeners } = shared
+  const forget = shared.redactor.learnFrom(redactor)
   const mine = { open: true }
   shared.users += 1
 
   function release(): void {
     if (!mine.open) return
     mine.open = false
+    forget()
     shared.users -= 1
     if (shared.users > 0) return
     for (const [identity, each] of homes) if (each === shared) homes.delete(identity)

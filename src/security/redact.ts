@@ -15,6 +15,8 @@ export type Redactor = {
   inspect(json: unknown): Inspection
   /** How many values are registered. */
   count(): number
+  /** The values themselves with their labels: for another redactor, and for nothing that is shown or stored. */
+  entries(): Iterable<readonly [value: string, label: string]>
   /** Every spelling that this text could hold, or end in the beginning of, longest first. For the stream form. */
   spellings(text: string): readonly Spelling[]
 }
@@ -71,13 +73,18 @@ export function createRedactor(): Redactor {
     walk(json, { redact: look, above: [] })
     return { held: [...held], standIns: [...standIns] }
   }
-  return { register, text: redact, value, json, inspect, count: () => secrets.size, spellings }
+  return { register, text: redact, value, json, inspect, count: () => secrets.size, entries: () => secrets, spellings }
 }
 
 const unnamed = '[redacted]'
 
+/** Of a label; empty for a value without a name. */
+export function nameOfLabel(label: string): string {
+  return label === unnamed ? '' : label.slice('[redacted:'.length, -1)
+}
+
 function nameIn(label: string): string {
-  return label === unnamed ? 'a secret' : label.slice('[redacted:'.length, -1)
+  return nameOfLabel(label) || 'a secret'
 }
 
 /** In order, merged where they overlap. */

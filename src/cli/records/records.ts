@@ -66,21 +66,23 @@ export function questionsOf({ redactor }: Pick<Setup, 'redactor'>, { approvals }
   return createApprovalRequests(approvals, redactor.text)
 }
 
-/** The writer of the record, after it put right what a crash left behind. @throws CliExit 9 when the receipts were altered. */
 export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { readonly redact: Redact }, memory: Memory): RecordWriter {
   const { config, log, redact } = setup
-  const writer = createRecordWriter({
+  return createRecordWriter({
     memory,
     log,
     now: Date.now,
     redact,
     ...(config.receipts.enabled ? receiptsAt(receiptPaths(setup)) : {}),
   })
+}
+
+/** Puts right what a crash left behind. @throws CliExit 9 when the receipts were altered. */
+export function recoverRecord({ log }: Pick<Setup, 'log'>, record: RecordWriter): void {
   try {
-    const { interrupted, closedRuns, adopted, tornBytes } = writer.recover()
+    const { interrupted, closedRuns, adopted, tornBytes } = record.recover()
     if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)
       log('warn', 'recovered after a crash', { interrupted: interrupted.length, closedRuns: closedRuns.length, adopted, tornBytes })
-    return writer
   } catch (error) {
     if (!(error instanceof RecordFailure)) throw error
     throw new CliExit(error.integrity ? exitCodes.integrity : exitCodes.error, `error: ${error.message}`)
