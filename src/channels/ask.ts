@@ -5,7 +5,7 @@ import { escapeHidden } from '../kit/escape.ts'
 import { flat } from '../kit/plain.ts'
 import type { Judgement } from '../runtime/event.ts'
 import { cut, visible } from '../security/text.ts'
-import { createPrinter, type Neighbour } from './printer.ts'
+import { createPrinter, type Overlay } from './printer.ts'
 
 /** @returns the line without its end, or undefined at EOF or when the question was taken back. */
 export type AskLine = (question: string, signal?: AbortSignal) => Promise<string | undefined>
@@ -42,9 +42,9 @@ export function readAnswer(line: string | undefined): 'yes' | 'always' | 'no' {
  * Asks and reads on a terminal descriptor, wherever stdout and stderr go, in its ordinary (cooked) mode: the kernel does the editing and
  * hands over one line a read. Only what is typed after the question answers it.
  */
-export function createAskLine(fd: number, neighbour?: Neighbour): AskLine {
+export function createAskLine(fd: number, overlay?: Overlay): AskLine {
   const state: { reading?: Promise<string | undefined> } = {}
-  const { write } = createPrinter(fd, neighbour)
+  const { write } = createPrinter(fd, overlay)
   return async (question, signal) => {
     if (signal?.aborted) return undefined
     forgetTypedAhead(fd)
@@ -56,7 +56,7 @@ export function createAskLine(fd: number, neighbour?: Neighbour): AskLine {
     const line = await Promise.race([state.reading, takenBack])
     // Enter was echoed by the terminal itself.
     if (line === undefined) write('\n')
-    else neighbour?.printed('\n')
+    else overlay?.printed('\n')
     return line
   }
 }

@@ -27,20 +27,20 @@ export type Printer = {
   editor(text: string): void
 }
 
-/** Something else that draws on the terminal, such as the status line: it makes room first and hears what was printed. */
-export type Neighbour = { makeRoom(): void; printed(text: string): void }
+/** Something else that draws on the terminal, such as the status line: it erases itself first and hears what was printed. */
+export type Overlay = { erase(): void; printed(text: string): void }
 
 export type DescriptorPrinter = Printer & Pick<Descriptor, 'closed' | 'failure'>
 
-export function createPrinter(fd: number, neighbour?: Neighbour, descriptor: Descriptor = openDescriptor(fd)): DescriptorPrinter {
+export function createPrinter(fd: number, overlay?: Overlay, descriptor: Descriptor = openDescriptor(fd)): DescriptorPrinter {
   const terminal = isTerminal(fd)
-  const put = neighbour && mayShare(fd) ? beside(neighbour, descriptor.put) : descriptor.put
+  const put = overlay && mayShare(fd) ? beside(overlay, descriptor.put) : descriptor.put
   return { ...printTo(put, terminal), closed: descriptor.closed, failure: descriptor.failure }
 }
 
-function beside({ makeRoom, printed }: Neighbour, put: (text: string) => void): (text: string) => void {
+function beside({ erase, printed }: Overlay, put: (text: string) => void): (text: string) => void {
   return (text) => {
-    makeRoom()
+    erase()
     put(text)
     printed(text)
   }

@@ -28,7 +28,7 @@ test('it shows after 300 ms, counts seconds in place, and is gone before anythin
   expect(take()).toBe(line('thinking 0 s'))
   pass(2000)
   expect(take()).toBe(line('thinking 1 s') + line('thinking 2 s'))
-  status.makeRoom()
+  status.erase()
   expect(take()).toBe(erased)
   status.printed('an answer\n')
   pass(1000)

@@ -2,9 +2,9 @@
 
 import { escapeHidden } from '../kit/escape.ts'
 import { flat } from '../kit/plain.ts'
-import { type Neighbour, printTo } from './printer.ts'
+import { type Overlay, printTo } from './printer.ts'
 
-export type StatusLine = Neighbour & {
+export type StatusLine = Overlay & {
   /** Shown once it has taken 300 ms, and every second from then on. */
   begin(what: string): void
   end(): void
@@ -29,7 +29,7 @@ export function createStatusLine({ put, columns, now }: StatusLineOptions): Stat
     drawn: false,
     atStart: true,
   }
-  const makeRoom = () => {
+  const erase = () => {
     if (!state.drawn) return
     state.drawn = false
     write([{ mark: 'eraseLine' }])
@@ -45,10 +45,10 @@ export function createStatusLine({ put, columns, now }: StatusLineOptions): Stat
   }
   const end = () => {
     clearTimeout(state.timer)
-    process.off('exit', makeRoom)
+    process.off('exit', erase)
     process.off('SIGWINCH', redraw)
     state.what = undefined
-    makeRoom()
+    erase()
   }
   const redraw = () => {
     if (!state.drawn) return
@@ -56,14 +56,14 @@ export function createStatusLine({ put, columns, now }: StatusLineOptions): Stat
     draw()
   }
   return {
-    makeRoom,
+    erase,
     printed(text) {
       state.atStart = text.endsWith('\n')
     },
     begin(what) {
       end()
       Object.assign(state, { what, since: now() })
-      process.once('exit', makeRoom)
+      process.once('exit', erase)
       process.on('SIGWINCH', redraw)
       state.timer = setTimeout(draw, patienceMs)
     },

@@ -2,11 +2,11 @@
 
 import { fstatSync, readFileSync } from 'node:fs'
 import { missingDescriptor } from '../channels/descriptor.ts'
-import { createPrinter, type DescriptorPrinter, type Neighbour } from '../channels/printer.ts'
+import { createPrinter, type DescriptorPrinter, type Overlay } from '../channels/printer.ts'
 
 /** A closed one is as if the system had said EBADF to the first write. */
-export function openStdout(neighbour: Neighbour): DescriptorPrinter {
-  return isStandIn(1) ? createPrinter(1, neighbour, missingDescriptor()) : createPrinter(1, neighbour)
+export function openStdout(overlay: Overlay): DescriptorPrinter {
+  return isStandIn(1) ? createPrinter(1, overlay, missingDescriptor()) : createPrinter(1, overlay)
 }
 
 /** /dev/null on Linux: major 1, minor 3. */

@@ -146,6 +146,23 @@ export function countingReceipts(): { readonly port: ReceiptPort; readonly draft
   return { port, drafts, appends }
 }
 
+/** A record over a memory of its own, with receipts that are counted and a log that is kept. */
+export function createRecordStage() {
+  const desk = createDesk()
+  const counted = countingReceipts()
+  const lines: string[] = []
+  const recorder = (own: Partial<RecordWriterOptions> = {}) =>
+    recordSteps({
+      memory: desk.memory,
+      receipts: counted.port,
+      log: (level, event) => lines.push(`${level} ${event}`),
+      now: () => desk.clock.now++,
+      redact: (event) => event,
+      ...own,
+    })
+  return { desk, counted, lines, recorder }
+}
+
 /** A receipts log whose disk is full. */
 export const fullReceipts: AppendReceipts = () => ({ ok: false, failure: { code: 'full', message: 'the disk is full' } })
 

@@ -1,51 +1,21 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { ExternalEvent } from '../runtime/event.ts'
-import {
-  acting,
-  callOf,
-  countingReceipts,
-  createDesk,
-  type Desk,
-  finish,
-  fullReceipts,
-  receiptsBy,
-  recordFailure,
-  recordSteps,
-  replied,
-  runOf,
-  started,
-} from './fixture.ts'
-import type { RecordWriterOptions } from './record-writer.ts'
+import { acting, callOf, createRecordStage, finish, fullReceipts, receiptsBy, recordFailure, replied, runOf, started } from './fixture.ts'
 
-let desk: Desk
-let counted: ReturnType<typeof countingReceipts>
-let lines: string[]
+let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {
-  desk = createDesk()
-  counted = countingReceipts()
-  lines = []
+  stage = createRecordStage()
 })
-afterEach(() => desk.remove())
+afterEach(() => stage.desk.remove())
 
+const recorder: (typeof stage)['recorder'] = (own) => stage.recorder(own)
 const run = runOf(1)
 const allowed: ExternalEvent = { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'fine' } }
 
-function recorder(own: Partial<RecordWriterOptions> = {}) {
-  const log: RecordWriterOptions['log'] = (level, event) => lines.push(`${level} ${event}`)
-  return recordSteps({
-    memory: desk.memory,
-    receipts: counted.port,
-    log,
-    now: () => desk.clock.now++,
-    redact: (event) => event,
-    ...own,
-  })
-}
-
 /** Makes the runs so far those of a process that no longer is. */
 function orphan(owner: string): void {
-  const db = new Database(desk.path)
+  const db = new Database(stage.desk.path)
   db.run('UPDATE runs SET owner = ?', [owner])
   db.close()
 }
@@ -55,7 +25,7 @@ test('recovery leaves the work of living processes alone', () => {
   external(run, started('hi'))
   intent(run, acting(callOf('a')))
   expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 })
-  expect(desk.memory.journal.run('run-1')?.ended).toBeNull()
+  expect(stage.desk.memory.journal.run('run-1')?.ended).toBeNull()
 })
 
 test('recovery gives the work of dead processes a result, a receipt and an end, once', () => {
@@ -78,9 +48,9 @@ test('recovery gives the work of dead processes a result, a receipt and an end, 
     adopted: 0,
     tornBytes: 0,
   })
-  expect(counted.drafts[1]).toMatchObject({ status: 'failed', error: 'interrupted: outcome unknown', tool: 'file_read' })
-  expect(desk.memory.journal.run('run-1')).toMatchObject({ code: 'error', message: 'the process ended before the run did' })
-  expect(desk.memory.context('conversation-1', 1000).messages.at(-1)).toMatchObject({
+  expect(stage.counted.drafts[1]).toMatchObject({ status: 'failed', error: 'interrupted: outcome unknown', tool: 'file_read' })
+  expect(stage.desk.memory.journal.run('run-1')).toMatchObject({ code: 'error', message: 'the process ended before the run did' })
+  expect(stage.desk.memory.context('conversation-1', 1000).messages.at(-1)).toMatchObject({
     role: 'tool',
     callId: 'b',
     content: 'Failed: interrupted: outcome unknown',
@@ -95,14 +65,14 @@ test('a run that ended while an act was open is settled too, and keeps its end',
   finished(run, finish, 'abc')
   orphan(`${process.pid}@1-deadbeef`)
   expect(recover()).toMatchObject({ interrupted: [{ callId: 'a' }], closedRuns: [] })
-  expect(desk.memory.journal.run('run-1')).toMatchObject({ code: 'answered' })
+  expect(stage.desk.memory.journal.run('run-1')).toMatchObject({ code: 'answered' })
 })
 
 test('if the receipts cannot be settled, recovery changes nothing and says why', () => {
-  const { intent, recover } = recorder({ receipts: counted.port })
+  const { intent, recover } = recorder({ receipts: stage.counted.port })
   intent(run, acting(callOf('a')))
   orphan(`${process.pid}@1-deadbeef`)
   expect(recordFailure(() => recorder({ receipts: receiptsBy(fullReceipts) }).recover()).message).toBe('the disk is full')
-  expect(desk.memory.journal.run('run-1')?.ended).toBeNull()
+  expect(stage.desk.memory.journal.run('run-1')?.ended).toBeNull()
   expect(recover().interrupted).toHaveLength(1)
 })

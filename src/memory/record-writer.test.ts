@@ -7,14 +7,11 @@ import { argsHashOf, resultHashOf } from './draft.ts'
 import {
   acting,
   callOf,
-  countingReceipts,
-  createDesk,
-  type Desk,
+  createRecordStage,
   finish,
   fullReceipts,
   receiptsBy,
   recordFailure,
-  recordSteps,
   refusing,
   replied,
   runOf,
@@ -24,16 +21,13 @@ import { hashJson } from './hash.ts'
 import { isAlive, thisProcess } from './owner.ts'
 import type { RecordWriterOptions } from './record-writer.ts'
 
-let desk: Desk
-let counted: ReturnType<typeof countingReceipts>
-let lines: string[]
+let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {
-  desk = createDesk()
-  counted = countingReceipts()
-  lines = []
+  stage = createRecordStage()
 })
-afterEach(() => desk.remove())
+afterEach(() => stage.desk.remove())
 
+const recorder: (typeof stage)['recorder'] = (own) => stage.recorder(own)
 const run = runOf(1)
 const allowed: ExternalEvent = { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'fine' } }
 
@@ -42,31 +36,19 @@ const takingOut =
   (event) =>
     changeTexts(event, (text) => text.replaceAll(secret, '[secret]'))
 
-function recorder(own: Partial<RecordWriterOptions> = {}) {
-  const log: RecordWriterOptions['log'] = (level, event) => lines.push(`${level} ${event}`)
-  return recordSteps({
-    memory: desk.memory,
-    receipts: counted.port,
-    log,
-    now: () => desk.clock.now++,
-    redact: (event) => event,
-    ...own,
-  })
-}
-
 test('if the receipt fails, the result is not journalled, the intent stays open and the run must end', () => {
   recorder().intent(run, acting(callOf('a')))
   const error = recordFailure(() => recorder({ receipts: receiptsBy(fullReceipts) }).external(run, allowed))
   expect(error).toMatchObject({ code: 'full', integrity: false, message: 'the disk is full' })
-  expect(desk.memory.journal.events('run-1').map(({ type }) => type)).toEqual(['act'])
-  expect(desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
-  expect(desk.memory.conversations.show('conversation-1')).toEqual([])
-  expect(desk.memory.checkpoint.get()).toBeUndefined()
+  expect(stage.desk.memory.journal.events('run-1').map(({ type }) => type)).toEqual(['act'])
+  expect(stage.desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
+  expect(stage.desk.memory.conversations.show('conversation-1')).toEqual([])
+  expect(stage.desk.memory.checkpoint.get()).toBeUndefined()
 })
 
 test('if the receipt of a refusal fails, the refusal is not journalled either', () => {
   recordFailure(() => recorder({ receipts: receiptsBy(fullReceipts) }).denied(run, refusing(callOf('a'))))
-  expect(desk.memory.journal.events('run-1')).toEqual([])
+  expect(stage.desk.memory.journal.events('run-1')).toEqual([])
 })
 
 test('a result without an intent, or a second one, is refused', () => {
@@ -75,12 +57,12 @@ test('a result without an intent, or a second one, is refused', () => {
   intent(run, acting(callOf('a')))
   external(run, allowed)
   expect(recordFailure(() => external(run, allowed)).code).toBe('no_intent')
-  expect(counted.drafts).toHaveLength(1)
+  expect(stage.counted.drafts).toHaveLength(1)
 })
 
 test('trouble with the database is a RecordFailure as well, and then no receipt is kept for long', () => {
-  const holder = new Database(desk.path)
-  const hasty = openMemory({ path: desk.path, log: () => {}, now: () => 0, busyTimeoutMs: 10 })
+  const holder = new Database(stage.desk.path)
+  const hasty = openMemory({ path: stage.desk.path, log: () => {}, now: () => 0, busyTimeoutMs: 10 })
   if (!hasty.ok) throw new Error(hasty.failure.message)
   holder.run('BEGIN IMMEDIATE')
   const { external, intent, denied, finished, recover } = recorder({ memory: hasty.memory })
@@ -92,7 +74,7 @@ test('trouble with the database is a RecordFailure as well, and then no receipt 
     recover,
   ]
   expect(steps.map((step) => recordFailure(step).code)).toEqual(steps.map(() => 'locked'))
-  expect(counted.drafts).toEqual([])
+  expect(stage.counted.drafts).toEqual([])
   holder.close()
   hasty.memory.close()
 })
@@ -103,7 +85,7 @@ test('a bug is not dressed up as trouble with the record', () => {
   }
   recorder().intent(run, acting(callOf('a')))
   expect(() => recorder({ receipts: receiptsBy(bug) }).external(run, allowed)).toThrow(TypeError)
-  expect(desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
+  expect(stage.desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
 })
 
 test('a result leaves a receipt of exactly what was asked and what came of it', () => {
@@ -113,7 +95,7 @@ test('a result leaves a receipt of exactly what was asked and what came of it', 
   const outcome = { status: 'failed' as const, output: 'some', error: 'broken', metadata: { code: 1 } }
   const returned = external(run, { type: 'tool.done', id: 'a', outcome })
   expect(returned).toEqual({ type: 'tool.done', id: 'a', outcome: { ...outcome, receipt: 'receipt-1' } })
-  expect(counted.drafts).toEqual([
+  expect(stage.counted.drafts).toEqual([
     {
       at: expect.any(Number),
       conversationId: 'conversation-1',
@@ -126,16 +108,20 @@ test('a result leaves a receipt of exactly what was asked and what came of it', 
       error: 'broken',
     },
   ])
-  expect(desk.memory.journal.events('run-1').at(-1)?.body).toMatchObject({ outcome: { receipt: 'receipt-1' } })
-  expect(desk.memory.checkpoint.get()).toEqual({ logId: 'log', count: 1, head: 'h1', mac: 'm1', size: 1 })
-  expect(desk.memory.journal.openIntent('run-1', 'a')).toBeUndefined()
+  expect(stage.desk.memory.journal.events('run-1').at(-1)?.body).toMatchObject({ outcome: { receipt: 'receipt-1' } })
+  expect(stage.desk.memory.checkpoint.get()).toEqual({ logId: 'log', count: 1, head: 'h1', mac: 'm1', size: 1 })
+  expect(stage.desk.memory.journal.openIntent('run-1', 'a')).toBeUndefined()
 })
 
 test('a refusal leaves a receipt and a line for people', () => {
   const { denied } = recorder()
   expect(denied(run, refusing(callOf('a')))).toBe('receipt-1')
-  expect(counted.drafts).toMatchObject([{ status: 'denied', risk: 'high', tool: 'file_read', error: 'safety: outside the workspace' }])
-  expect(desk.memory.journal.events('run-1')).toMatchObject([{ kind: 'note', type: 'deny', body: { by: 'safety', receipt: 'receipt-1' } }])
+  expect(stage.counted.drafts).toMatchObject([
+    { status: 'denied', risk: 'high', tool: 'file_read', error: 'safety: outside the workspace' },
+  ])
+  expect(stage.desk.memory.journal.events('run-1')).toMatchObject([
+    { kind: 'note', type: 'deny', body: { by: 'safety', receipt: 'receipt-1' } },
+  ])
 })
 
 test('without receipts everything else is kept', () => {
@@ -143,7 +129,7 @@ test('without receipts everything else is kept', () => {
   intent(run, acting(callOf('a')))
   expect(external(run, allowed)).toEqual(allowed)
   expect(denied(run, refusing(callOf('b')))).toBeUndefined()
-  expect(desk.memory.journal.events('run-1')).toHaveLength(3)
+  expect(stage.desk.memory.journal.events('run-1')).toHaveLength(3)
 })
 
 test('secrets are taken out of all that is stored, keys and inputs too, and the hashes match what is stored', () => {
@@ -167,16 +153,18 @@ test('secrets are taken out of all that is stored, keys and inputs too, and the 
   finished(run, { type: 'finish', ending: { ...finish.ending, message: 'hunter2' } }, 'd')
   expect(
     JSON.stringify([
-      counted.drafts,
-      desk.memory.journal.events('run-1'),
-      desk.memory.journal.runs({ limit: 1 }),
-      [...desk.memory.conversations.exportJsonl()],
+      stage.counted.drafts,
+      stage.desk.memory.journal.events('run-1'),
+      stage.desk.memory.journal.runs({ limit: 1 }),
+      [...stage.desk.memory.conversations.exportJsonl()],
     ]),
   ).not.toContain('hunter2')
-  const done = desk.memory.journal.events('run-1').find(({ type }) => type === 'tool.done')
+  const done = stage.desk.memory.journal.events('run-1').find(({ type }) => type === 'tool.done')
   expect(done?.body).toMatchObject({ outcome: { metadata: { list: ['[secret]', 1, null] } } })
-  expect(counted.drafts[0]?.argsHash).toBe(hashJson({ '[secret]': 'x', path: '[secret]' }))
-  expect([...desk.memory.attempts()]).toMatchObject(counted.drafts.map(({ argsHash, resultHash }) => ({ argsHash, resultHash })))
+  expect(stage.counted.drafts[0]?.argsHash).toBe(hashJson({ '[secret]': 'x', path: '[secret]' }))
+  expect([...stage.desk.memory.attempts()]).toMatchObject(
+    stage.counted.drafts.map(({ argsHash, resultHash }) => ({ argsHash, resultHash })),
+  )
 })
 
 test('arguments and results that have no canonical form are hashed all the same', () => {
@@ -194,14 +182,14 @@ test('the attempts of the journal have the hashes of their receipts, denials too
   external(run, allowed)
   denied(run, refusing(callOf('b', { path: 'y' })))
   intent(run, acting(callOf('c')))
-  const found = [...desk.memory.attempts()]
+  const found = [...stage.desk.memory.attempts()]
   expect(found.map(({ callId, status, pending, receiptId }) => ({ callId, status, pending, receiptId }))).toEqual([
     { callId: 'a', status: 'allowed', pending: false, receiptId: 'receipt-1' },
     { callId: 'b', status: 'denied', pending: false, receiptId: 'receipt-2' },
     { callId: 'c', status: undefined, pending: true, receiptId: undefined },
   ])
   expect(found.slice(0, 2)).toMatchObject(
-    counted.drafts.map(({ argsHash, resultHash, tool, conversationId }) => ({ argsHash, resultHash, tool, conversationId })),
+    stage.counted.drafts.map(({ argsHash, resultHash, tool, conversationId }) => ({ argsHash, resultHash, tool, conversationId })),
   )
 })
 
@@ -209,12 +197,12 @@ test('a finished run has its end, its digest and a line in the log', () => {
   const { external, finished } = recorder()
   external(run, started('hi'))
   finished(run, finish, 'abc')
-  expect(desk.memory.journal.run('run-1')).toMatchObject({
+  expect(stage.desk.memory.journal.run('run-1')).toMatchObject({
     code: 'answered',
     message: 'done',
     digest: 'abc',
   })
-  expect(desk.memory.journal.events('run-1').at(-1)).toMatchObject({ kind: 'note', type: 'finish', body: { digest: 'abc' } })
+  expect(stage.desk.memory.journal.events('run-1').at(-1)).toMatchObject({ kind: 'note', type: 'finish', body: { digest: 'abc' } })
 })
 
 test('a process is known by number and start: a later one with its number is another', () => {

@@ -2,6 +2,7 @@
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { Ending, FailureCode, RunEvent } from '../event.ts'
+import { externalTypes } from '../external-types.ts'
 
 type Finisher = {
   readonly thinking: boolean
@@ -14,16 +15,7 @@ type Finisher = {
 
 /** One entry for each type of the vocabulary: a type that is added and forgotten here does not compile. */
 const vocabulary: { readonly [type in RunEvent['type']]: true } = {
-  'run.start': true,
-  'model.done': true,
-  'model.fail': true,
-  'tool.done': true,
-  'approval.decision': true,
-  'check.done': true,
-  cancel: true,
-  estop: true,
-  clock: true,
-  'mode.set': true,
+  ...externalTypes,
   think: true,
   propose: true,
   'gate.open': true,

@@ -2,26 +2,13 @@
 
 import type { Property } from '../../kernel/property.ts'
 import { EXTERNAL } from '../../kernel/select.ts'
-import type { ExternalEvent, RunEvent } from '../event.ts'
-
-/** One entry for each type that only the world may send: a type that is added and forgotten here does not compile. */
-const fromOutside: { readonly [type in ExternalEvent['type']]: true } = {
-  'run.start': true,
-  'model.done': true,
-  'model.fail': true,
-  'tool.done': true,
-  'approval.decision': true,
-  'check.done': true,
-  cancel: true,
-  estop: true,
-  clock: true,
-  'mode.set': true,
-}
+import type { RunEvent } from '../event.ts'
+import { externalTypes } from '../external-types.ts'
 
 export const onlyTheWorldAnswers: Property<RunEvent, { readonly forged: boolean }> = {
   name: 'Starts, replies, results, decisions, stops and the clock come from outside; no thread makes one up.',
   init: { forged: false },
-  next: (monitor, { event, source }) => (source !== EXTERNAL && Object.hasOwn(fromOutside, event.type) ? { forged: true } : monitor),
+  next: (monitor, { event, source }) => (source !== EXTERNAL && Object.hasOwn(externalTypes, event.type) ? { forged: true } : monitor),
   violated: ({ forged }) => forged,
 }
 
