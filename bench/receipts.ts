@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import type { Checkpoint } from '../src/receipts/draft.ts'
 import { draft, mustAppend, pathsIn } from '../src/receipts/fixture.ts'
 import { readKey } from '../src/receipts/key.ts'
-import { createReceiptLog } from '../src/receipts/log.ts'
-import { verifyReceipts } from '../src/receipts/verify.ts'
+import { createReceiptLog } from '../src/receipts/receipt-log.ts'
+import { verifyReceipts } from '../src/receipts/verify-chain.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'braidclaw-bench-'))
 

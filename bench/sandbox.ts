@@ -3,8 +3,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createSandbox } from '../src/sandbox/create.ts'
-import type { SandboxSettings, Spawn } from '../src/sandbox/port.ts'
+import type { SandboxSettings, Spawn } from '../src/sandbox/confinement.ts'
+import { createSandbox } from '../src/sandbox/create-sandbox.ts'
 import { spawnPlain } from '../src/tools/process.ts'
 
 const RUNS = Number(process.argv.find((word) => /^\d+$/.test(word)) ?? 60)

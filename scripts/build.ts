@@ -11,7 +11,7 @@ if (import.meta.main) process.exit(await main())
 async function main(): Promise<number> {
   const start = performance.now()
   const outfile = join(root, 'dist', 'braidclaw')
-  const built = await compile({ entry: join(root, 'src', 'braidclaw.ts'), outfile })
+  const built = await compile({ entry: join(root, 'src', 'main.ts'), outfile })
   if (!built.ok) {
     console.error(built.message)
     return 1

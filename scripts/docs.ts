@@ -1,13 +1,12 @@
 /** `npm run docs`: the pages that are made from code. `--check` only says which are stale. */
 
 import { run } from '@stricli/core'
-import { printTo } from '../src/channels/printer.ts'
-import { createApp } from '../src/cli/app.ts'
+import { printTo } from '../src/channels/terminal/printer.ts'
+import { createApp } from '../src/cli/args/parse-args.ts'
 import { createContext } from '../src/cli/context.ts'
 import { exitCodeHelp } from '../src/cli/exit.ts'
-import { configDocs } from '../src/config/docs.ts'
-import { wake } from '../src/main.ts'
-import { commandRules } from '../src/security/command/rules.ts'
+import { configDocs } from '../src/config/output/docs.ts'
+import { commandRules } from '../src/security/command/command-rules.ts'
 import { rules } from '../src/security/rules.ts'
 
 /** By path from the root of the repository. */
@@ -40,7 +39,7 @@ function routesOf(target: App['root']): readonly (readonly string[])[] {
 /** What `--help` prints. */
 async function help(app: App, route: readonly string[]): Promise<string> {
   const printed: string[] = []
-  const context = createContext({ HOME: '/home/you' }, wake)
+  const context = createContext({ HOME: '/home/you' })
   const stdout = printTo((text) => printed.push(text), true)
   await run(app, [...route, '--help'], { ...context, process: { ...context.process, stdout } })
   return printed.join('').trim()

@@ -1,12 +1,12 @@
 /** The library: `import { createAgent } from 'braidclaw'`. The same animal as on the command line, without a terminal. */
 
-import { setUp } from './cli/setup/setup.ts'
-import { silentContext } from './cli/turn/library.ts'
-import type { Wish } from './cli/world.ts'
+import type { Wish } from './host/api.ts'
+import { silentContext } from './host/library.ts'
+import { wake } from './host/run/conversation.ts'
+import { setUp } from './host/setup/setup.ts'
 import { once } from './kit/once.ts'
-import { wake } from './main.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
-import { withUsableReplies } from './providers/usable.ts'
+import { withUsableReplies } from './providers/usable-reply.ts'
 import type { AgentEvent, Ending, Mode, Proposal } from './runtime/event.ts'
 import type { Provider } from './runtime/port.ts'
 

@@ -4,13 +4,13 @@ import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, 
 import { createFifoLines } from './kit/fifo-lines.ts'
 import type { Json } from './kit/json.ts'
 import type { Line } from './kit/lines.ts'
-import { type BrainReply, readReply, readTools, type ToolUse } from './kit/reply.ts'
+import { type BrainReply, readReply, readTools, type ToolUse } from './kit/message-reply.ts'
 import { callLine, DISCOVERY, escapeText, fieldsOf, jsonLine, parseJson, readMessage } from './kit/wire.ts'
 import { seedModel } from './providers/fifo/payload.ts'
 import { claim } from './service/fifo/claim.ts'
-import { troubleMaking } from './service/fifo/create.ts'
-import { openPipe, READER } from './service/fifo/pipe.ts'
-import { createTalk } from './service/fifo/talk.ts'
+import { troubleMaking } from './service/fifo/create-fifos.ts'
+import { createTalk } from './service/fifo/duplex.ts'
+import { openPipe, READER } from './service/fifo/open-pipe.ts'
 
 const SOUL = 'You are a helpful personal assistant.'
 const COMPACT =

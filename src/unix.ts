@@ -1,21 +1,21 @@
 /** The library of the Unix half: `import { llmCall, composeSystem, session, tools } from 'braidclaw/unix'`. */
 
 import { statSync } from 'node:fs'
-import { createMirror } from './cli/agents/mirror.ts'
-import { personaOf, soulOf } from './cli/agents/persona.ts'
-import type { exitCodes } from './cli/exit.ts'
-import { directCall } from './cli/tools/direct-call.ts'
-import { filterWish } from './cli/turn/filter-wish.ts'
-import { asValue, type Surroundings, setUpFor, unended, withAnimal } from './cli/turn/library.ts'
-import type { Setup } from './cli/world.ts'
-import { wake } from './main.ts'
-import { composeSystem as compose } from './memory/agents/compose.ts'
-import { appendSession, archiveSession, countSession, type Loaded, loadSession } from './memory/agents/session.ts'
+import type { Setup } from './host/api.ts'
+import type { FailureCode } from './host/failure.ts'
+import { asValue, type Surroundings, setUpFor, unended, withAnimal } from './host/library.ts'
+import { wake } from './host/run/conversation.ts'
+import { filterWish } from './host/run/filter-options.ts'
+import { createMirror, sessionOf } from './host/run/session-log.ts'
+import { personaOf, soulOf } from './host/setup/agent-profile.ts'
+import { directCall } from './host/toolset/direct-call.ts'
+import { composeSystem as compose } from './memory/agent-files/compose-system.ts'
+import { appendSession, archiveSession, countSession, type Loaded, loadSession } from './memory/agent-files/session-file.ts'
 import type { JsonObject } from './runtime/event.ts'
 import type { Schema } from './runtime/port.ts'
 
-export type { Surroundings } from './cli/turn/library.ts'
-export type { Entry, Loaded } from './memory/agents/session.ts'
+export type { Surroundings } from './host/library.ts'
+export type { Entry, Loaded } from './memory/agent-files/session-file.ts'
 
 export type LlmOptions = Surroundings & {
   /** In place of the agent's soul; a text, never a path. */
@@ -36,7 +36,7 @@ export type LlmOptions = Surroundings & {
 /** `code` names the exit code of the command line (README). A failure may come with a text: an answer over a refused tool, for one. */
 export type Answer =
   | { readonly ok: true; readonly text: string; readonly runId: string; readonly conversationId: string }
-  | { readonly ok: false; readonly code: keyof typeof exitCodes; readonly message: string; readonly text: string }
+  | { readonly ok: false; readonly code: FailureCode; readonly message: string; readonly text: string }
 
 /** One question, one answer: the filter as a function. Journalled, redacted and mirrored like any other turn. Throws for bugs alone. */
 export function llmCall(message: string, options: LlmOptions = {}): Promise<Answer> {
@@ -52,9 +52,8 @@ async function ask(message: string, { system, tools: named, onText, signal, ...o
   const persona = personaOf(setup)
   const wish = await filterWish({
     setup,
-    persona,
     system: system ?? (await soulOf(setup, persona)),
-    flags: { continue: options.continue },
+    conversation: options.continue ? sessionOf(persona) : { kind: 'new' },
     ...(named === undefined ? {} : { tools: named }),
   })
   const mirror = createMirror(setup, persona)
@@ -122,15 +121,19 @@ export type ToolOptions = Surroundings & {
 /** `denied`: the gate refused, or would have had to ask. */
 export type ToolRun =
   | { readonly ok: true; readonly output: string }
-  | { readonly ok: false; readonly code: keyof typeof exitCodes; readonly message: string }
+  | { readonly ok: false; readonly code: FailureCode; readonly message: string }
 
 export const tools = {
   /** @throws Error when the configuration or the named tools cannot be used */
   async list({ tools: named, ...options }: ToolOptions = {}): Promise<readonly ToolInfo[]> {
     const setup = setUpFor(options, {})
-    const [{ createHands }, { policyOf }] = await Promise.all([import('./cli/tools/hands.ts'), import('./cli/setup/policy.ts')])
+    const [{ createHands }, { policyOf }] = await Promise.all([
+      import('./host/toolset/tool-executor.ts'),
+      import('./host/setup/effective-policy.ts'),
+    ])
     const policy = policyOf(setup.config, setup.paths, setup.context.env)
-    const wish = named === undefined ? await everythingFor(setup) : (await import('./cli/tools/tool-wish.ts')).toolWishOf(setup, named)
+    const wish =
+      named === undefined ? await everythingFor(setup) : (await import('./host/toolset/tools-option.ts')).toolWishOf(setup, named)
     const hands = await createHands({ setup, policy, conversationId: 'list', tools: wish })
     hands.close()
     return hands.tools.map(({ name, description, parameters, risk }) => ({ name, description, parameters, risk }))
@@ -145,12 +148,12 @@ export const tools = {
 }
 
 async function everythingFor(setup: Setup) {
-  return (await import('./cli/tools/tool-wishes.ts')).everything(setup)
+  return (await import('./host/toolset/tool-selections.ts')).everything(setup)
 }
 
 async function runTool(name: string, input: JsonObject, { tools: named, ...options }: ToolOptions): Promise<ToolRun> {
   const setup = setUpFor(options, {})
-  const wish = await (await import('./cli/tools/tool-wishes.ts')).wishFor(setup, name, named)
+  const wish = await (await import('./host/toolset/tool-selections.ts')).wishFor(setup, name, named)
   const provider = directCall({ name, input })
   const animal = await wake(setup, { channel: 'library', conversation: { kind: 'new' }, provider, tools: wish, systemPrompt: '' })
   return withAnimal(animal, async ({ agent }) => {

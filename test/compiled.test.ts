@@ -10,7 +10,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'braidclaw-compiled-'))
 const executable = join(scratch, 'braidclaw')
 
 beforeAll(async () => {
-  expect(await compile({ entry: join(root, 'src/braidclaw.ts'), outfile: executable })).toMatchObject({ ok: true })
+  expect(await compile({ entry: join(root, 'src/main.ts'), outfile: executable })).toMatchObject({ ok: true })
 })
 afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
@@ -130,7 +130,7 @@ async function pieceThatAsks(more: string): Promise<string> {
         loader: 'ts',
       })),
   }
-  const built = await Bun.build({ entrypoints: [join(root, 'src/braidclaw.ts')], target: 'bun', splitting: true, plugins: [plugin] })
+  const built = await Bun.build({ entrypoints: [join(root, 'src/main.ts')], target: 'bun', splitting: true, plugins: [plugin] })
   const texts = await Promise.all(built.outputs.map(async (output) => ({ path: output.path, text: await output.text() })))
   return texts.find(({ text }) => text.includes('/config.kept'))?.path ?? 'none'
 }

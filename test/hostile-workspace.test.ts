@@ -58,7 +58,7 @@ const hostile: { readonly [path: string]: string } = {
 
 beforeAll(async () => {
   for (const [path, text] of Object.entries(hostile)) write(join(workspace, path), text)
-  write(join(clone, 'src', 'braidclaw.ts'), STUB)
+  write(join(clone, 'src', 'main.ts'), STUB)
   write(join(clone, 'src', 'word.tsx'), `export const word = () => 'ours'\n`)
   mkdirSync(join(clone, 'bin'))
   copyFileSync(join(root, 'bin', 'braidclaw'), join(clone, 'bin', 'braidclaw'))
@@ -66,7 +66,7 @@ beforeAll(async () => {
   symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
   symlinkSync('clone/bin/braidclaw', join(scratch, 'link'))
   symlinkSync('clone', join(scratch, 'elsewhere'))
-  expect(await compile({ entry: join(clone, 'src', 'braidclaw.ts'), outfile: join(scratch, 'braidclaw') })).toMatchObject({ ok: true })
+  expect(await compile({ entry: join(clone, 'src', 'main.ts'), outfile: join(scratch, 'braidclaw') })).toMatchObject({ ok: true })
 })
 
 afterAll(() => rmSync(scratch, { recursive: true, force: true }))
@@ -94,11 +94,11 @@ afterEach(() => {
 })
 
 test('the trap is real: a plain bun in this workspace runs its code and loads its variables', async () => {
-  await run([bun, join(clone, 'src', 'braidclaw.ts')])
+  await run([bun, join(clone, 'src', 'main.ts')])
   expect(canaries()).not.toEqual([])
-  await run([bun, '--config=/dev/null', '--no-env-file', join(clone, 'src', 'braidclaw.ts')])
+  await run([bun, '--config=/dev/null', '--no-env-file', join(clone, 'src', 'main.ts')])
   expect(canaries()).toHaveLength(2)
-  const { stdout } = await run([bun, '--config=/dev/null', '--tsconfig-override=/dev/null', join(clone, 'src', 'braidclaw.ts')])
+  const { stdout } = await run([bun, '--config=/dev/null', '--tsconfig-override=/dev/null', join(clone, 'src', 'main.ts')])
   expect(JSON.parse(stdout).leaked).toHaveLength(ENV_FILES.length - 2)
 })
 
@@ -148,7 +148,7 @@ test('without its packages the launcher says what to do', async () => {
 
 test('the same sources give the same executable', async () => {
   const again = join(scratch, 'again', 'braidclaw')
-  expect(await compile({ entry: join(clone, 'src', 'braidclaw.ts'), outfile: again })).toMatchObject({ ok: true })
+  expect(await compile({ entry: join(clone, 'src', 'main.ts'), outfile: again })).toMatchObject({ ok: true })
   expect(await digest(again)).toBe(await digest(join(scratch, 'braidclaw')))
 })
 
@@ -163,7 +163,7 @@ test('a build never replaces what is not a regular file, and a failed one leaves
   expect(await Bun.file(target).text()).toBe('old')
   const device = join(scratch, 'device')
   symlinkSync('/dev/null', device)
-  expect(await compile({ entry: join(clone, 'src', 'braidclaw.ts'), outfile: device })).toMatchObject({ ok: false })
+  expect(await compile({ entry: join(clone, 'src', 'main.ts'), outfile: device })).toMatchObject({ ok: false })
   expect(readdirSync(scratch).filter((name) => name.startsWith('.build-'))).toEqual([])
 })
 
@@ -171,7 +171,7 @@ describe('the program itself', () => {
   const executable = join(scratch, 'real', 'braidclaw')
 
   test('is built', async () => {
-    expect(await compile({ entry: join(root, 'src', 'braidclaw.ts'), outfile: executable })).toMatchObject({ ok: true })
+    expect(await compile({ entry: join(root, 'src', 'main.ts'), outfile: executable })).toMatchObject({ ok: true })
   })
 
   test.each([

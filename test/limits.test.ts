@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openMemory } from '../src/memory/db.ts'
+import { openMemory } from '../src/memory/memory.ts'
 import { minimumConfig, type Nest, nest } from './support/cli.ts'
 import { needs } from './support/needs.ts'
 import { call, home, refused, turn } from './support/turns.ts'

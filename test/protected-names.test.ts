@@ -17,8 +17,8 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { confined, hasBubblewrap, place } from '../src/sandbox/fixture.ts'
-import { judgePath } from '../src/security/path.ts'
-import { protectedNames, watchedNames } from '../src/security/protected-names.ts'
+import { judgePath } from '../src/security/targets/path.ts'
+import { protectedNames, watchedNames } from '../src/security/targets/protected-names.ts'
 import { openWorkspace } from '../src/workspace/workspace.ts'
 import { call, home, turn } from './support/turns.ts'
 

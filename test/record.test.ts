@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { acting, callOf, finish, refusing, runOf, started } from '../src/memory/fixture.ts'
 import { deepVerify } from '../src/receipts/deep.ts'
 import { readKey } from '../src/receipts/key.ts'
-import { type Verification, verifyReceipts } from '../src/receipts/verify.ts'
+import { type Verification, verifyReceipts } from '../src/receipts/verify-chain.ts'
 import { openRecord, pathsIn } from './support/record.ts'
 
 const child = join(import.meta.dir, 'support/record-child.ts')

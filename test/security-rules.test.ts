@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commandRules } from '../src/security/command/rules.ts'
+import { commandRules } from '../src/security/command/command-rules.ts'
 import { rules } from '../src/security/rules.ts'
 
 const root = join(import.meta.dir, '..', 'src')

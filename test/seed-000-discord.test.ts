@@ -2,9 +2,9 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createFifos } from '../src/service/fifo/create.ts'
-import { openLines } from '../src/service/fifo/read.ts'
-import { openWriter } from '../src/service/fifo/write.ts'
+import { createFifos } from '../src/service/fifo/create-fifos.ts'
+import { openLines } from '../src/service/fifo/fifo-reader.ts'
+import { openWriter } from '../src/service/fifo/fifo-writer.ts'
 import { type Nest, nest } from './support/cli.ts'
 import { daemon, folderOf, historyOf, launch, person, stopping } from './support/daemon.ts'
 import { until } from './support/discord/client.ts'

@@ -3,7 +3,7 @@
 import { afterAll, test as always, beforeAll, describe, expect } from 'bun:test'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commands } from '../src/cli/app.ts'
+import { commands } from '../src/cli/args/parse-args.ts'
 import { type Nest, nest } from './support/cli.ts'
 import { needs } from './support/needs.ts'
 import { ctrlC, ctrlD } from './support/talk.ts'

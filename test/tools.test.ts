@@ -5,9 +5,9 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { JsonObject } from '../src/kit/json.ts'
-import { createExecutor } from '../src/tools/execute.ts'
+import { createTools } from '../src/tools/list.ts'
 import { cleanEnvironment, spawnPlain } from '../src/tools/process.ts'
-import { createTools } from '../src/tools/table.ts'
+import { createExecutor } from '../src/tools/run-tool.ts'
 import { createGuardedFetch } from '../src/workspace/net/guarded.ts'
 import { openWorkspace } from '../src/workspace/workspace.ts'
 

@@ -1,8 +1,8 @@
 /** What the completion scripts ask for: one candidate a line. */
 
 import { proposeCompletions } from '@stricli/core'
-import { createApp } from './app.ts'
-import type { CliContext } from './world.ts'
+import type { CliContext } from '../channels/terminal/context.ts'
+import { createApp } from './args/parse-args.ts'
 
 /** Flags without a command are the filter's. */
 function withCommand(words: readonly string[]): readonly string[] {

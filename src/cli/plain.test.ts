@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test'
 import { buildApplication, run } from '@stricli/core'
 import fc from 'fast-check'
-import { printTo } from '../channels/printer.ts'
+import type { CliContext } from '../channels/terminal/context.ts'
+import { printTo } from '../channels/terminal/printer.ts'
 import { createContext } from './context.ts'
 import { plainFlags, plainQuestion } from './plain.ts'
 import { agent } from './routes/everyday.ts'
 import { filter } from './routes/filter.ts'
 import type { AgentFlags, FilterFlags } from './routes/types.ts'
-import type { CliContext } from './world.ts'
 
 /** What the argument parser makes of the words; undefined when it refuses them. */
 async function parsed(words: readonly string[]): Promise<AgentFlags | undefined> {
@@ -36,7 +36,7 @@ async function parse(command: Parameters<typeof buildApplication<CliContext>>[0]
     name: 'braidclaw',
     scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
   })
-  const context = createContext({ HOME: '/' }, () => Promise.reject(new Error('nobody is to be woken')))
+  const context = createContext({ HOME: '/' })
   const process = { ...context.process, stderr: printTo(() => {}, false) }
   await run(app, words, { ...context, process })
 }

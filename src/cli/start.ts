@@ -1,17 +1,16 @@
 /** From the command line to an exit code. */
 
-import { createPrinter } from '../channels/printer.ts'
-import { wake } from '../main.ts'
-import { agent } from './commands/agent.ts'
+import type { CliContext } from '../channels/terminal/context.ts'
+import { createPrinter } from '../channels/terminal/printer.ts'
+import { agent } from './commands/talk/agent.ts'
 import { createContext } from './context.ts'
-import { CliExit } from './exit.ts'
 import { isBare, plainFlags, plainQuestion, type Question } from './plain.ts'
 import type { AgentFlags } from './routes/types.ts'
-import type { CliContext } from './world.ts'
+import { exitOf } from './trouble.ts'
 
 /** Ends the process. What every turn runs is imported by name, so that the executable holds it as one piece; commands load their own. */
 export async function start(words: readonly string[]): Promise<never> {
-  if (words[0] === '__landlock') (await import('../sandbox/landlock-launch.ts')).runLandlocked(words.slice(1))
+  if (words[0] === '__landlock') (await import('../sandbox/landlock/landlock-launch.ts')).runLandlocked(words.slice(1))
   const context = contextFor(words)
   if (words[0] === '__complete') {
     await (await import('./complete.ts')).complete(context, words[1] ?? 'bash', words.slice(2))
@@ -28,18 +27,18 @@ function contextFor(words: readonly string[]): CliContext {
   const asksForHelp =
     words.length > 0 && words.some((word) => ['help', '--help', '-h', '--version', 'completion', '__complete'].includes(word))
   try {
-    return createContext(process.env, wake)
+    return createContext(process.env)
   } catch (error) {
-    if (!(error instanceof CliExit)) throw error
-    if (asksForHelp) return createContext({ ...process.env, HOME: '/' }, wake)
-    createPrinter(2).write(`${error.message}\n`)
-    return process.exit(error.code)
+    if (asksForHelp) return createContext({ ...process.env, HOME: '/' })
+    const { code, message } = exitOf(error)
+    createPrinter(2).write(`${message}\n`)
+    return process.exit(code)
   }
 }
 
 /** A question that nobody could take for a command. Without any word it is what stdin carries. */
 async function questionIn(words: readonly string[]): Promise<Question | undefined> {
-  if (words.length === 0) return (await import('../channels/tty.ts')).stdinKind() === 'data' ? nothingSaid : undefined
+  if (words.length === 0) return (await import('../channels/terminal/tty.ts')).stdinKind() === 'data' ? nothingSaid : undefined
   const question = isBare(words[0] ?? '') ? undefined : plainQuestion(words)
   const doubtful = question?.words.length === 1 && !question.escaped && isBare(question.words[0] ?? '')
   return doubtful ? undefined : question
@@ -52,7 +51,7 @@ async function ask(context: CliContext, flags: AgentFlags): Promise<number> {
 }
 
 async function answer(context: CliContext, { flags, words }: Question): Promise<number> {
-  const { filter } = await import('./commands/filter.ts')
+  const { filter } = await import('./commands/talk/filter.ts')
   return straight(context, () => filter.call(context, flags, ...words))
 }
 
@@ -62,7 +61,7 @@ async function straight(context: CliContext, command: () => Promise<void>): Prom
     await command()
     return 0
   } catch (error) {
-    const { code, message } = (await import('./trouble.ts')).exitOf(error)
+    const { code, message } = exitOf(error)
     if (message) context.process.stderr.write(`${message}\n`)
     return code
   }
@@ -73,9 +72,9 @@ async function parse(context: CliContext, words: readonly string[]): Promise<num
   Bun.unsafe.setJITPolicy(1)
   const [{ run }, { commands, createApp }, { meaningOf }, { stdinKind }] = await Promise.all([
     import('@stricli/core'),
-    import('./app.ts'),
-    import('./meaning.ts'),
-    import('../channels/tty.ts'),
+    import('./args/parse-args.ts'),
+    import('./args/resolve-command.ts'),
+    import('../channels/terminal/tty.ts'),
   ])
   const meaning = meaningOf(words, commands(), stdinKind())
   if (meaning.kind === 'doubt') {

@@ -1,22 +1,23 @@
 /** The last net: whatever a command throws becomes a sentence and an exit code. A stack trace is for bugs alone. */
 
-import { errorCode, explainErrno } from '../config/text/read.ts'
-import { storageFailure } from '../memory/failure.ts'
+import { errorCode, explainErrno } from '../config/text/read-toml-file.ts'
+import { FailureError, storageProblem } from '../host/failure.ts'
+import { storageFailure } from '../memory/storage-failure.ts'
 import { CliExit, exitCodes } from './exit.ts'
 
 export function exitOf(error: unknown): CliExit {
   if (error instanceof CliExit) return error
+  if (error instanceof FailureError) return exitOfFailure(error)
   const storage = isSqlite(error) ? storageFailure('memory.path', error) : undefined
-  if (storage) return storageExit(storage)
+  if (storage) return exitOfFailure(storageProblem(storage))
   const path = pathOf(error)
   if (path !== undefined) return new CliExit(exitCodes.error, `error: ${path}: ${explainErrno(errorCode(error))}`)
   const trace = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return new CliExit(exitCodes.error, `error: this is a bug in BraidClaw, please report it: ${trace}`)
 }
 
-/** Altered content is an integrity matter (9); a disk that is full or closed to us is not (1). */
-export function storageExit({ code, message }: { readonly code: string; readonly message: string }): CliExit {
-  return new CliExit(code === 'corrupt' ? exitCodes.integrity : exitCodes.error, `error: ${message}`)
+function exitOfFailure({ code, problems }: FailureError): CliExit {
+  return new CliExit(exitCodes[code], problems.map((problem) => `error: ${problem}`).join('\n'))
 }
 
 function isSqlite(error: unknown): boolean {

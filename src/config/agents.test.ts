@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import { describeProblem } from './config.ts'
 import type { Flags } from './layers/flags.ts'
 import { loadConfig } from './load.ts'
+import { showConfig } from './output/show.ts'
 import { homePaths } from './paths.ts'
-import { showConfig } from './show.ts'
 
 const home = '/home/ann/.braidclaw'
 const [agentsFile = '', seedAgentsFile = ''] = homePaths(home).agentsFiles

@@ -4,7 +4,7 @@ import { chmodSync, chownSync, realpathSync, renameSync, rmSync, statSync, write
 import { type Extension, extendConfig, providerTable, type Wanted } from './extend.ts'
 import { anyVariable, type Proposal, proposeProviders } from './known-providers.ts'
 import { type LoadInput, loadConfig } from './load.ts'
-import { type FileRead, readConfigFile } from './text/read.ts'
+import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
 
 export type ExtendInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & Partial<Wanted>
 

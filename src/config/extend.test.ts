@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { extendConfig } from './extend.ts'
 import { proposeProviders } from './known-providers.ts'
-import { defaultConfigToml } from './template.ts'
+import { defaultConfigToml } from './output/template.ts'
 import { configOf } from './test-load.ts'
 
 const openai = proposeProviders({ OPENAI_API_KEY: 'sk' })

@@ -3,7 +3,7 @@
 import { isObject } from '../kit/json.ts'
 import type { Proposal } from './known-providers.ts'
 import { chooseOffline, isOfflineDefault, replaceOfflineDefault } from './offline-default.ts'
-import { toml } from './show.ts'
+import { toml } from './output/show.ts'
 import { locate } from './text/locate.ts'
 import { readToml } from './text/toml.ts'
 

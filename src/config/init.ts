@@ -2,15 +2,15 @@
 
 import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { defaultSoul } from '../memory/recall/words.ts'
+import { defaultSoul } from '../memory/conversations/summary-words.ts'
 import type { ConfigProblem } from './config.ts'
 import { extendConfig, type Wanted } from './extend.ts'
 import { extendFile } from './extend-file.ts'
 import { type Proposal, proposeProviders } from './known-providers.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
+import { defaultConfigToml } from './output/template.ts'
 import { type HomePaths, homePaths } from './paths.ts'
-import { defaultConfigToml } from './template.ts'
-import { errorCode, explainErrno } from './text/read.ts'
+import { errorCode, explainErrno } from './text/read-toml-file.ts'
 import { ownWorkspace } from './workspace.ts'
 
 /** `tightened`: it was there, and others could read it; now they cannot. `extended`: something was added to it. */

@@ -7,7 +7,7 @@ import { lookedAt } from './known-providers.ts'
 import type { Flags } from './layers/flags.ts'
 import { homePaths } from './paths.ts'
 import { isOurVariable } from './setting.ts'
-import { readConfigFile } from './text/read.ts'
+import { readConfigFile } from './text/read-toml-file.ts'
 
 export type Circumstances = {
   /** Which build it is: another one may make something else of the same file. */

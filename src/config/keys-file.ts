@@ -3,7 +3,7 @@
 import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { readAssignments } from './text/assignments.ts'
-import { readConfigFile } from './text/read.ts'
+import { readConfigFile } from './text/read-toml-file.ts'
 
 export type Keys = {
   readonly keys: { readonly [name: string]: string }

@@ -17,7 +17,7 @@ import { overlay, overlayProject } from './layers/merge.ts'
 import { splitModel, withModel } from './layers/model.ts'
 import { completeness, kindOf, lengths, references } from './layers/references.ts'
 import type { Surroundings } from './text/expand.ts'
-import { type FileRead, readConfigFile } from './text/read.ts'
+import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
 import { unnamedWorkspace } from './workspace.ts'
 
 export type LoadInput = {

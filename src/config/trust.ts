@@ -2,8 +2,8 @@
 
 import { appendFileSync, constants, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, resolve } from 'node:path'
-import { quote } from './text/quote.ts'
-import { errorCode, explainErrno, readConfigFile } from './text/read.ts'
+import { errorCode, explainErrno, readConfigFile } from './text/read-toml-file.ts'
+import { quote } from './text/toml-quote.ts'
 
 export type TrustResult =
   | { readonly ok: true; readonly folder: string; readonly changed: boolean }

@@ -3,8 +3,8 @@
 import { statSync } from 'node:fs'
 import type { Config, ConfigProblem, Origins } from './config.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
-import { quote } from './text/quote.ts'
-import { errorCode, explainErrno } from './text/read.ts'
+import { errorCode, explainErrno } from './text/read-toml-file.ts'
+import { quote } from './text/toml-quote.ts'
 import { builtIn } from './workspace.ts'
 
 /** As `loadConfig`, and the workspace must exist. */

@@ -1,7 +1,7 @@
 /** Takes the secrets of all users of a home out of what any of them stores: it learns from each of them, and forgets nothing. */
 
 import type { Redact } from '../runtime/port.ts'
-import { createRedactor, nameOfLabel, type Redactor } from '../security/redact.ts'
+import { createRedactor, nameOfLabel, type Redactor } from '../security/redaction/redact.ts'
 
 export type HomeRedactor = {
   readonly redact: Redact

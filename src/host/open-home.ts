@@ -1,11 +1,11 @@
 /** A home is opened once a process: all conversations share its database connection, its one writer and its watch on the emergency stop. */
 
 import { statSync } from 'node:fs'
-import type { Memory } from '../memory/db.ts'
+import type { Memory } from '../memory/memory.ts'
 import type { RecordWriter } from '../memory/record-writer.ts'
 import { createRecorder } from '../memory/recorder.ts'
 import type { Recorder, Redact } from '../runtime/port.ts'
-import type { Redactor } from '../security/redact.ts'
+import type { Redactor } from '../security/redaction/redact.ts'
 import { createHomeRedactor, type HomeRedactor } from './home-redactor.ts'
 
 /** What a first user opens for all. */

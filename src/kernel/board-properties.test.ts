@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createBoard, type Seat } from './board.ts'
+import { createBoard, type Seat } from './bid-index.ts'
+import { arrange, initialStates } from './check-program.ts'
 import { createEngine, type Engine } from './engine.ts'
-import { arrange, initialStates } from './program.ts'
 import type { AnyThread, Bid, Pattern } from './thread.ts'
 
 type Ev = { readonly type: string; readonly id?: string; readonly n: number }

@@ -1,9 +1,9 @@
 /** The engine: runs a program of b-threads, one event at a time, and says what happened, what was refused and what is stuck. */
 
-import { createBoard, type Seat } from './board.ts'
+import { createBoard, type Seat } from './bid-index.ts'
+import { arrange, checkLimit, initialStates, named, plain, type States, stateOf, unnamed } from './check-program.ts'
 import { createInbox } from './inbox.ts'
 import { LivelockError } from './livelock.ts'
-import { arrange, checkLimit, initialStates, named, plain, type States, stateOf, unnamed } from './program.ts'
 import { type BlockedRequest, EXTERNAL, label, type Rejection, type Selection } from './select.ts'
 import type { AnyThread, KernelEvent } from './thread.ts'
 import { type Snapshot, snapshot } from './trace.ts'

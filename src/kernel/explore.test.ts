@@ -4,7 +4,7 @@ import { canonical } from '../kit/json.ts'
 import { createEngine } from './engine.ts'
 import { type Exploration, type ExploreOptions, explore, LIVELOCK } from './explore.ts'
 import type { Property } from './property.ts'
-import { replay } from './replay.ts'
+import { replay } from './replay-steps.ts'
 import { label } from './select.ts'
 import type { AnyThread, Bid, BThread } from './thread.ts'
 

@@ -1,10 +1,10 @@
 /** The model checker: every run that an environment can provoke, breadth first, until a property breaks or nothing is left to see. */
 
 import type { Json } from '../kit/json.ts'
-import { arrange, checkLimit, initialStates, named, type States } from './program.ts'
+import { arrange, checkLimit, initialStates, named, type States } from './check-program.ts'
+import { createNumbering, settled } from './event-text.ts'
 import type { Property, Rest } from './property.ts'
 import { advance, bidsOf, blockersOf, EXTERNAL, explainBids, label, nameOf, type Selection, select } from './select.ts'
-import { createNumbering, settled } from './spelling.ts'
 import type { AnyThread, Bid, KernelEvent } from './thread.ts'
 
 /** What the environment remembers of the run. Plain JSON and bounded, for it is part of the visited key. */

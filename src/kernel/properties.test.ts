@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { arrange, initialStates } from './check-program.ts'
 import { createEngine } from './engine.ts'
-import { arrange, initialStates } from './program.ts'
-import { replay } from './replay.ts'
+import { replay } from './replay-steps.ts'
 import { advance, bidsOf, blockersOf, EXTERNAL, explainBids, frontier, type Rejection, type Selection, select } from './select.ts'
 import type { AnyThread, Bid, BThread, Pattern } from './thread.ts'
 

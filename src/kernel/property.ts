@@ -1,6 +1,6 @@
 /** What a model checker is asked to prove: a monitor that watches the selections and says when something wrong has happened. */
 
-import type { States } from './program.ts'
+import type { States } from './check-program.ts'
 import type { BlockedRequest, Selection } from './select.ts'
 import type { KernelEvent } from './thread.ts'
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Call, ExternalEvent, InternalEvent, Judgement, Part } from '../runtime/event.ts'
 import type { RunIdentity } from '../runtime/port.ts'
 import type { Appended, Checkpoint, Ledger, ReceiptDraft } from './checkpoint.ts'
-import { type Memory, openMemory } from './db.ts'
+import { type Memory, openMemory } from './memory.ts'
 import { createRecordWriter, type ReceiptPort, RecordFailure, type RecordWriterOptions } from './record-writer.ts'
 
 export type Desk = {

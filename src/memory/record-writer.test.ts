@@ -2,8 +2,6 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { changeTexts } from '../kit/json.ts'
 import type { ExternalEvent } from '../runtime/event.ts'
-import { openMemory } from './db.ts'
-import { argsHashOf, resultHashOf } from './draft.ts'
 import {
   acting,
   callOf,
@@ -17,8 +15,10 @@ import {
   runOf,
   started,
 } from './fixture.ts'
-import { hashJson } from './hash.ts'
-import { isAlive, thisProcess } from './owner.ts'
+import { hashJson } from './journal/json-hash.ts'
+import { isAlive, thisProcess } from './journal/process-owner.ts'
+import { argsHashOf, resultHashOf } from './journal/receipt-draft.ts'
+import { openMemory } from './memory.ts'
 import type { RecordWriterOptions } from './record-writer.ts'
 
 let stage: ReturnType<typeof createRecordStage>

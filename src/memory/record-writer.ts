@@ -3,13 +3,13 @@
 import type { JsonObject } from '../kit/json.ts'
 import type { ExternalEvent, InternalEvent, Risk, ToolOutcome } from '../runtime/event.ts'
 import type { Clock, Committed, Decision, Log, RecordEntry, RunIdentity } from '../runtime/port.ts'
+import { createApprovalRequests } from './approval-requests.ts'
 import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
-import type { Memory } from './db.ts'
-import { argsHashOf, outcomeDraft, sandboxOf } from './draft.ts'
-import { storageFailure } from './failure.ts'
-import { createApprovalRequests } from './questions.ts'
-import { deadRuns, type Recovery, recoverRuns } from './recover.ts'
-import type { Seal } from './run-end.ts'
+import { deadRuns, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
+import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
+import type { Seal } from './journal/run-end.ts'
+import type { Memory } from './memory.ts'
+import { storageFailure } from './storage-failure.ts'
 
 /** The receipts log. `settle` and `begin` are called inside the database's write transaction, which is the lock between processes. */
 export type ReceiptPort = {

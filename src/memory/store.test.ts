@@ -3,9 +3,9 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type OpenedMemory, openMemory } from './db.ts'
-import { storageFailure } from './failure.ts'
-import { migrations } from './schema.ts'
+import { type OpenedMemory, openMemory } from './memory.ts'
+import { migrations } from './migrations.ts'
+import { storageFailure } from './storage-failure.ts'
 import { openStore } from './store.ts'
 
 let folder = ''
@@ -188,7 +188,7 @@ const lateWriter = `
 
 test('eight processes may open, migrate and write a new database at once', async () => {
   const script = `
-    const { openMemory } = await import(${JSON.stringify(join(import.meta.dir, 'db.ts'))})
+    const { openMemory } = await import(${JSON.stringify(join(import.meta.dir, 'memory.ts'))})
     const opened = openMemory({ path: ${JSON.stringify(path)}, log: () => {}, now: () => 0 })
     if (!opened.ok) throw new Error(opened.failure.message)
     const run = { ...${JSON.stringify(run)}, runId: 'run-' + process.argv.at(-1) }

@@ -3,8 +3,8 @@
 import { Database } from 'bun:sqlite'
 import type { Log } from '../runtime/port.ts'
 import { prepareFile } from './database-file.ts'
-import { type StorageFailure, storageFailure } from './failure.ts'
-import { migrations } from './schema.ts'
+import { migrations } from './migrations.ts'
+import { type StorageFailure, storageFailure } from './storage-failure.ts'
 
 export type Store = {
   readonly path: string

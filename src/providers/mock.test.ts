@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testDeps } from '../../test/support/vendor-fake.ts'
 import { type ChatRequest, type ChatResponse, type Message, type Provider, ProviderFailure } from '../runtime/port.ts'
-import { parseFixture } from './fixture.ts'
 import { createMock } from './mock.ts'
+import { parseFixture } from './mock-fixture.ts'
 
 const request = (messages: readonly Message[] = [{ role: 'user', content: 'hi' }]): ChatRequest => ({
   systemPrompt: '',

@@ -3,13 +3,13 @@
 import { isAbsolute, join } from 'node:path'
 import type { Call, Part, Usage } from '../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Message, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
-import { idMaker, readArguments } from './arguments.ts'
-import { type Deadline, startDeadline } from './deadline.ts'
-import { parseFixture, type ScriptedReply } from './fixture.ts'
-import { offlineReply } from './offline.ts'
-import { defaults, type MockConfig, type ProviderDeps } from './settings.ts'
-import { assertUsable } from './usable.ts'
-import { priced } from './usage.ts'
+import { parseFixture, type ScriptedReply } from './mock-fixture.ts'
+import { offlineReply } from './offline-helper.ts'
+import { assertUsable } from './usable-reply.ts'
+import { idMaker, readArguments } from './wire/call-arguments.ts'
+import { type Deadline, startDeadline } from './wire/deadline.ts'
+import { defaults, type MockConfig, type ProviderDeps } from './wire/provider-settings.ts'
+import { priced } from './wire/usage.ts'
 
 type Setup = { readonly name: string; readonly config: MockConfig; readonly deps: ProviderDeps }
 

@@ -1,6 +1,6 @@
 /** Checks, before anything is created, that providers which name others name existing ones and never each other in a ring. */
 
-import type { ProviderConfig } from './settings.ts'
+import type { ProviderConfig } from './wire/provider-settings.ts'
 
 type Configs = { readonly [name: string]: ProviderConfig }
 

@@ -13,7 +13,7 @@ import {
   serve,
   startCutter,
 } from '../../test/support/vendor-fake.ts'
-import type { WireConfig } from './settings.ts'
+import type { WireConfig } from './wire/provider-settings.ts'
 
 const says =
   (speech: Speech): Served =>

@@ -2,8 +2,8 @@ import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { deepVerify, type JournalledAttempt } from './deep.ts'
 import { createHome, draft, required } from './fixture.ts'
-import { listReceipts, showReceipt } from './read.ts'
-import { verifyReceipts } from './verify.ts'
+import { listReceipts, showReceipt } from './list-receipts.ts'
+import { verifyReceipts } from './verify-chain.ts'
 
 const home = createHome()
 const checkpoint = home.fill(4)

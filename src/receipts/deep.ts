@@ -1,7 +1,7 @@
 /** The deep check: what the journal says was attempted, held against what the receipts say. */
 
-import { listReceipts } from './read.ts'
-import type { Receipt } from './receipt.ts'
+import type { Receipt } from './form/receipt.ts'
+import { listReceipts } from './list-receipts.ts'
 
 /** One attempt as journalled, its hashes computed from what the journal holds now. `pending`: a living process is about it; `unfinished`: a dead one was. */
 export type JournalledAttempt = {

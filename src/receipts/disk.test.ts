@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import type { Appended, Checkpoint } from './draft.ts'
 import { createHome, draft, type Home, mustAppend, pathsIn, required } from './fixture.ts'
 import { readKey } from './key.ts'
-import { createReceiptLog } from './log.ts'
-import { verifyReceipts } from './verify.ts'
+import { createReceiptLog } from './receipt-log.ts'
+import { verifyReceipts } from './verify-chain.ts'
 
 function failed(appended: Appended): string {
   return appended.ok ? 'it was appended' : `${appended.failure.code}: ${appended.failure.message}`

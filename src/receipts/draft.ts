@@ -1,8 +1,8 @@
 /** What goes in and out of the log's writer. */
 
-import type { Anchor } from './anchor.ts'
-import type { ReceiptFailure } from './failure.ts'
-import type { ReceiptRisk, ReceiptSandbox, ReceiptStatus } from './receipt.ts'
+import type { Anchor } from './form/anchor.ts'
+import type { ReceiptRisk, ReceiptSandbox, ReceiptStatus } from './form/receipt.ts'
+import type { ReceiptFailure } from './receipt-failure.ts'
 
 /** One attempt. `at` in milliseconds since 1970. */
 export type ReceiptDraft = {

@@ -7,7 +7,7 @@ import { sha256 } from '../kit/sha256.ts'
 import type { AppendReceipts, Checkpoint, ReceiptDraft } from './draft.ts'
 import { readKey } from './key.ts'
 import type { ReceiptPaths } from './ledger.ts'
-import { createReceiptLog } from './log.ts'
+import { createReceiptLog } from './receipt-log.ts'
 
 export function draft(number: number, own: Partial<ReceiptDraft> = {}): ReceiptDraft {
   const hash = (text: string) => sha256(text)

@@ -1,8 +1,8 @@
 /** The head file: the newest anchor beside the log, brought up to date by every append. */
 
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
-import { type Anchor, headLine, parseAnchor } from './anchor.ts'
-import { isMissing } from './failure.ts'
+import { type Anchor, headLine, parseAnchor } from './form/anchor.ts'
+import { isMissing } from './receipt-failure.ts'
 
 /**
  * One write of less than a disk sector, over the old one: renaming over it would make ext4 flush a file every time, as dear as an fsync.

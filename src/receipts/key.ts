@@ -1,7 +1,7 @@
 /** The secret that seals receipts: 32 random bytes as hex, in a file that only its owner can read. */
 
 import { closeSync, constants, fstatSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
-import { diskFailure, isMissing, type ReceiptFailure } from './failure.ts'
+import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
 
 export type ReadKey =
   | { readonly ok: true; readonly key: Uint8Array }

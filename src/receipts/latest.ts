@@ -2,10 +2,10 @@
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import type { WrittenReceipt } from './draft.ts'
-import { isMissing } from './failure.ts'
-import { readLink, readReceipt } from './grammar.ts'
+import { readLink, readReceipt } from './form/grammar.ts'
+import { macOf, type Receipt } from './form/receipt.ts'
 import { readKey } from './key.ts'
-import { macOf, type Receipt } from './receipt.ts'
+import { isMissing } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
 
 const firstRead = 64 * 1024

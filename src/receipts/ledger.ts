@@ -2,13 +2,13 @@
 
 import { closeSync, constants, fdatasyncSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { sealAnchor } from './anchor.ts'
 import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft } from './draft.ts'
-import { diskFailure, fullDisk, isMissing, type ReceiptFailure } from './failure.ts'
+import { sealAnchor } from './form/anchor.ts'
+import { genesis, lineOf, type Receipt, sealed } from './form/receipt.ts'
 import { readHead, writeHead } from './head.ts'
 import { createKey, type ReadKey, readKey } from './key.ts'
-import { genesis, lineOf, type Receipt, sealed } from './receipt.ts'
-import { newLogId, type Settled, settle } from './settle.ts'
+import { diskFailure, fullDisk, isMissing, type ReceiptFailure } from './receipt-failure.ts'
+import { newLogId, type Settled, settle } from './settle-crash.ts'
 
 export type ReceiptPaths = { readonly log: string; readonly head: string; readonly key: string }
 

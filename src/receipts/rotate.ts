@@ -2,14 +2,14 @@
 
 import { closeSync, constants, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { sealAnchor } from './anchor.ts'
 import type { Appended, Checkpoint, ReceiptDraft } from './draft.ts'
-import { diskFailure, fullDisk } from './failure.ts'
+import { sealAnchor } from './form/anchor.ts'
+import { lineOf } from './form/receipt.ts'
 import { writeHead } from './head.ts'
 import { readKey } from './key.ts'
 import { chained, type ReceiptPaths } from './ledger.ts'
-import { createReceiptLog } from './log.ts'
-import { lineOf } from './receipt.ts'
+import { diskFailure, fullDisk } from './receipt-failure.ts'
+import { createReceiptLog } from './receipt-log.ts'
 import { nextSegment, secondNames } from './segments.ts'
 
 export type Rotation = {

@@ -1,10 +1,10 @@
 import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
-import { headLine } from './anchor.ts'
 import type { ReceiptDraft } from './draft.ts'
 import { type Home, required } from './fixture.ts'
-import { readReceipt } from './grammar.ts'
-import { lineOf, type Receipt, sealed } from './receipt.ts'
+import { headLine } from './form/anchor.ts'
+import { readReceipt } from './form/grammar.ts'
+import { lineOf, type Receipt, sealed } from './form/receipt.ts'
 import { anchorAt, edit, homes, lines, recompute, testBoth } from './tampering.ts'
 
 const { empty, removeAll } = homes()

@@ -2,10 +2,10 @@
 
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { diskFailure } from './failure.ts'
+import { macOf } from './form/receipt.ts'
 import { createKey, type ReadKey, readKey } from './key.ts'
 import type { ReceiptPaths } from './ledger.ts'
-import { macOf } from './receipt.ts'
+import { diskFailure } from './receipt-failure.ts'
 
 /** @returns undefined when there is no key to seal with */
 export type Seal = (text: string) => string | undefined

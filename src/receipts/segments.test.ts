@@ -1,14 +1,14 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { copyFileSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Anchor, headLine } from './anchor.ts'
 import type { Checkpoint } from './draft.ts'
 import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'
+import { type Anchor, headLine } from './form/anchor.ts'
 import { readKey } from './key.ts'
-import { listReceipts, showReceipt } from './read.ts'
+import { listReceipts, showReceipt } from './list-receipts.ts'
 import { rotate } from './rotate.ts'
 import { filesOf, segmentsOf } from './segments.ts'
-import { verifyReceipts } from './verify.ts'
+import { verifyReceipts } from './verify-chain.ts'
 
 const homes: Home[] = []
 afterAll(() => {

@@ -1,10 +1,10 @@
 import { afterAll, expect, test } from 'bun:test'
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
-import { headLine, sealAnchor } from './anchor.ts'
 import { createHome, draft, mustAppend, required } from './fixture.ts'
-import { readReceipt } from './grammar.ts'
+import { headLine, sealAnchor } from './form/anchor.ts'
+import { readReceipt } from './form/grammar.ts'
 import { anchorAt, edit, first, homes, lines, recompute, rewrite, second, testBoth } from './tampering.ts'
-import type { Verification } from './verify.ts'
+import type { Verification } from './verify-chain.ts'
 
 const { another, empty, removeAll } = homes()
 afterAll(removeAll)

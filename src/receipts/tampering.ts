@@ -2,12 +2,12 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type Anchor, anchorLine, headLine, sealAnchor } from './anchor.ts'
 import { createHome, type Home, required } from './fixture.ts'
-import { readReceipt } from './grammar.ts'
+import { type Anchor, anchorLine, headLine, sealAnchor } from './form/anchor.ts'
+import { readReceipt } from './form/grammar.ts'
+import { lineOf, type Receipt, sealed } from './form/receipt.ts'
 import { readKey } from './key.ts'
-import { lineOf, type Receipt, sealed } from './receipt.ts'
-import { type Verification, verifyReceipts } from './verify.ts'
+import { type Verification, verifyReceipts } from './verify-chain.ts'
 
 const script = () => join(import.meta.dir, '../../docs/verify-receipts.sh')
 

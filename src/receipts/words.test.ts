@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { anchorLine, headLine, parseAnchor, sealAnchor } from './anchor.ts'
-import { follow, start } from './chain.ts'
 import { deepVerify, type JournalledAttempt } from './deep.ts'
-import { diskFailure, isMissing } from './failure.ts'
 import { draft, type Home, required } from './fixture.ts'
-import { readReceipt } from './grammar.ts'
+import { anchorLine, headLine, parseAnchor, sealAnchor } from './form/anchor.ts'
+import { follow, start } from './form/chain.ts'
+import { readReceipt } from './form/grammar.ts'
+import { lineOf, sealed } from './form/receipt.ts'
 import { readKey } from './key.ts'
-import { lineOf, sealed } from './receipt.ts'
+import { diskFailure, isMissing } from './receipt-failure.ts'
 import { anchorAt, edit, first, homes, lines, recompute, rewrite } from './tampering.ts'
 
 const { another, empty, removeAll } = homes()

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { collect, stage } from '../../test/support/agent.ts'
-import { createRedactor } from '../security/redact.ts'
+import { createRedactor } from '../security/redaction/redact.ts'
 
 const asks = { replies: [{ calls: [{ id: 'a' }] }, { text: 'over' }] }
 

@@ -2,6 +2,7 @@
 
 import type { AnyThread } from '../kernel/thread.ts'
 import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent, ToolOutcome, Usage } from './event.ts'
+import { createQueue } from './event-queue.ts'
 import { createGates } from './gates.ts'
 import type {
   Act,
@@ -19,7 +20,6 @@ import type {
   RedactStream,
   RunIdentity,
 } from './port.ts'
-import { createQueue } from './queue.ts'
 import { createStepper, type SelectedEvent } from './super-step.ts'
 import { think } from './think.ts'
 import { messagesOf } from './transcript.ts'

@@ -194,3 +194,6 @@ export type RuntimeHandle = {
   approve(gateId: string, decision: { readonly allow: boolean; readonly by: string; readonly note?: string }): boolean
   cancel(): void
 }
+
+/** @returns the line without its end, or undefined at EOF or when the question was taken back. */
+export type AskLine = (question: string, signal?: AbortSignal) => Promise<string | undefined>

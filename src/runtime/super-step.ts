@@ -4,9 +4,9 @@ import { createEngine } from '../kernel/engine.ts'
 import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'
 import type { AgentEvent, ExternalEvent, RunEvent } from './event.ts'
-import { heldBy } from './held.ts'
 import type { Clock, RecordEntry } from './port.ts'
 import { digestLine, type Projected, project, projection } from './project.ts'
+import { heldBy } from './stall-report.ts'
 
 export type SelectedEvent = { readonly event: RunEvent; readonly shown: readonly AgentEvent[] }
 

@@ -1,7 +1,7 @@
 /** What is put right in the workspace when a command is over, and said in its result. */
 
-import { moveNewAside, namesIn } from './new-names.ts'
-import type { Log, Spawn } from './port.ts'
+import type { Log, Spawn } from './confinement.ts'
+import { moveNewAside, namesIn } from './protect/new-names.ts'
 import { dropSetGroup } from './set-group.ts'
 
 /** `workspace` without symbolic links; `names` when protected names are guarded at all. */

@@ -1,8 +1,8 @@
-/** Finds what lies in a workspace and must stay as it is: git repositories, and protected names (security/protected-names.ts). */
+/** Finds what lies in a workspace and must stay as it is: git repositories, and protected names (security/targets/protected-names.ts). */
 
 import { type Dirent, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { protectedRows, spelt } from '../security/protected.ts'
+import { protectedRows, spelt } from '../security/targets/protected.ts'
 
 const DEPTH = 3
 const FOLDERS = 2_000

@@ -3,16 +3,16 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { SandboxKind } from './confinement.ts'
 import { confined, hasBubblewrap } from './fixture.ts'
-import { landlockVersion } from './landlock-launch.ts'
+import { landlockVersion } from './landlock/landlock-launch.ts'
 import { openLibc } from './libc.ts'
-import type { SandboxKind } from './port.ts'
 
 const kinds: SandboxKind[] = [
   ...(hasBubblewrap() ? ['bubblewrap' as const] : []),
   ...(landlockVersion(openLibc()) > 0 ? ['landlock' as const] : []),
 ]
-const words = ['command.ts', 'landlock-launch.ts', 'landlock.ts', 'run.ts'].flatMap((file) => [
+const words = ['late-command.ts', 'landlock/landlock-launch.ts', 'landlock/landlock.ts', 'bubblewrap/run-confined.ts'].flatMap((file) => [
   ...readFileSync(join(import.meta.dir, file), 'utf8').matchAll(/braidclaw-\w+:? ?/g),
 ])
 

@@ -3,9 +3,9 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createSandbox } from './create.ts'
+import type { Ended, SandboxSettings, Spawn } from './confinement.ts'
+import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
-import type { Ended, SandboxSettings, Spawn } from './port.ts'
 
 /** For `test.if`, as `needs` of test/support/needs.ts, which nothing below src may import but tests. */
 export function hasBubblewrap(): boolean {

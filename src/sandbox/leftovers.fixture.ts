@@ -2,7 +2,7 @@
 
 import { mkdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { createGate, gateArgument } from './gate.ts'
+import { createGate, gateArgument } from './bubblewrap/start-gate.ts'
 import { fixedPath } from './install.ts'
 
 /** The number of the PID namespace that we are in. */

@@ -4,10 +4,10 @@ import { describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { given } from '../../test/support/needs.ts'
+import { gateArgument } from './bubblewrap/start-gate.ts'
 import { confined, hasBubblewrap, place } from './fixture.ts'
-import { clearLeftovers } from './folder.ts'
-import { gateArgument } from './gate.ts'
 import { commandOf, deadFolder, folderIn, namespace, runs, spawned, until, waitingAt } from './leftovers.fixture.ts'
+import { clearLeftovers } from './private-folder.ts'
 
 const real = test.if(hasBubblewrap())
 

@@ -5,7 +5,7 @@
 
 import { closeSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { gateArgument } from './gate.ts'
+import { gateArgument } from './bubblewrap/start-gate.ts'
 import { type Libc, openLibc } from './libc.ts'
 
 /** The same numbers on every architecture that we run on. */

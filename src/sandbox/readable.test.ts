@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createSandbox } from './create.ts'
+import type { Sandbox, SpawnPlan } from './confinement.ts'
+import { createSandbox } from './create-sandbox.ts'
 import { hasBubblewrap, place } from './fixture.ts'
 import { fixedPath } from './install.ts'
-import type { Sandbox, SpawnPlan } from './port.ts'
 import { withoutMounts } from './readable.ts'
 
 const ground = { outside: '' }

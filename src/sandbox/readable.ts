@@ -1,7 +1,7 @@
 /** What a single command may read besides: as mounts, or, where there are none, by starting the other file itself. */
 
 import { statSync } from 'node:fs'
-import type { ReadablePath, SpawnPlan } from './port.ts'
+import type { ReadablePath, SpawnPlan } from './confinement.ts'
 
 /** Folders before the files that lie over something in them; the inodes tell a kept sandbox from one that must be made anew. */
 export function readableMounts(paths: readonly ReadablePath[]): { readonly key: string; readonly arguments: readonly string[] } {

@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, cpSync, mkdirSync, readdirSync, statSync, utim
 import { join } from 'node:path'
 import { confined, hasBubblewrap, place, type Running } from './fixture.ts'
 import { fixedPath, install } from './install.ts'
-import { landlockVersion } from './landlock-launch.ts'
+import { landlockVersion } from './landlock/landlock-launch.ts'
 import { openLibc } from './libc.ts'
 import { dropSetGroup } from './set-group.ts'
 

@@ -6,7 +6,7 @@
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fixedPath } from './install.ts'
-import { isWithin } from './places.ts'
+import { isWithin } from './protect/places.ts'
 
 /** The bit counts only together with the group's right to execute. */
 const PROGRAM = 0o2010

@@ -1,11 +1,11 @@
 /** Whether a sandbox works on this machine, because one command was run in it. */
 
-import { chooseCover } from './empty.ts'
+import { chooseCover } from './bubblewrap/empty-mount.ts'
+import { namespaceArguments } from './bubblewrap/namespaces.ts'
+import { viewArguments } from './bubblewrap/view.ts'
+import type { Layer, SandboxKind } from './confinement.ts'
 import { doesNotWork, fixedPath, type Lack, notInstalled, notLinux } from './install.ts'
-import { type Places, resolvePlaces } from './places.ts'
-import type { Layer, SandboxKind } from './port.ts'
-import { viewArguments } from './view.ts'
-import { namespaceArguments } from './walls.ts'
+import { type Places, resolvePlaces } from './protect/places.ts'
 
 export type Trial = { readonly ok: true } | ({ readonly ok: false } & Lack)
 
@@ -23,8 +23,8 @@ export async function trySandbox(kind: SandboxKind, asked: Places): Promise<Tria
 
 async function tryLandlock(): Promise<Trial> {
   const [{ noLandlock }, { landlockVersion }, { openLibc }] = await Promise.all([
-    import('./landlock.ts'),
-    import('./landlock-launch.ts'),
+    import('./landlock/landlock.ts'),
+    import('./landlock/landlock-launch.ts'),
     import('./libc.ts'),
   ])
   return landlockVersion(openLibc()) > 0 ? { ok: true } : lacking(noLandlock)

@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { isWithin } from './places.ts'
+import { isWithin } from './protect/places.ts'
 
 type Mount = { readonly device: string; readonly root: string; readonly at: string }
 

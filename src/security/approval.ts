@@ -1,6 +1,6 @@
 /** A yes to exactly one plan: opened with a short life, decided once, consumed once. Pure; the store keeps it and must swap states atomically. */
 
-import { digest } from './digest.ts'
+import { digest } from '../kit/digest.ts'
 
 export const longestTtlMs = 600_000
 

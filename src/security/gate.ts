@@ -1,18 +1,18 @@
 /** The gate: every tool call of every entrance is judged here, and what was judged is kept so that exactly that is executed. */
 
 import type { JsonObject } from '../kit/json.ts'
+import { cut, visible } from '../kit/text.ts'
 import type { Call, Judgement, Risk } from '../runtime/event.ts'
 import type { Judge, Tool } from '../runtime/port.ts'
-import { turnedAway } from './admission.ts'
 import { alwaysKey } from './always-key.ts'
 import { type Permission, permit } from './autonomy.ts'
-import type { Sight } from './link.ts'
 import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
+import { turnedAway } from './precheck.ts'
+import { lookForSecrets, type SecretLook } from './redaction/secret-call.ts'
 import { highest, type Rating } from './risk.ts'
-import { createValidator, type Validator } from './schema.ts'
-import { lookForSecrets, type SecretLook } from './secret-call.ts'
-import { cut, visible } from './text.ts'
+import type { Sight } from './targets/link.ts'
+import { createValidator, type Validator } from './tool-arguments.ts'
 import { type Finding, judgeTouch } from './touch.ts'
 
 export type GateOptions = {

@@ -1,14 +1,14 @@
 /** What exactly would be executed, under one hash that approvals, receipts and the executor share, and on one line that a person reads. */
 
+import { digest } from '../kit/digest.ts'
 import type { JsonObject } from '../kit/json.ts'
 import { sha256 } from '../kit/sha256.ts'
+import { cut, visible } from '../kit/text.ts'
 import type { Call } from '../runtime/event.ts'
 import type { AlwaysRule } from './always-key.ts'
 import type { CommandPlan } from './command/verdict.ts'
-import { digest } from './digest.ts'
-import type { FollowedLink } from './link.ts'
-import type { Access } from './path.ts'
-import { cut, visible } from './text.ts'
+import type { FollowedLink } from './targets/link.ts'
+import type { Access } from './targets/path.ts'
 
 /** `real` where links lead elsewhere. */
 export type PlannedPath = { readonly given: string; readonly path: string; readonly access: Access; readonly real?: string }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
+import { cut, nearest } from '../kit/text.ts'
 import { definePolicy, policyVersion } from './policy.ts'
 import { meaningOf, rules } from './rules.ts'
-import { cut, nearest } from './text.ts'
 
 const policy = definePolicy({
   autonomy: 'supervised',

@@ -1,7 +1,7 @@
 /** How risky a call is: the risk of each thing it touches, and the highest of them for the whole. */
 
 import type { Risk } from '../runtime/event.ts'
-import type { Access } from './path.ts'
+import type { Access } from './targets/path.ts'
 
 export type Rating = { readonly risk: Risk; readonly reason: string }
 

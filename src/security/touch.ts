@@ -2,11 +2,11 @@
 
 import type { Touch } from '../runtime/port.ts'
 import type { AlwaysRule } from './always-key.ts'
-import { createFollower, type Sight } from './link.ts'
-import { isUnder, judgePath, placeAsSpelt } from './path.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { highest, pathRisk, type Rating } from './risk.ts'
+import { createFollower, type Sight } from './targets/link.ts'
+import { isUnder, judgePath, placeAsSpelt } from './targets/path.ts'
 
 export type Finding =
   | {
@@ -49,7 +49,7 @@ function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, sigh
 }
 
 async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Promise<Finding> {
-  const { judgeUrl } = await import('./url.ts')
+  const { judgeUrl } = await import('./targets/url.ts')
   const verdict = judgeUrl({ url: touch.url, method: touch.method, policy })
   if (!verdict.ok) return verdict
   const { risk, reason, reads, method } = verdict

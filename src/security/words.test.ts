@@ -1,11 +1,11 @@
 /** What refusals say: the value, why, and what to do instead. A reason that is empty or names another cause helps nobody. */
 
 import { describe, expect, test } from 'bun:test'
-import { judgeAddress, judgeConnection, parseAddress } from './address.ts'
 import { consume, decide, openApproval } from './approval.ts'
 import { callOf, gateOf, tool } from './gate.fixture.ts'
-import { type Access, judgePath } from './path.ts'
-import { judgeUrl } from './url.ts'
+import { judgeAddress, judgeConnection, parseAddress } from './targets/address.ts'
+import { type Access, judgePath } from './targets/path.ts'
+import { judgeUrl } from './targets/url.ts'
 
 describe('an address is refused as', () => {
   test.each([

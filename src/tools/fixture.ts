@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { JsonObject } from '../kit/json.ts'
 import type { Act, Tool, ToolContext } from '../runtime/port.ts'
-import type { Files } from './files.ts'
-import type { ShellPlan } from './shell.ts'
+import type { Files } from './builtin/files.ts'
+import type { ShellPlan } from './builtin/shell.ts'
 
 export type Folder = Disposable & { readonly root: string; put(path: string, text: string | Uint8Array): void }
 

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test'
-import { askUserTool } from './ask_user.ts'
-import { fileEditTool } from './file_edit.ts'
-import { fileListTool } from './file_list.ts'
-import { fileReadTool } from './file_read.ts'
-import { fileWriteTool } from './file_write.ts'
-import type { Page, Refusal } from './files.ts'
+import { askUserTool } from './builtin/ask_user.ts'
+import { fileEditTool } from './builtin/file_edit.ts'
+import { fileListTool } from './builtin/file_list.ts'
+import { fileReadTool } from './builtin/file_read.ts'
+import { fileWriteTool } from './builtin/file_write.ts'
+import type { Page, Refusal } from './builtin/files.ts'
+import { httpTool } from './builtin/http.ts'
+import { memorySearchTool } from './builtin/memory_search.ts'
+import { timeTool } from './builtin/time.ts'
 import { context } from './fixture.ts'
-import { httpTool } from './http.ts'
-import { memorySearchTool } from './memory_search.ts'
-import { timeTool } from './time.ts'
 
 const denial: Refusal = { ok: false, denied: 'workspace_only', message: 'it is outside' }
 const denied = { success: false, error: 'it is outside', deniedBy: 'workspace_only' }

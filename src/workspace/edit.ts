@@ -2,11 +2,11 @@
 
 import type { Stats } from 'node:fs'
 import type { Edited, Refusal } from './contract.ts'
-import { type Found, type Locator, quote } from './locate.ts'
+import { type Found, type Locator, quote } from './locate-path.ts'
 import { place } from './place.ts'
-import { drain } from './read.ts'
+import { drain } from './read-file.ts'
 import { openRegular, reading } from './regular.ts'
-import { encode, replace } from './write.ts'
+import { encode, replace } from './write-file.ts'
 
 const MAX_BYTES = 16 * 1024 * 1024
 

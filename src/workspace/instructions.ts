@@ -1,8 +1,8 @@
 /** What a project says to the model in AGENTS.md, or else in CLAUDE.md: plain text, whatever the file holds. */
 
 import { utf8Bytes } from '../kit/bytes.ts'
+import { visibleLines } from '../kit/text.ts'
 import type { Instruction } from '../runtime/event.ts'
-import { visibleLines } from '../security/text.ts'
 import type { Workspace } from './contract.ts'
 import { instructionBytes } from './instruction-file.ts'
 import { utf8Prefix } from './lines.ts'

@@ -3,8 +3,8 @@
 import { join } from 'node:path'
 import type { Entry, Listing, Refusal } from './contract.ts'
 import { explain, flags, type Held, hold, realPath, slot } from './descriptor.ts'
-import { children, sizeOf } from './folder.ts'
-import { type Locator, quote } from './locate.ts'
+import { type Locator, quote } from './locate-path.ts'
+import { children, sizeOf } from './open-folder.ts'
 import { kindOf } from './regular.ts'
 
 /** Beyond this many entries counting stops, and the total is a lower bound. */

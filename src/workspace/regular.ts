@@ -3,7 +3,7 @@
 import type { Stats } from 'node:fs'
 import type { Access, Refusal } from './contract.ts'
 import { explain, flags, type Held, hold, slot } from './descriptor.ts'
-import { type Found, type Locator, type NotFound, quote } from './locate.ts'
+import { type Found, type Locator, type NotFound, quote } from './locate-path.ts'
 
 export function openRegular(locator: Locator, given: string, access: Access): Found | NotFound {
   const found = locator.locate(given, access)

@@ -5,10 +5,10 @@
 
 import { closeSync, lstatSync, openSync, unlinkSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { folded } from '../security/protected.ts'
+import { folded } from '../security/targets/protected.ts'
 import type { Refusal } from './contract.ts'
 import { codeOf, flags, type Held, hold, realPath, slot } from './descriptor.ts'
-import { type Locator, quote } from './locate.ts'
+import { type Locator, quote } from './locate-path.ts'
 import { purposesIn, temporaryName } from './sweep.ts'
 
 /** What git looks for in a folder: HEAD, and either both `objects` and `refs` or a `commondir` that says where these are. */

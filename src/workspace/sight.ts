@@ -1,8 +1,8 @@
 /** What the gate is told of the disk: where paths lead, and which names behind links a pattern of the shell matches. */
 
 import { type Dirent, lstatSync, readdirSync } from 'node:fs'
-import { matchesPattern } from '../security/command/text.ts'
-import type { Sight } from '../security/link.ts'
+import { matchesPattern } from '../security/command/command-text.ts'
+import type { Sight } from '../security/targets/link.ts'
 import { realPlace } from './real-place.ts'
 
 const MAX_NAMES = 20_000

@@ -3,10 +3,10 @@
 import type { Check, Workspace } from './contract.ts'
 import { editText } from './edit.ts'
 import { list } from './list.ts'
-import { createLocator } from './locate.ts'
-import { readBytes, readText, scan, stat } from './read.ts'
+import { createLocator } from './locate-path.ts'
+import { readBytes, readText, scan, stat } from './read-file.ts'
 import { walk } from './walk.ts'
-import { writeText } from './write.ts'
+import { writeText } from './write-file.ts'
 
 /** `home` is what "~/" stands for. Linux only (O_PATH, /proc/self/fd). @throws when `root` is no folder that can be opened */
 export function openWorkspace(options: { readonly root: string; readonly check: Check; readonly home?: string }): Workspace {

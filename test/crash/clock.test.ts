@@ -5,8 +5,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAgent, type ModelCall } from '../../src/agent.ts'
-import { openMemory } from '../../src/memory/db.ts'
 import { acting, callOf, runOf } from '../../src/memory/fixture.ts'
+import { openMemory } from '../../src/memory/memory.ts'
 import { executable } from '../support/cli.ts'
 
 const day = 86_400_000

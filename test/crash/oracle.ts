@@ -3,10 +3,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../../src/kit/json.ts'
-import type { Attempt } from '../../src/memory/attempts.ts'
-import { type Memory, openMemory } from '../../src/memory/db.ts'
-import type { JournalEntry } from '../../src/memory/entry.ts'
-import type { Turn } from '../../src/memory/turns.ts'
+import type { Attempt } from '../../src/memory/journal/attempts.ts'
+import type { JournalEntry } from '../../src/memory/journal/journal-entry.ts'
+import type { Turn } from '../../src/memory/journal/turns.ts'
+import { type Memory, openMemory } from '../../src/memory/memory.ts'
 import type { Home } from './home.ts'
 
 type Fields = { readonly [key: string]: unknown }

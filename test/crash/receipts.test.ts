@@ -10,7 +10,7 @@ import { deepVerify } from '../../src/receipts/deep.ts'
 import { readKey } from '../../src/receipts/key.ts'
 import { rotate } from '../../src/receipts/rotate.ts'
 import { filesOf } from '../../src/receipts/segments.ts'
-import { verifyReceipts } from '../../src/receipts/verify.ts'
+import { verifyReceipts } from '../../src/receipts/verify-chain.ts'
 import { openRecord, pathsIn } from '../support/record.ts'
 import { unevenReceipts } from './oracle.ts'
 

@@ -8,7 +8,7 @@ import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type
 const STORE = 'src/memory/store.ts'
 const CREATES = 'src/memory/database-file.ts'
 /** Where SQLite connections are made; the lock is an empty file of its own. */
-const CONNECTS = new Set([STORE, 'src/memory/recall/lock.ts'])
+const CONNECTS = new Set([STORE, 'src/memory/agent-files/folder-lock.ts'])
 
 const OPENERS = new Set(
   ['open', 'readFile', 'writeFile', 'appendFile', 'copyFile', 'cp', 'truncate'].flatMap((name) => [name, `${name}Sync`]),

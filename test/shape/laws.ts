@@ -23,7 +23,7 @@ export const laws: readonly LawCase[] = [
     guilty: [
       ['src/receipts/a.ts', `import { Database } from 'bun:sqlite'`],
       ['src/receipts/a.ts', `import type { Database } from 'bun:sqlite'`],
-      ['src/main.ts', `const load = () => import('bun:sqlite')`],
+      ['src/host/run/conversation.ts', `const load = () => import('bun:sqlite')`],
     ],
     innocent: [['src/memory/a.ts', `import { Database } from 'bun:sqlite'`]],
   },
@@ -73,7 +73,10 @@ export const laws: readonly LawCase[] = [
       ['src/cli/a.ts', `import { openSync } from 'node:fs'; export const say = () => openSync('/dev/tty', 'w')`],
       ['src/cli/a.ts', `export const start = () => Bun.spawn(['ls'], { stdout: 'inherit' })`],
       ['src/cli/a.ts', `import { stdout } from 'node:process'; export const say = () => stdout.write('x')`],
-      ['src/cli/a.ts', `import { openDescriptor } from '../channels/descriptor.ts'; export const say = () => openDescriptor(2).put('x')`],
+      [
+        'src/cli/a.ts',
+        `import { openDescriptor } from '../channels/terminal/descriptor.ts'; export const say = () => openDescriptor(2).put('x')`,
+      ],
     ],
     innocent: [
       [
@@ -89,7 +92,7 @@ export const laws: readonly LawCase[] = [
     check: networkHasOnePlace,
     guilty: [
       ['src/providers/a.ts', 'export const ask = () => fetch("http://x")'],
-      ['src/main.ts', 'export const start = () => provider({ fetch })'],
+      ['src/host/run/conversation.ts', 'export const start = () => provider({ fetch })'],
       ['src/providers/a.ts', 'export const ask = () => globalThis.fetch("http://x")'],
       ['src/providers/a.ts', 'export const ask = () => Bun.fetch("http://x")'],
       ['src/tools/a.ts', 'export const dial = () => Bun.connect({ hostname: "x", port: 1, socket: {} })'],
@@ -176,7 +179,7 @@ export const laws: readonly LawCase[] = [
       ['src/tools/a.ts', 'export const a = (b.c = 1)'],
       ['src/tools/a.ts', 'export const a = make(); function make() { Bun.gc(); return 1 }'],
       ['src/tools/a.ts', `import { add } from './registry.ts'; export const a = add(1)`],
-      ['src/main.ts', `import './tools/a.ts'`],
+      ['src/host/run/conversation.ts', `import './tools/a.ts'`],
     ],
     innocent: [
       ['src/tools/a.ts', 'export const a = new Set(["b"]); const c = /x/g; const d = Object.freeze({ e: [1, -2] })'],
@@ -185,7 +188,7 @@ export const laws: readonly LawCase[] = [
       ['src/config/a.ts', `import { z } from 'zod'; export const port = z.number().int().min(1)`],
       ['src/tools/a.ts', 'export const a = make("a"); function make(name: string) { return { name, run: () => Bun.gc() } }'],
       ['src/tools/a.ts', `import { make } from '../kit/make.ts'; export const a = make(1)`],
-      ['src/braidclaw.ts', 'await main(Bun.argv)'],
+      ['src/main.ts', 'await main(Bun.argv)'],
     ],
   },
 

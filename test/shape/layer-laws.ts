@@ -2,6 +2,7 @@
 
 import {
   coreImportsOnlyCore,
+  entrancesImportNoCommand,
   everyFolderIsKnown,
   hostImportsNoEntrance,
   organImportsCoreAndItself,
@@ -84,17 +85,17 @@ export const layerLaws: readonly LawCase[] = [
     name: 'an organ imports core and its own folder only',
     check: organImportsCoreAndItself,
     guilty: [
-      ['src/tools/shell.ts', `import { open } from '../workspace/open.ts'`],
-      ['src/tools/shell.ts', `import type { Store } from '../memory/store.ts'`],
-      ['src/tools/shell.ts', `const load = () => import('../config/load.ts')`],
-      ['src/tools/shell.ts', `import { start } from '../main.ts'`],
-      ['src/tools/shell.ts', `import { createAgent } from 'braidclaw'`],
-      ['src/tools/shell.test.ts', `import { open } from '../workspace/open.ts'`],
+      ['src/tools/builtin/shell.ts', `import { open } from '../../workspace/open.ts'`],
+      ['src/tools/builtin/shell.ts', `import type { Store } from '../../memory/store.ts'`],
+      ['src/tools/builtin/shell.ts', `const load = () => import('../../config/load.ts')`],
+      ['src/tools/builtin/shell.ts', `import { start } from '../../main.ts'`],
+      ['src/tools/builtin/shell.ts', `import { createAgent } from 'braidclaw'`],
+      ['src/tools/builtin/shell.test.ts', `import { open } from '../../workspace/open.ts'`],
     ],
     innocent: [
       [
-        'src/tools/shell.ts',
-        `import type { Tool } from '../runtime/port.ts'; import { cap } from './cap.ts'; import { readFileSync } from 'node:fs'`,
+        'src/tools/builtin/shell.ts',
+        `import type { Tool } from '../../runtime/port.ts'; import { cap } from './cap.ts'; import { readFileSync } from 'node:fs'`,
       ],
       ['src/workspace/net/fetch.ts', `import { open } from '../open.ts'`],
       ['src/cli/agent.ts', `import { open } from '../workspace/open.ts'; import { store } from '../memory/store.ts'`],
@@ -112,6 +113,23 @@ export const layerLaws: readonly LawCase[] = [
     ],
     innocent: [
       ['src/host/open-home.ts', `import { openMemory } from '../memory/db.ts'; import type { Config } from '../config/config.ts'`],
+    ],
+  },
+
+  {
+    name: 'channels import no command',
+    check: entrancesImportNoCommand,
+    guilty: [
+      ['src/channels/take-turn.ts', `import { exitCodes } from '../cli/exit.ts'`],
+      ['src/channels/discord/channel.ts', `import type { AgentFlags } from '../../cli/args/flags.ts'`],
+      ['src/channels/take-turn.ts', `import { createAgent } from '../agent.ts'`],
+      ['src/channels/take-turn.ts', `import { createAgent } from 'braidclaw'`],
+    ],
+    innocent: [
+      [
+        'src/channels/take-turn.ts',
+        `import type { Conversation } from '../host/api.ts'; import { openReader } from '../service/fifo/fifo-reader.ts'`,
+      ],
     ],
   },
 

@@ -5,7 +5,6 @@ import { COMPUTED, type Import, isTest, type Law, type Module, type Violation } 
 const CORE = new Set(['kernel', 'runtime', 'security', 'kit'])
 const ORGANS = new Set([
   'providers',
-  'channels',
   'tools',
   'workspace',
   'sandbox',
@@ -19,7 +18,9 @@ const ORGANS = new Set([
 ])
 /** One home opened once; it knows core and the adapters, and no entrance. */
 const HOST = 'host'
-const SHELL = new Set(['braidclaw.ts', 'main.ts', 'planck.ts', 'agent.ts', 'unix.ts', 'cli', 'config'])
+/** Where people and programs talk to agents. */
+const ENTRANCES = new Set(['channels'])
+const SHELL = new Set(['main.ts', 'planck.ts', 'agent.ts', 'unix.ts', 'cli', 'config'])
 
 /** Third parties that only compute. A new one is a decision: it must touch neither world nor clock. */
 const PURE_PACKAGES = new Set(['unbash', 'zod'])
@@ -27,7 +28,7 @@ const PURE_BUILTINS = new Set(['node:util', 'node:path'])
 /** They read the working directory. */
 const IMPURE_PATH = new Set(['resolve', 'relative', 'default', '*'])
 
-type Layer = 'core' | 'organ' | 'host' | 'shell' | 'unknown' | 'outside'
+type Layer = 'core' | 'organ' | 'host' | 'entrance' | 'shell' | 'unknown' | 'outside'
 
 export function layerOf(path: string): { readonly layer: Layer; readonly folder: string } {
   const [root, first = ''] = path.split('/')
@@ -35,6 +36,7 @@ export function layerOf(path: string): { readonly layer: Layer; readonly folder:
   const folder = path.split('/').length === 2 ? first.replace(/\.test\.ts$/, '.ts') : first
   if (CORE.has(folder)) return { layer: 'core', folder }
   if (ORGANS.has(folder)) return { layer: 'organ', folder }
+  if (ENTRANCES.has(folder)) return { layer: 'entrance', folder }
   if (folder === HOST) return { layer: 'host', folder }
   return { layer: SHELL.has(folder) ? 'shell' : 'unknown', folder }
 }
@@ -73,9 +75,21 @@ export const hostImportsNoEntrance: Law = (modules) =>
   check(modules, 'host', (module, one) => {
     if (one.target === undefined) return isOurselves(one) ? 'the host does not import the package it is part of' : undefined
     const { layer, folder } = layerOf(one.target)
-    const isEntrance = layer === 'shell' ? folder !== 'config' : folder === 'channels'
+    const isEntrance = layer === 'shell' ? folder !== 'config' : layer === 'entrance'
     return isEntrance || (layer === 'outside' && !isTest(module))
       ? 'the host imports core and adapters; an entrance passes in what it needs'
+      : undefined
+  })
+
+/** A channel calls the host; commands and the libraries call channels, and never the other way round. */
+export const entrancesImportNoCommand: Law = (modules) =>
+  check(modules, 'entrance', (module, one) => {
+    if (one.target === undefined) return isOurselves(one) ? 'a channel does not import the package it is part of' : undefined
+    const { layer, folder } = layerOf(one.target)
+    if (layer === 'outside')
+      return isTest(module) || one.specifier.endsWith('/package.json') ? undefined : 'a channel imports the program alone'
+    return layer === 'shell' && folder !== 'config'
+      ? 'a channel imports core, adapters and the host; a command passes in what it needs'
       : undefined
   })
 

@@ -53,12 +53,17 @@ function isNetwork(use: Reference): boolean {
 }
 
 /** Everything printed passes the printer, which escapes it: these alone may touch a stream or a descriptor of the terminal. */
-const PRINTING = ['src/channels/printer.ts', 'src/channels/descriptor.ts', 'src/channels/editor-stream.ts', 'src/channels/tty.ts']
+const PRINTING = [
+  'src/channels/terminal/printer.ts',
+  'src/channels/terminal/descriptor.ts',
+  'src/channels/terminal/editor-stream.ts',
+  'src/channels/terminal/tty.ts',
+]
 /** Programs without the printer; what they print is escaped where they do it, or is not from outside. */
-const PROGRAMS = ['src/braidclaw.ts', 'src/planck.ts', 'src/sandbox/landlock-launch.ts']
+const PROGRAMS = ['src/main.ts', 'src/planck.ts', 'src/sandbox/landlock/landlock-launch.ts']
 /** Names that a confined command finds, and what tests start. */
-const NAMED = ['src/sandbox/view.ts', 'src/sandbox/leftovers.fixture.ts', 'src/service/fifo/fixture.ts']
-const RAW = ['src/channels/descriptor.ts']
+const NAMED = ['src/sandbox/bubblewrap/view.ts', 'src/sandbox/leftovers.fixture.ts', 'src/service/fifo/fixture.ts']
+const RAW = ['src/channels/terminal/descriptor.ts']
 /** A name of the terminal, and what hands it on to a child. */
 const TERMINALS = new Set([
   '/dev/tty',
@@ -105,7 +110,7 @@ function isPrinting(use: Reference): boolean {
 /** `stdout.ts` makes the printer of stdout, and `context.ts` the one of stderr. */
 function isWayAround({ path }: Module, { specifier, target }: Module['imports'][number]): boolean {
   if (['node:tty', 'tty', 'node:process', 'process', 'node:console', 'console'].includes(specifier)) return true
-  return RAW.includes(target ?? '') && !['src/cli/stdout.ts', 'src/cli/context.ts'].includes(path)
+  return RAW.includes(target ?? '') && !['src/channels/terminal/output-stream.ts', 'src/cli/context.ts'].includes(path)
 }
 
 function writesToTerminal(node: Node): boolean {

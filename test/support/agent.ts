@@ -1,6 +1,6 @@
 /** An agent over scripted replies and in-memory ports, for tests of the runtime alone: the kernel and all behaviours are the real ones. */
 
-import { type Agent, createAgent } from '../../src/runtime/agent.ts'
+import { type Agent, createAgent } from '../../src/runtime/create-agent.ts'
 import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, ToolOutcome } from '../../src/runtime/event.ts'
 import {
   type ChatRequest,

@@ -1,6 +1,6 @@
 /** What models say, spelled in each vendor's real wire format. No tests of its own. */
 
-import type { WireKind } from '../../src/providers/settings.ts'
+import type { WireKind } from '../../src/providers/wire/provider-settings.ts'
 
 /** What the model says, told to a dialect, which spells it on its wire. */
 export type Speech = {

@@ -1,14 +1,14 @@
 /** Memory and receipts put together over one folder, as the program does. */
 
 import { join } from 'node:path'
-import { type Memory, openMemory } from '../../src/memory/db.ts'
 import { recordSteps } from '../../src/memory/fixture.ts'
+import { type Memory, openMemory } from '../../src/memory/memory.ts'
 import type { ReceiptPort } from '../../src/memory/record-writer.ts'
 import type { OpenLedger } from '../../src/receipts/draft.ts'
-import { atRest } from '../../src/receipts/last.ts'
 import { latestReceipts } from '../../src/receipts/latest.ts'
 import { createLedgers, type ReceiptPaths } from '../../src/receipts/ledger.ts'
-import { createReceiptLog } from '../../src/receipts/log.ts'
+import { createReceiptLog } from '../../src/receipts/receipt-log.ts'
+import { atRest } from '../../src/receipts/resting.ts'
 
 export function pathsIn(folder: string): ReceiptPaths & { readonly database: string } {
   return {

@@ -1,8 +1,8 @@
 /** The far side of the network, faked on loopback, and what a provider needs of the world in a test. No tests of its own. */
 
 import { expect } from 'bun:test'
-import type { ProviderDeps, WireConfig, WireKind } from '../../src/providers/settings.ts'
-import { createWired } from '../../src/providers/wired.ts'
+import { createWired } from '../../src/providers/http-provider.ts'
+import type { ProviderDeps, WireConfig, WireKind } from '../../src/providers/wire/provider-settings.ts'
 import type { FailureCode } from '../../src/runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Log, type ModelChunk, type Provider, ProviderFailure } from '../../src/runtime/port.ts'
 import type { Dialect } from './dialects.ts'

@@ -1,10 +1,10 @@
 /** Discord as a place to talk: what people write in our channels comes out, what is sent goes in. The libraries are loaded here and not before. */
 
-import { createQueue } from '../../runtime/queue.ts'
-import { createRedactor } from '../../security/redact.ts'
+import { createQueue } from '../../runtime/event-queue.ts'
+import { createRedactor } from '../../security/redaction/redact.ts'
+import { type DiscordOptions, faultOf, gatewayRule, type Settled, settle } from './connection-options.ts'
 import type { Outcome } from './gateway.ts'
-import type { DiscordMessage } from './heard.ts'
-import { type DiscordOptions, faultOf, gatewayRule, type Settled, settle } from './options.ts'
+import type { DiscordMessage } from './inbound.ts'
 import type { Outbox, Sent } from './outbox.ts'
 import { within } from './within.ts'
 

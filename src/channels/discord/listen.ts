@@ -2,7 +2,7 @@
 
 import { GatewayDispatchEvents } from '@discordjs/core'
 import type { Log } from '../../runtime/port.ts'
-import { type DiscordMessage, hear } from './heard.ts'
+import { type DiscordMessage, hear } from './inbound.ts'
 import type { ShardSettings } from './shard.ts'
 
 export type ListenerSettings = {

@@ -1,7 +1,7 @@
 /** Discord as one of the channels: its messages with the way back for their answers. */
 
 import type { Log } from '../../runtime/port.ts'
-import type { Heard } from '../heard.ts'
+import type { Heard } from '../inbound-message.ts'
 import type { Discord } from './connect.ts'
 
 /** Ends with the connection. */

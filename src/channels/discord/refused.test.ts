@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { connected, optionsFor, until } from '../../../test/support/discord/client.ts'
 import { CHANNEL, startDiscord, TOKEN } from '../../../test/support/discord/fake.ts'
 import { connectDiscord } from './connect.ts'
-import { gatewayRule } from './options.ts'
+import { gatewayRule } from './connection-options.ts'
 
 const everyLine: unknown[] = []
 

@@ -1,25 +1,25 @@
 /** A provider that is not configured yet, tried as if it were: with the config file as it would be, and a key that is not kept yet. */
 
+import type { CliContext, CliSetup } from '../../channels/terminal/context.ts'
 import { isWireProvider, providerNamed } from '../../config/config.ts'
 import { extendConfig } from '../../config/extend.ts'
 import { loadConfig } from '../../config/load.ts'
+import { defaultConfigToml } from '../../config/output/template.ts'
 import { homePaths } from '../../config/paths.ts'
-import { defaultConfigToml } from '../../config/template.ts'
-import { readConfigFile } from '../../config/text/read.ts'
-import { listModels, type Models } from '../../providers/models.ts'
-import { type Probe, probeProvider } from '../../providers/probe.ts'
-import { weaknessOf } from '../../security/secret-strength.ts'
-import { createProviderFetch } from '../../workspace/net/provider.ts'
-import { pause } from '../pause.ts'
-import { providerFor } from '../setup/provider.ts'
-import type { CliContext, Setup } from '../world.ts'
+import { readConfigFile } from '../../config/text/read-toml-file.ts'
+import { providerFor } from '../../host/setup/provider-pool.ts'
+import { pause } from '../../host/sleep.ts'
+import { type Probe, probeProvider } from '../../providers/probe-provider.ts'
+import { listModels, type Models } from '../../providers/wire/list-models.ts'
+import { weaknessOf } from '../../security/redaction/secret-strength.ts'
+import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Candidate } from './questions.ts'
 
 /** A person waits: a model that is loaded first may take a while, but not for ever. */
 const trySeconds = 90
 
 /** One short question. Undefined where its key is not there yet. @throws CliExit when the configuration would not be valid with it */
-export async function tryCandidate(context: CliContext, setup: Setup, candidate: Candidate): Promise<Probe | undefined> {
+export async function tryCandidate(context: CliContext, setup: CliSetup, candidate: Candidate): Promise<Probe | undefined> {
   const { proposal, key } = candidate
   const env = withKey(context, candidate)
   if (proposal.apiKeyEnv !== undefined && !env[proposal.apiKeyEnv]) return undefined
@@ -29,7 +29,7 @@ export async function tryCandidate(context: CliContext, setup: Setup, candidate:
 }
 
 /** Which models its server says it has. */
-export async function modelsOf(context: CliContext, setup: Setup, candidate: Candidate): Promise<readonly string[]> {
+export async function modelsOf(context: CliContext, setup: CliSetup, candidate: Candidate): Promise<readonly string[]> {
   const { baseUrl = '', apiKeyEnv } = candidate.proposal
   const apiKey = apiKeyEnv ? withKey(context, candidate)[apiKeyEnv] : undefined
   const config = { kind: 'openai-compatible' as const, model: '', baseUrl, totalTimeoutS: 5, ...(apiKey ? { apiKey } : {}) }

@@ -1,8 +1,8 @@
 /** Questions in the terminal, each of which ends in an answer or in `Cancelled`; all of it is drawn through the printer. */
 
 import { autocomplete, cancel, intro, log, outro, password, select, text } from '@clack/prompts'
-import { editorStream } from '../../channels/editor-stream.ts'
-import type { Printer } from '../../channels/printer.ts'
+import { editorStream } from '../../channels/terminal/editor-stream.ts'
+import type { Printer } from '../../channels/terminal/printer.ts'
 import { escapeHidden as safe } from '../../kit/escape.ts'
 
 /** Ctrl-C or Escape: nothing shall be changed. */

@@ -1,16 +1,16 @@
 /** The commands of every day: agent, init, onboard, doctor, trust, estop. */
 
 import { buildCommand } from '@stricli/core'
-import type { CliContext } from '../world.ts'
-import { jsonFlag, workspaceFlag } from './flags.ts'
+import type { CliContext } from '../../channels/terminal/context.ts'
+import { jsonFlag, workspaceFlag } from '../args/flags.ts'
+import { turnFlags } from '../args/turn-flags.ts'
 import { limitsHelp } from './limits-help.ts'
-import { turnFlags } from './turn-flags.ts'
 import type { AgentFlags, DoctorFlags, EstopFlags, InitFlags, TrustFlags } from './types.ts'
 
 const brief = 'Talk to the agent: a conversation, or one turn with -m'
 
 export const agent = buildCommand<AgentFlags, [], CliContext>({
-  loader: async () => (await import('../commands/agent.ts')).agent,
+  loader: async () => (await import('../commands/talk/agent.ts')).agent,
   parameters: {
     flags: {
       message: {
@@ -38,7 +38,7 @@ export const agent = buildCommand<AgentFlags, [], CliContext>({
 })
 
 export const init = buildCommand<InitFlags, [], CliContext>({
-  loader: async () => (await import('../commands/init.ts')).init,
+  loader: async () => (await import('../commands/home/init.ts')).init,
   parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
   docs: {
     brief: 'Create ~/.braidclaw: config, memory, receipts, workspace. Keeps what is there, and adds providers whose keys are set',
@@ -50,7 +50,7 @@ export const init = buildCommand<InitFlags, [], CliContext>({
 })
 
 export const onboard = buildCommand<NonNullable<unknown>, [], CliContext>({
-  loader: async () => (await import('../commands/onboard.ts')).onboard,
+  loader: async () => (await import('../commands/home/onboard.ts')).onboard,
   parameters: {},
   docs: {
     brief: 'Connect a model: asks which one, where it is and what key it wants, tries it, and writes the config',
@@ -59,7 +59,7 @@ export const onboard = buildCommand<NonNullable<unknown>, [], CliContext>({
 })
 
 export const doctor = buildCommand<DoctorFlags, [], CliContext>({
-  loader: async () => (await import('../commands/doctor.ts')).doctor,
+  loader: async () => (await import('../commands/home/doctor.ts')).doctor,
   parameters: {
     flags: {
       probeSandbox: {
@@ -84,7 +84,7 @@ export const doctor = buildCommand<DoctorFlags, [], CliContext>({
 })
 
 export const trust = buildCommand<TrustFlags, [string?], CliContext>({
-  loader: async () => (await import('../commands/trust.ts')).trust,
+  loader: async () => (await import('../commands/home/trust.ts')).trust,
   parameters: {
     flags: {
       remove: { kind: 'boolean', optional: true, withNegated: false, brief: 'No longer trust the folder' },
@@ -104,7 +104,7 @@ export const trust = buildCommand<TrustFlags, [string?], CliContext>({
 })
 
 export const estop = buildCommand<EstopFlags, [], CliContext>({
-  loader: async () => (await import('../commands/estop.ts')).estop,
+  loader: async () => (await import('../commands/service/estop.ts')).estop,
   parameters: {
     flags: {
       clear: { kind: 'boolean', optional: true, withNegated: false, brief: 'Lift the stop' },

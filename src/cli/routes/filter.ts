@@ -1,15 +1,15 @@
 /** The Unix half: the filter, and the pieces it is made of. */
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../world.ts'
-import { jsonFlag, wholeNumber } from './flags.ts'
-import { agentFlag, turnFlags } from './turn-flags.ts'
+import type { CliContext } from '../../channels/terminal/context.ts'
+import { jsonFlag, wholeNumber } from '../args/flags.ts'
+import { agentFlag, turnFlags } from '../args/turn-flags.ts'
 import type { AgentOnly, FilterFlags, SessionFlags } from './types.ts'
 
 const text = (brief: string, placeholder: string) => ({ kind: 'parsed', parse: String, optional: true, brief, placeholder }) as const
 
 export const filter = buildCommand<FilterFlags, string[], CliContext>({
-  loader: async () => (await import('../commands/filter.ts')).filter,
+  loader: async () => (await import('../commands/talk/filter.ts')).filter,
   parameters: {
     flags: {
       system: text('System prompt, in place of the soul: a text, or a file', 'text|file'),
@@ -48,7 +48,7 @@ const wordAndText = (word: Shown, said: Shown) =>
   }) as const
 
 const archiving = {
-  loader: async () => (await import('../commands/reset.ts')).reset,
+  loader: async () => (await import('../commands/talk/reset.ts')).reset,
   parameters: { flags: { ...agentFlag, ...jsonFlag } },
 } as const
 
@@ -60,7 +60,7 @@ const entries = {
 export const session = buildRouteMap<string, CliContext>({
   routes: {
     load: buildCommand<SessionFlags, [number?], CliContext>({
-      loader: async () => (await import('../commands/session.ts')).load,
+      loader: async () => (await import('../commands/talk/session.ts')).load,
       parameters: { flags: { ...agentFlag, ...jsonFlag }, positional: entries },
       docs: {
         brief: 'Print what was said since the last reset ("load" may be left out)',
@@ -71,7 +71,7 @@ export const session = buildRouteMap<string, CliContext>({
       },
     }),
     append: buildCommand<AgentOnly, [string, string?], CliContext>({
-      loader: async () => (await import('../commands/session.ts')).append,
+      loader: async () => (await import('../commands/talk/session.ts')).append,
       parameters: {
         flags: agentFlag,
         positional: wordAndText(
@@ -82,7 +82,7 @@ export const session = buildRouteMap<string, CliContext>({
       docs: { brief: 'Add an entry', customUsage: [{ input: 'user "Hello"', brief: 'a line in sessions/current.jsonl' }] },
     }),
     count: buildCommand<AgentOnly, [], CliContext>({
-      loader: async () => (await import('../commands/session.ts')).count,
+      loader: async () => (await import('../commands/talk/session.ts')).count,
       parameters: { flags: agentFlag },
       docs: { brief: 'Print the number of entries', customUsage: [{ input: '', brief: 'a number' }] },
     }),
@@ -104,7 +104,7 @@ export const reset = buildCommand<SessionFlags, [], CliContext>({
 })
 
 export const compose = buildCommand<AgentOnly, [], CliContext>({
-  loader: async () => (await import('../commands/compose.ts')).compose,
+  loader: async () => (await import('../commands/talk/compose.ts')).compose,
   parameters: { flags: agentFlag },
   docs: {
     brief: 'Print the system prompt of an agent: soul.md, then context/*.md',
@@ -113,7 +113,7 @@ export const compose = buildCommand<AgentOnly, [], CliContext>({
 })
 
 export const log = buildCommand<AgentOnly, [string, string?], CliContext>({
-  loader: async () => (await import('../commands/log.ts')).log,
+  loader: async () => (await import('../commands/talk/log.ts')).log,
   parameters: {
     flags: agentFlag,
     positional: wordAndText(

@@ -1,15 +1,15 @@
 /** Looking at and trying what is set up: config, provider, policy, completion. */
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import { proposeProviders, proposeShells } from '../proposals.ts'
-import type { CliContext } from '../world.ts'
-import { autonomyFlag, type Json, jsonFlag, toolsFlag, type Workspace, workspaceFlag } from './flags.ts'
+import type { CliContext } from '../../channels/terminal/context.ts'
+import { proposeProviders, proposeShells } from '../args/completions.ts'
+import { autonomyFlag, type Json, jsonFlag, toolsFlag, type Workspace, workspaceFlag } from '../args/flags.ts'
 import type { ConfigShowFlags, PolicyFlags } from './types.ts'
 
 export const config = buildRouteMap<string, CliContext>({
   routes: {
     show: buildCommand<ConfigShowFlags, [], CliContext>({
-      loader: async () => (await import('../commands/config.ts')).show,
+      loader: async () => (await import('../commands/home/config.ts')).show,
       parameters: {
         flags: {
           origin: { kind: 'boolean', optional: true, withNegated: false, brief: 'Say where each value comes from' },
@@ -27,7 +27,7 @@ export const config = buildRouteMap<string, CliContext>({
       },
     }),
     validate: buildCommand<Workspace & Json, [], CliContext>({
-      loader: async () => (await import('../commands/config.ts')).validate,
+      loader: async () => (await import('../commands/home/config.ts')).validate,
       parameters: { flags: { ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
       docs: {
         brief: 'Report every error at once, with line, column and what is allowed',
@@ -35,7 +35,7 @@ export const config = buildRouteMap<string, CliContext>({
       },
     }),
     schema: buildCommand<NonNullable<unknown>, [], CliContext>({
-      loader: async () => (await import('../commands/config.ts')).schema,
+      loader: async () => (await import('../commands/home/config.ts')).schema,
       parameters: {},
       docs: { brief: 'Print the JSON Schema of config.toml', customUsage: [{ input: '> config.schema.json', brief: 'for an editor' }] },
     }),
@@ -47,12 +47,12 @@ export const config = buildRouteMap<string, CliContext>({
 export const provider = buildRouteMap<string, CliContext>({
   routes: {
     list: buildCommand<Json, [], CliContext>({
-      loader: async () => (await import('../commands/provider.ts')).list,
+      loader: async () => (await import('../commands/home/provider.ts')).list,
       parameters: { flags: jsonFlag },
       docs: { brief: 'List the configured providers', customUsage: [{ input: '', brief: '* marks the default' }] },
     }),
     test: buildCommand<Json, [string], CliContext>({
-      loader: async () => (await import('../commands/provider.ts')).test,
+      loader: async () => (await import('../commands/home/provider.ts')).test,
       parameters: {
         flags: jsonFlag,
         positional: {
@@ -74,7 +74,7 @@ export const provider = buildRouteMap<string, CliContext>({
 export const policy = buildRouteMap<string, CliContext>({
   routes: {
     explain: buildCommand<PolicyFlags, string[], CliContext>({
-      loader: async () => (await import('../commands/policy.ts')).explain,
+      loader: async () => (await import('../commands/proof/policy.ts')).explain,
       parameters: {
         flags: {
           tool: {
@@ -115,7 +115,7 @@ export const policy = buildRouteMap<string, CliContext>({
 })
 
 export const completion = buildCommand<NonNullable<unknown>, [string], CliContext>({
-  loader: async () => (await import('../commands/completion.ts')).completion,
+  loader: async () => (await import('../commands/home/completion.ts')).completion,
   parameters: {
     positional: {
       kind: 'tuple',

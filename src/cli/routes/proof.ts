@@ -1,15 +1,15 @@
 /** Checking what happened and what could: verify, replay, run. */
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { RebuildFlags } from '../commands/rebuild.ts'
-import type { ReplayFlags } from '../commands/replay.ts'
-import type { VerifyProgramFlags } from '../commands/verify.ts'
-import type { CliContext } from '../world.ts'
-import { type Json, jsonFlag, wholeNumber, workspaceFlag } from './flags.ts'
+import type { CliContext } from '../../channels/terminal/context.ts'
+import { type Json, jsonFlag, wholeNumber, workspaceFlag } from '../args/flags.ts'
+import type { RebuildFlags } from '../commands/proof/rebuild.ts'
+import type { ReplayFlags } from '../commands/proof/replay.ts'
+import type { VerifyProgramFlags } from '../commands/proof/verify.ts'
 import type { ListFlags } from './types.ts'
 
 export const verify = buildCommand<VerifyProgramFlags, [], CliContext>({
-  loader: async () => (await import('../commands/verify.ts')).verify,
+  loader: async () => (await import('../commands/proof/verify.ts')).verify,
   parameters: {
     flags: {
       threads: {
@@ -31,7 +31,7 @@ export const verify = buildCommand<VerifyProgramFlags, [], CliContext>({
 })
 
 export const replay = buildCommand<ReplayFlags, [string?], CliContext>({
-  loader: async () => (await import('../commands/replay.ts')).replay,
+  loader: async () => (await import('../commands/proof/replay.ts')).replay,
   parameters: {
     flags: {
       policy: { kind: 'parsed', parse: String, optional: true, brief: 'What would this configuration have decided?', placeholder: 'file' },
@@ -52,7 +52,7 @@ export const replay = buildCommand<ReplayFlags, [string?], CliContext>({
 })
 
 export const rebuild = buildCommand<RebuildFlags, [], CliContext>({
-  loader: async () => (await import('../commands/rebuild.ts')).rebuild,
+  loader: async () => (await import('../commands/proof/rebuild.ts')).rebuild,
   parameters: {
     flags: {
       check: { kind: 'boolean', optional: true, withNegated: false, brief: 'Only compare; change nothing (exit 9 when something differs)' },
@@ -68,14 +68,14 @@ export const rebuild = buildCommand<RebuildFlags, [], CliContext>({
 export const run = buildRouteMap<string, CliContext>({
   routes: {
     list: buildCommand<ListFlags, [], CliContext>({
-      loader: async () => (await import('../commands/run.ts')).list,
+      loader: async () => (await import('../commands/records/run.ts')).list,
       parameters: {
         flags: { limit: { kind: 'parsed', parse: wholeNumber, default: '20', brief: 'How many at most', placeholder: 'n' }, ...jsonFlag },
       },
       docs: { brief: 'List runs, latest first' },
     }),
     show: buildCommand<Json, [string], CliContext>({
-      loader: async () => (await import('../commands/run.ts')).show,
+      loader: async () => (await import('../commands/records/run.ts')).show,
       parameters: {
         flags: jsonFlag,
         positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'Run id, or "last"', placeholder: 'run' }] },

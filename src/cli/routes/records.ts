@@ -1,9 +1,9 @@
 /** What is kept: memory and receipts. */
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../world.ts'
-import { type Json, jsonFlag, wholeNumber } from './flags.ts'
-import { agentFlag } from './turn-flags.ts'
+import type { CliContext } from '../../channels/terminal/context.ts'
+import { type Json, jsonFlag, wholeNumber } from '../args/flags.ts'
+import { agentFlag } from '../args/turn-flags.ts'
 import type { AgentOnly, AnchorFlags, ApprovalListFlags, ClearFlags, DecisionFlags, ListFlags, VerifyFlags } from './types.ts'
 
 type PinFlags = Json & AgentOnly
@@ -14,12 +14,12 @@ const limit = (count: string) =>
 export const memory = buildRouteMap<string, CliContext>({
   routes: {
     list: buildCommand<ListFlags, [], CliContext>({
-      loader: async () => (await import('../commands/memory.ts')).list,
+      loader: async () => (await import('../commands/records/memory.ts')).list,
       parameters: { flags: { ...limit('20'), ...jsonFlag } },
       docs: { brief: 'List conversations, latest first', customUsage: [{ input: '--limit 5', brief: 'the latest five' }] },
     }),
     search: buildCommand<ListFlags, [string, ...string[]], CliContext>({
-      loader: async () => (await import('../commands/memory.ts')).search,
+      loader: async () => (await import('../commands/records/memory.ts')).search,
       parameters: {
         flags: { ...limit('10'), ...jsonFlag },
         positional: { kind: 'array', minimum: 1, parameter: { parse: String, brief: 'Words to look for', placeholder: 'query' } },
@@ -27,7 +27,7 @@ export const memory = buildRouteMap<string, CliContext>({
       docs: { brief: 'Search all conversations', customUsage: [{ input: '"previous topic"', brief: 'best matches first' }] },
     }),
     show: buildCommand<Json, [string], CliContext>({
-      loader: async () => (await import('../commands/memory.ts')).show,
+      loader: async () => (await import('../commands/records/memory.ts')).show,
       parameters: {
         flags: jsonFlag,
         positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'Conversation id, or "last"', placeholder: 'conversation' }] },
@@ -41,12 +41,12 @@ export const memory = buildRouteMap<string, CliContext>({
       },
     }),
     clear: buildCommand<ClearFlags, [], CliContext>({
-      loader: async () => (await import('../commands/memory.ts')).clear,
+      loader: async () => (await import('../commands/records/memory.ts')).clear,
       parameters: { flags: { yes: { kind: 'boolean', optional: true, withNegated: false, brief: 'Really' }, ...jsonFlag } },
       docs: { brief: 'Forget every conversation (receipts stay)', customUsage: [{ input: '--yes', brief: 'there is no way back' }] },
     }),
     export: buildCommand<NonNullable<unknown>, [string?], CliContext>({
-      loader: async () => (await import('../commands/memory.ts')).exportAll,
+      loader: async () => (await import('../commands/records/memory.ts')).exportAll,
       parameters: {
         positional: {
           kind: 'tuple',
@@ -62,7 +62,7 @@ export const memory = buildRouteMap<string, CliContext>({
       },
     }),
     pin: buildCommand<PinFlags, [string, ...string[]], CliContext>({
-      loader: async () => (await import('../commands/memory.ts')).pin,
+      loader: async () => (await import('../commands/records/memory.ts')).pin,
       parameters: {
         flags: { ...agentFlag, ...jsonFlag },
         positional: {
@@ -77,12 +77,12 @@ export const memory = buildRouteMap<string, CliContext>({
       },
     }),
     pins: buildCommand<PinFlags, [], CliContext>({
-      loader: async () => (await import('../commands/memory.ts')).pins,
+      loader: async () => (await import('../commands/records/memory.ts')).pins,
       parameters: { flags: { ...agentFlag, ...jsonFlag } },
       docs: { brief: 'List what is pinned', customUsage: [{ input: '--agent coder', brief: 'to one agent' }] },
     }),
     unpin: buildCommand<PinFlags, [number], CliContext>({
-      loader: async () => (await import('../commands/memory.ts')).unpin,
+      loader: async () => (await import('../commands/records/memory.ts')).unpin,
       parameters: {
         flags: { ...agentFlag, ...jsonFlag },
         positional: { kind: 'tuple', parameters: [{ parse: wholeNumber, brief: 'As "memory pins" shows it', placeholder: 'number' }] },
@@ -96,12 +96,12 @@ export const memory = buildRouteMap<string, CliContext>({
 export const receipt = buildRouteMap<string, CliContext>({
   routes: {
     list: buildCommand<ListFlags, [], CliContext>({
-      loader: async () => (await import('../commands/receipt.ts')).list,
+      loader: async () => (await import('../commands/records/receipt.ts')).list,
       parameters: { flags: { ...limit('20'), ...jsonFlag } },
       docs: { brief: 'List receipts, latest last', customUsage: [{ input: '--limit 5', brief: 'the latest five' }] },
     }),
     show: buildCommand<Json, [string], CliContext>({
-      loader: async () => (await import('../commands/receipt.ts')).show,
+      loader: async () => (await import('../commands/records/receipt.ts')).show,
       parameters: {
         flags: jsonFlag,
         positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'Receipt id or number', placeholder: 'receipt' }] },
@@ -109,7 +109,7 @@ export const receipt = buildRouteMap<string, CliContext>({
       docs: { brief: 'Print one receipt', customUsage: [{ input: '7', brief: 'the seventh' }] },
     }),
     verify: buildCommand<VerifyFlags, [], CliContext>({
-      loader: async () => (await import('../commands/receipt.ts')).verify,
+      loader: async () => (await import('../commands/records/receipt.ts')).verify,
       parameters: {
         flags: {
           deep: {
@@ -138,7 +138,7 @@ export const receipt = buildRouteMap<string, CliContext>({
       },
     }),
     rotate: buildCommand<Json, [], CliContext>({
-      loader: async () => (await import('../commands/receipt.ts')).rotateLog,
+      loader: async () => (await import('../commands/records/receipt.ts')).rotateLog,
       parameters: { flags: jsonFlag },
       docs: {
         brief: 'Close the log as a numbered segment and go on in a new one; the chain links the two. Keep the segments',
@@ -146,7 +146,7 @@ export const receipt = buildRouteMap<string, CliContext>({
       },
     }),
     anchor: buildCommand<AnchorFlags, string[], CliContext>({
-      loader: async () => (await import('../commands/receipt.ts')).anchor,
+      loader: async () => (await import('../commands/records/receipt.ts')).anchor,
       parameters: {
         flags: {
           to: { kind: 'parsed', parse: String, optional: true, brief: 'Append the line to this file', placeholder: 'file' },
@@ -192,7 +192,7 @@ const decision = {
 export const approvals = buildRouteMap<string, CliContext>({
   routes: {
     list: buildCommand<ApprovalListFlags, [], CliContext>({
-      loader: async () => (await import('../commands/approvals.ts')).list,
+      loader: async () => (await import('../commands/records/approvals.ts')).list,
       parameters: {
         flags: {
           ...limit('20'),
@@ -206,7 +206,7 @@ export const approvals = buildRouteMap<string, CliContext>({
       },
     }),
     allow: buildCommand<DecisionFlags, [string], CliContext>({
-      loader: async () => (await import('../commands/approvals.ts')).allow,
+      loader: async () => (await import('../commands/records/approvals.ts')).allow,
       parameters: decision,
       docs: {
         brief: 'Say yes to exactly this plan, once',
@@ -214,7 +214,7 @@ export const approvals = buildRouteMap<string, CliContext>({
       },
     }),
     deny: buildCommand<DecisionFlags, [string], CliContext>({
-      loader: async () => (await import('../commands/approvals.ts')).deny,
+      loader: async () => (await import('../commands/records/approvals.ts')).deny,
       parameters: decision,
       docs: {
         brief: 'Say no; the model is told',
@@ -224,7 +224,7 @@ export const approvals = buildRouteMap<string, CliContext>({
     rules: buildRouteMap<string, CliContext>({
       routes: {
         list: buildCommand<Json, [], CliContext>({
-          loader: async () => (await import('../commands/approvals.ts')).listRules,
+          loader: async () => (await import('../commands/records/approvals.ts')).listRules,
           parameters: { flags: jsonFlag },
           docs: {
             brief: 'List what is always allowed: an executable and its sub-command',
@@ -232,7 +232,7 @@ export const approvals = buildRouteMap<string, CliContext>({
           },
         }),
         revoke: buildCommand<Json, [number], CliContext>({
-          loader: async () => (await import('../commands/approvals.ts')).revokeRule,
+          loader: async () => (await import('../commands/records/approvals.ts')).revokeRule,
           parameters: {
             flags: jsonFlag,
             positional: {

@@ -1,9 +1,9 @@
 /** What stays running: the daemon, and bridges that serve another agent. */
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import type { CliContext } from '../world.ts'
-import { sandboxFlag, workspaceFlag } from './flags.ts'
-import { turnFlags } from './turn-flags.ts'
+import type { CliContext } from '../../channels/terminal/context.ts'
+import { sandboxFlag, workspaceFlag } from '../args/flags.ts'
+import { turnFlags } from '../args/turn-flags.ts'
 import type { BridgeFlags, DaemonFlags } from './types.ts'
 
 const folderFlags = {
@@ -26,7 +26,7 @@ const folderFlags = {
 const { agent, model, autonomy, maxTurns, approveAllMedium } = turnFlags
 
 export const daemon = buildCommand<DaemonFlags, [], CliContext>({
-  loader: async () => (await import('../commands/daemon.ts')).daemon,
+  loader: async () => (await import('../commands/service/daemon.ts')).daemon,
   parameters: {
     flags: {
       ...folderFlags,
@@ -72,7 +72,7 @@ export const daemon = buildCommand<DaemonFlags, [], CliContext>({
 
 function bridgeTo(role: 'interact' | 'cli' | 'discord' | 'brain' | 'claw', brief: string) {
   return buildCommand<BridgeFlags, [], CliContext>({
-    loader: async () => (await import('../commands/bridge.ts')).bridges[role],
+    loader: async () => (await import('../commands/service/bridge.ts')).bridges[role],
     parameters: {
       flags: {
         ...folderFlags,

@@ -1,9 +1,9 @@
 /** `tool`: what there is, trying one, making one, and the loop that uses them. */
 
 import { buildCommand, buildRouteMap } from '@stricli/core'
-import { proposeTools } from '../proposals.ts'
-import type { CliContext } from '../world.ts'
-import { autonomyFlag, jsonFlag, sandboxFlag, toolsFlag, wholeNumber, workspaceFlag } from './flags.ts'
+import type { CliContext } from '../../channels/terminal/context.ts'
+import { proposeTools } from '../args/completions.ts'
+import { autonomyFlag, jsonFlag, sandboxFlag, toolsFlag, wholeNumber, workspaceFlag } from '../args/flags.ts'
 import type { ToolDescribeFlags, ToolListFlags, ToolLoopFlags, ToolNewFlags, ToolRunFlags } from './types.ts'
 
 const approveAllMedium = { kind: 'boolean', optional: true, withNegated: false, brief: 'Say yes beforehand to a medium-risk call' } as const
@@ -18,7 +18,7 @@ const agent = {
 export const tool = buildRouteMap<string, CliContext>({
   routes: {
     list: buildCommand<ToolListFlags, [], CliContext>({
-      loader: async () => (await import('../commands/tool.ts')).list,
+      loader: async () => (await import('../commands/tools/tool-run.ts')).list,
       parameters: { flags: { ...toolsFlag, ...sandboxFlag, ...workspaceFlag, ...jsonFlag }, aliases: { C: 'workspace' } },
       docs: {
         brief: 'List the tools, their risk and whether they are offered to the model',
@@ -29,7 +29,7 @@ export const tool = buildRouteMap<string, CliContext>({
       },
     }),
     run: buildCommand<ToolRunFlags, [string], CliContext>({
-      loader: async () => (await import('../commands/tool.ts')).run,
+      loader: async () => (await import('../commands/tools/tool-run.ts')).run,
       parameters: {
         flags: {
           json: {
@@ -67,7 +67,7 @@ export const tool = buildRouteMap<string, CliContext>({
       },
     }),
     describe: buildCommand<ToolDescribeFlags, [string?], CliContext>({
-      loader: async () => (await import('../commands/tool-files.ts')).describe,
+      loader: async () => (await import('../commands/tools/tool-new.ts')).describe,
       parameters: {
         flags: { ...sandboxFlag, ...workspaceFlag, ...jsonFlag },
         aliases: { C: 'workspace' },
@@ -82,7 +82,7 @@ export const tool = buildRouteMap<string, CliContext>({
       },
     }),
     new: buildCommand<ToolNewFlags, [string], CliContext>({
-      loader: async () => (await import('../commands/tool-files.ts')).create,
+      loader: async () => (await import('../commands/tools/tool-new.ts')).create,
       parameters: {
         flags: {
           lang: { kind: 'enum', values: ['sh', 'python', 'ts'], optional: true, brief: 'Language of the template (default: sh)' },
@@ -96,7 +96,7 @@ export const tool = buildRouteMap<string, CliContext>({
       },
     }),
     loop: buildCommand<ToolLoopFlags, [string, string, string, number?], CliContext>({
-      loader: async () => (await import('../commands/tool-loop.ts')).loop,
+      loader: async () => (await import('../commands/tools/tool-loop.ts')).loop,
       parameters: {
         flags: {
           toolBackend: {

@@ -1,7 +1,7 @@
 /** What each command receives as flags; the tables in this folder and the code in ../commands agree on these. */
 
-import type { SandboxKind } from '../../sandbox/port.ts'
-import type { Json, Workspace } from './flags.ts'
+import type { SandboxKind } from '../../sandbox/confinement.ts'
+import type { Json, Workspace } from '../args/flags.ts'
 
 /** Of every turn at the command line. */
 type TurnFlags = Workspace &

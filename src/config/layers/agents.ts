@@ -1,15 +1,15 @@
 /** agents.json: `{ id: { soul, model } }`, whose model is a layer above the environment for the agent that is asked. */
 
 import { join, normalize, relative } from 'node:path'
+import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
 import type { AgentConfig, ConfigProblem } from '../config.ts'
 import { settingOf } from '../find.ts'
 import { homePaths } from '../paths.ts'
 import { forms } from '../setting.ts'
 import type { Where } from '../text/check.ts'
-import { quote } from '../text/quote.ts'
-import type { FileRead } from '../text/read.ts'
-import { didYouMean } from '../text/suggest.ts'
+import type { FileRead } from '../text/read-toml-file.ts'
+import { quote } from '../text/toml-quote.ts'
 import { draftLayer, type Entries, type Layer, put } from './entries.ts'
 
 export type Agents = {

@@ -5,7 +5,7 @@ import type { Origin } from '../config.ts'
 import { homePaths } from '../paths.ts'
 import { readAssignments } from '../text/assignments.ts'
 import type { Surroundings } from '../text/expand.ts'
-import type { FileRead } from '../text/read.ts'
+import type { FileRead } from '../text/read-toml-file.ts'
 import { draftLayer, type Layer } from './entries.ts'
 import { backendLayer, environmentLayer, knownVariables, noSetting } from './environment.ts'
 

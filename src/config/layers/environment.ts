@@ -1,11 +1,11 @@
 /** The environment as a layer: BRAIDCLAW_<SECTION>_<KEY>, and a few short names. */
 
+import { nearest } from '../../kit/did-you-mean.ts'
 import type { Origin } from '../config.ts'
 import { settingOf } from '../find.ts'
 import { isOurVariable, type Setting, variableOf } from '../setting.ts'
 import { settings } from '../settings.ts'
 import type { Where } from '../text/check.ts'
-import { nearest } from '../text/suggest.ts'
 import { draftLayer, type Layer, put } from './entries.ts'
 
 /** What variables hold, each with where it is said. */

@@ -3,7 +3,7 @@
 import type { ConfigProblem } from '../config.ts'
 import { settingOf } from '../find.ts'
 import { patternOf, type Setting } from '../setting.ts'
-import { quote, shown } from '../text/quote.ts'
+import { quote, shown } from '../text/toml-quote.ts'
 import { type Entries, type Entry, isStrings } from './entries.ts'
 
 /** Later layers win. */

@@ -1,8 +1,8 @@
 /** Which model is asked: `provider/model` in one word, and a model that belongs to the provider it was chosen for. */
 
+import { nearest } from '../../kit/did-you-mean.ts'
 import type { ConfigProblem, Origin, Source } from '../config.ts'
-import { quote } from '../text/quote.ts'
-import { nearest } from '../text/suggest.ts'
+import { quote } from '../text/toml-quote.ts'
 import type { Entries } from './entries.ts'
 import { membersOf } from './references.ts'
 

@@ -1,11 +1,11 @@
 /** What one row cannot see: whether each provider is complete, and whether the names that refer to providers lead somewhere. */
 
+import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
 import { type ConfigProblem, type ProviderKind, providerKinds } from '../config.ts'
 import { providerSettings as rows } from '../find.ts'
 import { leafOf, patternOf, type Setting } from '../setting.ts'
-import { quote } from '../text/quote.ts'
-import { didYouMean } from '../text/suggest.ts'
+import { quote } from '../text/toml-quote.ts'
 import { type Entries, type Entry, isStrings, providerNames } from './entries.ts'
 
 const prefix = 'providers.models.'

@@ -1,9 +1,9 @@
 /** What to say about a key nobody knows: the nearest spelling, the right section, or why a secret may not stand there. */
 
+import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
 import { leafOf, patternOf } from '../setting.ts'
 import { settings } from '../settings.ts'
-import { quote } from '../text/quote.ts'
-import { didYouMean, nearest } from '../text/suggest.ts'
+import { quote } from '../text/toml-quote.ts'
 
 const secret = /^(api_?)?key$|^api_?(token|secret)$|^(auth_?)?token$|^secret$|^password$|^authorization$|^bearer$/
 

@@ -1,11 +1,11 @@
 /** One raw value against one row of the table: the usable value, or everything that is wrong with it. */
 
 import { normalize, resolve } from 'node:path'
+import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
 import { forms, type Setting } from '../setting.ts'
 import { expand, expandPath, type Surroundings } from './expand.ts'
-import { quote, shown } from './quote.ts'
-import { didYouMean } from './suggest.ts'
+import { quote, shown } from './toml-quote.ts'
 
 export type Value = string | number | boolean | readonly string[] | readonly number[] | { readonly [hint: string]: string }
 

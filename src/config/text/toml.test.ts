@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { parse, stringify } from 'smol-toml'
-import { toml } from '../show.ts'
+import { toml } from '../output/show.ts'
 import { locate } from './locate.ts'
 import { readToml } from './toml.ts'
 

@@ -1,7 +1,7 @@
 /** Tool calls out of their pieces: which call a piece belongs to, told by index, id and name as far as a server gives them. */
 
 import { isObject, type JsonObject } from '../../kit/json.ts'
-import type { RawCall } from '../parts.ts'
+import type { RawCall } from '../wire/reply-parts.ts'
 import { parsed } from './shape.ts'
 
 /** What a server sends in no known form is still a call: the model is told that it could not be read. */

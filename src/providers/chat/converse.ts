@@ -1,11 +1,11 @@
 /** Speaks chat.completions: one request, and its answer as a stream of events or, from servers that do not stream, as one document. */
 
-import { idMaker } from '../arguments.ts'
-import type { Exchange, Talk } from '../talk.ts'
-import { vendors } from '../vendors.ts'
-import { startReply } from './reply.ts'
+import type { Exchange, Talk } from '../wire/attempt.ts'
+import { idMaker } from '../wire/call-arguments.ts'
+import { vendors } from '../wire/dialects.ts'
+import { startReply } from './chat-reply.ts'
+import { hearStream } from './chat-stream.ts'
 import { chatBody } from './request.ts'
-import { hearStream } from './stream.ts'
 
 export async function converse(talk: Talk): Promise<Exchange> {
   const { name, config, deps, request, wire, baseUrl, maxBytes } = talk

@@ -1,7 +1,7 @@
 /** Knows an event that differs from an earlier one in nothing but the words it adds, and takes the words out without parsing it. */
 
 import { isObject } from '../../kit/json.ts'
-import type { Block } from '../parts.ts'
+import type { Block } from '../wire/reply-parts.ts'
 import { parsed } from './shape.ts'
 
 export type Words = { readonly type: Block['type']; readonly text: string }

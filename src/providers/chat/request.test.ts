@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import type { ChatRequest } from '../../runtime/port.ts'
-import type { WireConfig } from '../settings.ts'
+import type { WireConfig } from '../wire/provider-settings.ts'
 import { chatBody } from './request.ts'
 
 const tool = (name: string) => ({ name, description: `The ${name}.`, parameters: { type: 'object', required: ['path'] } }) as const

@@ -3,8 +3,8 @@
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
-import { portableName } from '../arguments.ts'
-import type { WireConfig } from '../settings.ts'
+import { portableName } from '../wire/call-arguments.ts'
+import type { WireConfig } from '../wire/provider-settings.ts'
 
 type Called = Extract<Part, { type: 'call' }>
 

@@ -1,7 +1,7 @@
 /** Reads members of what a server sent; what is not as it must be is an error that shows it. */
 
 import { isObject } from '../../kit/json.ts'
-import type { Reported } from '../usage.ts'
+import type { Reported } from '../wire/usage.ts'
 
 export type Fields = { readonly [key: string]: unknown }
 

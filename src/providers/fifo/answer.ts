@@ -4,8 +4,8 @@ import { recoverEchoed } from '../../kit/echoed.ts'
 import { isObject } from '../../kit/json.ts'
 import type { Part, Usage } from '../../runtime/event.ts'
 import { type ChatResponse, ProviderFailure } from '../../runtime/port.ts'
-import { readArguments, soundObject, unread } from '../arguments.ts'
-import { cut } from '../failure.ts'
+import { readArguments, soundObject, unread } from '../wire/call-arguments.ts'
+import { cut } from '../wire/failure-of-response.ts'
 
 export type AnswerOptions = { readonly provider: string; readonly model: string; readonly newId: (wanted: string) => string }
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatRequest, Message, ModelChunk } from '../../runtime/port.ts'
 import { readAnswer } from './answer.ts'
+import { createFifoProvider } from './fifo-provider.ts'
 import { payloadOf } from './payload.ts'
-import { createFifoProvider } from './provider.ts'
 import { messageOf, readPayload } from './serve.ts'
 
 const request = (messages: readonly Message[], more: Partial<ChatRequest> = {}): ChatRequest => ({

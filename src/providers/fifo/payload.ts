@@ -3,7 +3,7 @@
 import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
-import { portableName } from '../arguments.ts'
+import { portableName } from '../wire/call-arguments.ts'
 
 /** Where nothing else is configured: the smallest model of the vendor whose API the FIFOs speak, by the name that its API knows. */
 export const seedModel = 'claude-haiku-4-5-20251001'

@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import { parseJson } from '../../kit/wire.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, ChatResponse, Message, Schema, ToolSpec } from '../../runtime/port.ts'
-import { readArguments, soundObject } from '../arguments.ts'
+import { readArguments, soundObject } from '../wire/call-arguments.ts'
 
 export type ReadPayload = { readonly ok: true; readonly request: ChatRequest } | { readonly ok: false; readonly message: string }
 

@@ -2,8 +2,8 @@
 
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import { parseJson } from '../../kit/wire.ts'
-import type { Body } from '../body.ts'
 import { readEvents } from '../chat/events.ts'
+import type { Body } from '../wire/reply-body.ts'
 
 export type Fields = { readonly [key: string]: unknown }
 

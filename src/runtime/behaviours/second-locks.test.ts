@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { replay } from '../../kernel/replay.ts'
+import { replay } from '../../kernel/replay-steps.ts'
 import type { AnyThread, Bid } from '../../kernel/thread.ts'
 import type { Judgement, RunEvent } from '../event.ts'
 import { program } from '../program.ts'

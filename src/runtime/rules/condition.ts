@@ -2,9 +2,9 @@
 
 import { join, normalize } from 'node:path'
 import { isObject, type Json } from '../../kit/json.ts'
-import { quote } from '../../security/text.ts'
+import { quote } from '../../kit/text.ts'
 import { knownKeys, type Report } from './problem.ts'
-import { parseSchema } from './schema.ts'
+import { parseSchema } from './rule-schema.ts'
 import { parseGlob, parsePathGlob } from './text/glob.ts'
 import { compile } from './text/machine.ts'
 import { type Node, PatternError } from './text/node.ts'

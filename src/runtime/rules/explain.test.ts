@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Proposal } from '../event.ts'
 import { explainRules } from './explain.ts'
-import { parseRules } from './rule.ts'
+import { parseRules } from './parse-rules.ts'
 
 const proposal = (command: string): Proposal => ({
   call: { id: 'call_1', name: 'shell', input: { command } },

@@ -2,8 +2,8 @@
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import type { Proposal, RunEvent } from '../event.ts'
-import type { Rule } from './rule.ts'
-import { ruleThread } from './thread.ts'
+import type { Rule } from './parse-rules.ts'
+import { ruleThread } from './rule-thread.ts'
 
 /** A rule whose target fits the call. */
 export type RuleFinding = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { lintRules } from './lint.ts'
-import { parseRules } from './rule.ts'
+import { parseRules } from './parse-rules.ts'
 
 const tool = (name: string, ...texts: readonly string[]) => ({
   name,

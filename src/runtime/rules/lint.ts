@@ -1,10 +1,10 @@
 /** Rules that are understood and yet can never apply: tools and arguments that do not exist, an `until` that the rule itself prevents. */
 
 import { canonical, isObject, type Json } from '../../kit/json.ts'
-import { didYouMean, quote } from '../../security/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 import { type Places, parseCondition } from './condition.ts'
+import type { Rule } from './parse-rules.ts'
 import { createReport, type Report } from './problem.ts'
-import type { Rule } from './rule.ts'
 import { parseGlob } from './text/glob.ts'
 import { compile } from './text/machine.ts'
 

@@ -1,7 +1,7 @@
 /** Which calls are meant: a tool by name, and what their fields must be. */
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
-import { didYouMean, quote } from '../../security/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 import type { Proposal } from '../event.ts'
 import { choices, fieldOf, fields, isField } from './call.ts'
 import { type Condition, type Places, parseCondition } from './condition.ts'

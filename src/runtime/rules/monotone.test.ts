@@ -5,8 +5,8 @@ import type { AnyThread } from '../../kernel/thread.ts'
 import type { Proposal, RunEvent } from '../event.ts'
 import { program } from '../program.ts'
 import type { Matcher } from './matcher.ts'
-import { parseRules, type Rule } from './rule.ts'
-import { ruleThread } from './thread.ts'
+import { parseRules, type Rule } from './parse-rules.ts'
+import { ruleThread } from './rule-thread.ts'
 
 type Thread = AnyThread<RunEvent>
 type Wish = { proposal: Proposal; succeeds: boolean }

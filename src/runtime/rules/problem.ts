@@ -1,6 +1,6 @@
 /** What is wrong with a rule, said where it stands; collected, so that a person sees all of it at once. */
 
-import { didYouMean, quote } from '../../security/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 
 export type Report = {
   /** `rules/net.json: when["input.url"]: …` */

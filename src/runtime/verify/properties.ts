@@ -16,7 +16,7 @@ import {
   onlyWhatTheGateLets,
   takingTurns,
   withinLimits,
-} from './safety.ts'
+} from './safety-properties.ts'
 
 /** `holds` is null where nothing was decided: `note` says why. */
 export type Finding = { readonly id: string; readonly says: string; readonly holds: boolean | null; readonly note?: string }

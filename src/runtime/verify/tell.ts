@@ -1,6 +1,6 @@
 /** A counterexample in words: numbered steps, who asked for each, and what was held back at that moment. */
 
-import { arrange, initialStates } from '../../kernel/program.ts'
+import { arrange, initialStates } from '../../kernel/check-program.ts'
 import { advance, bidsOf, blockersOf, EXTERNAL, explainBids, nameOf, type Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createEngine } from '../../kernel/engine.ts'
-import { divergence, replay } from '../../kernel/replay.ts'
+import { divergence, replay } from '../../kernel/replay-steps.ts'
 import type { RunEvent } from '../event.ts'
 import { program } from '../program.ts'
 import { defaultBounds, scenesOf } from './scenes.ts'

@@ -1,7 +1,7 @@
 /** P9 by sample: random runs, the same every time, are replayed from their external events alone and must select the same. */
 
 import { createEngine } from '../../kernel/engine.ts'
-import { divergence, replay } from '../../kernel/replay.ts'
+import { divergence, replay } from '../../kernel/replay-steps.ts'
 import type { Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'

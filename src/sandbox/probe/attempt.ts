@@ -1,6 +1,6 @@
 /** What an attempt to escape is, and how its outcome is put. */
 
-import type { Environment, Layer, SandboxName } from '../port.ts'
+import type { Environment, Layer, SandboxName } from '../confinement.ts'
 import type { Ground } from './ground.ts'
 import type { Outside } from './outside.ts'
 

@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { SandboxSettings } from '../port.ts'
+import type { SandboxSettings } from '../confinement.ts'
 
 export type Ground = {
   /** What no attempt may print, and what the files outside hold. */

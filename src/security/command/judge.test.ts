@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import * as fc from 'fast-check'
+import { commandRules } from './command-rules.ts'
 import { isHarmless, judgeCommand } from './judge.ts'
 import { placed, policyFor, ratingOf, verdictOf } from './policy.fixture.ts'
-import { commandRules } from './rules.ts'
 
 describe('limits', () => {
   test('text beyond 256 KiB is high and never milder for what stands in it', () => {

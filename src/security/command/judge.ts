@@ -1,16 +1,16 @@
 /** Whether one shell command may run, at what risk, and exactly what would be executed. */
 
 import { type ParsedScript, parse } from 'unbash'
-import { blockingRule, namesToBlock } from './destructive.ts'
+import { planOf } from './command-plan.ts'
+import { hiddenCharacter, isTooLong, maxBytes, mentionsCommand } from './command-text.ts'
+import { blockingRule, namesToBlock } from './flow/destructive.ts'
 import { invoke } from './flow/invoke.ts'
 import { type Flow, HOLE, type Inner, type Look, noFeed, type Place, type Scope } from './flow/model.ts'
 import { searchTexts } from './flow/search.ts'
-import { walkScript } from './flow/walk.ts'
+import { walkScript } from './flow/walk-script.ts'
 import { freeBuiltins, isRefusedName, riskyBuiltins } from './names.ts'
-import { planOf } from './plan.ts'
 import { printScript } from './syntax/print.ts'
 import { maxLevels, maxNodes, type Survey, survey } from './syntax/survey.ts'
-import { hiddenCharacter, isTooLong, maxBytes, mentionsCommand } from './text.ts'
 import type { CommandPlan, CommandPolicy, CommandVerdict } from './verdict.ts'
 
 export { isHarmless } from './harmless.ts'

@@ -1,6 +1,6 @@
 /** A policy as the gate would hand it over, for tests: workspace /ws, the real path gate, every tool in /usr/bin. */
 
-import { judgePath } from '../path.ts'
+import { judgePath } from '../targets/path.ts'
 import { defaultAllow } from './allow.ts'
 import { type CommandPolicy, type CommandVerdict, judgeCommand } from './judge.ts'
 

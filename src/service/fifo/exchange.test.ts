@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { createExchange, type Exchange } from './exchange.ts'
 import { createDen, type Den } from './fixture.ts'
-import { openPipe } from './pipe.ts'
+import { openPipe } from './open-pipe.ts'
 
 let den: Den
 const open = new Set<Exchange>()

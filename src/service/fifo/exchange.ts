@@ -1,8 +1,8 @@
 /** Questions to the brain or the claw and their answers, for a program that does other things meanwhile. */
 
-import { openPipe, READER } from './pipe.ts'
-import { FRAME_BYTES } from './read.ts'
-import { type Answer, type Asking, createTalk } from './talk.ts'
+import { type Answer, type Asking, createTalk } from './duplex.ts'
+import { FRAME_BYTES } from './fifo-reader.ts'
+import { openPipe, READER } from './open-pipe.ts'
 import { createWaiter } from './wait.ts'
 
 /** `died`: the bridge took the question and ended, each time that it was asked. `down`: it is not running, nor will it be soon. */

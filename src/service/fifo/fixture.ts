@@ -3,7 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createFifos } from './create.ts'
+import { createFifos } from './create-fifos.ts'
 
 export type Den = {
   readonly dir: string

@@ -1,7 +1,7 @@
 /** For tests of a talk: pipes in memory, and a bridge at their other end. */
 
-import type { Pipe } from './pipe.ts'
-import { createTalk } from './talk.ts'
+import { createTalk } from './duplex.ts'
+import type { Pipe } from './open-pipe.ts'
 
 /** A pipe in memory, as the kernel's: of bounded size, whole writes up to 4,096 bytes. */
 export function createPipe(size = 65_536) {

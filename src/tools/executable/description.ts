@@ -1,8 +1,8 @@
 /** What an executable says of itself, parsed once: a name, a sentence, a JSON Schema of an object. Anything else it claims is ignored. */
 
 import { isObject, type JsonObject } from '../../kit/json.ts'
+import { quote } from '../../kit/text.ts'
 import type { Schema, ToolSpec } from '../../runtime/port.ts'
-import { quote } from '../../security/text.ts'
 
 export type Parsed = { readonly ok: true; readonly spec: ToolSpec } | { readonly ok: false; readonly why: string }
 

@@ -1,10 +1,10 @@
 /** Our side of the fake Discord: connected through the guarded fetch, its waits written down and cut short, its log kept. */
 
 import { connectDiscord, type Discord } from '../../../src/channels/discord/connect.ts'
-import type { DiscordMessage } from '../../../src/channels/discord/heard.ts'
-import type { DiscordOptions } from '../../../src/channels/discord/options.ts'
+import type { DiscordOptions } from '../../../src/channels/discord/connection-options.ts'
+import type { DiscordMessage } from '../../../src/channels/discord/inbound.ts'
 import type { Log } from '../../../src/runtime/port.ts'
-import { createProviderFetch } from '../../../src/workspace/net/provider.ts'
+import { createProviderFetch } from '../../../src/workspace/net/provider-fetch.ts'
 import { CHANNEL, type FakeDiscord, TOKEN } from './fake.ts'
 
 export type LogLine = { readonly level: string; readonly event: string; readonly fields: Record<string, unknown> }

@@ -1,11 +1,11 @@
 /** The shell's own commands: harmless, except where they run text, move, or take names that are evaluated. */
 
 import { declarers, riskyBuiltins } from '../names.ts'
-import { checkNumeric } from './arithmetic.ts'
+import { checkNumeric } from './evaluate-arithmetic.ts'
 import { type Arg, couldBe, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { checkPath, shown } from './paths.ts'
 import { searchTexts } from './search.ts'
-import { walkTestCommand } from './test.ts'
+import { walkTestCommand } from './test-expression.ts'
 
 type Called = { readonly name: string; readonly args: readonly Arg[]; readonly place: Place }
 

@@ -1,6 +1,6 @@
 /** Programs that code on an interpreter's command line starts, as far as its strings tell. */
 
-import { commandsIn } from '../text.ts'
+import { commandsIn } from '../command-text.ts'
 
 /** Functions and operators of the usual languages that start other programs. */
 const starts = /\b(system|popen\w*|exec\w*|spawn\w*|subprocess|shell\w*|qx|capture[23]e?|passthru)\b|`|%x/i

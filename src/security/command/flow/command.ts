@@ -3,7 +3,7 @@
 import type { Assignment, Command } from 'unbash'
 import { declarers, holdsCommand } from '../names.ts'
 import { type Arg, anyFeed, type Flow, type Look, literalArg, noFeed, type Place, sure, widest } from './model.ts'
-import { walkRedirections } from './redirect.ts'
+import { walkRedirections } from './redirections.ts'
 import { searchSettings } from './search.ts'
 import { argsOf } from './value.ts'
 import { walkWord } from './word.ts'

@@ -1,10 +1,10 @@
 /** One command given as its arguments: what it really runs, and whether that may be run. */
 
-import { blockingRule, destructive, isForbidden, namesToBlock } from '../destructive.ts'
+import { matchesPattern } from '../command-text.ts'
 import { downloaders, freeBuiltins, hasSubcommands, opaqueWrappers, riskyBuiltins } from '../names.ts'
-import { matchesPattern } from '../text.ts'
-import { judgeTool } from '../tools/tool.ts'
+import { judgeTool } from '../tools/programs.ts'
 import { judgeBuiltin } from './builtins.ts'
+import { blockingRule, destructive, isForbidden, namesToBlock } from './destructive.ts'
 import { type Arg, basename, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { outputOf } from './output.ts'
 import { checkLoose, checkPath, shown } from './paths.ts'

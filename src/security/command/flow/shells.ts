@@ -1,9 +1,9 @@
 /** Shells and interpreters: the text they are given, read where it can be, and refused where it came from elsewhere. */
 
-import { blockingRule, namesToBlock } from '../destructive.ts'
 import { interpreters, otherShells, posixShells, withoutVersion } from '../names.ts'
 import { quoteText } from '../syntax/quote.ts'
 import { startedBy } from './code.ts'
+import { blockingRule, namesToBlock } from './destructive.ts'
 import { type Arg, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
 import { checkLoose, checkPath, shown } from './paths.ts'
 import { joinedTexts, searchTexts } from './search.ts'

@@ -3,7 +3,7 @@
 import type { ParameterExpansionPart, ParsedScript, Word } from 'unbash'
 import { type Form, formsOf } from '../syntax/pieces.ts'
 import { isPlainParameter } from '../syntax/print-word.ts'
-import { walkArithmetic } from './arithmetic.ts'
+import { walkArithmetic } from './evaluate-arithmetic.ts'
 import { type Look, noFeed, type Place } from './model.ts'
 
 export function walkWord(look: Look, word: Word, place: Place): void {

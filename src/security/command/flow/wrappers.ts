@@ -1,8 +1,8 @@
 /** Commands that run the command given as their arguments, and how to find it. */
 
 import { isHarmlessSetting, isRefusedName } from '../names.ts'
-import { type Option, type OptionTable, parseOptions } from '../tools/options.ts'
 import { type Arg, HOLE, type Look, literalArg, type Outcome, type Place, sure, widest } from './model.ts'
+import { type Option, type OptionTable, parseOptions } from './options.ts'
 import { wordsOf } from './output.ts'
 import { checkPath, shown } from './paths.ts'
 import { joinedTexts, searchSettings, searchTexts } from './search.ts'

@@ -1,9 +1,9 @@
 /** awk: its program searched for whatever runs programs, opens files or loads code. */
 
 import { type Arg, HOLE, literalArg, sure } from '../flow/model.ts'
+import { type OptionTable, parseOptions } from '../flow/options.ts'
 import { checkPath, shown } from '../flow/paths.ts'
 import { searchTexts } from '../flow/search.ts'
-import { type OptionTable, parseOptions } from './options.ts'
 import { checkOptions, type Use } from './rule.ts'
 
 const table: OptionTable = {

@@ -1,6 +1,6 @@
 /** The git commands that may run, each with the options and operands that would make it do more. */
 
-import type { OptionTable } from './options.ts'
+import type { OptionTable } from '../flow/options.ts'
 
 export type GitUse = {
   /** Operands; undefined where one is known only at run time. */

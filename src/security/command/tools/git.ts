@@ -1,10 +1,10 @@
 /** git: which sub-commands only look or record, and the options and settings that run programs or throw work away. */
 
 import { type Arg, scatters, sure } from '../flow/model.ts'
+import { type Parsed, parseOptions } from '../flow/options.ts'
 import { checkLoose, checkPath } from '../flow/paths.ts'
 import { searchTexts } from '../flow/search.ts'
 import { gitRules } from './git-table.ts'
-import { type Parsed, parseOptions } from './options.ts'
 import { checkOptions, isLed, type Use } from './rule.ts'
 
 const globals = {

@@ -1,9 +1,9 @@
 /** One row of the tool table applied to the arguments of a command. */
 
 import { type Arg, HOLE, type Look, type Place, scatters, sure } from '../flow/model.ts'
+import { type Option, type Parsed, parseOptions } from '../flow/options.ts'
 import { checkLoose, checkPath, shown } from '../flow/paths.ts'
 import { searchTexts } from '../flow/search.ts'
-import { type Option, type Parsed, parseOptions } from './options.ts'
 import type { ToolRule } from './table.ts'
 
 export type Use = { readonly look: Look; readonly place: Place; readonly name: string }

@@ -1,8 +1,8 @@
 /** npm, bun and make: they run what the project itself declares, and nothing given on the command line. */
 
 import { type Arg, sure } from '../flow/model.ts'
+import { type OptionTable, type Parsed, parseOptions } from '../flow/options.ts'
 import { checkLoose, checkPath } from '../flow/paths.ts'
-import { type OptionTable, type Parsed, parseOptions } from './options.ts'
 import { checkOptions, type Use } from './rule.ts'
 
 const npmTable: OptionTable = {

@@ -1,9 +1,9 @@
 /** sed: its script read command by command, since `e`, `w` and `s///e` run programs and write files. */
 
 import { type Arg, HOLE, literalArg, sure } from '../flow/model.ts'
+import { type OptionTable, parseOptions } from '../flow/options.ts'
 import { checkPath, shown } from '../flow/paths.ts'
 import { searchTexts } from '../flow/search.ts'
-import { type OptionTable, parseOptions } from './options.ts'
 import { checkOptions, guard, type Use } from './rule.ts'
 
 const table: OptionTable = {

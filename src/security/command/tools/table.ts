@@ -1,6 +1,6 @@
 /** What the options and operands of each allow-listed tool mean. A table: the code that reads it is rule.ts. */
 
-import type { OptionTable } from './options.ts'
+import type { OptionTable } from '../flow/options.ts'
 
 /**
  * `read`, `write`: every operand is a path. `data`: none is. `copy`: the last is written, the others read; `move`: all written.

@@ -1,8 +1,8 @@
 /** tar: what it packs, where it unpacks, and the options that run programs. */
 
 import { type Arg, literalArg, sure } from '../flow/model.ts'
+import { type Option, type OptionTable, parseOptions } from '../flow/options.ts'
 import { checkPath } from '../flow/paths.ts'
-import { type Option, type OptionTable, parseOptions } from './options.ts'
 import { checkOptions, guard, type Use } from './rule.ts'
 
 const table: OptionTable = {

@@ -1,0 +1,116 @@
+/** `bridge interact | cli | discord`: people, or their programs, talk to the agent behind the FIFOs. */
+
+import { FailureError } from '../../../host/failure.ts'
+import { createLineSplitter, type Line } from '../../../kit/lines.ts'
+import { messageLine, readMessage } from '../../../kit/wire.ts'
+import { connectTo } from '../../discord/channel.ts'
+import { isTerminal } from '../../terminal/tty.ts'
+import { type Bridging, linesFrom, writerTo } from './bridge-ends.ts'
+import { createOpenQuestions } from './pending-replies.ts'
+
+const longestLine = 1_048_576
+/** After the end of input: how long answers that are under way are waited for. */
+const LAST_ANSWER_MS = 300_000
+
+/** Lines as they stand on the wire. Ends when stdin has ended and every message has its answer. */
+export async function serveInteract(bridging: Bridging): Promise<void> {
+  const { stdout } = bridging.setup.context.process
+  await converse(bridging, {
+    outgoing(line) {
+      const read = readMessage(line)
+      return read.ok
+        ? { channel: read.channel, line: `${line}\n` }
+        : `${JSON.stringify(line.slice(0, 60))} has ${read.problem}; write channel, tab, text`
+    },
+    incoming: (line) => stdout.data(`${line}\n`),
+  })
+}
+
+/** What is typed, for one channel, and its answers as text. */
+export async function serveCli(bridging: Bridging, { channel = 'cli' }: { readonly channel?: string }): Promise<void> {
+  if (!/^[^\t\n]+$/.test(channel)) throw new FailureError('usage', `--channel ${JSON.stringify(channel)}: write one word`)
+  const { stdout, stderr } = bridging.setup.context.process
+  const typed = isTerminal(0)
+  const prompt = () => (typed ? stderr.write('> ') : undefined)
+  prompt()
+  await converse(bridging, {
+    outgoing: (line) => (line.trim() === '' ? void prompt() : { channel, line: messageLine({ channel, text: line }) }),
+    incoming(line) {
+      const read = readMessage(line)
+      if (!read.ok || read.channel !== channel) return
+      stdout.data(`${read.text}\n`)
+      prompt()
+    },
+  })
+}
+
+type Talk = {
+  /** A line of stdin as it goes out and for whom, or what is wrong with it; nothing when there is nothing to send. */
+  readonly outgoing: (line: string) => { readonly channel: string; readonly line: string } | string | undefined
+  readonly incoming: (line: string) => void
+}
+
+async function converse(bridging: Bridging, { outgoing, incoming }: Talk): Promise<void> {
+  const { setup, stop } = bridging
+  const { stderr } = setup.context.process
+  const answers = linesFrom(bridging, 'interact_out')
+  const send = writerTo(bridging, 'interact_in')
+  const open = createOpenQuestions(stop)
+
+  async function type(): Promise<void> {
+    for await (const line of stdinLines()) {
+      const out = line.ok ? outgoing(line.text) : line.error
+      if (typeof out === 'string') stderr.write(`note: not sent: ${out}\n`)
+      if (typeof out !== 'object') continue
+      open.asked(out.channel)
+      await send(out.line)
+    }
+    open.last()
+    setTimeout(stop, LAST_ANSWER_MS).unref()
+  }
+
+  async function listen(): Promise<void> {
+    for await (const line of answers) {
+      if (line.ok) incoming(line.text)
+      else setup.log('warn', 'message ignored', { from: 'interact_out', why: line.error })
+      open.answered(readMessage(line.text))
+    }
+  }
+
+  // Whoever stops while a person could still type does not wait for that.
+  await Promise.race([listen(), type().then(() => new Promise<never>(() => {}))])
+}
+
+async function* stdinLines(): AsyncGenerator<Line> {
+  const splitter = createLineSplitter(longestLine)
+  for await (const piece of Bun.stdin.stream()) yield* splitter.push(piece)
+  const last = splitter.end()
+  if (last && last.text !== '') yield last
+}
+
+/** The channel id goes along, so that the answer finds its way back. */
+export async function serveDiscord(bridging: Bridging): Promise<void> {
+  const { setup, signal, dir } = bridging
+  const answers = linesFrom(bridging, 'interact_out')
+  const send = writerTo(bridging, 'interact_in')
+  const discord = await connectTo({ setup, signal })
+  if (!discord) return
+  setup.context.process.stderr.write(`ready: Discord talks to ${dir}; stop with Ctrl-C\n`)
+
+  const hear = async () => {
+    for await (const { channel, text } of discord.messages) await send(messageLine({ channel, text }))
+    const ended = await discord.ended
+    if (!ended.ok) throw new FailureError('error', `${ended.message}`)
+  }
+
+  const answer = async () => {
+    for await (const line of answers) {
+      const read = line.ok ? readMessage(line.text) : { ok: false as const, problem: line.error }
+      const sent = read.ok ? await discord.send(read.channel, read.text) : { ok: false as const, message: `a line has ${read.problem}` }
+      if (!sent.ok) setup.log('warn', 'answer not delivered', { why: sent.message })
+    }
+  }
+
+  await Promise.race([hear(), answer()])
+  await discord.close()
+}

@@ -1,0 +1,136 @@
+/** Who thinks and who has the tools: ourselves, or whoever sits at the other end of a pair of FIFOs. */
+
+import { join } from 'node:path'
+import { providerNamed } from '../../config/config.ts'
+import type { Setup } from '../../host/api.ts'
+import { providerFor } from '../../host/setup/provider-pool.ts'
+import { standingExecutables } from '../../host/toolset/executable-tools.ts'
+import { builtInNames, type SourcedTool, type ToolSource, type ToolWish, tenTools } from '../../host/toolset/tool-selection.ts'
+import { createFifoProvider } from '../../providers/fifo/fifo-provider.ts'
+import { seedModel } from '../../providers/fifo/payload.ts'
+import type { Provider } from '../../runtime/port.ts'
+import { type BridgeWatch, createExchange, type Exchange, type ExchangeOptions } from '../../service/fifo/exchange.ts'
+import { type ClawSurvey, createClaw } from '../../tools/claw-tools.ts'
+import { usualFolder } from './fifo-folder.ts'
+
+export type Casting = {
+  readonly dir: string
+  readonly brain: 'inside' | 'fifo' | undefined
+  readonly claw: 'inside' | 'fifo' | 'both'
+  /** Named on the command line. */
+  readonly model: string | undefined
+}
+
+export type Cast = {
+  /** The same, with the model that this brain is asked for. */
+  readonly setup: Setup
+  readonly provider: Provider
+  /** Absent: the usual ones. */
+  readonly tools?: ToolWish
+  /** For people. */
+  readonly described: string
+  /** For whoever keeps a bridge running. */
+  readonly watches: { readonly brain: BridgeWatch | undefined; readonly claw: BridgeWatch | undefined }
+  /** Questions under way are withdrawn. */
+  close(): Promise<void>
+}
+
+/** What a brain may take for one answer, its own tries included, unless its provider says otherwise. */
+const BRAIN_MS = 300_000
+/** What a claw may take to list its tools, and how much of that a message waits for one that was silent the last time. */
+const LIST_MS = 2_000
+const SILENT_MS = 200
+
+/** @throws FailureError provider when the configured provider cannot be had; errno errors, the FIFOs being such as `createFifos` has looked at */
+export async function castRoles(given: Setup, casting: Casting): Promise<Cast> {
+  const { dir, claw } = casting
+  const brain = fifoBrain(given, casting)
+  const provider = brain?.provider ?? (await providerFor(given, given.config.defaultProvider))
+  const setup = brain ? { ...given, config: { ...given.config, defaultModel: brain.model } } : given
+  const hand = claw === 'inside' ? undefined : clawTools(setup, { dir, alone: claw === 'fifo' })
+  const discord = setup.config.channels.discord.enabled ? ' and Discord' : ''
+  return {
+    setup,
+    provider,
+    ...(hand ? { tools: hand.tools } : {}),
+    described: `interact: fifo${discord}; brain: ${brain ? 'fifo' : provider.name}; claw: ${claw}`,
+    watches: { brain: brain?.exchange.bridge, claw: hand?.exchange.bridge },
+    async close() {
+      await Promise.all([brain?.exchange.close(), hand?.exchange.close()])
+    },
+  }
+}
+
+/** A provider of kind "fifo" means our own folder unless it names another. */
+function fifoBrain({ config, context, assumed }: Setup, { dir, brain, model }: Casting) {
+  const named = providerNamed(config, config.defaultProvider)
+  const configured = named?.kind === 'fifo' ? named : undefined
+  if (brain === 'inside' || (!brain && configured?.dir !== usualFolder)) return undefined
+  const exchange = exchangeIn(dir, { name: 'brain', timeoutMs: configured ? configured.totalTimeoutS * 1000 : BRAIN_MS, again: 1 })
+  // A key that the brain's own script needs is nobody's choice of a model.
+  const chosen = model !== undefined || configured || (named?.kind === 'anthropic' && assumed === undefined)
+  const wanted = chosen ? config.defaultModel : context.env.PLANCKCLAW_MODEL || seedModel
+  return { provider: createFifoProvider({ name: 'fifo', ask: exchange.ask }), exchange, model: wanted }
+}
+
+/** The claw's tools, beside ours or in their place. */
+function clawTools(setup: Setup, { dir, alone }: { readonly dir: string; readonly alone: boolean }) {
+  const { toolTimeoutS } = setup.config.limits
+  // Ahead of the executor, so that whoever is slow is named.
+  const exchange = exchangeIn(dir, { name: 'claw', timeoutMs: Math.max(500, toolTimeoutS * 1000 - 500) })
+  const claw = clawSource(setup, exchange)
+  const standing = alone || setup.config.tools.executables.length === 0 ? undefined : standingExecutables(setup)
+  const tools: ToolWish = { ...(alone ? { builtIn: [] } : tenTools), more: standing ? both(setup, standing, claw) : claw }
+  return { tools, exchange }
+}
+
+/** What is wrong with the list is said when it changes. A list that comes too late for one message is there for the next. */
+function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
+  const state: { claw?: ReturnType<typeof createClaw>; looking?: Promise<ClawSurvey>; told: string; silent: boolean } = {
+    told: '',
+    silent: false,
+  }
+  // One array, so that nothing seems to have changed.
+  const none: readonly SourcedTool[] = []
+
+  async function look(maxOutputBytes: number): Promise<ClawSurvey> {
+    state.claw ??= createClaw({
+      ask,
+      builtIn: builtInNames,
+      riskOf: (name) => (config.security.allowTools.includes(name) ? 'low' : 'medium'),
+      maxOutputBytes,
+    })
+    const found = await state.claw(AbortSignal.timeout(LIST_MS))
+    if (found.refused.join('\n') !== state.told) for (const why of found.refused) log('warn', 'claw tool refused', { why })
+    state.told = found.refused.join('\n')
+    state.silent = found.silent
+    return found
+  }
+
+  return async ({ maxOutputBytes }) => {
+    state.looking ??= look(maxOutputBytes).finally(() => delete state.looking)
+    const found = await (state.silent ? Promise.race([state.looking, Bun.sleep(SILENT_MS)]) : state.looking)
+    return found?.tools ?? none
+  }
+}
+
+/** A name of the operator's own counts. The same array as long as neither changes. */
+function both({ log }: Setup, own: ToolSource, claw: ToolSource): ToolSource {
+  const last: { of: readonly (readonly SourcedTool[])[]; all: readonly SourcedTool[] } = { of: [], all: [] }
+  return async (deps) => {
+    const found = [await own(deps), await claw(deps)]
+    if (found.every((tools, at) => tools === last.of[at]) && last.of.length > 0) return last.all
+    const [ours = [], theirs = []] = found
+    const clashing = theirs.filter((tool) => ours.some(({ name }) => name === tool.name))
+    for (const { name } of clashing)
+      log('warn', 'claw tool refused', { why: `the claw's "${name}" has the name of a tool of yours; rename one of them` })
+    Object.assign(last, { of: found, all: [...ours, ...theirs.filter((tool) => !clashing.includes(tool))] })
+    return last.all
+  }
+}
+
+type Ends = Pick<ExchangeOptions, 'timeoutMs' | 'again'> & { readonly name: 'brain' | 'claw' }
+
+function exchangeIn(dir: string, { name, ...options }: Ends): Exchange {
+  return createExchange({ requestPath: join(dir, `${name}_in`), answerPath: join(dir, `${name}_out`), ...options })
+}

@@ -1,0 +1,62 @@
+/** A filter call whose loop of question, tools and answer somebody else runs (`--tool-backend`), mirrored like any other. */
+
+import { FailureError } from '../../host/failure.ts'
+import { createMirror } from '../../host/run/session-log.ts'
+import type { Persona } from '../../host/setup/agent-profile.ts'
+import type { SandboxKind } from '../../sandbox/confinement.ts'
+import type { CliSetup } from '../terminal/context.ts'
+import { backendOf, runBackend } from './tool-backend.ts'
+
+export type Loop = {
+  readonly setup: CliSetup
+  /** As --tool-backend names it. */
+  readonly backend?: string | undefined
+  /** A flag that another loop knows nothing of. */
+  readonly odd?: string | undefined
+  readonly model?: string | undefined
+  readonly sandbox?: SandboxKind | undefined
+  readonly persona: Persona
+  readonly prompt: string
+  readonly system: string
+  readonly tools?: string | undefined
+}
+
+/** @returns the exit code; undefined when the loop is our own. @throws FailureError usage for flags that do not go together */
+export async function elsewhere({
+  setup,
+  persona,
+  prompt,
+  system,
+  tools,
+  odd,
+  model,
+  sandbox,
+  ...named
+}: Loop): Promise<number | undefined> {
+  if (tools === undefined) throw new FailureError('usage', '--tool-backend runs a loop with tools; name them with --tools')
+  const backend = backendOf(setup, named.backend)
+  if (backend === 'native') return undefined
+  if (odd !== undefined)
+    throw new FailureError('usage', `${odd} means nothing with the tool backend "${backend}"; it is for --tool-backend native`)
+  const mirror = createMirror(setup, persona)
+  mirror.begin(prompt)
+  try {
+    const run = {
+      setup,
+      backend,
+      message: prompt,
+      system,
+      tools,
+      agent: persona.id,
+      ...(model ? { model } : {}),
+      ...(sandbox ? { sandbox } : {}),
+    }
+    const { code, text, cancelled } = await runBackend(run)
+    if (cancelled) return setup.context.exitCodeOf('cancelled')
+    if (code === 0) mirror.show({ type: 'done', stopReason: 'end_turn', result: text.replace(/\n$/, '') })
+    if (text !== '') setup.context.process.stdout.data(text.endsWith('\n') ? text : `${text}\n`)
+    return code === 2 ? setup.context.exitCodeOf('limit') : code
+  } finally {
+    mirror.end()
+  }
+}

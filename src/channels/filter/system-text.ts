@@ -1,0 +1,59 @@
+/** What `-s` says: the text itself, or the file that it names. */
+
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
+import { readConfigFile } from '../../config/text/read-toml-file.ts'
+import { FailureError } from '../../host/failure.ts'
+import { nearest } from '../../kit/did-you-mean.ts'
+
+export type SystemText = { readonly text: string /** The file it came from. */; readonly file?: string }
+
+/** Longer than any path. */
+const longestPath = 4096
+
+/**
+ * A file that is there is read (a pipe too: `-s <(cat a b)`); anything else is the text. What looks like a path (it begins with /, ./, ../
+ * or ~/, or ends in .md or .txt, and is one word) and is not there is a mistake. @throws FailureError usage for that, for a folder, and for a file
+ * that cannot be read
+ */
+export function systemTextOf(given: string, { cwd, home }: { readonly cwd: string; readonly home: string }): SystemText {
+  if (given.includes('\n') || given.length > longestPath) return { text: given }
+  const path = resolve(cwd, given.startsWith('~/') ? `${home}${given.slice(1)}` : given)
+  const kind = kindOf(path, given)
+  if (kind === 'file') return { text: contentOf(path, given), file: path }
+  if (kind === 'pipe') return { text: readFileSync(path, 'utf8'), file: path }
+  if (kind === 'folder') throw wrong(`-s "${given}" is a folder; name a file in it`)
+  if (!/^(~|\.{0,2})\/|\.(md|txt)$/.test(given) || /\s/.test(given)) return { text: given }
+  throw wrong(`-s "${given}" looks like a file, and there is none${meant(path)}; a text that only looks so can end in a space`)
+}
+
+function kindOf(path: string, given: string): 'file' | 'pipe' | 'folder' | 'none' {
+  if (given.trim() === '') return 'none'
+  try {
+    const stat = statSync(path)
+    if (stat.isDirectory()) return given.includes('/') ? 'folder' : 'none'
+    return stat.isFIFO() ? 'pipe' : 'file'
+  } catch {
+    return 'none'
+  }
+}
+
+function contentOf(path: string, given: string): string {
+  const read = readConfigFile(path)
+  if (read.state === 'text') return read.text
+  throw wrong(`-s "${given}": this file ${read.state === 'missing' ? 'is no longer there' : read.why}`)
+}
+
+function meant(path: string): string {
+  const folder = dirname(path)
+  try {
+    const near = nearest(basename(path), readdirSync(folder))
+    return near === undefined ? '' : `; did you mean "${near}"?`
+  } catch {
+    return `: there is no folder ${folder}`
+  }
+}
+
+function wrong(what: string): FailureError {
+  return new FailureError('usage', `${what}`)
+}

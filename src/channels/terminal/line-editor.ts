@@ -1,0 +1,165 @@
+/** The conversation in a terminal: a line editor with history, where Ctrl-C cancels what runs and Ctrl-D leaves. */
+
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { createInterface, type Interface } from 'node:readline'
+import type { AskLine } from '../../runtime/port.ts'
+import { followPastes } from './bracketed-paste.ts'
+import { editorStream } from './editor-stream.ts'
+import type { Printer } from './printer.ts'
+
+export type Repl = {
+  /** Hands each line to `take`, one at a time, until it says exit or the input ends. */
+  run(take: (line: string) => Promise<'on' | 'exit'>): Promise<void>
+  readonly ask: AskLine
+  close(): void
+}
+
+export type ReplOptions = {
+  /** Lines typed, newest last, 0600. A line that begins with a space is not kept. */
+  readonly historyPath: string
+  readonly printer: Printer
+  readonly commands: readonly string[]
+  /** Applied to what goes into the history. */
+  readonly redact: (text: string) => string
+}
+
+type Answer = (line: string | undefined) => void
+
+const historyKept = 1000
+const prompt = '> '
+
+export function createRepl({ historyPath, printer, commands, redact }: ReplOptions): Repl {
+  const { write } = printer
+  const typed: string[] = []
+  const state: { busy: boolean; closed: boolean; interrupts: number; waiting?: Answer; answer?: Answer } = {
+    busy: false,
+    closed: false,
+    interrupts: 0,
+  }
+  const output = editorStream(printer, () => !state.busy || state.answer !== undefined)
+  const editor = createInterface({
+    input: process.stdin,
+    output,
+    terminal: true,
+    prompt,
+    historySize: historyKept,
+    history: readHistory(historyPath),
+    completer: (line: string) => [line.startsWith('/') ? commands.filter((command) => command.startsWith(line)) : [], line],
+  })
+
+  const paste = followPastes(editor, printer)
+  /** A line goes to the open question, else to whoever waits for the next message, else it waits itself. */
+  editor.on('line', (raw) => {
+    const line = paste.whole(raw)
+    if (line === undefined) return
+    const take = state.answer ?? state.waiting
+    if (take) take(line)
+    else typed.push(line)
+  })
+  /** After a stop (Ctrl-Z, fg) the editor waits to be told to read on. */
+  editor.on('SIGCONT', () => editor.resume())
+  const leave = () => {
+    if (state.closed) return
+    state.closed = true
+    paste.close()
+    if (state.answer) write('\n')
+    state.answer?.(undefined)
+    state.waiting?.(undefined)
+  }
+  editor.on('close', leave)
+  // Of a terminal that is gone the editor fails to close (EIO) and does not say so.
+  process.once('SIGHUP', leave)
+  /** Answers are no messages: the arrow keys do not bring them back. */
+  editor.on('history', (history: string[]) => void (state.answer && history.shift()))
+  editor.on('SIGINT', () => {
+    const typing = paste.discard() || editor.line !== ''
+    if (state.busy) return void process.emit('SIGINT')
+    if (!typing && state.interrupts++ > 0) return editor.close()
+    discard(editor, write)
+    if (!typing) write('(Ctrl-D or /exit leaves)\n')
+    editor.prompt()
+  })
+
+  function nextLine(): Promise<string | undefined> {
+    const [line] = typed.splice(0, 1)
+    if (line !== undefined || state.closed) return Promise.resolve(line)
+    return new Promise((resolve) => {
+      state.waiting = (given) => {
+        state.waiting = undefined
+        resolve(given)
+      }
+    })
+  }
+
+  async function run(take: (line: string) => Promise<'on' | 'exit'>): Promise<void> {
+    for (;;) {
+      if (!state.closed) editor.prompt()
+      const raw = await nextLine()
+      if (raw === undefined) return write('\n')
+      const line = raw.trim()
+      if (line === '') continue
+      state.interrupts = 0
+      if (!raw.startsWith(' ')) keep(historyPath, redact(line))
+      state.busy = true
+      const next = await take(line)
+      state.busy = false
+      if (next === 'exit') return
+    }
+  }
+
+  function close(): void {
+    process.off('SIGHUP', leave)
+    output.destroy()
+    try {
+      editor.close()
+    } catch {
+      // The terminal is gone: nothing to put back.
+    }
+  }
+
+  /** Only what is typed after the question answers it: lines typed ahead stay messages. */
+  const ask: AskLine = (question, signal) => {
+    if (state.closed || signal?.aborted) return Promise.resolve(undefined)
+    write(question)
+    return new Promise((resolve) => {
+      const settle: Answer = (line) => {
+        state.answer = undefined
+        signal?.removeEventListener('abort', takeBack)
+        resolve(line)
+      }
+      const takeBack = () => {
+        paste.discard()
+        discard(editor, write)
+        settle(undefined)
+      }
+      state.answer = settle
+      signal?.addEventListener('abort', takeBack, { once: true })
+    })
+  }
+
+  return { run, ask, close }
+}
+
+/** What stands on the line is thrown away, as in a shell: it stays on the screen, and the cursor goes to an empty line. */
+function discard(editor: Interface, write: (text: string) => void): void {
+  write('\n')
+  if (editor.line === '') return
+  editor.setPrompt('')
+  editor.write(null, { ctrl: true, name: 'e' })
+  editor.write(null, { ctrl: true, name: 'u' })
+  editor.setPrompt(prompt)
+}
+
+function readHistory(path: string): string[] {
+  if (!existsSync(path)) return []
+  return readFileSync(path, 'utf8').split('\n').filter(Boolean).slice(-historyKept).reverse()
+}
+
+/** A convenience: a disk that refuses it must not end the conversation. */
+function keep(path: string, line: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    appendFileSync(path, `${line.replaceAll('\n', ' ')}\n`, { mode: 0o600 })
+  } catch {}
+}

@@ -1,0 +1,105 @@
+/** How a run looks: text for people, one JSON object, or one AgentEvent a line. The answer alone goes to stdout. */
+
+import { escapeHidden } from '../../kit/escape.ts'
+import { flat } from '../../kit/plain.ts'
+import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { Printer } from './printer.ts'
+
+export type OutputFormat = 'text' | 'json' | 'stream-json'
+
+export type Render = {
+  show(event: AgentEvent): void
+  /** After the run: what is left to print. */
+  end(summary: RunSummary): void
+}
+
+export type RunSummary = { readonly ending: Ending; readonly exitCode: number; readonly runId: string; readonly conversationId: string }
+
+export type Screen = {
+  readonly out: Pick<Printer, 'write' | 'data' | 'stream'>
+  readonly err: Pick<Printer, 'write'>
+  readonly color: boolean
+  /** Whether stdout is one. */
+  readonly terminal: boolean
+}
+
+export function createRender(format: OutputFormat, screen: Screen): Render {
+  if (format === 'stream-json') return streamJson(screen)
+  return format === 'json' ? oneJson(screen) : text(screen)
+}
+
+function streamJson({ out }: Screen): Render {
+  return { show: (event) => out.write(`${JSON.stringify(event)}\n`), end: () => {} }
+}
+
+function oneJson({ out }: Screen): Render {
+  const seen: { result?: string; tools: { name: string; status?: string }[]; errors: { code: string; message: string }[] } = {
+    tools: [],
+    errors: [],
+  }
+  const ids: string[] = []
+  return {
+    show(event) {
+      if (event.type === 'tool_use') {
+        ids.push(event.toolCallId)
+        seen.tools.push({ name: event.toolName })
+      } else if (event.type === 'tool_result') {
+        const tool = seen.tools[ids.indexOf(event.toolCallId)]
+        if (tool) tool.status = event.status
+      } else if (event.type === 'error') seen.errors.push({ code: event.code, message: event.message })
+      else if (event.type === 'done' && event.result !== undefined) seen.result = event.result
+    },
+    end({ ending, exitCode, runId, conversationId }) {
+      const { result, tools, errors } = seen
+      out.write(
+        `${JSON.stringify({ result: result ?? null, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId, tools, errors })}\n`,
+      )
+    },
+  }
+}
+
+/**
+ * A terminal shows text while it is written, and not again when it is complete. A pipe or a file gets a reply once it is whole: its reader
+ * could not tell half of one from an answer.
+ */
+function text({ out, err, color, terminal }: Screen): Render {
+  const dim = (line: string) => err.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
+  /** `ahead` is what was shown of texts that are not complete yet. */
+  const state = { ahead: '', column: 0 }
+  const say = (print: (words: string) => void, words: string) => {
+    print(words)
+    state.column = words.endsWith('\n') ? 0 : 1
+  }
+  const beginLine = () => {
+    if (state.column > 0) say(out.data, '\n')
+  }
+  const complete = (words: string) => {
+    const shown = state.ahead.startsWith(words)
+    state.ahead = shown ? state.ahead.slice(words.length) : ''
+    if (!shown) say(out.data, words)
+    if (state.ahead === '') beginLine()
+  }
+  return {
+    show(event) {
+      if (event.type === 'text' && event.isPartial) {
+        if (!terminal) return
+        state.ahead += event.content
+        say(out.stream, event.content)
+        return
+      }
+      if (event.type === 'text') return complete(event.content)
+      if (!['tool_use', 'tool_result', 'error', 'done'].includes(event.type)) return
+      beginLine()
+      if (event.type === 'tool_use') dim(`· ${oneLine(event.toolName || '(no name)')} ${oneLine(JSON.stringify(event.input))}`)
+      else if (event.type === 'tool_result' && event.status === 'failed') dim(`✗ ${oneLine(String(event.output ?? ''))}`)
+      else if (event.type === 'error') err.write(`${event.recoverable ? 'warning' : 'error'}: ${event.message}\n`)
+    },
+    end: () => {},
+  }
+}
+
+/** Of outside words, what fits beside others; a name cannot pretend to be a line of its own. */
+function oneLine(words: string): string {
+  const line = flat(escapeHidden(words))
+  return line.length > 160 ? `${line.slice(0, 157)}…` : line
+}

@@ -1,0 +1,50 @@
+/** Ctrl-C: the first cancels the turn, the second ends the program at once. SIGTERM, a closed terminal: cancels, and ends within five seconds. */
+
+import { readFileSync } from 'node:fs'
+import { statFields } from '../../kit/proc.ts'
+
+export type Interrupt = { readonly signal: AbortSignal; stop(): void }
+
+/** What a turn may take to end after SIGTERM, in milliseconds: whoever sent it is about to send SIGKILL. */
+const drainMs = 5000
+
+/** The exit code is 130 for all, as for every cancelled turn; 143 (SIGHUP: 129) when the turn did not end in time. */
+export function onInterrupt(cancel: (by: string) => void): Interrupt {
+  const controller = new AbortController()
+  const begin = (by: string) => {
+    controller.abort()
+    cancel(by)
+  }
+  const interrupt = () => {
+    if (controller.signal.aborted) process.exit(130)
+    begin('Ctrl-C')
+  }
+  const end = (by: string, code: number) => () => {
+    setTimeout(() => process.exit(code), drainMs).unref()
+    if (!controller.signal.aborted) begin(by)
+  }
+  const terminate = end('SIGTERM', 143)
+  const hangUp = end('SIGHUP', 129)
+  process.on('SIGINT', interrupt)
+  process.on('SIGTERM', terminate)
+  if (!survivesHangUp()) process.on('SIGHUP', hangUp)
+  return {
+    signal: controller.signal,
+    stop: () => {
+      process.off('SIGINT', interrupt)
+      process.off('SIGTERM', terminate)
+      process.off('SIGHUP', hangUp)
+    },
+  }
+}
+
+/** Started by `nohup`: whoever ignores it for us wants the turn to go on. */
+function survivesHangUp(): boolean {
+  try {
+    // The mask of ignored signals, in decimal: odd when SIGHUP, number 1, is one.
+    const ignored = statFields(readFileSync('/proc/self/stat', 'latin1'))(33)
+    return '13579'.includes(ignored[ignored.length - 1] ?? ' ')
+  } catch {
+    return false
+  }
+}

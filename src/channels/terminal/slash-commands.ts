@@ -1,0 +1,84 @@
+/** What a line in the conversation means: a command for us, or a message for the agent. */
+
+import type { Animal } from '../../host/api.ts'
+import { didYouMean } from '../../kit/did-you-mean.ts'
+import type { Policy } from '../../security/policy.ts'
+import type { CliSetup } from './context.ts'
+
+export type Slash = {
+  readonly line: string
+  readonly setup: CliSetup
+  readonly animal: Animal
+  /** A new conversation, or with a model the same one over that, from here on. */
+  readonly fresh: (model?: string) => Promise<Animal>
+}
+
+export type Outcome = 'message' | 'done' | 'exit'
+
+export const slashCommands: readonly (readonly [string, string])[] = [
+  ['/help', 'this list'],
+  ['/exit', 'leave (also Ctrl-D)'],
+  ['/tools', 'list the active tools'],
+  ['/memory QUERY', 'search all conversations'],
+  ['/policy', 'autonomy and workspace boundary'],
+  ['/model [PROVIDER/MODEL]', 'show the model, or go on with another'],
+  ['/clear', 'begin a new conversation (the old one stays in memory)'],
+]
+
+const names = slashCommands.map(([usage]) => usage.split(' ')[0] ?? usage)
+
+export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outcome> {
+  // A path, and a pasted text of several lines, is something to say.
+  if (!/^\/[\w-]*(?: .*)?$/.test(line)) return 'message'
+  const { write } = setup.context.process.stdout
+  const [command = '', ...rest] = line.split(/\s+/)
+  const argument = rest.join(' ')
+  switch (command) {
+    case '/exit':
+    case '/quit':
+      return 'exit'
+    case '/help':
+      write(slashCommands.map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
+      write('Asked [y/N/a]: y is yes, a is yes from now on, anything else is no.\n')
+      break
+    case '/tools':
+      write(
+        (await animal.hands()).tools
+          .map(({ name, risk, description }) => `  ${name.padEnd(14)} ${risk.padEnd(7)} ${description}\n`)
+          .join(''),
+      )
+      break
+    case '/memory':
+      write(argument === '' ? 'usage: /memory QUERY\n' : hits(animal, argument))
+      break
+    case '/policy':
+      write(policyLines((await animal.hands()).policy))
+      break
+    case '/model':
+      write(`${(argument === '' ? animal : await fresh(argument)).model}\n`)
+      break
+    case '/clear':
+      await fresh()
+      write('a new conversation begins\n')
+      break
+    default:
+      write(`no command "${command}"${didYouMean(command, names)} (/help lists them)\n`)
+  }
+  return 'done'
+}
+
+function hits({ memory }: Animal, query: string): string {
+  const found = memory.search({ query, limit: 10 })
+  if (found.length === 0) return 'nothing found\n'
+  return found.map(({ conversationId, role, snippet }) => `  ${conversationId} ${role}: ${snippet}\n`).join('')
+}
+
+function policyLines(policy: Policy): string {
+  return [
+    `autonomy:   ${policy.autonomy}`,
+    `workspace:  ${policy.workspace}${policy.workspaceOnly ? ' (nothing outside it)' : ' (paths outside it are allowed)'}`,
+    `forbidden:  ${policy.forbiddenPaths.join(' ')}`,
+    `commands:   never ${policy.forbiddenCommands.join(' ')}`,
+    '',
+  ].join('\n')
+}

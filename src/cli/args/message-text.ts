@@ -1,0 +1,22 @@
+/** What is asked: the words of the command line, then what stdin carries. */
+
+import type { CliContext } from '../../channels/terminal/context.ts'
+import { readStdin } from '../../channels/terminal/input-stream.ts'
+import { stdinKind } from '../../channels/terminal/tty.ts'
+import { CliExit, exitCodes } from '../exit.ts'
+
+export type Asked = {
+  readonly message?: string
+  /** What to do instead, said when there is nothing at all. */
+  readonly advice: string
+}
+
+/** Undefined: no words, and a person at the terminal. @throws CliExit 2 when there is nothing to answer */
+export async function messageOf({ message, advice }: Asked, { process: { stderr } }: CliContext): Promise<string | undefined> {
+  const kind = stdinKind()
+  if (message === undefined && kind === 'terminal') return undefined
+  const piped = kind === 'data' ? await readStdin({ patient: message === undefined, tell: (line) => stderr.write(`${line}\n`) }) : ''
+  const whole = [message ?? '', piped.trimEnd()].filter((text) => text.trim() !== '').join('\n\n')
+  if (whole !== '') return whole
+  throw new CliExit(exitCodes.usage, `error: nothing to answer: ${advice}`)
+}

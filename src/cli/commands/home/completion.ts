@@ -1,0 +1,30 @@
+/** `completion bash | zsh | fish`: the script, and behind it the answers. */
+
+import type { CliContext } from '../../../channels/terminal/context.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+
+const scripts: Readonly<Record<string, string>> = {
+  bash: `_braidclaw() {
+  local IFS=$'\\n'
+  COMPREPLY=( $(COMP_LINE="\${COMP_LINE:0:COMP_POINT}" braidclaw __complete bash "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null) )
+}
+complete -o default -F _braidclaw braidclaw
+`,
+  zsh: `#compdef braidclaw
+_braidclaw() {
+  local -a found
+  found=("\${(@f)$(braidclaw __complete zsh "\${words[@]:1:$((CURRENT-1))}" 2>/dev/null)}")
+  _describe 'braidclaw' found
+}
+if [[ "\${funcstack[1]}" = _braidclaw ]]; then _braidclaw "$@"; else compdef _braidclaw braidclaw; fi
+`,
+  fish: `complete -c braidclaw -f -a '(braidclaw __complete fish (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+`,
+}
+
+export function completion(this: CliContext, _flags: NonNullable<unknown>, shell: string): void {
+  const script = scripts[shell]
+  if (script === undefined)
+    throw new CliExit(exitCodes.usage, `error: no completions for "${shell}"; there are: ${Object.keys(scripts).join(', ')}`)
+  this.process.stdout.write(script)
+}

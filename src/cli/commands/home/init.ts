@@ -1,0 +1,47 @@
+/** `init`: everything that a first run needs; what is there stays, and providers that can be used now are added to it. */
+
+import type { CliContext } from '../../../channels/terminal/context.ts'
+import { describeProblem } from '../../../config/config.ts'
+import { describeStep, type InitInput, initHome } from '../../../config/init.ts'
+import { anyVariable, type Proposal, proposeProviders } from '../../../config/known-providers.ts'
+import { openMemory } from '../../../memory/memory.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import type { InitFlags } from '../../routes/types.ts'
+
+export async function init(this: CliContext, { workspace, json = false }: InitFlags): Promise<void> {
+  await initialise(this, { workspace, json, proposals: proposeProviders(this.env) })
+}
+
+type Wanted = {
+  readonly workspace?: string
+  readonly json: boolean
+  readonly proposals: readonly Proposal[]
+  readonly choice?: InitInput['choice']
+}
+
+/** Shared with `onboard`. @throws CliExit 1 with every problem. */
+export async function initialise(context: CliContext, { workspace, json, proposals, choice }: Wanted): Promise<void> {
+  const { home, env, cwd } = context
+  const folder = workspace?.replace(/^~(?=\/|$)/, env.HOME ?? '~')
+  const result = await initHome({ home, env, cwd, workspace: folder, proposals, ...(choice ? { choice } : {}), createDatabase })
+  if (json) context.process.stdout.write(`${JSON.stringify(result)}\n`)
+  else for (const step of result.steps) context.process.stdout.write(`${describeStep(step)}\n`)
+  if (!result.ok)
+    throw new CliExit(exitCodes.error, json ? '' : result.problems.map((problem) => `error: ${describeProblem(problem)}`).join('\n'))
+  if (json) return
+  for (const notice of result.notices) context.process.stderr.write(`note: ${notice}\n`)
+  const isNew = result.steps.some(({ what, state }) => what === 'config' && state === 'created')
+  if (isNew && !choice) context.process.stderr.write(`${whoAnswers(proposals)}\n`)
+}
+
+function whoAnswers([first]: readonly Proposal[]): string {
+  return first
+    ? `The default provider is "${first.name}" (${first.because} is set). Try: braidclaw provider test ${first.name}`
+    : `The offline helper answers until a model is connected: set ${anyVariable} and run init again, or run "braidclaw onboard"`
+}
+
+function createDatabase(path: string): void {
+  const opened = openMemory({ path, log: () => {}, now: Date.now })
+  if (!opened.ok) throw new Error(opened.failure.message)
+  opened.memory.close()
+}

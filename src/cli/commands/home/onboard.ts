@@ -1,0 +1,108 @@
+/** `onboard`: connects a model by asking: who, where, which model, what key. It is tried before anything is written. */
+
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { isTerminal } from '../../../channels/terminal/tty.ts'
+import { providerNamed } from '../../../config/config.ts'
+import { nameFor } from '../../../config/extend.ts'
+import { keepKey } from '../../../config/keys-file.ts'
+import { isOfflineDefault } from '../../../config/offline-default.ts'
+import { errorCode, explainErrno, readConfigFile } from '../../../config/text/read-toml-file.ts'
+import { setUp } from '../../../host/setup/setup.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import { configText, modelsOf, tryCandidate } from '../../onboard/candidate.ts'
+import { Cancelled, createPrompts, type Prompts } from '../../onboard/prompts.ts'
+import { askForProvider, type Candidate } from '../../onboard/questions.ts'
+import { initialise } from './init.ts'
+
+type Onboarding = { readonly context: CliContext; readonly setup: CliSetup; readonly prompts: Prompts }
+
+export async function onboard(this: CliContext): Promise<void> {
+  if (!isTerminal(0) || !isTerminal(1)) {
+    throw new CliExit(exitCodes.usage, 'error: onboard asks questions and needs a terminal; use "braidclaw init" in scripts')
+  }
+  const prompts = createPrompts(this.process.stdout)
+  const onboarding: Onboarding = { context: this, setup: setUp(this), prompts }
+  prompts.begin('BraidClaw')
+  try {
+    const candidate = await findCandidate(onboarding)
+    const answers = candidate === undefined || (await mayReplace(onboarding, candidate))
+    await write(onboarding, { candidate, answers })
+  } catch (error) {
+    if (!(error instanceof Cancelled)) throw error
+    prompts.cancel('Nothing was changed.')
+    throw new CliExit(exitCodes.cancelled)
+  }
+}
+
+/** One that works, or that its owner wants all the same. Undefined: the offline helper. */
+async function findCandidate(onboarding: Onboarding): Promise<Candidate | undefined> {
+  const { context, setup, prompts } = onboarding
+  const text = configText(context.home)
+  const models = (candidate: Candidate) => modelsOf(context, setup, candidate)
+  for (;;) {
+    const candidate = await askForProvider({ prompts, env: context.env, models, nameFor: (proposal) => nameFor(text, proposal) })
+    if (candidate === undefined || (await isWanted(onboarding, candidate))) return candidate
+  }
+}
+
+async function isWanted(onboarding: Onboarding, candidate: Candidate): Promise<boolean> {
+  for (;;) {
+    if (await works(onboarding, candidate)) return true
+    const next = await onboarding.prompts.choose('What now?', [
+      { value: 'again', label: 'Try once more' },
+      { value: 'other', label: 'Answer the questions again' },
+      { value: 'keep', label: 'Write it to the config file all the same' },
+    ])
+    if (next !== 'again') return next === 'keep'
+  }
+}
+
+async function works({ context, setup, prompts }: Onboarding, candidate: Candidate): Promise<boolean> {
+  const { name, model, apiKeyEnv } = candidate.proposal
+  prompts.say('step', `Asking ${name}/${model} one short question`)
+  const tried = await tryCandidate(context, setup, candidate)
+  if (tried?.ok) prompts.say('success', `${name}/${model} answered in ${tried.ms} ms: ${setup.redactor.text(firstLine(tried.text))}`)
+  else if (tried) prompts.say('error', setup.redactor.text(`${name}/${model} did not answer: ${tried.failure.message}`))
+  else prompts.say('warn', `Not tried: ${apiKeyEnv} is not set here. Set it, and then: braidclaw provider test ${name}`)
+  return tried === undefined || tried.ok
+}
+
+function firstLine(text: string): string {
+  const [line = ''] = text.trim().split('\n')
+  return line.length > 80 ? `${line.slice(0, 79).toWellFormed()}…` : line
+}
+
+/** Whoever a person chose earlier goes on answering unless they say otherwise. */
+async function mayReplace({ setup, prompts }: Onboarding, { proposal }: Candidate): Promise<boolean> {
+  const { config, file } = setup
+  const { defaultProvider } = config
+  const read = file === undefined ? undefined : readConfigFile(file)
+  const chosen = read?.state === 'text' && /^\s*default_provider\s*=/m.test(read.text) && !isOfflineDefault(read.text)
+  if (!chosen || defaultProvider === proposal.name || !providerNamed(config, defaultProvider)) return true
+  const says = [
+    { value: 'yes', label: `Yes, ${proposal.name} answers from now on` },
+    { value: 'no', label: `No, ${defaultProvider} goes on answering; ${proposal.name} by its name: -m ${proposal.name}` },
+  ] as const
+  return (await prompts.choose(`Until now "${defaultProvider}" answers. Shall ${proposal.name} take its place?`, says)) === 'yes'
+}
+
+type Outcome = { readonly candidate: Candidate | undefined; readonly answers: boolean }
+
+async function write({ context, setup, prompts }: Onboarding, { candidate, answers }: Outcome): Promise<void> {
+  const proposal = candidate?.proposal
+  const choice = proposal ?? { name: 'local', model: 'mock' }
+  if (candidate?.key) {
+    keep(setup.paths.keys, candidate.key)
+    prompts.say('info', `The key is kept in ${setup.paths.keys}, which only you can read.`)
+  }
+  await initialise(context, { json: false, proposals: proposal ? [proposal] : [], ...(answers ? { choice } : {}) })
+  prompts.end('Ready. Say hello: braidclaw agent')
+}
+
+function keep(path: string, { name, value }: NonNullable<Candidate['key']>): void {
+  try {
+    keepKey(path, name, value)
+  } catch (error) {
+    throw new CliExit(exitCodes.error, `error: the key cannot be kept in ${path}: ${explainErrno(errorCode(error))}`)
+  }
+}

@@ -1,0 +1,125 @@
+/** `policy explain`: what the gate says, without running anything. */
+
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
+import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
+import { setUp } from '../../../host/setup/setup.ts'
+import { createHands } from '../../../host/toolset/tool-executor.ts'
+import { type ToolWish, tenTools } from '../../../host/toolset/tool-selection.ts'
+import { wishFor } from '../../../host/toolset/tool-selections.ts'
+import { isObject, type JsonObject } from '../../../kit/json.ts'
+import type { Proposal } from '../../../runtime/event.ts'
+import type { RuleFinding } from '../../../runtime/rules/explain.ts'
+import { quoteText } from '../../../security/command/syntax/quote.ts'
+import type { Explanation } from '../../../security/explain.ts'
+import { readStop } from '../../../service/stop-file.ts'
+import { sight } from '../../../workspace/sight.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import type { PolicyFlags } from '../../routes/types.ts'
+
+export async function explain(
+  this: CliContext,
+  { tool, tools, args, threads, json = false, autonomy, workspace }: PolicyFlags,
+  ...words: string[]
+): Promise<void> {
+  const setup = setUp(this, { autonomy, workspace })
+  const { explainCall, explainCommand } = await import('../../../security/explain.ts')
+  const options = {
+    ...(await gateOptions(setup, tool === undefined ? tenTools : await wishFor(setup, tool, tools))),
+    rulesFor: await rulesFor(setup, threads),
+  }
+  const show = (whole: Explanation) => {
+    const said = setup.redactor.value(whole)
+    return json ? this.process.stdout.write(`${JSON.stringify(said)}\n`) : print(this, said)
+  }
+  if (tool !== undefined) {
+    if (words.length > 0) throw new CliExit(exitCodes.usage, twoQuestions(tool, words))
+    return show(await explainCall(options, { name: tool, input: parseObject(args ?? '{}', '--args') }))
+  }
+  if (args !== undefined) throw new CliExit(exitCodes.usage, 'error: --args are the arguments of a tool; name it with --tool')
+  if (words.length === 0)
+    throw new CliExit(exitCodes.usage, `error: nothing to explain: braidclaw policy explain -- COMMAND, or --tool NAME --args ARGS`)
+  show(await explainCommand(options, commandLine(words)))
+}
+
+function twoQuestions(tool: string, [first = '']: readonly string[]): string {
+  if (!first.startsWith('{')) return 'error: --tool and a command are two questions; ask one'
+  return `error: the arguments of a tool stand behind --args: braidclaw policy explain --tool ${tool} --args ${quoteText(first)}`
+}
+
+async function rulesFor(setup: CliSetup, threads: string | undefined) {
+  const { explainRules } = await import('../../../runtime/rules/explain.ts')
+  const rules = threads === undefined ? rulesInForce(setup).written : rulesOfFile(setup, threads)
+  return (proposal: Proposal) => explainRules(rules, proposal)
+}
+
+/** One word is a script as typed; several are an argv, quoted back into one. */
+function commandLine(words: readonly string[]): string {
+  const [only = ''] = words
+  return words.length === 1
+    ? only
+    : words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
+}
+
+async function gateOptions(setup: CliSetup, wish: ToolWish) {
+  const { config, paths, context } = setup
+  const hands = await createHands({ setup, policy: policyOf(config, paths, context.env), conversationId: 'explain', tools: wish })
+  hands.close()
+  const { all: tools, policy } = hands
+  return {
+    policy,
+    tools,
+    estop: () => readStop(paths.estop),
+    resolve: resolveExecutable,
+    sight,
+    conversation: 'explain',
+    secrets: setup.redactor,
+  }
+}
+
+/** @throws CliExit 2 when the text is no JSON object. */
+export function parseObject(text: string, flag = '--json'): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isJsonObject(value)) return value
+  } catch {}
+  throw new CliExit(exitCodes.usage, `error: ${flag} must be one JSON object, such as '{"path":"."}'; got: ${text.slice(0, 80)}`)
+}
+
+function isJsonObject(value: unknown): value is JsonObject {
+  return isObject(value)
+}
+
+function print({ process: { stdout } }: CliContext, said: Explanation): void {
+  const { verdict, risk, rule, meaning, reason, summary, plan, levels, rules } = said
+  const command = plan?.commands[0]?.plan
+  stdout.write(
+    [
+      `verdict:    ${verdict}`,
+      `risk:       ${risk}`,
+      `rule:       ${rule}${meaning ? ` (${meaning})` : ''}`,
+      `reason:     ${reason}`,
+      `call:       ${summary}`,
+      ...(command
+        ? [
+            `runs:       ${command.kind === 'argv' ? JSON.stringify([command.executable, ...command.argv.slice(1)]) : `bash --noprofile --norc -c ${JSON.stringify(command.script)}`}`,
+          ]
+        : []),
+      ...rules.map((one) => `your rule:  ${one.rule} ${told(one)} (${one.file})`),
+      ...(['readonly', 'supervised', 'full'] as const).map(
+        (level) => `${`${level}:`.padEnd(11)} ${levels[level].verdict} by ${levels[level].rule}`,
+      ),
+      '',
+    ].join('\n'),
+  )
+}
+
+function told({ denies, endsRun, after, until, atMost }: RuleFinding): string {
+  const conditions = [
+    ...(after === undefined ? [] : [`after ${JSON.stringify(after)}`]),
+    ...(atMost === undefined || atMost === 0 ? [] : [`from call ${atMost + 1} of a run on`]),
+    ...(until === undefined ? [] : [`until ${JSON.stringify(until)} has succeeded`]),
+  ]
+  const verb = denies ? 'denies it' : endsRun ? 'lets it pass and ends the run' : 'would deny it'
+  return [verb, ...conditions].join(' ')
+}

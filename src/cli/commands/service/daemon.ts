@@ -1,0 +1,96 @@
+/** `daemon`: an assistant that stays, behind six FIFOs, with bridges to whoever thinks, talks and has the tools. */
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Bridge, bridgesIn, keepRunning, playedBy } from '../../../channels/fifo/bridge-processes.ts'
+import { type Held, hold } from '../../../channels/fifo/daemon-lock.ts'
+import { fifoFolder, makeFifos } from '../../../channels/fifo/fifo-folder.ts'
+import { type Casting, castRoles } from '../../../channels/fifo/fifo-roles.ts'
+import { serve } from '../../../channels/serve-channels.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { personaOf } from '../../../host/setup/agent-profile.ts'
+import { setUp } from '../../../host/setup/setup.ts'
+import { FIFOS } from '../../../kit/wire.ts'
+import { clearLeftovers } from '../../../sandbox/private-folder.ts'
+import type { Supervised } from '../../../service/supervise.ts'
+import { withEnvFile } from '../../env-file.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import type { DaemonFlags } from '../../routes/types.ts'
+
+/** What a bridge may take to end: together with the last answer less than whoever sent SIGTERM waits. */
+const LEAVE_MS = 1_000
+
+/** @throws CliExit when it cannot start, or when its FIFOs are taken away; it ends with 0 once it is told to stop */
+export async function daemon(this: CliContext, flags: DaemonFlags): Promise<void> {
+  const bridges = bridgesIn(flags.bridge ?? [])
+  const setup = talkative(withEnvFile(this, flags.envFile), flags)
+  const dir = fifoFolder(setup.context, flags.fifoDir)
+  const casting = castingOf(flags, bridges, dir)
+  const held = await take(dir)
+  if (held.orphans > 0) setup.log('warn', 'recovered after a crash', { bridgesEnded: held.orphans })
+  clearLeftovers(setup.paths.home, setup.log)
+  const stop = new AbortController()
+  const interrupt = onInterrupt(() => stop.abort())
+  try {
+    await run({ setup, casting, bridges, held, signal: stop.signal, flags })
+  } finally {
+    held.release()
+    interrupt.stop()
+  }
+}
+
+/** Of a program that stays one wants to know what it does, unless somebody said otherwise. */
+function talkative(context: CliContext, flags: DaemonFlags): CliSetup {
+  const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
+  const given = { workspace, model, agent, autonomy, maxTurns, approveAllMedium }
+  const setup = setUp(context, given, { stays: true })
+  if (context.env.BRAIDCLAW_LOG || setup.origins()['log.level']?.source !== 'default') return setup
+  return setUp({ ...context, env: { ...context.env, BRAIDCLAW_LOG: 'info' } }, given, { stays: true })
+}
+
+function castingOf({ brain, claw, model }: DaemonFlags, bridges: readonly Bridge[], dir: string): Casting {
+  return { dir, brain: playedBy('brain', bridges, brain), claw: playedBy('claw', bridges, claw) ?? 'inside', model }
+}
+
+type Mine = Extract<Held, { ok: true }>
+
+/** The folder with its FIFOs, and nobody else's. @throws CliExit 1 */
+async function take(dir: string): Promise<Mine> {
+  const made = !FIFOS.some((name) => existsSync(join(dir, name)))
+  await makeFifos(dir)
+  const held = hold(dir, { made })
+  if (!held.ok) throw new CliExit(exitCodes.error, `error: ${held.message}`)
+  // Whoever held it until now may have taken them away.
+  await makeFifos(dir)
+  return held
+}
+
+type Running = {
+  readonly setup: CliSetup
+  readonly casting: Casting
+  readonly bridges: readonly Bridge[]
+  readonly held: Mine
+  readonly signal: AbortSignal
+  readonly flags: DaemonFlags
+}
+
+async function run({ setup: given, casting, bridges, held, signal, flags }: Running): Promise<void> {
+  const { dir } = casting
+  const { setup, provider, tools, described, watches, close } = await castRoles(given, casting)
+  const running: readonly Supervised[] = bridges.map((bridge) => keepRunning({ setup, dir, started: held.note, watches }, bridge))
+  try {
+    await serve({
+      setup,
+      persona: personaOf(setup),
+      dir,
+      provider,
+      ...(tools ? { tools } : {}),
+      ...(flags.sandbox ? { sandbox: flags.sandbox } : {}),
+      ready: () => setup.context.process.stderr.write(`ready: ${dir} (${described}); stop with Ctrl-C or SIGTERM\n`),
+      signal,
+    })
+  } finally {
+    await Promise.all([close(), ...running.map((bridge) => bridge.stop(LEAVE_MS))])
+  }
+}

@@ -1,0 +1,122 @@
+/** The filter: text in, one answer out. `braidclaw "question"`, `… | braidclaw`. */
+
+import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { renderWhole } from '../../../channels/terminal/render-whole.ts'
+import { turn } from '../../../channels/terminal/run-turn.ts'
+import type { Animal } from '../../../host/api.ts'
+import { wake } from '../../../host/run/conversation.ts'
+import { filterWish } from '../../../host/run/filter-options.ts'
+import { latestElsewhere } from '../../../host/run/find-conversation.ts'
+import { createMirror, sessionOf } from '../../../host/run/session-log.ts'
+import { type Persona, personaOf, soulOf } from '../../../host/setup/agent-profile.ts'
+import { setUpKept } from '../../../host/setup/setup-kept.ts'
+import { sayWhere } from '../../../host/setup/workspace-folder.ts'
+import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
+import { messageOf } from '../../args/message-text.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import { introduce } from '../../offline-notice.ts'
+import type { FilterFlags } from '../../routes/types.ts'
+
+/** Several words are one question. @throws CliExit with the exit code of the turn, unless it is 0 */
+export async function filter(this: CliContext, flags: FilterFlags, ...words: string[]): Promise<void> {
+  await mindModel(flags, words)
+  const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
+  // The program llm knows its own models.
+  const ours = flags.toolBackend === 'llm' ? {} : { model }
+  const setup = await setUpKept(this, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
+  if (!setup.config.channels.cli.enabled)
+    throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
+  const persona = personaOf(setup)
+  const said = await systemOf({ setup, flags, persona })
+  const prompt = await promptOf(this, flags, words)
+  const code = await answer({ setup, flags, persona, prompt, system: said })
+  if (code !== 0) throw new CliExit(code)
+}
+
+/** `agent` has its message behind -m; here it is the model, whose name has no spaces. */
+async function mindModel({ model }: FilterFlags, words: readonly string[]): Promise<void> {
+  if (model === undefined || !/\s/.test(model)) return
+  const { pasteable } = await import('../../args/shell-quote.ts')
+  const question = pasteable([[model, ...words].join(' ')])
+  throw new CliExit(
+    exitCodes.usage,
+    `error: -m names the model here, and no model is called ${JSON.stringify(model)}. To ask that: braidclaw ${question}`,
+  )
+}
+
+async function promptOf(context: CliContext, { model }: FilterFlags, words: readonly string[]): Promise<string> {
+  const hint = model === undefined ? '' : `; -m names the model here (${model})`
+  const advice = `give a message, or pipe text in${hint}`
+  const prompt = await messageOf({ ...(words.length > 0 ? { message: words.join(' ') } : {}), advice }, context)
+  if (prompt !== undefined) return prompt
+  throw new CliExit(exitCodes.usage, `error: nothing to answer: ${advice}`)
+}
+
+type Asking = { readonly setup: CliSetup; readonly flags: FilterFlags; readonly persona: Persona }
+
+/** -s in place of the soul. Empty when nobody said anything: then the model gets the question alone. */
+async function systemOf({ setup, flags: { system }, persona }: Asking): Promise<string> {
+  if (system === undefined) return soulOf(setup, persona)
+  const { systemTextOf } = await import('../../../channels/filter/system-text.ts')
+  const { text, file } = systemTextOf(system, { cwd: setup.context.cwd, home: setup.context.env.HOME ?? '' })
+  setup.log('info', 'system prompt', { from: file ?? 'text' })
+  return text
+}
+
+type Question = Asking & { readonly prompt: string; readonly system: string }
+
+async function answer(question: Question): Promise<number> {
+  const { setup, flags, persona, prompt } = question
+  introduce(setup)
+  if (flags.tools !== undefined) sayWhere(setup)
+  if (flags.tools !== undefined || flags.toolBackend !== undefined) {
+    const code = await (await import('../../../channels/filter/external-loop.ts')).elsewhere({
+      ...question,
+      backend: flags.toolBackend,
+      odd: oddWithBackend(flags),
+      model: flags.model,
+      sandbox: flags.sandbox,
+      tools: flags.tools,
+    })
+    if (code !== undefined) return code
+  }
+  const wish = await filterWish({
+    setup,
+    system: question.system,
+    conversation: conversationOf(flags, () => sessionOf(persona)),
+    ...acceptance(flags),
+    ...(flags.tools === undefined ? {} : { tools: flags.tools }),
+  })
+  const mirror = createMirror(setup, persona)
+  const ask = flags.tools === undefined ? undefined : personHere(setup.context)
+  const format = formatOf(flags)
+  const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
+  const animal = await wake(setup, { channel: 'filter', ask, ...tell, ...wish })
+  try {
+    const { conversationId } = animal.agent
+    mindSession({ setup, flags, persona }, animal)
+    mirror.begin(prompt, conversationId)
+    return await turn({ animal, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole, watch: mirror.show })
+  } finally {
+    mirror.end()
+    animal.close()
+  }
+}
+
+/** -c with nothing to go on with begins a new conversation, so that a script can say it from its first line on. */
+function mindSession({ setup, flags, persona }: Asking, { agent, memory, workspace }: Animal): void {
+  if (!flags.continue) return
+  const wanted = sessionOf(persona)
+  if (wanted.kind !== 'session' || wanted.id === agent.conversationId) return
+  const other = persona.id === 'default' ? latestElsewhere(memory, workspace) : undefined
+  const why = other ? `${other.says} (to go on with that one: --resume ${other.id})` : 'nothing to go on with'
+  setup.context.process.stderr.write(`note: ${why}; a new conversation begins\n`)
+}
+
+/** What a loop of another program knows nothing of. */
+function oddWithBackend(flags: FilterFlags): string | undefined {
+  if (flags.continue) return '-c'
+  if (flags.resume !== undefined) return '--resume'
+  return flags.json || (flags.outputFormat ?? 'text') !== 'text' ? '--json' : undefined
+}

@@ -1,0 +1,117 @@
+/** `tool loop`: the contract that all three loops keep. Text on stdout; exit 0 answered, 1 error, 2 too many rounds. */
+
+import { type Trace, traceOf, traceResult } from '../../../channels/filter/loop-trace.ts'
+import { type BackendEnd, backendOf, runBackend } from '../../../channels/filter/tool-backend.ts'
+import { takeTurn } from '../../../channels/take-turn.ts'
+import { atTerminal, personHere } from '../../../channels/terminal/audience.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { readStdin } from '../../../channels/terminal/input-stream.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { wake } from '../../../host/run/conversation.ts'
+import { personaOf } from '../../../host/setup/agent-profile.ts'
+import { setUp } from '../../../host/setup/setup.ts'
+import type { AgentEvent } from '../../../runtime/event.ts'
+import type { Provider } from '../../../runtime/port.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import type { ToolLoopFlags } from '../../routes/types.ts'
+import { exitOf } from '../../trouble.ts'
+
+type Asked = { readonly message: string; readonly system: string; readonly tools: string }
+
+/** Its exit codes are not those of the other commands: whatever else goes wrong is 1. */
+export async function loop(
+  this: CliContext,
+  flags: ToolLoopFlags,
+  text: string,
+  system: string,
+  tools: string,
+  max?: number,
+): Promise<void> {
+  const end = await attempt(this, flags, { text, system, tools, max }).catch((error: unknown): BackendEnd => {
+    const { message } = exitOf(error)
+    if (message) this.process.stderr.write(`${message}\n`)
+    return { code: 1, text: '' }
+  })
+  if (end.text !== '') this.process.stdout.data(`${end.text}\n`)
+  if (end.code !== 0) throw new CliExit(end.code)
+}
+
+type Words = { readonly text: string; readonly system: string; readonly tools: string; readonly max: number | undefined }
+
+async function attempt(context: CliContext, flags: ToolLoopFlags, { text, system, tools, max }: Words): Promise<BackendEnd> {
+  const { workspace, model, autonomy, approveAllMedium, sandbox } = flags
+  // The program llm knows its own models.
+  const ours = flags.toolBackend === 'llm' ? {} : { model }
+  const setup = setUp(context, { workspace, ...ours, autonomy, approveAllMedium, agent: flags.agent, maxTurns: max })
+  const agent = personaOf(setup).id
+  const backend = backendOf(setup, flags.toolBackend)
+  const tell = (line: string) => context.process.stderr.write(`${line}\n`)
+  const message = text === '-' ? await readStdin({ patient: true, tell }) : text
+  if (message.trim() === '') throw new CliExit(exitCodes.error, 'error: nothing to answer: the message is empty')
+  const trace = traceOf(setup)
+  trace('user_input', message)
+  const asked = { message, system, tools }
+  const end =
+    backend === 'native'
+      ? await native(setup, flags, { ...asked, trace })
+      : await runBackend({ setup, backend, ...asked, agent, model, sandbox })
+  trace(end.code === 0 ? 'llm_response' : 'error', end.code === 0 ? end.text : end.code === 2 ? 'too many rounds' : 'the loop failed')
+  return end
+}
+
+async function native(
+  setup: CliSetup,
+  { sandbox }: ToolLoopFlags,
+  { message, system, tools, trace }: Asked & { trace: Trace },
+): Promise<BackendEnd> {
+  const { context } = setup
+  const { toolWishOf } = await import('../../../host/toolset/tools-option.ts')
+  const ask = personHere(context)
+  const { providerFor } = await import('../../../host/setup/provider-pool.ts')
+  const animal = await wake(setup, {
+    channel: 'tool-loop',
+    ask,
+    conversation: { kind: 'new' },
+    provider: traced(await providerFor(setup, setup.config.defaultProvider), trace),
+    tools: toolWishOf(setup, tools),
+    systemPrompt: system,
+    ...(sandbox ? { sandbox } : {}),
+  })
+  const interrupt = onInterrupt((by) => animal.agent.cancel(by))
+  const audience = atTerminal(setup, animal, ask)
+  const listener = listen(trace, audience.tell)
+  try {
+    const ending = await takeTurn({ ...audience, prompt: message, render: listener.render, signal: interrupt.signal })
+    if (ending.stop === 'end_turn' && ending.code !== 'estop') return { code: 0, text: listener.text() }
+    if (ending.code !== 'limit') audience.tell(`error: ${ending.message}`)
+    return { code: ending.code === 'limit' ? 2 : 1, text: '' }
+  } finally {
+    interrupt.stop()
+    animal.close()
+  }
+}
+
+/** One question to the model is one iteration; what it is told of its calls comes with the next. */
+function traced(provider: Provider, trace: Trace): Provider {
+  const state = { iteration: 0, told: 0 }
+  return {
+    ...provider,
+    chat(request, signal) {
+      const results = request.messages.filter((message) => message.role === 'tool')
+      for (const { name, content, isError } of results.slice(state.told)) traceResult(trace, { name, text: content, ok: !isError })
+      state.told = results.length
+      trace('iteration', String(++state.iteration))
+      return provider.chat(request, signal)
+    },
+  }
+}
+
+function listen(trace: Trace, tell: (line: string) => void) {
+  const state = { text: '' }
+  const show = (event: AgentEvent) => {
+    if (event.type === 'tool_use') trace('tool_call', `${event.toolName} ${JSON.stringify(event.input)}`)
+    else if (event.type === 'error') tell(`${event.recoverable ? 'warning' : 'error'}: ${event.message}`)
+    else if (event.type === 'done') state.text = event.result ?? ''
+  }
+  return { render: { show, end: () => {} }, text: () => state.text }
+}

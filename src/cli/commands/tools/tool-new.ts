@@ -1,0 +1,99 @@
+/** `tool describe | new`: looking at executables as the gate will see them, and writing one to begin with. */
+
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { CliContext } from '../../../channels/terminal/context.ts'
+import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
+import { setUp } from '../../../host/setup/setup.ts'
+import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
+import { createConfinement } from '../../../host/toolset/command-sandbox.ts'
+import { surveyor } from '../../../host/toolset/executable-tools.ts'
+import { builtInNames } from '../../../host/toolset/tool-selection.ts'
+import { isToolName, nameRule } from '../../../tools/executable/description.ts'
+import type { Survey } from '../../../tools/executable/executable-source.ts'
+import { extensionOf, type TypeScriptRuntime, templateOf } from '../../../tools/executable/tool-template.ts'
+import { cleanEnvironment } from '../../../tools/process.ts'
+import { pasteable } from '../../args/shell-quote.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import type { ToolDescribeFlags, ToolNewFlags } from '../../routes/types.ts'
+
+export async function describe(
+  this: CliContext,
+  { workspace, sandbox = 'auto', json = false }: ToolDescribeFlags,
+  path?: string,
+): Promise<void> {
+  const setup = setUp(this, { workspace })
+  const { config, paths } = setup
+  workspaceOf(setup)
+  const policy = policyOf(config, paths, this.env)
+  const confinement = createConfinement(sandbox, { setup, policy })
+  const at = path === undefined ? config.tools.dir : resolve(this.cwd, path)
+  const deps = { spawn: confinement.spawn, env: cleanEnvironment({ home: policy.workspace }), maxOutputBytes: config.limits.maxOutputBytes }
+  const survey = await surveyor(setup, at, deps)()
+  confinement.close()
+  if (!survey.ok) throw new CliExit(exitCodes.error, `error: ${survey.why}`)
+  this.process.stdout.write(json ? asJson(survey) : asText(survey, at))
+  if (survey.refused.length > 0) throw new CliExit(exitCodes.error)
+}
+
+type Surveyed = Extract<Survey, { ok: true }>
+
+function asJson({ tools, refused }: Surveyed): string {
+  const rows = tools.map(({ name, description, parameters, risk, source, sha256 }) => ({
+    name,
+    description,
+    parameters,
+    risk,
+    source,
+    sha256,
+  }))
+  return `${JSON.stringify({ tools: rows, broken: refused })}\n`
+}
+
+function asText({ tools, refused }: Surveyed, at: string): string {
+  if (tools.length + refused.length === 0) return `no executables in ${at}\n`
+  const good = tools.map(({ name, description, parameters, risk, source }) => {
+    const names = Object.keys(parameters.properties ?? {}).map((key) => (parameters.required?.includes(key) ? key : `[${key}]`))
+    return `ok      ${name.padEnd(16)} ${risk.padEnd(7)} (${names.join(' ')}) ${description.split('\n')[0]} [${source}]`
+  })
+  const bad = refused.map(({ path, why }) => `broken  ${path}: ${why}`)
+  return `${[...good, ...bad].join('\n')}\n`
+}
+
+export async function create(this: CliContext, { lang = 'sh', tools }: ToolNewFlags, name: string): Promise<void> {
+  const { config } = setUp(this)
+  if (!isToolName(name)) throw new CliExit(exitCodes.usage, `error: ${JSON.stringify(name)} is no name for a tool: ${nameRule}`)
+  if (builtInNames.includes(name)) throw new CliExit(exitCodes.usage, `error: "${name}" is a built-in tool; choose another name`)
+  const folder = tools === undefined ? config.tools.dir : resolve(this.cwd, tools)
+  const path = join(folder, `${name}${extensionOf[lang]}`)
+  const runtime = lang === 'ts' ? typeScriptRuntime() : undefined
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  try {
+    writeFileSync(path, templateOf(lang, name, runtime), { mode: 0o755, flag: 'wx' })
+  } catch (error) {
+    const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
+    throw exists ? new CliExit(exitCodes.error, `error: ${path} is there already; nothing was written`) : error
+  }
+  this.process.stdout.write(`${path}\n`)
+  const missing = missingFor(lang, runtime)
+  if (missing) this.process.stderr.write(`note: it does not run yet: ${missing}\n`)
+  const describe = `braidclaw tool describe ${pasteable([folder])}`
+  this.process.stderr.write(`look at it: ${describe}; offer it in every turn: tools.executables = ["${name}"]\n`)
+}
+
+/** Tools find their interpreter on the system's path alone, whatever PATH says. */
+function typeScriptRuntime(): TypeScriptRuntime | undefined {
+  if (resolveExecutable('bun')) return 'bun'
+  const node = resolveExecutable('node')
+  const version = node ? Bun.spawnSync([node, '--version'], { env: {} }).stdout.toString() : ''
+  const [, major = 0, minor = 0] = (/^v(\d+)\.(\d+)/.exec(version) ?? []).map(Number)
+  return major > 22 || (major === 22 && minor >= 18) ? 'node' : undefined
+}
+
+/** A sentence on what to install for a tool in this language. */
+function missingFor(lang: string, runtime: TypeScriptRuntime | undefined): string | undefined {
+  if (lang === 'ts' && !runtime)
+    return 'TypeScript needs bun, or Node 22.18 and later, in /usr/local/bin or /usr/bin; or write it with --lang sh or --lang python'
+  if (lang === 'python' && !resolveExecutable('python3')) return 'python3 is not in /usr/local/bin or /usr/bin; install it'
+  return lang === 'sh' && !resolveExecutable('jq') ? 'it reads its arguments with jq, which is not installed' : undefined
+}

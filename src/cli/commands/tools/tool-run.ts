@@ -1,0 +1,120 @@
+/** `tool list | run`: the same tools, the same gate, the same receipts as a model's calls. */
+
+import { traceOf, traceResult } from '../../../channels/filter/loop-trace.ts'
+import { takeTurn } from '../../../channels/take-turn.ts'
+import { atTerminal, personHere } from '../../../channels/terminal/audience.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { readStdin } from '../../../channels/terminal/input-stream.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { wake } from '../../../host/run/conversation.ts'
+import { policyOf } from '../../../host/setup/effective-policy.ts'
+import { setUp } from '../../../host/setup/setup.ts'
+import { sayWhere } from '../../../host/setup/workspace-folder.ts'
+import { directCall } from '../../../host/toolset/direct-call.ts'
+import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
+import { createHands } from '../../../host/toolset/tool-executor.ts'
+import { builtInNames, type ToolWish } from '../../../host/toolset/tool-selection.ts'
+import { everything, wishFor } from '../../../host/toolset/tool-selections.ts'
+import type { AgentEvent, Call, Ending } from '../../../runtime/event.ts'
+import type { Tool } from '../../../runtime/port.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import type { ToolListFlags, ToolRunFlags } from '../../routes/types.ts'
+import { parseObject } from '../proof/policy.ts'
+
+export async function list(this: CliContext, { workspace, tools, sandbox, json = false }: ToolListFlags): Promise<void> {
+  const setup = setUp(this, { workspace })
+  const { config, paths } = setup
+  const wish =
+    tools === undefined ? await everything(setup) : (await import('../../../host/toolset/tools-option.ts')).toolWishOf(setup, tools)
+  const hands = await createHands({ setup, policy: policyOf(config, paths, this.env), conversationId: 'list', sandbox, tools: wish })
+  hands.close()
+  const offered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
+  const trial = await trySandboxNow(setup, sandbox)
+  const off = (tool: Tool, source: string) => {
+    const isListed = hands.tools.includes(tool) && offered(tool.name)
+    if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
+    return tool.name === 'shell' && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
+  }
+  const rows = hands.all.map((tool) => {
+    const source = 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in'
+    const why = off(tool, source)
+    const { name, description, risk, parameters } = tool
+    return { name, description, risk, active: why === undefined, ...(why === undefined ? {} : { why }), source, parameters }
+  })
+  if (json) return void this.process.stdout.write(`${JSON.stringify(rows)}\n`)
+  for (const { name, description, risk, active, why, source } of rows) {
+    const [own, first = ''] = [source !== 'built in', description.split('\n')[0]]
+    const tail = `${own ? ` [${source}]` : ''}${why === undefined ? '' : ` (${why})`}`
+    this.process.stdout.write(`${active ? ' ' : '-'} ${name.padEnd(14)} ${risk.padEnd(7)} ${first}${tail}\n`)
+  }
+}
+
+export async function run(this: CliContext, flags: ToolRunFlags, name: string): Promise<void> {
+  const { json = '{}', workspace, autonomy, approveAllMedium, tools } = flags
+  const setup = setUp(this, { workspace, autonomy, approveAllMedium, agent: flags.agent })
+  sayWhere(setup)
+  const text = json === '-' ? await readStdin({ patient: true, tell: (line) => this.process.stderr.write(`${line}\n`) }) : json
+  const wish = await wishFor(setup, name, tools)
+  if (flags.channel === 'tool-loop') return forLoop(setup, flags, { name, text, wish })
+  const { ending, result } = await callOnce(setup, flags, { call: { name, input: parseObject(text) }, wish })
+  const output = typeof result?.output === 'string' ? result.output : ''
+  if (result?.status !== 'completed') {
+    throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${output || ending.message}`)
+  }
+  this.process.stdout.data(output.endsWith('\n') || output === '' ? output : `${output}\n`)
+}
+
+/** For a loop that somebody else runs: stdout is, byte for byte, what a model would be told, also of a refusal or a failure. */
+async function forLoop(
+  setup: CliSetup,
+  flags: ToolRunFlags,
+  { name, text, wish }: { name: string; text: string; wish: ToolWish },
+): Promise<void> {
+  const { readArguments } = await import('../../../providers/wire/call-arguments.ts')
+  const { stdout } = setup.context.process
+  const trace = traceOf(setup)
+  const call = { name, ...readArguments(text) }
+  trace('tool_call', `${name} ${call.malformed ?? JSON.stringify(call.input)}`)
+  const { ending, result, told } = await callOnce(setup, flags, { call, wish: { ...wish, refusals: 'not permitted' } })
+  if (told === undefined) throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${ending.message}`)
+  traceResult(trace, { name, text: told, ok: result?.status === 'completed' })
+  stdout.data(told)
+  if (result?.status !== 'completed') throw new CliExit(exitCodes[ending.code] || exitCodes.error)
+}
+
+type Once = { readonly call: Pick<Call, 'name' | 'input' | 'malformed'>; readonly wish: ToolWish }
+type Called = { readonly ending: Ending; readonly result?: Extract<AgentEvent, { type: 'tool_result' }>; readonly told?: string }
+
+async function callOnce(setup: CliSetup, { sandbox, channel = 'cli' }: ToolRunFlags, { call, wish }: Once): Promise<Called> {
+  const ask = personHere(setup.context)
+  const seen: { result?: Called['result']; told?: string } = {}
+  const animal = await wake(setup, {
+    channel,
+    ask,
+    conversation: { kind: 'new' },
+    systemPrompt: '',
+    provider: directCall(call, (told) => {
+      seen.told = told
+    }),
+    tools: wish,
+    ...(sandbox ? { sandbox } : {}),
+  })
+  const interrupt = onInterrupt((by) => animal.agent.cancel(by))
+  try {
+    const ending = await takeTurn({
+      ...atTerminal(setup, animal, ask),
+      prompt: `tool run ${call.name}`,
+      render: {
+        show: (event) => {
+          if (event.type === 'tool_result') seen.result = event
+        },
+        end: () => {},
+      },
+      signal: interrupt.signal,
+    })
+    return { ending, ...seen }
+  } finally {
+    interrupt.stop()
+    animal.close()
+  }
+}

@@ -1,0 +1,27 @@
+/** The environment of the daemon and its bridges: our own, and under it what a file of assignments says. */
+
+import { join } from 'node:path'
+import type { CliContext } from '../channels/terminal/context.ts'
+import { readAssignments } from '../config/text/assignments.ts'
+import { readConfigFile } from '../config/text/read-toml-file.ts'
+import { createContext } from './context.ts'
+import { CliExit, exitCodes } from './exit.ts'
+
+/**
+ * `named`, or config.env in the home when there is one: read, never run. A variable that is set already stays as it is.
+ * @throws CliExit 1 when the file cannot be read, names every line that is no assignment
+ */
+export function withEnvFile(context: CliContext, named?: string): CliContext {
+  const path = named === undefined ? join(context.home, 'config.env') : join(named.startsWith('/') ? '' : context.cwd, named)
+  const read = readConfigFile(path)
+  if (read.state === 'missing' && named === undefined) return context
+  if (read.state === 'missing') throw new CliExit(exitCodes.error, `error: --env-file ${named}: there is no such file`)
+  if (read.state === 'unusable') throw new CliExit(exitCodes.error, `error: ${path} ${read.why}`)
+  const { assignments, odd } = readAssignments(read.text)
+  if (odd.length > 0) throw new CliExit(exitCodes.error, odd.map(({ line, why }) => `error: ${path}:${line}: ${why}`).join('\n'))
+  const said = Object.fromEntries(assignments.map(({ name, value }) => [name, value]))
+  const { cwd, outputClosed, outputFailure } = context
+  const fresh = createContext({ ...said, ...context.env })
+  // Its stderr knows the keys that stand in the file.
+  return { ...fresh, cwd, outputClosed, outputFailure, process: { ...context.process, stderr: fresh.process.stderr } }
+}

@@ -1,0 +1,28 @@
+/** A newcomer is told who answers when nobody chose it, and how to choose: a note once a turn, or an error when a model was asked for by name. */
+
+import type { CliSetup } from '../channels/terminal/context.ts'
+import type { Config } from '../config/config.ts'
+import { isOfflineDefault } from '../config/offline-default.ts'
+import { readConfigFile } from '../config/text/read-toml-file.ts'
+import { howToConnect, isOffline, isOtherModel } from '../host/setup/answering-provider.ts'
+
+export function introduce(setup: CliSetup): void {
+  const said = setup.assumed === undefined ? offlineNote(setup) : assumedNote(setup.config, setup.assumed)
+  if (said !== undefined) setup.context.process.stderr.write(`note: ${said}\n`)
+}
+
+function assumedNote({ defaultProvider, defaultModel }: Config, variable: string): string {
+  return `${defaultProvider}/${defaultModel} answers, because ${variable} is set; to ask another: -m PROVIDER/MODEL; to keep your choice: braidclaw init`
+}
+
+function offlineNote({ file, config, context: { env } }: CliSetup): string | undefined {
+  if (!isOffline(config, config.defaultProvider) || isOtherModel(config)) return undefined
+  if (file !== undefined && !isInitsChoice(file)) return undefined
+  return `the offline helper answers; to connect a real model, ${howToConnect(env)}`
+}
+
+/** The offline helper answers because init found nobody else. */
+export function isInitsChoice(file: string): boolean {
+  const read = readConfigFile(file)
+  return read.state === 'text' && isOfflineDefault(read.text)
+}

@@ -1,0 +1,148 @@
+/** The text of docs/config.md, from the table. */
+
+import { defaultOf, workValueOf } from '../layers/defaults.ts'
+import { forms, leafOf, type Setting, variableOf } from '../setting.ts'
+import { settings } from '../settings.ts'
+import { toml } from './show.ts'
+import { defaultConfigToml } from './template.ts'
+
+export function configDocs(): string {
+  const sections = [...new Set(settings.map(({ key }) => sectionOf(key)))]
+  return [head, ...sections.map(table), example()].join('\n\n').concat('\n')
+}
+
+const head = `<!-- generated from src/config/settings.ts; a test fails when this page is stale -->
+
+# Configuration
+
+\`~/.braidclaw/config.toml\`, or \`$BRAIDCLAW_HOME/config.toml\`: BRAIDCLAW_HOME moves the whole tree, and then \`~/.braidclaw/…\` in a
+path means that folder too. With neither HOME nor BRAIDCLAW_HOME set nothing runs but the help; with BRAIDCLAW_HOME alone, \`~\` in a path is the home of
+the user database. \`braidclaw init\` writes an annotated file; run again, it adds the providers whose keys are set by then and leaves the
+rest as it is. \`braidclaw config validate\` names every
+error at once, with line and column; \`braidclaw config show --origin\` prints what holds and which source won;
+\`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the first provider whose
+key is in the environment answers, or else the offline helper ([models.md](models.md)).
+
+## The workspace
+
+The tools work in the folder you are in (or in that of \`-C DIR\`), unless \`workspace_dir\` is set: then they work there, wherever you are. What stays in the
+background (\`daemon\`, \`bridge\`) works in \`~/braidclaw-workspace\`, which is made when it is first needed. The terminal and the filter use that folder too when
+you are in \`/\`, in your home folder itself (or above it), or in \`~/.braidclaw\`, and say so: nobody who stands there means all of it, keys and mail
+included. \`-C .\` says that you do.
+
+A default marked *for real work* holds where you have no config file, and \`braidclaw init\` writes it into a new one. A file that leaves the key out has
+the other, smaller default. \`config show --origin\` calls the first \`default: without a config file\`.
+
+## Which source wins
+
+flags > agents.json > environment > env file > project > user > defaults.
+
+- **Flags**: \`--workspace DIR\`, \`--model PROVIDER/MODEL\` or \`--model MODEL\`, and so on. The part before the first slash names the provider; when there
+  is none of that name, nothing is asked. A model whose own name has a slash is written after its provider: \`openrouter/meta-llama/llama-3.3-70b\`.
+- **Environment**: the variables below; an empty one counts as not set. Lists are written \`a,b\` or as JSON; \`[]\` is the empty list.
+  \`BRAIDCLAW_MOCK_FIXTURE=FILE\` is the fixture of every mock provider.
+- **agents.json** (\`~/.braidclaw/agents.json\`, or \`config/agents.json\` in the same folder): \`{"coder": {"soul": "souls/coder.md", "model": null}}\`. The model of the
+  agent that is asked (\`--agent\`, \`default_agent\`, or else "default") counts above the environment. \`soul\` is relative to the home.
+- **Env file**: \`config/braidclaw.env\` or \`config/shellclaw.env\` in the home, lines of \`NAME=value\` with the same variables. It is read, never run: \`$(…)\`
+  is text, and a line that is no assignment is reported. \`SHELLCLAW_MODEL\`, \`SHELLCLAW_DEFAULT_AGENT\` and \`SHELLCLAW_TOOL_BACKEND\` mean the same as with
+  \`BRAIDCLAW_\` where that one is not set, here and in the environment; \`SHELLCLAW_HOME\` too, in the environment.
+- **\`BRAIDCLAW_LLM_BACKEND=NAME\`** (or \`SHELLCLAW_LLM_BACKEND\`) lets that provider answer whatever anything else says, \`-m\` included. \`stub\` answers "stub response N",
+  where N counts the calls of an agent.
+- **Project**: \`.braidclaw/config.toml\` in the workspace given by \`-C\`, or else in the current folder, and only when you have trusted that folder or
+  one above it; otherwise it is ignored, and a line on stderr says so. Even then it cannot set keys marked *user only*, and those marked
+  *stricter* only so that they permit less: a lower level, a smaller budget, fewer tools; what it forbids is added to what you forbid.
+- A model belongs to the provider it was chosen for: when a stronger source chooses another provider, \`default_model\` is left aside and
+  the provider's own model is asked.
+
+## Text
+
+- Paths must be absolute, or start with \`~/\`. On the command line and in variables they may be relative to the current folder.
+- \`$NAME\` and \`\${NAME}\` are replaced in paths, addresses, models and names of providers; a variable that is not set is an error.
+  \`$$\` is a dollar sign.
+- Secrets never stand in the file: \`api_key_env\` names the variable that holds the key. An unset one matters only when that provider is used.
+  A key that \`onboard\` keeps stands in \`keys.env\` beside the file, lines of \`NAME='key'\`; a variable of the environment counts more. It is used only
+  while nobody but you may read it (mode 0600), and sets nothing whose name does not end in \`_KEY\` or \`_TOKEN\`.
+- An unknown key is an error.`
+
+function sectionOf(key: string): string {
+  return key.includes('.') ? key.slice(0, -leafOf(key).length - 1) : ''
+}
+
+function table(section: string): string {
+  const rows = settings.filter(({ key }) => sectionOf(key) === section)
+  const provider = section.includes('*')
+  const title = section === '' ? '## Top of the file' : `## \`[${section.replace('*', 'NAME')}]\``
+  const columns = provider
+    ? ['key', 'type', 'default', 'kinds', 'meaning']
+    : ['key', 'type', 'default', 'environment', 'project', 'meaning']
+  const cells = rows.map((row) => [
+    `\`${leafOf(row.key)}\``,
+    typeOf(row),
+    fallBack(row),
+    ...(provider ? [kinds(row)] : [variables(row), project(row)]),
+    row.about,
+  ])
+  return `${title}\n\n${[columns, columns.map(() => '---'), ...cells].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n')}`
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|')
+}
+
+function typeOf(setting: Setting): string {
+  switch (setting.type) {
+    case 'choice':
+      return setting.values.map((value) => `\`${value}\``).join(', ')
+    case 'whole':
+    case 'number':
+      return `${setting.type === 'whole' ? 'whole number' : 'number'} ${setting.min} to ${setting.max}, ${setting.unit}`
+    case 'text':
+      return setting.form === 'any' ? 'text' : forms[setting.form].says
+    case 'words':
+      return `list; each ${forms[setting.form].says}`
+    default:
+      return {
+        boolean: 'true or false',
+        path: 'path',
+        url: 'http(s) address',
+        paths: 'list of paths',
+        ports: 'list of ports',
+        map: 'table',
+      }[setting.type]
+  }
+}
+
+function fallBack(setting: Setting): string {
+  return [usual(setting), workNumber(setting)].filter((words) => words !== '').join('; ')
+}
+
+function workNumber(setting: Setting): string {
+  const value = workValueOf(setting)
+  return value === undefined ? '' : `for real work: \`${toml(value)}\``
+}
+
+function usual(setting: Setting): string {
+  const value = defaultOf(setting)
+  if (value !== undefined) return `\`${toml(value)}\``
+  const byKind = setting.type === 'text' ? Object.entries(setting.byKind ?? {}).map(([kind, text]) => `${kind}: \`${toml(text)}\``) : []
+  const required = setting.required === undefined ? [] : ['required']
+  return [...byKind, ...(setting.absent === undefined ? required : [`not set: ${setting.absent}`])].join('; ')
+}
+
+function kinds(setting: Setting): string {
+  if (setting.kinds === undefined) return 'all, required'
+  return setting.kinds.map((kind) => (setting.required?.includes(kind) ? `${kind} (required)` : kind)).join(', ')
+}
+
+function variables(setting: Setting): string {
+  const names = [setting.env, variableOf(setting)].filter((name) => name !== undefined)
+  return names.map((name) => `\`${name}\``).join(', ')
+}
+
+function project(setting: Setting): string {
+  return setting.project === 'refused' ? 'user only' : (setting.project ?? 'yes')
+}
+
+function example(): string {
+  return `## The file that \`braidclaw init\` writes\n\n\`\`\`toml\n${defaultConfigToml({ proposals: [] })}\`\`\``
+}

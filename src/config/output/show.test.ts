@@ -1,0 +1,190 @@
+import { expect, test } from 'bun:test'
+import { parse } from 'smol-toml'
+import { z } from 'zod'
+import { withProviderDefaults } from '../layers/defaults.ts'
+import { variableOf } from '../setting.ts'
+import { settings } from '../settings.ts'
+import { load, loaded, minimum } from '../test-load.ts'
+import { configDocs } from './docs.ts'
+import { configSchema } from './json-schema.ts'
+import { showConfig, valueAt } from './show.ts'
+
+/** Every key there is, set to something that is not its default. */
+const everything = `workspace_dir = "/w"
+default_provider = "o"
+default_model = "dm"
+default_agent = "coder"
+[security]
+autonomy = "full"
+workspace_only = false
+forbidden_paths = ["/f"]
+forbidden_commands = ["fc"]
+allow_commands = ["ac"]
+allow_tools = ["weather"]
+allowed_domains = ["d.org"]
+allowed_ports = [81]
+approve_all_medium = true
+audit_log = false
+[limits]
+max_tool_rounds = 11
+max_same_results = 12
+max_response_bytes = 1212
+tool_timeout_s = 13.5
+shell_timeout_s = 14
+shell_timeout_max_s = 14.5
+http_timeout_s = 15
+max_output_bytes = 1616
+context_tokens = 17
+max_parallel = 18
+max_run_seconds = 19
+max_run_tokens = 20
+max_run_usd = 0.21
+[providers.models.m]
+kind = "mock"
+model = "mm"
+fixture = "/fix.json"
+total_timeout_s = 21
+price_input = 1
+price_output = 2
+price_cached = 3
+[providers.models.o]
+kind = "openai-compatible"
+model = "om"
+base_url = "http://h:1/v1"
+api_key_env = "K"
+stream = false
+idle_timeout_s = 22
+total_timeout_s = 23
+max_retries = 4
+max_output_tokens = 25
+context_tokens = 2600
+temperature = 0.5
+price_input = 1.5
+price_output = 2.5
+price_cached = 3.5
+[providers.models.r]
+kind = "reliable"
+providers = ["m", "o"]
+[providers.models.t]
+kind = "router"
+routes = { cheap = "m" }
+default = "o"
+[providers.models.f]
+kind = "fifo"
+model = "m"
+dir = "/fifos"
+total_timeout_s = 9
+[channels.discord]
+enabled = true
+token_env = "BOT"
+channel_ids = ["123456789012345678"]
+api = "http://127.0.0.1:1/api"
+[channels.cli]
+enabled = false
+tools_allow = ["time"]
+[tools]
+dir = "/t"
+executables = ["weather"]
+backend = "bash"
+[memory]
+backend = "sqlite"
+path = "/m.sqlite"
+agent_dir = "/agent"
+history_max = 260
+history_keep = 30
+[receipts]
+enabled = false
+path = "/r.log"
+[log]
+level = "debug"
+`
+
+test('every key of the file arrives in the Config under its own name, and comes out again', () => {
+  const { config, origins } = loaded({ user: everything })
+  const shown = JSON.parse(showConfig(config, origins, { origin: false, json: true }))
+  delete shown.providers.models.local
+  expect(shown).toEqual(JSON.parse(JSON.stringify(parse(everything))))
+  const keys = Object.keys(origins)
+  for (const setting of settings) expect(keys.some((key) => key.replace(/^(providers\.models\.)[^.]+/, '$1*') === setting.key)).toBe(true)
+  for (const key of keys) expect([key, valueAt(config, key)]).not.toEqual([key, undefined])
+})
+
+test('what is shown is itself a valid config that means the same', () => {
+  for (const user of [undefined, minimum, everything]) {
+    const first = loaded({ user })
+    const again = loaded({ user: showConfig(first.config, first.origins, { origin: true, json: false }) })
+    expect(again.config).toEqual(first.config)
+  }
+})
+
+test('origins stand behind the values: flag, variable, file with line, default', () => {
+  const { config, origins } = loaded({ user: minimum, flags: { maxTurns: 3 }, env: { BRAIDCLAW_AUTONOMY: 'full' } })
+  const text = showConfig(config, origins, { origin: true, json: false })
+  expect(text).toContain('max_tool_rounds = 3  # flag: --max-turns\n')
+  expect(text).toContain('autonomy = "full"  # environment: BRAIDCLAW_AUTONOMY\n')
+  expect(text).toContain('audit_log = true  # user: /home/ann/.braidclaw/config.toml:10\n')
+  expect(text).toContain('allow_commands = []  # default: built in\n')
+  expect(text).toContain('# max_run_usd is not set: no limit\n')
+})
+
+test('as JSON it has the names of the file; with origins these stand beside it', () => {
+  const { config, origins } = loaded({ user: minimum })
+  expect(JSON.parse(showConfig(config, origins, { origin: false, json: true })).security.forbidden_paths).toContain('/etc')
+  const both = JSON.parse(showConfig(config, origins, { origin: true, json: true }))
+  expect(both.origins['memory.path']).toEqual({ source: 'user', where: '/home/ann/.braidclaw/config.toml', line: 28, column: 8 })
+})
+
+test('a hostile file name cannot break out of its comment', () => {
+  const { config } = loaded({})
+  const text = showConfig(config, { 'log.level': { source: 'user', where: '/a\n[evil]\u001b' } }, { origin: true, json: false })
+  expect(Object.keys(parse(text))).not.toContain('evil')
+})
+
+test('no key of the environment is shown', () => {
+  const env = { OPENAI_API_KEY: 'sk-SECRET1' }
+  const { config, origins } = loaded({ user: minimum, env })
+  for (const json of [true, false]) expect(showConfig(config, origins, { origin: true, json })).not.toContain('SECRET1')
+})
+
+test('the JSON Schema refuses and accepts what loading refuses and accepts', () => {
+  const schema = z.fromJSONSchema(JSON.parse(JSON.stringify(configSchema())))
+  const accepts = (text: string) => schema.safeParse(JSON.parse(JSON.stringify(parse(text)))).success
+  const bad = [
+    'x = 1',
+    '[security]\nautonomy = "godmode"',
+    '[limits]\nmax_parallel = 65',
+    '[providers.models.a]\nkind = "mock"\nbase_url = "http://x"',
+    '[providers.models.a]\nkind = "reliable"\nproviders = []',
+  ]
+  for (const text of bad) expect([text, accepts(text), load({ user: text }).ok]).toEqual([text, false, false])
+  for (const text of ['', minimum, everything]) expect([accepts(text), load({ user: text }).ok]).toEqual([true, true])
+})
+
+test('docs/config.md is what the table says; if not, write configDocs() there again', async () => {
+  expect(await Bun.file(`${import.meta.dir}/../../../docs/config.md`).text()).toBe(configDocs())
+})
+
+test('every variable works, stands in the docs, and no two settings share one', () => {
+  const wished = loaded({ user: everything }).config
+  const rows = settings.filter(({ key }) => !key.includes('*') && !key.startsWith('default_'))
+  for (const setting of rows) {
+    for (const variable of [setting.env, variableOf(setting)].filter((name) => name !== undefined)) {
+      const value = valueAt(wished, setting.key)
+      const { config } = loaded({ env: { [variable]: Array.isArray(value) ? value.join(',') : String(value) } })
+      expect([variable, valueAt(config, setting.key)]).toEqual([variable, value])
+      expect(configDocs()).toContain(`\`${variable}\``)
+    }
+  }
+  const variables = settings.flatMap((setting) => [setting.env, variableOf(setting)]).filter((name) => name !== undefined)
+  expect(new Set(variables).size).toBe(variables.length)
+})
+
+test('a provider of the user called local replaces the offline helper', () => {
+  const user = '[providers.models.local]\nkind = "anthropic"\nmodel = "m"'
+  expect(loaded({ user }).config).toMatchObject({
+    defaultProvider: 'local',
+    defaultModel: 'm',
+    providers: { models: { local: { kind: 'anthropic' } } },
+  })
+  expect([...withProviderDefaults(new Map()).keys()]).toContain('providers.models.local.kind')
+})

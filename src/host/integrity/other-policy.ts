@@ -1,0 +1,54 @@
+/** A policy that stands in another file: the configuration as it would be with that file in place of the user's own. */
+
+import { join } from 'node:path'
+import { describeProblem } from '../../config/config.ts'
+import { loadConfig } from '../../config/load.ts'
+import { readConfigFile } from '../../config/text/read-toml-file.ts'
+import { createTrust } from '../../config/trust.ts'
+import type { Memory } from '../../memory/memory.ts'
+import type { Judge } from '../../runtime/port.ts'
+import type { Entry } from '../../runtime/replay/journal-reader.ts'
+import type { Setup } from '../api.ts'
+import { FailureError } from '../failure.ts'
+import { allowingToo, policyOf, resolveExecutable } from '../setup/effective-policy.ts'
+import { createHands } from '../toolset/tool-executor.ts'
+import { pastTools } from './recorded-tools.ts'
+
+/**
+ * Judges the calls of a run as that policy does now, whatever ESTOP says. Nothing is run: not even an executable to hear what it is.
+ * @throws FailureError usage when the file cannot be used.
+ */
+export async function judgeBy(setup: Setup, file: string, memory: Memory): Promise<(run: readonly Entry[]) => Judge> {
+  const config = configWith(setup, file)
+  const policy = policyOf(config, setup.paths, setup.context.env)
+  const { createGate } = await import('../../security/gate.ts')
+  const { all: ten } = await createHands({ setup: { ...setup, config }, policy, conversationId: 'replay' })
+  const always = (key: string) => memory.approvals.hasRule('shell', key)
+  const secrets = setup.redactor
+  const common = { secrets, estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }
+  return (run) => {
+    const { tools, settled } = pastTools(run, config)
+    const names = tools.map(({ name }) => name)
+    const { judge } = createGate({ ...common, policy: allowingToo(policy, names), tools: [...ten, ...tools] })
+    return async (call) => settled.get(call.id) ?? judge(call)
+  }
+}
+
+function configWith({ paths, context, config }: Setup, file: string) {
+  const { env, cwd } = context
+  const path = file.startsWith('/') ? file : join(cwd, file)
+  const own = join(paths.home, 'config.toml')
+  const read = readConfigFile(path)
+  if (read.state === 'missing') throw new FailureError('usage', `${path} does not exist; --policy takes a config.toml`)
+  const loaded = loadConfig({
+    home: paths.home,
+    env,
+    cwd,
+    flags: { workspace: config.workspaceDir },
+    trusted: (folder) => createTrust(paths.trustedFolders).isTrusted(folder),
+    readFile: (wanted) => (wanted === own ? read : readConfigFile(wanted)),
+  })
+  if (loaded.ok) return loaded.config
+  const problems = loaded.problems.map((problem) => describeProblem(problem.file === own ? { ...problem, file: path } : problem))
+  throw new FailureError('usage', problems)
+}

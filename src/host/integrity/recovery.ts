@@ -1,0 +1,89 @@
+/** Memory and receipts, opened for a command; trouble with either ends the command with a sentence and the right code. */
+
+import { createApprovalRequests } from '../../memory/approval-requests.ts'
+import { type Memory, openMemory } from '../../memory/memory.ts'
+import { createRecordWriter, RecordFailure, type RecordWriter, type RecordWriterOptions } from '../../memory/record-writer.ts'
+import { latestReceipts } from '../../receipts/latest.ts'
+import { createLedgers, type ReceiptPaths } from '../../receipts/ledger.ts'
+import { createReceiptLog } from '../../receipts/receipt-log.ts'
+import { atRest } from '../../receipts/resting.ts'
+import { createSealer, type Seal, sealsBy } from '../../receipts/seal.ts'
+import type { Questions, Redact } from '../../runtime/port.ts'
+import type { Setup } from '../api.ts'
+import { FailureError, storageProblem } from '../failure.ts'
+
+/** @throws FailureError: 9 for a corrupt file, 1 for what the file system refuses. */
+export function openRecords({ config, log }: Pick<Setup, 'config' | 'log'>): Memory {
+  const opened = openMemory({ path: config.memory.path, log, now: Date.now })
+  if (opened.ok) return opened.memory
+  throw storageProblem(opened.failure)
+}
+
+/** SQLite trouble as a FailureError with the file's name; anything else as it is. */
+export function inWords(memory: Memory, error: unknown): unknown {
+  const failure = memory.failureOf(error)
+  return failure ? storageProblem(failure) : error
+}
+
+/** Runs `use` on the open memory and closes it; SQLite trouble becomes the same sentences. */
+export async function withMemory<T>(setup: Pick<Setup, 'config' | 'log'>, use: (memory: Memory) => T | Promise<T>): Promise<T> {
+  const memory = openRecords(setup)
+  try {
+    return await use(memory)
+  } catch (error) {
+    throw inWords(memory, error)
+  } finally {
+    memory.close()
+  }
+}
+
+/** The log where the configuration puts it, its head and key beside it unless that is our home. */
+export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>): ReceiptPaths {
+  return { log: config.receipts.path, head: paths.receiptsHead, key: paths.receiptKey }
+}
+
+function receiptsAt(paths: ReceiptPaths): Pick<RecordWriterOptions, 'receipts'> {
+  const append = createReceiptLog({ paths })
+  return {
+    receipts: {
+      settle: (known) => append([], known),
+      begin: createLedgers({ paths }),
+      after: (count) => latestReceipts(paths, count),
+      atRest: (known) => atRest(paths, known),
+      seal: createSealer(paths),
+    },
+  }
+}
+
+/** For checking the seals of ended runs; undefined when receipts are off, for then the key may be gone on purpose. */
+export function sealsOf(setup: Pick<Setup, 'config' | 'paths'>): Seal | undefined {
+  return setup.config.receipts.enabled ? sealsBy(receiptPaths(setup).key) : undefined
+}
+
+/** Approvals as the runtime asks for them: in the same database, so in the same transactions. */
+export function questionsOf({ redactor }: Pick<Setup, 'redactor'>, { approvals }: Memory): Questions {
+  return createApprovalRequests(approvals, redactor.text)
+}
+
+export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { readonly redact: Redact }, memory: Memory): RecordWriter {
+  const { config, log, redact } = setup
+  return createRecordWriter({
+    memory,
+    log,
+    now: Date.now,
+    redact,
+    ...(config.receipts.enabled ? receiptsAt(receiptPaths(setup)) : {}),
+  })
+}
+
+/** Puts right what a crash left behind. @throws FailureError integrity when the receipts were altered. */
+export function recoverRecord({ log }: Pick<Setup, 'log'>, record: RecordWriter): void {
+  try {
+    const { interrupted, closedRuns, adopted, tornBytes } = record.recover()
+    if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)
+      log('warn', 'recovered after a crash', { interrupted: interrupted.length, closedRuns: closedRuns.length, adopted, tornBytes })
+  } catch (error) {
+    if (!(error instanceof RecordFailure)) throw error
+    throw new FailureError(error.integrity ? 'integrity' : 'error', error.message)
+  }
+}

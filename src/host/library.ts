@@ -1,0 +1,50 @@
+/** What a program that calls us as a library needs in place of a command line: a silent context, and failures as values. */
+
+import type { Ending } from '../runtime/event.ts'
+import type { Animal, HostContext, Setup } from './api.ts'
+import { type FailureCode, FailureError } from './failure.ts'
+import { createHostContext } from './setup/context.ts'
+import { setUp } from './setup/setup.ts'
+
+/** Where everything is found; absent: as on the command line. */
+export type Surroundings = {
+  /** Default: BRAIDCLAW_HOME or ~/.braidclaw. */
+  readonly home?: string
+  /** Where the tools work; default: the configured one. */
+  readonly workspace?: string
+  /** Instead of the process's own; API keys are looked up here. */
+  readonly env?: Readonly<Partial<Record<string, string>>>
+  /** Log lines, redacted; default: none. */
+  readonly log?: (line: string) => void
+}
+
+export const unended: Ending = { stop: 'error', code: 'error', message: 'the run ended without an ending' }
+
+export function setUpFor({ workspace, ...around }: Surroundings, flags: { readonly model?: string; readonly agent?: string }): Setup {
+  return setUp(silentContext(around), { workspace, ...flags })
+}
+
+/** Nothing of ours goes to the streams of a program that is not ours. */
+export function silentContext({ home, env = process.env, log }: Omit<Surroundings, 'workspace'>): HostContext {
+  return createHostContext({ ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, (text) => log?.(text))
+}
+
+export async function withAnimal<T>(animal: Animal, use: (animal: Animal) => Promise<T>): Promise<T> {
+  try {
+    return await use(animal)
+  } finally {
+    animal.close()
+  }
+}
+
+export type Failure = { readonly code: FailureCode; readonly message: string }
+
+/** What would end a command with a sentence is a value here. */
+export async function asValue<T>(step: () => Promise<T>, failed: (failure: Failure) => T): Promise<T> {
+  try {
+    return await step()
+  } catch (error) {
+    if (error instanceof FailureError) return failed({ code: error.code, message: error.message })
+    throw error
+  }
+}

@@ -1,0 +1,40 @@
+/** A conversation that has become long: its older turns are summarised by the model that answers in it. */
+
+import { summariserOf } from '../../memory/conversations/summarise.ts'
+import type { Memory } from '../../memory/memory.ts'
+import type { Provider } from '../../runtime/port.ts'
+import type { Setup } from '../api.ts'
+
+export type Room = {
+  readonly setup: Setup
+  readonly memory: Memory
+  readonly conversationId: string
+  readonly provider: Provider
+  readonly tell: (line: string) => void
+  readonly signal: AbortSignal
+}
+
+/** At most so much of a conversation goes to the model at a time; the rest waits for the next turn. */
+const portionBytes = 262_144
+
+/** Whatever goes wrong leaves the conversation as it was, and the next turn tries again. */
+export async function makeRoom({ setup, memory, conversationId, provider, tell, signal }: Room): Promise<void> {
+  const { config, log, redactor } = setup
+  const { historyMax: max, historyKeep: keep } = config.memory
+  const summarise = summariserOf({ provider, model: config.defaultModel })
+  try {
+    const summaries = await memory.summaries()
+    await summaries.compact({
+      conversationId,
+      lengths: { max, keep, portionBytes },
+      summarise: (request, stop) => {
+        tell('note: the conversation is long; summarising its older part (the whole of it stays searchable)')
+        return summarise(request, stop)
+      },
+      signal,
+      redact: redactor.text,
+    })
+  } catch (error) {
+    log('warn', 'compaction failed', { why: error instanceof Error ? error.message : String(error) })
+  }
+}

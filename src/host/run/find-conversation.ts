@@ -1,0 +1,53 @@
+/** Which conversation a turn belongs to. */
+
+import { createId } from '../../kit/id.ts'
+import type { Memory } from '../../memory/memory.ts'
+import type { Wish } from '../api.ts'
+import { FailureError } from '../failure.ts'
+
+export type Begun = {
+  readonly conversationId: string
+  /** Where it was begun: here, unless it is gone on with from another folder. */
+  readonly folder: string
+  /** There was something before. */
+  readonly goesOn: boolean
+}
+
+/** `here`: the real path of the workspace. @throws FailureError error when there is none to go on with. */
+export function conversationFor(memory: Memory, wish: Wish['conversation'], here: string): Begun {
+  const { conversations } = memory
+  const known = knownFor(memory, wish, here)
+  if (known !== undefined) return { conversationId: known, folder: conversations.folderOf(known) ?? here, goesOn: true }
+  return { conversationId: createId('conversation', crypto.getRandomValues(new Uint8Array(10))), folder: here, goesOn: false }
+}
+
+function knownFor(memory: Memory, wish: Wish['conversation'], here: string): string | undefined {
+  const { conversations } = memory
+  if (wish.kind === 'new') return undefined
+  if (wish.kind === 'session') return wish.id !== undefined && conversations.has(wish.id) ? wish.id : undefined
+  if (wish.kind === 'resume') return resolveConversation(memory, wish.id)
+  const found = conversations.latestIn(here)
+  if (found !== undefined) return found
+  const other = latestElsewhere(memory, here)
+  if (other === undefined) return resolveConversation(memory, 'last')
+  throw new FailureError('error', `${other.says}; to go on with that one: braidclaw agent --resume ${other.id}`)
+}
+
+/** Of the conversation that was used last anywhere else; undefined when there is none, or one here. */
+export function latestElsewhere({ conversations }: Memory, here: string): { readonly id: string; readonly says: string } | undefined {
+  const id = conversations.list({ limit: 1 })[0]?.conversationId
+  if (id === undefined || conversations.latestIn(here) !== undefined) return undefined
+  const folder = conversations.folderOf(id)
+  const where = folder === undefined ? 'was begun before folders were recorded' : `was begun in ${folder}`
+  return { id, says: `no conversation was begun in ${here} yet; the latest one, ${id}, ${where}` }
+}
+
+/** An id, or "last". @throws FailureError error when there is no such conversation. */
+export function resolveConversation({ conversations }: Memory, id: string): string {
+  const known = id === 'last' ? conversations.list({ limit: 1 })[0]?.conversationId : conversations.has(id) ? id : undefined
+  if (known !== undefined) return known
+  throw new FailureError(
+    'error',
+    `${id === 'last' ? 'there is no conversation yet' : `no conversation "${id}"; see: braidclaw memory list`}`,
+  )
+}

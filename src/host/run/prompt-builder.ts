@@ -1,0 +1,112 @@
+/** What stands before the prompt of a run, asked afresh each time: the conversation so far, the tools that are there now, the system prompt. */
+
+import { sha256 } from '../../kit/sha256.ts'
+import type { Memory } from '../../memory/memory.ts'
+import type { Opening } from '../../runtime/create-agent.ts'
+import type { Instruction } from '../../runtime/event.ts'
+import type { Provider, ToolSpec } from '../../runtime/port.ts'
+import { systemPrompt } from '../../runtime/prompt.ts'
+import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
+import type { Trial } from '../../sandbox/trial.ts'
+import type { Past, Setup, Wish } from '../api.ts'
+import { inWords } from '../integrity/recovery.ts'
+import type { Instructions } from '../setup/project-instructions.ts'
+import { historyTokens, shellTimesOf } from '../setup/run-limits.ts'
+import { mindWorkspace } from '../setup/workspace-folder.ts'
+import { sandboxState } from '../toolset/sandbox-state.ts'
+import { builtInSpecs, type Hands, hasTools, specOf, type ToolWish } from '../toolset/tool-selection.ts'
+import { offered } from '../toolset/tools-for-model.ts'
+
+export type OpeningOptions = {
+  readonly setup: Setup
+  readonly memory: Memory
+  readonly conversationId: string
+  readonly wish: Wish
+  readonly provider: Provider
+  /** As it was found. */
+  readonly workspace: string
+  /** Those of the wish, or the standing ones. */
+  readonly tools: ToolWish
+  readonly hands: () => Promise<Hands>
+  /** The project's; absent where the system prompt is not ours. */
+  readonly instructions?: Instructions
+  /** Begun ahead for the first run; later ones look again. */
+  readonly sandbox?: Promise<Trial> | undefined
+}
+
+export type Openings = {
+  /** @throws FailureError when memory cannot be read, or the workspace is gone */
+  next(): Promise<Opening>
+  /** Whether the conversation is so long that its beginning is due for a summary. */
+  isLong(): boolean
+}
+
+export function createOpenings(options: OpeningOptions): Openings {
+  const { setup, wish, workspace } = options
+  const { config } = setup
+  const state = { begun: wish.conversation.kind !== 'new', long: false, runs: 0, instructed: false }
+
+  function ownPast(): Past {
+    const isFirst = !state.begun
+    state.begun = true
+    if (isFirst) return { history: [] }
+    const { messages, turns } = history(options)
+    state.long = (turns + 1) * 2 > config.memory.historyMax
+    return { history: messages }
+  }
+
+  async function past(): Promise<Past> {
+    try {
+      return await (wish.past ? wish.past() : ownPast())
+    } catch (error) {
+      throw inWords(options.memory, error)
+    }
+  }
+
+  /** The text once: a program that stays would write it with every run. */
+  function forJournal({ path, text }: Instruction): JournalledInstruction {
+    const said = state.instructed
+    state.instructed = true
+    return { path, sha256: sha256(text), ...(said ? {} : { text }) }
+  }
+
+  /** That the shell is missing is said once: a program that stays would say it before every run. */
+  async function tools(): Promise<readonly ToolSpec[]> {
+    const log = state.runs > 1 ? () => {} : setup.log
+    const ahead = state.runs === 1 ? options.sandbox : undefined
+    return offered(await specs(options), { log, state: () => ahead ?? sandboxState(setup, wish.sandbox) })
+  }
+
+  return {
+    async next() {
+      state.runs += 1
+      if (hasTools(options.tools)) mindWorkspace(config)
+      const { history, soul = wish.soul, systemPrompt: words = wish.systemPrompt } = await past()
+      const { autonomy } = config.security
+      const project = words === undefined ? await options.instructions?.root() : undefined
+      return {
+        history,
+        tools: await tools(),
+        systemPrompt: words ?? systemPrompt({ workspace, autonomy, ...(soul ? { soul } : {}), ...(project ? { project } : {}) }),
+        ...(project ? { instructions: [forJournal(project)] } : {}),
+      }
+    },
+    isLong: () => state.long,
+  }
+}
+
+async function specs({ setup, tools, hands }: OpeningOptions): Promise<readonly ToolSpec[]> {
+  const { channels, limits } = setup.config
+  if (!tools.more) return builtInSpecs(tools, { shellTimes: shellTimesOf(limits), toolsAllow: channels.cli.toolsAllow })
+  return (await (await hands()).refresh()).map(specOf)
+}
+
+/** The last whole turns that fit; what does not fit is said, to the model and in the log. */
+function history({ memory, conversationId, provider, setup: { config, log } }: OpeningOptions) {
+  const { messages, omittedTurns } = memory.context(conversationId, historyTokens(config, provider))
+  const turns = messages.filter(({ role }) => role === 'user').length + omittedTurns
+  if (omittedTurns === 0) return { messages, turns }
+  log('info', 'context trimmed', { conversation: conversationId, omittedTurns })
+  const content = `[${omittedTurns} earlier turns of this conversation are not shown here; memory_search finds them]`
+  return { messages: [{ role: 'user' as const, content }, ...messages], turns }
+}

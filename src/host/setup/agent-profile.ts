@@ -1,0 +1,69 @@
+/** The agent of a turn: which one is meant, where its files lie, and what its soul says. */
+
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../../config/config.ts'
+import { didYouMean } from '../../kit/did-you-mean.ts'
+import { agentFolder } from '../../memory/agent-files/agent-folder.ts'
+import { type AgentPaths, agentPaths } from '../../memory/agent-files/agent-paths.ts'
+import { composeSystem } from '../../memory/agent-files/compose-system.ts'
+import type { Setup, Wish } from '../api.ts'
+import { FailureError } from '../failure.ts'
+import { createMirror, type Mirror, sessionOf } from '../run/session-log.ts'
+import { realFolder } from './workspace-folder.ts'
+
+export type Persona = { readonly id: string; readonly paths: AgentPaths }
+
+/** An agent with its soul, ready to speak. */
+export type Speaker = {
+  readonly wish: Pick<Wish, 'soul'>
+  readonly mirror: Mirror
+  readonly session: () => Wish['conversation']
+}
+
+export async function speakerOf(setup: Setup): Promise<Speaker> {
+  const persona = personaOf(setup)
+  const soul = await soulOf(setup, persona)
+  return { wish: soul === '' ? {} : { soul }, mirror: createMirror(setup, persona), session: () => sessionOf(persona) }
+}
+
+type Known = Pick<Setup, 'config' | 'paths'>
+
+/** The configured one, or "default", which is there without any file. @throws FailureError usage naming the agents there are */
+export function personaOf({ config, paths }: Known): Persona {
+  const id = config.defaultAgent ?? 'default'
+  const folder = agentFolder({ agents: paths.agents, id, ...(config.memory.agentDir ? { chosen: config.memory.agentDir } : {}) })
+  const isThere = id === 'default' || Object.hasOwn(config.agents, id) || statSync(folder, { throwIfNoEntry: false })?.isDirectory()
+  // An agent of one's own keeps one session, wherever one is; what is said to nobody in particular belongs to the folder.
+  if (isThere) return { id, paths: agentPaths(folder, id === 'default' ? realFolder(config.workspaceDir) : undefined) }
+  const there = agentsOf({ config, paths })
+  const advice = didYouMean(id, there) || `; there are: ${there.join(', ')}`
+  throw new FailureError('usage', `no agent "${id}"${advice}. To make it, write ${join(folder, 'soul.md')}`)
+}
+
+/** Sorted; "default" is always among them. */
+export function agentsOf({ config, paths }: Known): readonly string[] {
+  return [...new Set(['default', ...Object.keys(config.agents), ...foldersIn(paths.agents)])].sort()
+}
+
+function foldersIn(path: string): readonly string[] {
+  try {
+    const entries = readdirSync(path, { withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory() && /^[a-z0-9][a-z0-9-]*$/.test(entry.name)).map(({ name }) => name)
+  } catch {
+    return []
+  }
+}
+
+/** @throws FailureError error when it cannot be read; files that are left out are said in the log */
+export async function soulOf({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>, persona: Persona): Promise<string> {
+  const named = soulIn(config, persona.id)
+  const composed = await composeSystem({ folder: persona.paths.folder, ...(named ? { soul: { path: named, home: paths.home } } : {}) })
+  if (!composed.ok) throw new FailureError('error', `${composed.message}`)
+  for (const notice of composed.notices) log('warn', notice)
+  return composed.text
+}
+
+function soulIn({ agents }: Config, id: string): string | undefined {
+  return Object.hasOwn(agents, id) ? agents[id]?.soul : undefined
+}

@@ -1,0 +1,70 @@
+/** The operator's policy as the gate reads it, from the configuration and the places we keep. */
+
+import { dirname } from 'node:path'
+import type { Config } from '../../config/config.ts'
+import type { HomePaths } from '../../config/paths.ts'
+import { databaseFiles } from '../../memory/database-file.ts'
+import { nextSegment, segmentsOf } from '../../receipts/segments.ts'
+import { defaultAllow } from '../../security/command/allow.ts'
+import { definePolicy, type Policy } from '../../security/policy.ts'
+import { forbiddenPlace } from '../../security/targets/path.ts'
+import { realPlace } from '../../workspace/real-place.ts'
+import type { Environment } from '../api.ts'
+import { realFolder } from './workspace-folder.ts'
+
+/** Where executables are looked for, whatever PATH says. */
+export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+export function resolveExecutable(name: string): string | undefined {
+  return Bun.which(name, { PATH: fixedPath }) ?? undefined
+}
+
+export function policyOf(config: Config, paths: HomePaths, env: Environment): Policy {
+  const { security, channels, memory, receipts } = config
+  const ours = [
+    paths.home,
+    ...databaseFiles(memory.path),
+    receipts.path,
+    paths.estop,
+    ...(receipts.path.startsWith(`${paths.home}/`) ? [] : besides(receipts.path)),
+    // What an agent is told of itself: a model that could write there would write its own orders.
+    ...(memory.agentDir ? [memory.agentDir] : []),
+  ]
+  const workspace = realFolder(config.workspaceDir)
+  const home = env.HOME || '/'
+  return definePolicy({
+    autonomy: security.autonomy,
+    workspace,
+    workspaceOnly: security.workspaceOnly,
+    forbiddenPaths: withRealPlaces(security.forbiddenPaths, { workspace, home }),
+    forbiddenCommands: security.forbiddenCommands,
+    allowCommands: [...defaultAllow, ...security.allowCommands],
+    allowedDomains: security.allowedDomains,
+    allowedPorts: security.allowedPorts,
+    protectedPaths: [...new Set(ours.flatMap((path) => [path, realFolder(path)]))],
+    approveAllMedium: security.approveAllMedium,
+    home,
+    ...(channels.cli.toolsAllow ? { toolsAllow: channels.cli.toolsAllow } : {}),
+  })
+}
+
+/** A forbidden path that is a link, or stands below one, is forbidden under both names. */
+function withRealPlaces(entries: readonly string[], around: { readonly workspace: string; readonly home: string }): readonly string[] {
+  const places = entries.flatMap((entry) => {
+    const place = forbiddenPlace(entry, around)
+    const real = realPlace(place)
+    return real === place ? [] : [real]
+  })
+  return [...new Set([...entries, ...places])]
+}
+
+/** Whoever names a further tool allows it: `toolsAllow` is the list of the built-in ones. */
+export function allowingToo(policy: Policy, names: readonly string[]): Policy {
+  const { toolsAllow } = policy
+  return toolsAllow && names.length > 0 ? definePolicy({ ...policy, toolsAllow: [...toolsAllow, ...names] }) : policy
+}
+
+/** What stands beside a log that the operator put elsewhere: its head, its closed segments, and the one to come. */
+function besides(log: string): string[] {
+  return [`${dirname(log)}/receipts.head`, ...segmentsOf(log), nextSegment(log), `${log}.next`]
+}

@@ -1,0 +1,39 @@
+/** The log on stderr: for people by default, JSON lines with BRAIDCLAW_LOG=json; every line passes the redactor. */
+
+import type { Log } from '../../runtime/port.ts'
+
+const levels = ['debug', 'info', 'warn', 'error'] as const
+
+export type LogOptions = {
+  /** BRAIDCLAW_LOG: `json`, a level, `off`, or `json:LEVEL`. JSON alone means from `info` up. */
+  readonly wish: string | undefined
+  /** log.level of the configuration, which the wish overrides. */
+  readonly level: (typeof levels)[number]
+  readonly write: (line: string) => void
+  readonly redact: (text: string) => string
+  readonly now: () => number
+}
+
+/** Events keep their stable names ("tool requested"); fields follow. A JSON line is {"ts","level","event",…fields}. */
+export function createLog({ wish = '', level, write, redact, now }: LogOptions): Log {
+  const [format, named] = wish.startsWith('json') ? (['json', wish.slice(5) || 'info'] as const) : (['text', wish] as const)
+  if (named === 'off') return () => {}
+  const wanted = levels.map(String).indexOf(named)
+  const lowest = wanted >= 0 ? wanted : levels.indexOf(level)
+  return (at, event, fields = {}) => {
+    if (levels.indexOf(at) < lowest) return
+    const line =
+      format === 'json'
+        ? JSON.stringify({ ts: new Date(now()).toISOString(), level: at, ...fields, event })
+        : `${at}: ${event}${pairs(fields)}`
+    write(`${redact(line)}\n`)
+  }
+}
+
+/** ` key=value`, quoted as JSON when it holds anything that could be misread, control characters included. */
+function pairs(fields: { readonly [key: string]: unknown }): string {
+  return Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => ` ${key}=${typeof value === 'string' && /^[\w./:@~+-]+$/.test(value) ? value : JSON.stringify(value)}`)
+    .join('')
+}

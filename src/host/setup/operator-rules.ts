@@ -1,0 +1,48 @@
+/** The operator's rules that hold in a workspace, or those of one file; with a rule that is not understood no command goes on. */
+
+import { createTrust } from '../../config/trust.ts'
+import type { Places } from '../../runtime/rules/condition.ts'
+import { lintRules } from '../../runtime/rules/lint.ts'
+import type { Rule } from '../../runtime/rules/parse-rules.ts'
+import { isToolName } from '../../tools/executable/description.ts'
+import { specs } from '../../tools/specs.ts'
+import type { Setup } from '../api.ts'
+import { FailureError } from '../failure.ts'
+import { type LoadedRules, loadRules, readRules } from './rule-files.ts'
+
+/** What a run in this workspace obeys. @throws FailureError usage naming every problem. */
+export function rulesInForce(setup: Setup): LoadedRules {
+  const { config, paths, context, log } = setup
+  const workspace = config.workspaceDir
+  const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
+  const loaded = loadRules({ home: paths.home, userHome: context.env.HOME || '/', workspace, trusted })
+  for (const notice of loaded.notices) log('warn', notice)
+  understood(loaded)
+  checkTools(setup, loaded.written)
+  return loaded
+}
+
+/** `file` may be relative to where the command runs. @throws FailureError usage naming every problem. */
+export function rulesOfFile(setup: Setup, file: string) {
+  const path = file.startsWith('/') ? file : `${setup.context.cwd}/${file}`
+  const { rules } = understood(readRules(path, placesOf(setup)))
+  checkTools(setup, rules)
+  return rules
+}
+
+/** A rule that can never apply protects from nothing: what is certain stops the command, the rest is warned of. @throws FailureError usage */
+function checkTools(setup: Setup, rules: readonly Rule[]): void {
+  const known = { builtIn: Object.values(specs), own: setup.config.tools.executables, isToolName }
+  const found = lintRules({ rules, known, places: placesOf(setup) })
+  for (const warning of found.warnings) setup.log('warn', warning)
+  understood(found)
+}
+
+function placesOf({ config, context }: Setup): Places {
+  return { workspace: config.workspaceDir, home: context.env.HOME || '/' }
+}
+
+function understood<T extends { readonly problems: readonly string[] }>(read: T): T {
+  if (read.problems.length > 0) throw new FailureError('usage', read.problems)
+  return read
+}

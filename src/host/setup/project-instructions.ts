@@ -1,0 +1,116 @@
+/** The project's own instructions to the model, from files of a trusted workspace: prompt text, never policy. */
+
+import { dirname } from 'node:path'
+import type { Instruction } from '../../runtime/event.ts'
+import { instructionBytes, instructionFile } from '../../workspace/instruction-file.ts'
+import type { InstructionRead } from '../../workspace/instructions.ts'
+import type { Setup } from '../api.ts'
+
+export type InstructionOptions = {
+  readonly setup: Setup
+  /** Real path. */
+  readonly workspace: string
+  /** Hears once that a file is not read because the workspace is not trusted. Absent: nobody needs to. */
+  readonly offer?: (line: string) => void
+}
+
+export type Instructions = {
+  /** That of the workspace itself: read once, so that the system prompt keeps its bytes. */
+  root(): Promise<Instruction | undefined>
+  /** Those of the folders from the workspace down to these absolute paths, each once and never again. */
+  below(paths: readonly string[]): Promise<readonly Instruction[]>
+}
+
+/** Where there is no such file this costs a look a folder; everything else is loaded for the first one. */
+export function createInstructions({ setup, workspace, offer }: InstructionOptions): Instructions {
+  const { log, paths } = setup
+  const state: { room: number; root?: Promise<Instruction | undefined>; trusted?: Promise<boolean>; read?: Reader } = {
+    room: instructionBytes,
+  }
+  const seen = new Set<string>()
+
+  /** `touched`: a file that a tool has just dealt with needs no repeating. */
+  async function inFolder(folder: string, touched: readonly string[] = []): Promise<Instruction | undefined> {
+    if (seen.has(folder)) return undefined
+    const path = instructionFile(workspace, folder)
+    if (path === undefined) return undefined
+    seen.add(folder)
+    state.trusted ??= isTrusted(path)
+    if (!(await state.trusted) || touched.includes(`${workspace}/${path}`)) return undefined
+    const read = await attempt(path)
+    if (!read.ok) {
+      log('warn', 'instructions not read', { path, why: read.why })
+      return undefined
+    }
+    if (read.instruction.text.trim() === '') return undefined
+    state.room -= read.bytes
+    if (read.cut !== undefined) log('warn', 'instructions cut', { path, why: read.cut })
+    else log('info', 'instructions read', { path, bytes: read.bytes })
+    return read.instruction
+  }
+
+  /** The workspace itself may be gone by now: no reason to end a run. */
+  async function attempt(path: string): Promise<InstructionRead> {
+    try {
+      state.read ??= await openReader(setup, workspace)
+      return state.read(path, state.room)
+    } catch (error) {
+      return { ok: false, why: error instanceof Error ? error.message : String(error) }
+    }
+  }
+
+  async function isTrusted(path: string): Promise<boolean> {
+    const [{ createTrust }, { visible }, { quoteText }] = await Promise.all([
+      import('../../config/trust.ts'),
+      import('../../kit/text.ts'),
+      import('../../security/command/syntax/quote.ts'),
+    ])
+    const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
+    if (!trusted)
+      offer?.(
+        `note: ${visible(path)} is not read: this folder is not trusted. Look at it, then: braidclaw trust ${visible(quoteText(workspace))}`,
+      )
+    return trusted
+  }
+
+  return {
+    root: () => (state.root ??= inFolder('')),
+    async below(touched) {
+      const found: Instruction[] = []
+      for (const folder of foldersTo(workspace, touched)) {
+        const one = await inFolder(folder, touched)
+        if (one) found.push(one)
+      }
+      return found
+    },
+  }
+}
+
+type Reader = (path: string, room: number) => InstructionRead
+
+/** With the gate's own rules for paths, and never out of the workspace, whatever these rules permit. */
+async function openReader({ config, paths, context, redactor }: Setup, workspace: string): Promise<Reader> {
+  const [{ readInstruction }, { openWorkspace }, { judgePath }, { policyOf }] = await Promise.all([
+    import('../../workspace/instructions.ts'),
+    import('../../workspace/workspace.ts'),
+    import('../../security/targets/path.ts'),
+    import('./effective-policy.ts'),
+  ])
+  const { forbiddenPaths, protectedPaths, home } = policyOf(config, paths, context.env)
+  const policy = { forbiddenPaths, protectedPaths, home, workspace, workspaceOnly: true }
+  const files = openWorkspace({ root: workspace, check: (path, access) => judgePath({ path, access, cwd: workspace, policy }) })
+  return (path, room) => {
+    const read = readInstruction(files, path, room)
+    return read.ok ? { ...read, instruction: { path, text: redactor.text(read.instruction.text) } } : read
+  }
+}
+
+/** Relative to the root and from above; the path itself may be a folder. The root is not among them. */
+function foldersTo(root: string, paths: readonly string[]): readonly string[] {
+  const folders = paths.flatMap((path) => {
+    const way: string[] = []
+    for (let at = path; at.startsWith(`${root}/`); at = dirname(at)) way.unshift(at.slice(root.length + 1))
+    return way
+  })
+  return [...new Set(folders)]
+}

@@ -1,0 +1,98 @@
+/** From a provider's table in the configuration to the provider itself, with its key, its fetch and its clock. */
+
+import { type Config, isWireProvider, type ProviderConfig, providerNamed } from '../../config/config.ts'
+import { homePaths } from '../../config/paths.ts'
+import { createProvider } from '../../providers/create-provider.ts'
+import type { AskBrain } from '../../providers/fifo/fifo-provider.ts'
+import type { ProviderConfig as Wanted } from '../../providers/wire/provider-settings.ts'
+import { type Provider, ProviderFailure } from '../../runtime/port.ts'
+import { connectAhead } from '../../workspace/net/ahead.ts'
+import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
+import type { Environment, Setup } from '../api.ts'
+import { FailureError } from '../failure.ts'
+import { pause } from '../sleep.ts'
+import { missingKey, notOffline } from './answering-provider.ts'
+
+/** @throws FailureError provider when there is none of that name, its key is not set, or its fixture cannot be read */
+export async function providerFor(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string): Promise<Provider> {
+  const unable = notOffline(setup, name) ?? missingKey(setup, name)
+  if (unable) throw new FailureError('provider', `${unable}`)
+  try {
+    return await connect(setup, name, new Map())
+  } catch (error) {
+    throw error instanceof ProviderFailure ? new FailureError('provider', `${error.message}`) : error
+  }
+}
+
+/** Goes to the server that will be asked first, ahead of the question. */
+export function knock({ config, context }: Pick<Setup, 'config' | 'context'>): void {
+  const found = providerNamed(config, config.defaultProvider)
+  if (found !== undefined && isWireProvider(found) && found.baseUrl) connectAhead(found.baseUrl, context.env)
+}
+
+/** One provider a name, however often the wrappers refer to it. */
+type Made = Map<string, Promise<Provider>>
+
+function once(made: Made, name: string, make: () => Promise<Provider>): Promise<Provider> {
+  const provider = made.get(name) ?? make()
+  made.set(name, provider)
+  return provider
+}
+
+async function connect(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string, made: Made): Promise<Provider> {
+  const found = providerNamed(setup.config, name)
+  if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
+  const wanted = tableOf(found, setup.config, setup.context.env)
+  if (setup.config.limits.maxRunUsd !== undefined && isUnpriced(found)) setup.log('warn', unpriced(name))
+  return createProvider(name, wanted, {
+    fetch: isWireProvider(found) && found.baseUrl ? createProviderFetch({ baseUrl: found.baseUrl }) : vendorFetch,
+    log: setup.log,
+    sleep: pause,
+    random: Math.random,
+    now: Date.now,
+    baseDir: setup.context.cwd,
+    count: () => countStub(setup),
+    brain: brainOf,
+    provider: (other) => once(made, other, () => connect(setup, other, made)),
+  })
+}
+
+async function countStub({ config, context }: Pick<Setup, 'config' | 'context'>): Promise<number> {
+  const [{ nextNumber }, { agentPaths }] = await Promise.all([
+    import('../../memory/agent-files/stub-counter.ts'),
+    import('../../memory/agent-files/agent-paths.ts'),
+  ])
+  return nextNumber(agentPaths(`${homePaths(context.home).agents}/${config.defaultAgent ?? 'default'}`).stub)
+}
+
+/** The FIFOs stay open as long as we run: an answer that comes late must find its reader. */
+async function brainOf({ dir, timeoutMs }: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain> {
+  const { createExchange } = await import('../../service/fifo/exchange.ts')
+  try {
+    return createExchange({ requestPath: `${dir}/brain_in`, answerPath: `${dir}/brain_out`, timeoutMs }).ask
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new ProviderFailure('bad_request', `the FIFOs of "${dir}" cannot be used: ${why}; "braidclaw daemon" makes them`)
+  }
+}
+
+function isUnpriced(found: ProviderConfig): boolean {
+  return isWireProvider(found) && (found.prices.input === undefined || found.prices.output === undefined)
+}
+
+/** A limit that is never reached must not look like one that holds. */
+function unpriced(name: string): string {
+  return `limits.max_run_usd cannot hold: [providers.models.${name}] has no price_input and price_output`
+}
+
+/** Without a base_url the vendor's own address is asked; the origin is pinned to the first one. */
+function vendorFetch(url: string, init: RequestInit): Promise<Response> {
+  return createProviderFetch({ baseUrl: new URL(url).origin })(url, init)
+}
+
+/** The configuration's own table, its key filled in. */
+function tableOf(found: ProviderConfig, { limits }: Config, env: Environment): Wanted {
+  if (!isWireProvider(found)) return found
+  const apiKey = found.apiKeyEnv ? env[found.apiKeyEnv] : undefined
+  return { ...found, maxResponseBytes: limits.maxResponseBytes, ...(apiKey ? { apiKey } : {}) }
+}

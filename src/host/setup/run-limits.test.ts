@@ -1,0 +1,41 @@
+import { expect, test } from 'bun:test'
+import { configOf, minimum } from '../../config/test-load.ts'
+import type { Provider } from '../../runtime/port.ts'
+import { cpuSecondsOf } from '../toolset/command-sandbox.ts'
+import { historyTokens, runLimits, shellTimesOf } from './run-limits.ts'
+
+const knowing = (contextTokens: number): Provider => ({
+  name: 'p',
+  capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens }),
+  chat: () => {
+    throw new Error('not asked')
+  },
+})
+const limitsOf = (text: string) => configOf({ user: `[limits]\n${text}` }).limits
+
+test('128,000 tokens of the conversation go along, or three quarters of a smaller window; a number in the file counts as it is', () => {
+  const config = configOf({ user: minimum })
+  expect([1_000_000, 200_000, 128_000, 32_768, 0].map((window) => historyTokens(config, knowing(window)))).toEqual([
+    128_000, 128_000, 96_000, 24_576, 128_000,
+  ])
+  const set = configOf({ user: '[limits]\ncontext_tokens = 500000' })
+  expect(historyTokens(set, knowing(32_768))).toBe(500_000)
+  expect(historyTokens(configOf({ user: '[limits]\ncontext_tokens = 0' }), knowing(32_768))).toBe(0)
+})
+
+test('a run has the rule against circles where the configuration has it, and a file that is silent has none', () => {
+  expect(runLimits(configOf({ user: minimum }))).toEqual({ maxToolRounds: 5, maxParallel: 4 })
+  expect(runLimits(configOf({}))).toEqual({ maxToolRounds: 100, maxSameResults: 5, maxParallel: 4 })
+})
+
+test('a command may always have the usual time, also above the maximum', () => {
+  expect(shellTimesOf(limitsOf(''))).toEqual({ usualS: 15, longestS: 600 })
+  expect(shellTimesOf(limitsOf('shell_timeout_s = 900'))).toEqual({ usualS: 900, longestS: 900 })
+  expect(shellTimesOf(limitsOf('shell_timeout_s = 0.5\nshell_timeout_max_s = 0.7'))).toEqual({ usualS: 0.5, longestS: 1 })
+})
+
+test('processor time never runs out before the clock does, with all processors busy', () => {
+  expect(cpuSecondsOf(limitsOf(''), 8)).toBe(4_800)
+  expect(cpuSecondsOf(limitsOf('shell_timeout_max_s = 7200'), 4)).toBe(28_800)
+  expect(cpuSecondsOf(limitsOf('tool_timeout_s = 1000'), 1)).toBe(1_000)
+})

@@ -1,0 +1,28 @@
+/** What a command needs before it can do anything: the configuration, the redactor, the log. Bad configuration ends the command here. */
+
+import { describeProblem } from '../../config/config.ts'
+import type { Flags } from '../../config/layers/flags.ts'
+import { type Loaded, loadConfig } from '../../config/load.ts'
+import { homePaths } from '../../config/paths.ts'
+import { createTrust } from '../../config/trust.ts'
+import type { HostContext, Setup } from '../api.ts'
+import { FailureError } from '../failure.ts'
+import { equip } from './create-setup.ts'
+
+/** `stays`: see LoadInput. */
+type How = { readonly stays?: boolean }
+
+/** @throws FailureError naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
+export function setUp<Context extends HostContext>(context: Context, flags: Flags = {}, how: How = {}): Setup<Context> {
+  const { origins, ...found } = resolve(context, flags, how)
+  return equip(context, { ...found, origins: () => origins })
+}
+
+/** @throws FailureError naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
+export function resolve({ home, env, cwd }: HostContext, flags: Flags, { stays = false }: How = {}): Extract<Loaded, { ok: true }> {
+  const trusted = (folder: string) => createTrust(homePaths(home).trustedFolders).isTrusted(folder)
+  const loaded = loadConfig({ home, env, cwd, flags, trusted, stays })
+  if (loaded.ok) return loaded
+  const code = loaded.problems.every(({ file }) => file.startsWith('--')) ? 'usage' : 'error'
+  throw new FailureError(code, loaded.problems.map(describeProblem))
+}

@@ -1,0 +1,31 @@
+/** Says once in a home that a provider's key is one that nobody looks for in texts, and why. */
+
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { weaknessOf } from '../../security/redaction/secret-strength.ts'
+import type { Setup } from '../api.ts'
+import { keysIn } from './create-setup.ts'
+
+export type WeakKey = { readonly name: string; readonly why: string }
+
+export function weakKeys({ config, context }: Pick<Setup, 'config' | 'context'>): readonly WeakKey[] {
+  return keysIn(config, context.env).flatMap(([name, value]) => {
+    const why = weaknessOf(value)
+    return why === undefined ? [] : [{ name, why }]
+  })
+}
+
+export function sayWeakKey({ name, why }: WeakKey): string {
+  return `${name} ${why}, like a key that only fills the place: it is not looked for, so it is not taken out of what is shown, stored or sent to a model`
+}
+
+/** A home that does not exist yet, or cannot be written, hears it again. */
+export function warnOfWeakKeys(setup: Setup): void {
+  const path = `${setup.paths.home}/weak-keys`
+  for (const weak of weakKeys(setup)) {
+    if (existsSync(path) && readFileSync(path, 'utf8').split('\n').includes(weak.name)) continue
+    setup.log('warn', sayWeakKey(weak))
+    try {
+      appendFileSync(path, `${weak.name}\n`, { mode: 0o600 })
+    } catch {}
+  }
+}

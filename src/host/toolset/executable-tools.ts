@@ -1,0 +1,129 @@
+/** The operator's executables as tools of a turn: which folder, whom it trusts, what is said of those that are refused. */
+
+import { join } from 'node:path'
+import { createTrust } from '../../config/trust.ts'
+import { canonical } from '../../kit/json.ts'
+import { didYouMean } from '../../kit/text.ts'
+import type { Schema } from '../../runtime/port.ts'
+import { quoteText } from '../../security/command/syntax/quote.ts'
+import type { Policy } from '../../security/policy.ts'
+import { isUnder, judgePath } from '../../security/targets/path.ts'
+import { createSource, type Survey } from '../../tools/executable/executable-source.ts'
+import { createStore } from '../../tools/executable/executable-store.ts'
+import type { Executable } from '../../tools/executable/executable-tool.ts'
+import type { Setup } from '../api.ts'
+import { FailureError } from '../failure.ts'
+import { policyOf } from '../setup/effective-policy.ts'
+import { builtInNames, type ToolDeps, type ToolSource } from './tool-selection.ts'
+
+/** One of the names that a list of tools asks for, with the schema that stands beside it there. */
+export type Asked = { readonly name: string; readonly parameters?: Schema }
+
+export type Wanted = {
+  /** A folder, or one executable. */
+  readonly at: string
+  /** Absent: all that are there. */
+  readonly asked?: readonly Asked[]
+  /** Who asks, for messages. A folder or name that is not there ends the command; without this it is only said. */
+  readonly by?: string
+}
+
+/** One look at a folder's executables. What is described stays described as long as the same `survey` is asked. */
+export function surveyor(setup: Setup, at: string, deps: ToolDeps): () => Promise<Survey> {
+  const { config, paths, context } = setup
+  const policy = policyOf(config, paths, context.env)
+  return createSource({
+    at,
+    store: createStore(join(paths.home, 'run', 'tools'), Date.now),
+    around: { spawn: deps.spawn, env: deps.env, workspace: policy.workspace },
+    builtIn: builtInNames,
+    untrusted: untrusted(policy, createTrust(paths.trustedFolders).isTrusted),
+    riskOf: (name) => (config.security.allowTools.includes(name) ? 'low' : 'medium'),
+    readOnly: config.security.autonomy === 'readonly',
+    maxOutputBytes: deps.maxOutputBytes,
+  })
+}
+
+/**
+ * Whoever may write a tool decides what runs: not the model, nor whoever sent us the folder it works in. And a tool may read its folder, so
+ * that one must hold nothing of ours.
+ */
+function untrusted(policy: Policy, isTrusted: (folder: string) => boolean): (folder: string) => string | undefined {
+  return (folder) => {
+    const held = [policy.workspace, policy.home, ...policy.protectedPaths].find((path) => isUnder(path, folder))
+    if (held !== undefined) return `a tool may read its folder, and ${folder} holds ${held}; make a folder for your tools alone`
+    const inside = isUnder(folder, policy.workspace)
+    const writable = inside || judgePath({ path: folder, access: 'write', cwd: policy.workspace, policy }).ok
+    if (!writable || isTrusted(folder)) return undefined
+    return `it lies where the model's own tools may write${inside ? ', in the workspace' : ''}; move it out, or run: braidclaw trust ${quoteText(folder)}`
+  }
+}
+
+/** Asked before each turn; each finding is said once. */
+export function executablesFrom(setup: Setup, { at, asked, by }: Wanted): ToolSource {
+  const state: {
+    look?: () => Promise<Survey>
+    from?: readonly Executable[]
+    given: readonly Executable[]
+    said: Set<string>
+    first: boolean
+  } = {
+    given: [],
+    said: new Set(),
+    first: true,
+  }
+  const tell = (line: string) => {
+    if (!state.said.has(line)) setup.log('warn', line)
+    state.said.add(line)
+  }
+  const fault = (line: string) => {
+    if (by !== undefined && state.first) throw new FailureError('usage', `${by}: ${line}`)
+    tell(line)
+  }
+
+  return async (deps) => {
+    state.look ??= surveyor(setup, at, deps)
+    const survey = await state.look()
+    if (!survey.ok) {
+      fault(survey.why)
+      return []
+    }
+    for (const { path, why } of survey.refused) tell(`tool ${path} is not offered: ${why}`)
+    if (state.from !== survey.tools || state.first) state.given = choose({ survey, asked, at, fault, tell })
+    state.from = survey.tools
+    state.first = false
+    return state.given
+  }
+}
+
+type Choice = {
+  readonly survey: Extract<Survey, { ok: true }>
+  readonly asked: readonly Asked[] | undefined
+  readonly at: string
+  readonly fault: (line: string) => void
+  readonly tell: (line: string) => void
+}
+
+function choose({ survey, asked, at, fault, tell }: Choice): readonly Executable[] {
+  if (asked === undefined) return survey.tools
+  const names = survey.tools.map(({ name }) => name)
+  for (const { name, parameters } of asked) {
+    const found = survey.tools.find((tool) => tool.name === name)
+    if (!found) fault(missing({ name, names, at, survey }))
+    else if (parameters && canonical(parameters) !== canonical(found.parameters))
+      tell(`tool ${found.source} describes other parameters for "${name}" than the list of tools does; its own hold`)
+  }
+  return survey.tools.filter((tool) => asked.some(({ name }) => name === tool.name))
+}
+
+function missing({ name, names, at, survey }: Pick<Choice, 'survey' | 'at'> & { name: string; names: readonly string[] }): string {
+  const refused = survey.refused.map(({ path, why }) => `${path}: ${why}`).join('; ')
+  const near = didYouMean(name, [...builtInNames, ...names])
+  return `no tool "${name}": neither built in nor an executable in ${at}${near}${refused === '' ? '' : ` (not offered there: ${refused})`}`
+}
+
+/** What every turn offers besides the built-in tools. */
+export function standingExecutables(setup: Setup): ToolSource {
+  const { dir, executables } = setup.config.tools
+  return executablesFrom(setup, { at: dir, asked: executables.map((name) => ({ name })) })
+}

@@ -1,0 +1,38 @@
+/** The way out of the sandbox: to exactly the hosts that the policy lists, by the same rules as the http tool. */
+
+import type { SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
+import type { Policy } from '../../security/policy.ts'
+import type { Setup } from '../api.ts'
+
+type WayOut = Pick<SandboxSettings, 'allowedDomains' | 'allowedPorts' | 'network'>
+
+const closed: WayOut = { allowedDomains: [] }
+
+/** Closed where it cannot be had, which the log says: a command that reaches nothing harms nothing. */
+export async function wayOut(kind: SandboxKind, policy: Policy, { log }: Pick<Setup, 'log'>): Promise<WayOut> {
+  const { allowedDomains, allowedPorts } = policy
+  if (allowedDomains.length === 0 || kind === 'none') return closed
+  const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
+  const missing = kind === 'landlock' ? ['bubblewrap'] : missingForNetwork()
+  if (missing.length > 0) {
+    log('warn', 'sandbox network off', { why: `allowed_domains needs ${missing.join(' and ')} for commands; install that` })
+    return closed
+  }
+  return { allowedDomains, allowedPorts, network: await networkFor(policy) }
+}
+
+export async function networkFor(policy: Policy): Promise<NonNullable<WayOut['network']>> {
+  const [{ createTunnels }, { judgeUrl }, { judgeConnection }] = await Promise.all([
+    import('../../workspace/net/tunnel.ts'),
+    import('../../security/targets/url.ts'),
+    import('../../security/targets/address.ts'),
+  ])
+  return createTunnels({
+    judgeHost({ host, port }) {
+      const verdict = judgeUrl({ url: `http://${host}:${port}/`, method: 'GET', policy })
+      if (!verdict.ok) return { ok: false, denied: verdict.rule, message: verdict.reason }
+      return verdict.allowed ? undefined : { ok: false, denied: 'url.not_listed', message: `${host} is not in allowed_domains` }
+    },
+    judgeAddress: ({ host, ip }) => judgeConnection({ host, ip, allowedDomains: policy.allowedDomains }),
+  })
+}

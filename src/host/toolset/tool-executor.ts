@@ -1,0 +1,233 @@
+/** Tools behind the gate: what the model is told of, how a call is judged, and how exactly what was judged is carried out. */
+
+import type { JsonObject } from '../../kit/json.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import { cut, visible } from '../../kit/text.ts'
+import type { Memory } from '../../memory/memory.ts'
+import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
+import type { Act, AskLine, Judge, Tool } from '../../runtime/port.ts'
+import type { SandboxKind } from '../../sandbox/confinement.ts'
+import { alwaysKey } from '../../security/always-key.ts'
+import type { Gate } from '../../security/gate.ts'
+import type { Policy } from '../../security/policy.ts'
+import { judgePath } from '../../security/targets/path.ts'
+import { readStop } from '../../service/stop-file.ts'
+import { createTools } from '../../tools/list.ts'
+import { cleanEnvironment } from '../../tools/process.ts'
+import { createExecutor, type ExecutorOptions } from '../../tools/run-tool.ts'
+import { sight } from '../../workspace/sight.ts'
+import { openWorkspace } from '../../workspace/workspace.ts'
+import type { Setup } from '../api.ts'
+import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
+import type { Instructions } from '../setup/project-instructions.ts'
+import { shellTimesOf } from '../setup/run-limits.ts'
+import { createConfinement } from './command-sandbox.ts'
+import { createGet } from './guarded-get.ts'
+import { type Hands, type SourcedTool, type ToolWish, tenTools } from './tool-selection.ts'
+
+export type HandsOptions = {
+  readonly setup: Setup
+  readonly policy: Policy
+  readonly memory?: Memory
+  readonly conversationId: string
+  readonly ask?: AskLine
+  readonly sandbox?: SandboxKind
+  readonly tools?: ToolWish
+  readonly instructions?: Instructions
+}
+
+/** What holds until the tools are looked for again. */
+type Kit = {
+  readonly found: readonly SourcedTool[]
+  readonly all: readonly Tool[]
+  readonly tools: readonly Tool[]
+  readonly policy: Policy
+  readonly execute: Act
+}
+
+/** The workspace must be there (workspace.ts). Waits for the source of further tools, if there is one. */
+export async function createHands({
+  setup,
+  policy,
+  memory,
+  conversationId,
+  ask,
+  sandbox = 'auto',
+  tools: { builtIn, more } = tenTools,
+  instructions,
+}: HandsOptions): Promise<Hands> {
+  const { config, paths, log, redactor, context } = setup
+  const { limits } = config
+  const workspace = openWorkspace({
+    root: policy.workspace,
+    check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
+  })
+  const env = cleanEnvironment({ home: policy.workspace, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
+  const state: { gate?: Gate; loading?: Promise<Gate>; kit?: Kit } = {}
+  const standing = new Set<string>()
+  const confinement = createConfinement(sandbox, { setup, policy })
+  const own = createTools({
+    files: workspace,
+    spawn: confinement.spawn,
+    planOf: (hash) => state.gate?.plan(hash)?.commands[0],
+    env,
+    shellTimes: shellTimesOf(limits),
+    get: createGet({ policy, limits }),
+    search: ({ query, limit }) => memory?.search({ query, limit }) ?? [],
+    ...(ask ? { ask: (question, signal) => ask(`${question}\n> `, signal) } : {}),
+    now: Date.now,
+    maxOutputBytes: limits.maxOutputBytes,
+  })
+  const wished = own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name))
+
+  function kitOf(found: readonly SourcedTool[]): Kit {
+    const names = found.map(({ name }) => name)
+    const wider = allowingToo(policy, names)
+    const all = [...wished, ...found]
+    const tools = all.filter(({ name }) => wider.toolsAllow?.includes(name) ?? true)
+    const { maxOutputBytes } = limits
+    const spoken = { log, maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeouts(setup, tools) }
+    return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
+  }
+  const look = async () => (await more?.({ spawn: confinement.spawn, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
+  state.kit = kitOf(await look())
+  const kit = () => state.kit ?? kitOf([])
+  if (more) {
+    const names = [...own, ...kit().found].map(({ name }) => name)
+    ;(await import('./unknown-tools.ts')).warnOfUnknown(log, policy.toolsAllow ?? [], names)
+  }
+
+  /** The gate and its parsers are loaded by the first call: a turn without tools does not pay for them. */
+  async function load(): Promise<Gate> {
+    const { createGate } = await import('../../security/gate.ts')
+    state.gate = createGate({
+      policy: kit().policy,
+      tools: kit().all,
+      estop: () => readStop(paths.estop),
+      resolve: resolveExecutable,
+      sight,
+      conversation: conversationId,
+      always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
+      targetsOf: async (writes) => digests(writes, workspace.readBytes),
+      envHash: sha256(JSON.stringify(env)),
+      secrets: redactor,
+    })
+    return state.gate
+  }
+  const gate = () => (state.loading ??= load())
+  const judge: Judge = async (call) => bound(await (await gate()).judge(call), sourced(call.name))
+  const sourced = (name: string) => kit().found.find((tool) => tool.name === name)
+
+  /** Looked at once more right before it is carried out: a stop, a new policy or a changed target undoes a yes. */
+  const act: Act = async (wanted, signal) => {
+    const { call, judgement } = wanted
+    const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
+    return refusal ?? withInstructions(wanted, await kit().execute(wanted, signal))
+  }
+
+  /** What the folders that the call touched for the first time want the model to know. */
+  async function withInstructions({ judgement }: Parameters<Act>[0], outcome: ToolOutcome): Promise<ToolOutcome> {
+    if (instructions === undefined) return outcome
+    const paths = state.gate?.plan(judgement.plan)?.paths.map(({ path }) => path) ?? []
+    const found = await instructions.below([...paths, ...judgement.writes])
+    return found.length === 0 ? outcome : { ...outcome, instructions: found }
+  }
+
+  /** A command's rule is kept for good; a yes to another tool holds for this conversation; a command without a rule is asked again. */
+  function allowAlways({ call, judgement }: Proposal): string | undefined {
+    const always = state.gate?.plan(judgement.plan)?.always
+    if (call.name !== 'shell') {
+      standing.add(standingKey(call.name, sourced(call.name)))
+      return `allowed from now on in this conversation: ${call.name}`
+    }
+    if (!always || !memory) return undefined
+    memory.approvals.addRule({ tool: 'shell', scope: alwaysKey(always), by: 'terminal' })
+    return `always allowed from now on: ${always.executable} ${always.subcommand}`.trim()
+  }
+
+  async function refresh(): Promise<readonly Tool[]> {
+    const found = await look()
+    if (found === kit().found) return kit().tools
+    Object.assign(state, { kit: kitOf(found), gate: undefined, loading: undefined })
+    return kit().tools
+  }
+
+  return {
+    get all() {
+      return kit().all
+    },
+    get tools() {
+      return kit().tools
+    },
+    get policy() {
+      return kit().policy
+    },
+    judge,
+    act,
+    gate,
+    allowAlways,
+    isStanding: ({ call }) => standing.has(standingKey(call.name, sourced(call.name))),
+    refresh,
+    close: confinement.close,
+  }
+}
+
+/** Milliseconds of each tool, and the setting to raise. */
+function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): NonNullable<ExecutorOptions['timeouts']> {
+  const { longestS } = shellTimesOf(limits)
+  const usual = { seconds: limits.toolTimeoutS, advice: 'limits.tool_timeout_s' }
+  const special: { readonly [tool: string]: typeof usual } = {
+    shell: {
+      seconds: limits.shellTimeoutS,
+      advice: `limits.shell_timeout_s; a call may ask for "timeout" up to ${longestS} s, limits.shell_timeout_max_s`,
+    },
+    http: { seconds: limits.httpTimeoutS, advice: 'limits.http_timeout_s' },
+  }
+  const limitOf = (name: string) => (Object.hasOwn(special, name) ? special[name] : undefined) ?? usual
+  return Object.fromEntries(
+    tools
+      .filter(({ name }) => name !== 'ask_user')
+      .map(({ name }) => [name, { ms: limitOf(name).seconds * 1000, advice: limitOf(name).advice }]),
+  )
+}
+
+/** The plan of somebody else's tool names its file and its bytes: a yes to one is no yes to another. */
+function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
+  if (!tool || judged.verdict === 'deny') return judged
+  const why = tool.changed()
+  if (why !== undefined) return { ...judged, verdict: 'deny', rule: 'tool.changed', reason: `${visible(why)}; nothing was run` }
+  const { source, sha256: bytes } = tool
+  const kind =
+    source === 'claw'
+      ? 'a tool of the claw: what it does is neither confined nor foreseen'
+      : 'an executable: what it does is confined, not foreseen'
+  const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
+  const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
+  return { ...judged, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
+}
+
+function standingKey(name: string, tool: SourcedTool | undefined): string {
+  return tool === undefined ? name : `${name} ${tool.sha256}`
+}
+
+function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome | undefined {
+  if (again.rule === 'tool.changed') return { status: 'denied', output: '', error: `approval.stale: ${again.reason}` }
+  if (again.verdict === 'deny') return { status: 'denied', output: '', error: `${again.rule}: ${again.reason}` }
+  if (again.plan === plan) return undefined
+  return { status: 'denied', output: '', error: 'approval.stale: what would be executed changed after it was judged; ask again' }
+}
+
+type ReadBytes = (
+  path: string,
+  options: { readonly maxBytes: number },
+) => { readonly ok: true; readonly bytes: Uint8Array } | { readonly ok: false; readonly message: string }
+
+/** What stands where something will be written: a digest, or why there is none. */
+function digests(writes: readonly string[], readBytes: ReadBytes): JsonObject {
+  return Object.fromEntries(
+    writes.map((path) => {
+      const read = readBytes(path, { maxBytes: 16 * 1024 * 1024 })
+      return [path, read.ok ? sha256(read.bytes) : 'none']
+    }),
+  )
+}

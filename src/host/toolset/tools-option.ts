@@ -1,0 +1,73 @@
+/** What `--tools` names, as the tools of a turn: a folder of executables, a JSON list of names, or `default`. */
+
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { isObject } from '../../kit/json.ts'
+import { isSchema } from '../../tools/executable/description.ts'
+import type { Setup } from '../api.ts'
+import { FailureError } from '../failure.ts'
+import { type Asked, executablesFrom } from './executable-tools.ts'
+import { builtInNames, type ToolWish, tenTools } from './tool-selection.ts'
+
+const MAX_LIST_BYTES = 1_048_576
+
+/**
+ * `spec`: `default` (the ten), a folder of executables, or a JSON file that lists tools by name: an array of {name, description,
+ * parameters | input_schema}. What it names is all that the model may use. @throws FailureError usage naming what is wrong with it.
+ */
+export function toolWishOf(setup: Setup, spec: string): ToolWish {
+  if (spec === 'default') return { ...tenTools, refusals: 'not permitted' }
+  if (spec.trim() === '') throw wrong('""', 'name a file, a folder or "default"')
+  const path = resolve(setup.context.cwd, spec)
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (!found) throw wrong(spec, 'there is no such file or folder; name one, or "default" for the built-in tools')
+  const by = `--tools ${spec}`
+  if (found.isDirectory()) return { builtIn: [], more: executablesFrom(setup, { at: path, by }), refusals: 'not permitted' }
+  if (found.size > MAX_LIST_BYTES) throw wrong(spec, `it has ${found.size} bytes; ${MAX_LIST_BYTES} are the limit`)
+  const asked = listOf(spec, readFileSync(path, 'utf8'))
+  const isBuiltIn = ({ name }: Asked) => builtInNames.includes(name)
+  const own = asked.filter((each) => !isBuiltIn(each))
+  return {
+    builtIn: asked.filter(isBuiltIn).map(({ name }) => name),
+    ...(own.length === 0 ? {} : { more: executablesFrom(setup, { at: folderFor(setup, path), asked: own, by }) }),
+    refusals: 'not permitted',
+  }
+}
+
+/** The environment's folder, else the one that came with the list, else the configured one. One folder: no name can hide another. */
+function folderFor({ config, origins }: Setup, list: string): string {
+  if (origins()['tools.dir']?.source === 'environment') return config.tools.dir
+  const beside = ['skills', 'tools'].map((name) => join(dirname(list), name))
+  return beside.find((path) => existsSync(path)) ?? config.tools.dir
+}
+
+function listOf(spec: string, text: string): readonly Asked[] {
+  const list = parsed(text)
+  if (!Array.isArray(list)) throw wrong(spec, 'it is no JSON array; write [{"name":"file_read"}, {"name":"weather"}]')
+  const asked = list.map((entry: unknown, at) => askedOf(spec, entry, at))
+  const twice = asked.find(({ name }, at) => asked.some((other, before) => before < at && other.name === name))
+  if (twice) throw wrong(spec, `it names "${twice.name}" twice`)
+  return asked
+}
+
+/** The description is the tool's own affair; what the list says of it is for people. */
+function askedOf(spec: string, entry: unknown, at: number): Asked {
+  if (!isObject(entry) || typeof entry.name !== 'string' || entry.name === '')
+    throw wrong(spec, `entry ${at + 1} has no "name"; write {"name":"file_read"}`)
+  const parameters = entry.parameters ?? entry.input_schema
+  if (parameters === undefined) return { name: entry.name }
+  if (isSchema(parameters)) return { name: entry.name, parameters }
+  throw wrong(spec, `entry ${at + 1} ("${entry.name}") has parameters that are no JSON Schema of an object`)
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function wrong(spec: string, why: string): FailureError {
+  return new FailureError('usage', `--tools ${spec}: ${why}`)
+}

@@ -1,0 +1,13 @@
+/** Names in channels.cli.tools_allow that mean no tool: most likely a slip, so it is said. */
+
+import { didYouMean } from '../../kit/did-you-mean.ts'
+import type { Log } from '../../runtime/port.ts'
+
+export function warnOfUnknown(log: Log, wanted: readonly string[], known: readonly string[]): void {
+  for (const name of wanted)
+    if (!known.includes(name))
+      log(
+        'warn',
+        `channels.cli.tools_allow names "${name}", which is no tool${didYouMean(name, known) || `; there are: ${known.join(', ')}`}`,
+      )
+}

@@ -1,0 +1,68 @@
+/** Text that a person or a model is shown: hidden characters made visible, long lines cut visibly, near misses named. */
+
+import { isPlain } from './plain.ts'
+import { sha256 } from './sha256.ts'
+
+/** One line in which every unseen character reads `\u{1b}`. Unambiguous: a literal `\u{` comes out as `\u{5c}u{`. */
+export function visible(text: string): string {
+  if (isPlain(text) && !text.includes('\\u{') && !text.includes(' '.repeat(8))) return text
+  /*
+   * Everything that can change how a line looks without being seen: controls, bidi, zero width, odd spaces, lone surrogates, what has no
+   * shape (unassigned, blank Braille, the null note head, fillers), and so many spaces that they fill a row of the terminal.
+   */
+  const unseen = / {8,}|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}\u{16fe4}\ufffc]|(?! )\p{Zs}/gu
+  return text.replaceAll('\\u{', '\\u{5c}u{').replace(unseen, spelled)
+}
+
+/**
+ * Text of several lines, for a model: line ends and tabs stay, and so do the joiners that emoji and some scripts are written with. What hides
+ * or drives something else (control, format and tag characters, text direction) is spelled out as by `visible`.
+ */
+export function visibleLines(text: string): string {
+  const hidden = /(?![\n\t\u200c\u200d])[\p{C}\p{Zl}\p{Zp}]/gu
+  return text.replaceAll('\r\n', '\n').replaceAll('\\u{', '\\u{5c}u{').replace(hidden, spelled)
+}
+
+function spelled(found: string): string {
+  return `\\u{${found.codePointAt(0)?.toString(16)}}${found.startsWith(' ') ? `*${found.length}` : ''}`
+}
+
+/** Head and tail stay, so that padding cannot push the dangerous end out of sight; length and hash are of the whole text. */
+export function cut(text: string, limit: number): string {
+  if (text.length <= limit) return text
+  const tail = Math.floor(limit / 4)
+  const middle = `… [cut: ${text.length} characters, sha256 ${sha256(text.toWellFormed()).slice(0, 16)}] …`
+  return `${text.slice(0, limit - tail)} ${middle} ${text.slice(-tail)}`.toWellFormed()
+}
+
+/** A value as a message quotes it: visible, at most about 80 characters. */
+export function quote(value: unknown): string {
+  return cut(visible(JSON.stringify(value) ?? String(value)), 80)
+}
+
+/** The candidate a person most likely meant, or undefined when none is near. */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  const ranked = candidates
+    .map((candidate) => ({ candidate, distance: distance(word.slice(0, 64).toLowerCase(), candidate.slice(0, 64).toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance)
+  const best = ranked[0]
+  return best && best.distance <= Math.max(1, Math.floor(word.length / 3)) ? best.candidate : undefined
+}
+
+export function didYouMean(word: string, candidates: readonly string[]): string {
+  const near = nearest(word, candidates)
+  return near === undefined ? '' : `; did you mean ${quote(near)}?`
+}
+
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column)
+  for (const [line, left] of [...from].entries()) {
+    const next = [line + 1]
+    for (const [column, right] of [...to].entries()) {
+      const change = (row[column] ?? 0) + (left === right ? 0 : 1)
+      next.push(Math.min(change, (row[column + 1] ?? change) + 1, (next[column] ?? change) + 1))
+    }
+    row = next
+  }
+  return row.at(-1) ?? 0
+}

@@ -1,0 +1,137 @@
+/** The memory of one agent in a folder of files: soul, summary, pins and the last pairs of its history, whole after any crash. */
+
+import { mkdirSync } from 'node:fs'
+import type { Clock, Log, Message } from '../../runtime/port.ts'
+import { type Compaction, compact, type Summarise } from '../conversations/compact.ts'
+import { type Context, estimateTokens } from '../conversations/model-context.ts'
+import { systemText } from '../conversations/summary-words.ts'
+import { folderPaths } from './agent-folder.ts'
+import { type Disk, diskTrouble, orTrouble, realDisk } from './disk.ts'
+import { alone, takeLock } from './folder-lock.ts'
+import { createView } from './folder-view.ts'
+import { appendPair, type History, type Pair, pairsIn } from './history-file.ts'
+import { createFolderStore, type Lengths } from './history-source.ts'
+import { createPins, type Pins } from './pins.ts'
+
+export type RecallOptions = {
+  readonly folder: string
+  readonly now: Clock
+  readonly log: Log
+  /** Takes secrets out of what is stored. */
+  readonly redact?: (text: string) => string
+  /** See Lengths. 200, 40 and 262,144 unless said otherwise. */
+  readonly max?: number
+  readonly keep?: number
+  readonly portionBytes?: number
+  /** For tests. */
+  readonly disk?: Disk
+}
+
+/** Everything on disk is looked at again when it changed: edit soul.md, and the next turn has it. */
+export type Recall = {
+  readonly folder: string
+  /** soul.md, or the words that stand in for it. */
+  soul(): string
+  /** What stands before the messages: soul, summary, pins. */
+  system(): string
+  /** The last `keep` messages that fit into the budget, whole pairs only; `omittedTurns` are pairs in the file that do not go along. */
+  context(tokenBudget: number): Context
+  /** `ok: false`: nothing was written; the message says why. */
+  remember(user: string, assistant: string): { readonly ok: true } | { readonly ok: false; readonly message: string }
+  /** When there are more than `max` messages. To be called after each turn; it costs a look at the file when nothing is due. */
+  compact(summarise: Summarise, signal: AbortSignal): Promise<Compaction>
+  readonly pins: Pins
+}
+
+export type OpenedRecall = { readonly ok: true; readonly recall: Recall } | { readonly ok: false; readonly message: string }
+
+/** Creates the folder (0700) when absent, and settles what a crash left. */
+export function openRecall(options: RecallOptions): OpenedRecall {
+  const { folder } = options
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const recall = createRecall(options)
+    recall.system()
+    return { ok: true, recall }
+  } catch (error) {
+    const trouble = diskTrouble(error)
+    if (trouble === undefined) throw error
+    return { ok: false, message: `the memory folder "${folder}" cannot be used (${trouble}); choose another or change its permissions` }
+  }
+}
+
+/** Only the pins of a folder, which must be there. */
+export function openPins({ folder, now, log, disk = realDisk }: RecallOptions): Pins {
+  const paths = folderPaths(folder)
+  return createPins({ path: paths.pins, disk, now, alone: alone({ paths, disk, log }) })
+}
+
+function createRecall(options: RecallOptions): Recall {
+  const { folder, now, log, redact = (text) => text, disk = realDisk } = options
+  const lengths: Lengths = { max: options.max ?? 200, keep: options.keep ?? 40, portionBytes: options.portionBytes ?? 262_144 }
+  const paths = folderPaths(folder)
+  const step = alone({ paths, disk, log })
+  const pins = createPins({ path: paths.pins, disk, now, alone: step })
+  const store = createFolderStore({ paths, disk, lengths, alone: step })
+  const held = createView({ paths, log, alone: step, pins, pairs: pairsIn(lengths.keep) })
+
+  function remember(user: string, assistant: string): ReturnType<Recall['remember']> {
+    const pair = { user: redact(user), assistant: redact(assistant) }
+    return orTrouble(() => {
+      step(() => appendPair(disk, paths.history, pair))
+      return { ok: true }
+    })
+  }
+
+  async function compactNow(summarise: Summarise, signal: AbortSignal): Promise<Compaction> {
+    using turn = takeLock(paths.compacting, 0)
+    // Awaited here: the lock is held until then.
+    return turn ? await compact(store, { summarise: clean(summarise, redact), now, log, signal }) : { state: 'busy' }
+  }
+
+  return {
+    folder,
+    pins,
+    remember,
+    soul: () => held().soul,
+    system: () => systemText(held()),
+    context: (tokenBudget) => contextOf(held().history, tokenBudget),
+    compact: (summarise, signal) => compactNow(summarise, signal).catch((error: unknown) => failedBy(error, log)),
+  }
+}
+
+function clean(summarise: Summarise, redact: (text: string) => string): Summarise {
+  return async (request, signal) => {
+    const answer = await summarise(request, signal)
+    return answer.ok ? { ...answer, text: redact(answer.text) } : answer
+  }
+}
+
+function failedBy(error: unknown, log: Log): Compaction {
+  const message = diskTrouble(error)
+  if (message === undefined) throw error
+  log('warn', 'compaction failed', { message })
+  return { state: 'failed', message }
+}
+
+/** The newest pairs that fit. */
+function contextOf({ starts, recent }: History, tokenBudget: number): Context {
+  const taken: Message[][] = []
+  let tokens = 0
+  for (const pair of recent.toReversed()) {
+    const messages = messagesOf(pair)
+    const more = estimateTokens(messages)
+    if (tokens + more > tokenBudget) break
+    tokens += more
+    taken.unshift(messages)
+  }
+  return { messages: taken.flat(), omittedTurns: starts.length - taken.length, estimatedTokens: tokens }
+}
+
+/** An answer of nothing has no parts: an empty text is refused by some vendors. */
+function messagesOf({ user, assistant }: Pair): Message[] {
+  return [
+    { role: 'user', content: user },
+    { role: 'assistant', parts: assistant === '' ? [] : [{ type: 'text', text: assistant }] },
+  ]
+}

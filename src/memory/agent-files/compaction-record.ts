@@ -1,0 +1,76 @@
+/** What is kept of a compaction: which lines, by which model, and the digests that hold summary and lines together. */
+
+import { isObject } from '../../kit/json.ts'
+import { linesOf, withFile } from './bounded-read.ts'
+
+/**
+ * One line of compactions.jsonl. `from_line` and `to_line` count from 1 over everything ever compacted here: they are lines of
+ * history.archive.jsonl, and `source_sha256` is over exactly those. The others are over summary.md before and after. `edited`: somebody had
+ * changed summary.md since the compaction before; `messages`: how many of the lines were messages.
+ */
+export type CompactionRecord = {
+  readonly v: 1
+  readonly at: string
+  readonly model: string
+  readonly from_line: number
+  readonly to_line: number
+  readonly messages: number
+  readonly source_sha256: string
+  readonly previous_sha256: string
+  readonly summary_sha256: string
+  readonly edited: boolean
+}
+
+/** compaction.json: a record on its way. `source_bytes` of the history become archive from `archive_bytes` on. */
+export type Marker = {
+  readonly record: CompactionRecord
+  readonly summary: string
+  readonly source_bytes: number
+  readonly archive_bytes: number
+}
+
+/** Undefined for what is none of ours. */
+export function markerIn(text: string): Marker | undefined {
+  const value = parsed(text)
+  if (!isObject(value) || !isRecord(value.record) || typeof value.summary !== 'string') return undefined
+  const { record, summary, source_bytes, archive_bytes } = value
+  return isCount(source_bytes) && isCount(archive_bytes) ? { record, summary, source_bytes, archive_bytes } : undefined
+}
+
+const digests = ['source_sha256', 'previous_sha256', 'summary_sha256'] as const
+
+function isRecord(value: unknown): value is CompactionRecord {
+  if (!isObject(value) || value.v !== 1 || typeof value.at !== 'string' || typeof value.model !== 'string') return false
+  if (!isCount(value.from_line) || !isCount(value.to_line) || !isCount(value.messages) || typeof value.edited !== 'boolean') return false
+  return digests.every((name) => typeof value[name] === 'string')
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
+}
+
+/** Undefined for what is no JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The last record of compactions.jsonl; lines that are none are passed over. @throws errno errors */
+export function lastRecord(path: string): CompactionRecord | undefined {
+  try {
+    return withFile(path, (file, size) => {
+      let last: CompactionRecord | undefined
+      for (const { text } of linesOf(file, { from: 0, to: size })) {
+        const value = parsed(text ?? '')
+        if (isRecord(value)) last = value
+      }
+      return last
+    })
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,122 @@
+/** history.jsonl: questions and answers, one message a line, always in pairs. */
+
+import { isObject } from '../../kit/json.ts'
+import { linesOf, type Range, withFile } from './bounded-read.ts'
+import type { Disk } from './disk.ts'
+
+export type Pair = { readonly user: string; readonly assistant: string }
+
+/** How many pairs make up this many messages; one at least. */
+export function pairsIn(messages: number): number {
+  return Math.max(1, Math.floor(messages / 2))
+}
+
+type Said = { readonly role: 'user' | 'assistant'; readonly content: string }
+
+/**
+ * `starts`: where each pair begins, in bytes. Left aside: `unreadable` lines (no message, or longer than 1 MiB) and `unpaired` messages
+ * (no answer, or no question). `torn`: the last line has no newline.
+ */
+export type History = {
+  readonly starts: readonly number[]
+  readonly recent: readonly Pair[]
+  readonly unreadable: number
+  readonly unpaired: number
+  readonly torn: boolean
+}
+
+/** `keep`: how many pairs are wanted as text. A file that is not there is an empty one. @throws errno errors */
+export function readHistory(path: string, keep: number): History {
+  try {
+    return withFile(path, (file, size) => scan(file, { from: 0, to: size }, keep))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return scan(-1, { from: 0, to: 0 }, keep)
+    throw error
+  }
+}
+
+function scan(file: number, range: Range, keep: number): History {
+  const [starts, recent]: [number[], Pair[]] = [[], []]
+  let [unreadable, unpaired, torn] = [0, 0, false]
+  let question: { from: number; content: string } | undefined
+  for (const line of linesOf(file, range)) {
+    torn = line.torn
+    if (line.text?.trim() === '') continue
+    const said = saidIn(line.text)
+    if (!said) unreadable += 1
+    else if (said.role === 'user') {
+      if (question) unpaired += 1
+      question = { from: line.from, content: said.content }
+    } else if (!question) unpaired += 1
+    else {
+      starts.push(question.from)
+      recent.push({ user: question.content, assistant: said.content })
+      if (recent.length > keep) recent.shift()
+      question = undefined
+    }
+  }
+  return { starts, recent, unreadable, unpaired: unpaired + (question ? 1 : 0), torn }
+}
+
+/** Unknown members are left alone. */
+function saidIn(text: string | undefined): Said | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? '')
+    if (!isObject(value) || typeof value.content !== 'string') return undefined
+    return value.role === 'user' || value.role === 'assistant' ? { role: value.role, content: value.content } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The messages in a part of the file, as its lines stand; of one that is longer than `longest` characters the middle is left out, and said. */
+export function conversationIn(path: string, range: Range, longest: number): { readonly text: string; readonly messages: number } {
+  return withFile(path, (file) => {
+    const lines: string[] = []
+    for (const { text } of linesOf(file, range)) {
+      const said = saidIn(text)
+      if (text !== undefined && said) lines.push(text.length <= longest ? text.trim() : shortened(said, longest))
+    }
+    return { text: lines.join('\n'), messages: lines.length }
+  })
+}
+
+function shortened({ role, content }: Said, longest: number): string {
+  return messageLine({ role, content: withoutMiddle(content, longest) })
+}
+
+export function withoutMiddle(text: string, longest: number): string {
+  if (text.length <= longest) return text
+  const half = Math.floor(longest / 2)
+  return `${text.slice(0, half)} [${text.length - 2 * half} characters left out] ${text.slice(-half)}`.toWellFormed()
+}
+
+export function messageLine(said: { readonly role: string; readonly content: string }): string {
+  return JSON.stringify({ role: said.role, content: said.content.toWellFormed() })
+}
+
+/**
+ * Both messages in one write, or nothing. After a line that a crash tore, a new one is begun: the torn one stays and counts as unreadable.
+ * Called under the folder's lock. Not synced: what must outlast a power cut is the journal. @throws errno errors
+ */
+export function appendPair(disk: Disk, path: string, { user, assistant }: Pair): void {
+  const file = disk.open(path, 'append')
+  try {
+    const { size, torn } = endOf(path)
+    const lines = `${messageLine({ role: 'user', content: user })}\n${messageLine({ role: 'assistant', content: assistant })}\n`
+    const bytes = Buffer.from(torn ? `\n${lines}` : lines)
+    const count = disk.write(file, bytes)
+    if (count === bytes.length) return
+    disk.truncate(file, size)
+    throw Object.assign(new Error(`ENOSPC: no space left on device, write '${path}'`), { code: 'ENOSPC' })
+  } finally {
+    disk.close(file)
+  }
+}
+
+function endOf(path: string): { readonly size: number; readonly torn: boolean } {
+  return withFile(path, (file, size) => {
+    const [last] = size === 0 ? [] : [...linesOf(file, { from: size - 1, to: size })]
+    return { size, torn: last?.torn ?? false }
+  })
+}

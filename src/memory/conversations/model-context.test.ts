@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { Part } from '../../runtime/event.ts'
+import type { Message } from '../../runtime/port.ts'
+import { acting, callOf, createDesk, type Desk, finish, recordSteps, refusing, replied, runOf, started } from '../fixture.ts'
+import { estimateTokens } from './model-context.ts'
+
+let desk: Desk
+beforeEach(() => {
+  desk = createDesk()
+})
+afterEach(() => desk.remove())
+
+const recorder = () => recordSteps({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
+
+function chat(number: number, question: string, answer: string): void {
+  const { external, finished } = recorder()
+  external(runOf(number), started(question))
+  external(runOf(number), replied([{ type: 'text', text: answer }]))
+  finished(runOf(number), finish, '')
+}
+
+test('older turns that do not fit are left out whole, and counted', () => {
+  for (let number = 1; number <= 4; number += 1)
+    chat(number, `question ${number} ${'q'.repeat(400)}`, `answer ${number} ${'a'.repeat(400)}`)
+  const all = desk.memory.context('conversation-1', 10_000)
+  expect(all).toMatchObject({ omittedTurns: 0 })
+  expect(all.messages).toHaveLength(8)
+  const some = desk.memory.context('conversation-1', 550)
+  expect(some.omittedTurns).toBe(2)
+  expect(some.messages).toEqual(all.messages.slice(4))
+  expect(some.estimatedTokens).toBe(estimateTokens(some.messages))
+  expect(desk.memory.context('conversation-1', 10)).toEqual({ messages: [], omittedTurns: 4, estimatedTokens: 0 })
+})
+
+test('a turn that is too big also hides the smaller ones before it: no holes', () => {
+  chat(1, 'small', 'small')
+  chat(2, 'big', 'x'.repeat(10_000))
+  chat(3, 'small', 'small')
+  const { messages, omittedTurns } = desk.memory.context('conversation-1', 1000)
+  expect([messages.length, omittedTurns]).toEqual([2, 2])
+})
+
+test('an unknown conversation is an empty one', () => {
+  expect(desk.memory.context('none', 1000)).toEqual({ messages: [], omittedTurns: 0, estimatedTokens: 0 })
+})
+
+test('every call is followed by its results, in the order of the calls, refused and lost ones too', () => {
+  const [run, { external, intent, denied }] = [runOf(1), recorder()]
+  const calls = ['a', 'b', 'c', 'd'].map((id) => callOf(id))
+  external(run, started('go'))
+  external(run, replied(calls.map((call) => ({ type: 'call' as const, ...call }))))
+  denied(run, refusing(callOf('c')))
+  intent(run, acting(callOf('a')))
+  intent(run, acting(callOf('b')))
+  external(run, { type: 'tool.done', id: 'b', outcome: { status: 'failed', output: '', error: 'broken' } })
+  external(run, { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'fine' } })
+  expect(desk.memory.context('conversation-1', 1000).messages.slice(2)).toEqual([
+    { role: 'tool', callId: 'a', name: 'file_read', content: 'fine', isError: false },
+    { role: 'tool', callId: 'b', name: 'file_read', content: 'Failed: broken', isError: true },
+    { role: 'tool', callId: 'c', name: 'file_read', content: 'Denied by safety: outside the workspace', isError: true },
+    { role: 'tool', callId: 'd', name: 'file_read', content: 'No result: the run ended before this call was carried out.', isError: true },
+  ])
+})
+
+test('the same call id in a later round gets its own result', () => {
+  const [run, { external, intent }] = [runOf(1), recorder()]
+  external(run, started('go'))
+  for (const output of ['first', 'second']) {
+    external(run, replied([{ type: 'call', ...callOf('call_1') }]))
+    intent(run, acting(callOf('call_1')))
+    external(run, { type: 'tool.done', id: 'call_1', outcome: { status: 'allowed', output } })
+  }
+  const tools = desk.memory.context('conversation-1', 1000).messages.filter(({ role }) => role === 'tool')
+  expect(tools).toMatchObject([{ content: 'first' }, { content: 'second' }])
+})
+
+test('two processes in one conversation do not mix their turns', () => {
+  const { external } = recorder()
+  external(runOf(1), started('one'))
+  external(runOf(2), started('two'))
+  external(runOf(1), replied([{ type: 'text', text: 'answer one' }]))
+  external(runOf(2), replied([{ type: 'text', text: 'answer two' }]))
+  const said = desk.memory
+    .context('conversation-1', 1000)
+    .messages.map((message) => (message.role === 'user' ? message.content : message.role))
+  expect(said).toEqual(['one', 'assistant', 'two', 'assistant'])
+})
+
+test('parts come back as they went in: order, thinking, signatures, malformed arguments', () => {
+  const meta = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 })).map((value) => JSON.parse(JSON.stringify(value)))
+  const part: fc.Arbitrary<Part> = fc.oneof(
+    fc.record({ type: fc.constant('text' as const), text: fc.string({ unit: 'binary' }), meta }, { requiredKeys: ['type', 'text'] }),
+    fc.record({ type: fc.constant('thinking' as const), text: fc.string({ unit: 'binary' }), meta }, { requiredKeys: ['type', 'text'] }),
+    fc.record(
+      { type: fc.constant('call' as const), id: fc.string(), name: fc.string(), input: meta, malformed: fc.string(), meta },
+      { requiredKeys: ['type', 'id', 'name', 'input'] },
+    ),
+  )
+  let number = 0
+  fc.assert(
+    fc.property(fc.array(part, { minLength: 1, maxLength: 5 }), (parts) => {
+      number += 1
+      const run = runOf(number, { conversationId: `conversation-p${number}` })
+      recorder().external(run, replied(parts))
+      const [first]: Message[] = desk.memory.context(run.conversationId, 1_000_000).messages
+      expect(first).toEqual({ role: 'assistant', parts: JSON.parse(JSON.stringify(parts)) })
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('the estimate counts UTF-8 bytes, inputs and meta', () => {
+  expect(estimateTokens([{ role: 'user', content: 'abcd' }])).toBe(1)
+  expect(estimateTokens([{ role: 'user', content: '東京' }])).toBe(2)
+  const parts: Part[] = [{ type: 'call', ...callOf('a', { text: 'x'.repeat(4000) }), meta: { signature: 's'.repeat(4000) } }]
+  expect(estimateTokens([{ role: 'assistant', parts }])).toBeGreaterThan(2000)
+})

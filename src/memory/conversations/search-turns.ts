@@ -1,0 +1,186 @@
+/** Search in everything that was said: ranked by words, newer first among likes, with a look for mere substrings where words fail. */
+
+import type { Clock } from '../../runtime/port.ts'
+import type { Role } from '../journal/turns.ts'
+import type { Store } from '../store.ts'
+import { finder, fold, snippet } from './snippet.ts'
+import { catchUp } from './word-index.ts'
+
+/** `at` in milliseconds since 1970; a higher `score` is better, comparable within one search only. */
+export type Hit = {
+  readonly conversationId: string
+  readonly turnId: string
+  readonly role: Role
+  readonly at: number
+  readonly snippet: string
+  readonly score: number
+}
+
+export type SearchRequest = {
+  /** Plain words: quotes and operators in it are text. Only the first 1,000 characters and 32 words count. */
+  readonly query: string
+  readonly limit?: number
+  /** The turn that asks, which would always find itself. */
+  readonly exceptTurn?: string
+}
+
+type Row = {
+  readonly id: number
+  readonly conversationId: string
+  readonly turnId: string
+  readonly role: Role
+  readonly at: number
+  readonly head: string
+}
+type Query = { readonly text: string; readonly chunks: readonly string[]; readonly words: readonly string[] }
+/** `found` counts the rows with this term, but never counts beyond the cap. */
+type Term = { readonly text: string; readonly found: number }
+
+/** Scoring every match is what costs time, so no more rows than this are ranked by the index. */
+const rankCap = 2000
+const recentCap = 300
+const keep = 50
+const headLength = 4000
+const halfLifeMs = 30 * 86_400_000
+
+export function createSearch(store: Store, now: Clock): (request: SearchRequest) => Hit[] {
+  return ({ query, limit = 10, exceptTurn }) => {
+    const asked = parse(query)
+    const whole = isWhole(store)
+    const ranks = new Map<number, number>()
+    const terms = weigh(store, asked.chunks)
+    for (const [id, rank] of byWords(store, terms)) ranks.set(id, rank)
+    if (!whole || ranks.size === 0 || needsSubstring(asked.text))
+      for (const id of bySubstring(store, asked.chunks)) ranks.set(id, ranks.get(id) ?? 0)
+    const rows = fetch(store, [...ranks.keys()]).filter(({ turnId }) => turnId !== exceptTurn)
+    const total = store.sql<{ n: number }, []>('SELECT coalesce(max(id), 0) AS n FROM turns').get()?.n ?? 0
+    const score = scorer({ asked, terms, total, now: now() })
+    return rows
+      .map((row) => ({ row, score: score(row, ranks.get(row.id) ?? 0) }))
+      .sort((a, b) => b.score - a.score || b.row.at - a.row.at || b.row.id - a.row.id)
+      .slice(0, limit)
+      .map((found) => hit(store, asked, found))
+  }
+}
+
+/**
+ * Whether the index speaks of all turns. When the file cannot be written (the disk is full, somebody else writes for long) it may lag: then
+ * the texts themselves are looked through, too.
+ */
+function isWhole(store: Store): boolean {
+  try {
+    catchUp(store)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function parse(query: string): Query {
+  const text = query
+    .slice(0, 1000)
+    .toWellFormed()
+    .replace(/\p{Cc}+/gu, ' ')
+    .trim()
+  const chunks = [...new Set(text.split(/\s+/u).filter(Boolean))].slice(0, 32)
+  const words = [...new Set(fold(chunks.join(' ')).match(/[\p{L}\p{N}]+/gu) ?? [])].slice(0, 32)
+  return { text, chunks, words }
+}
+
+/** A chunk such as `foo.bar` is a phrase to the index; one that occurs nowhere is taken apart. Rarest first. */
+function weigh(store: Store, chunks: readonly string[]): Term[] {
+  const counted = chunks.flatMap((chunk) => {
+    const words = chunk.match(/[\p{L}\p{N}\p{M}]+/gu) ?? []
+    const whole = words.length > 0 ? count(store, chunk) : { text: chunk, found: 0 }
+    return whole.found > 0 || words.length < 2 ? [whole] : words.map((word) => count(store, word))
+  })
+  return counted.filter(({ found }) => found > 0).sort((a, b) => a.found - b.found)
+}
+
+function count(store: Store, text: string): Term {
+  const counting = store.sql<{ n: number }, [string, number]>(
+    'SELECT count(*) AS n FROM (SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? LIMIT ?)',
+  )
+  return { text, found: counting.get(quoted(text), rankCap + 1)?.n ?? 0 }
+}
+
+/** Rare terms go to the index's own ranking as long as they stay below the cap; if all are common, the newest rows with all of them do. */
+function byWords(store: Store, terms: readonly Term[]): (readonly [id: number, rank: number])[] {
+  const rare = terms.filter((_, at) => terms.slice(0, at + 1).reduce((sum, { found }) => sum + found, 0) <= rankCap)
+  if (rare.length > 0) return ranked(store, rare.map(({ text }) => quoted(text)).join(' OR '))
+  if (terms.length === 0) return []
+  const together = recent(store, terms.map(({ text }) => quoted(text)).join(' AND '))
+  return together.length >= keep || terms.length === 1
+    ? together
+    : [...recent(store, terms.map(({ text }) => quoted(text)).join(' OR ')), ...together]
+}
+
+function ranked(store: Store, match: string): (readonly [number, number])[] {
+  const best = store.sql<{ id: number; rank: number }, [string, number]>(
+    'SELECT rowid AS id, bm25(turns_fts) AS rank FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rank LIMIT ?',
+  )
+  return best.all(match, keep).map(({ id, rank }) => [id, -rank] as const)
+}
+
+function recent(store: Store, match: string): (readonly [number, number])[] {
+  const newest = store.sql<{ id: number }, [string, number]>(
+    'SELECT rowid AS id FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ?',
+  )
+  return newest.all(match, recentCap).map(({ id }) => [id, 0] as const)
+}
+
+/** Scripts written without spaces, and signs that the index throws away ("c++", "$x"). */
+function needsSubstring(text: string): boolean {
+  return /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]|[^\p{L}\p{N}\p{M}\s"'’.,;:!?()-]/u.test(
+    text,
+  )
+}
+
+/** The newest rows that hold every chunk as it stands. Case is ignored for ASCII, and for other letters if the chunk is all of one case. */
+function bySubstring(store: Store, chunks: readonly string[]): number[] {
+  const patterns = chunks
+    .slice(0, 8)
+    .map((chunk) => [chunk.toLowerCase(), chunk.toUpperCase()].map((text) => `%${text.replace(/[\\%_]/g, '\\$&')}%`))
+  if (patterns.length === 0) return []
+  const where = patterns.map(() => `(content LIKE ? ESCAPE '\\' OR content LIKE ? ESCAPE '\\')`).join(' AND ')
+  const rows = store.sql<{ id: number }, string[]>(`SELECT id FROM turns WHERE ${where} ORDER BY id DESC LIMIT ${keep}`)
+  return rows.all(...patterns.flat()).map(({ id }) => id)
+}
+
+function fetch(store: Store, ids: readonly number[]): Row[] {
+  return store
+    .sql<Row, [string]>(
+      `SELECT id, conversation_id AS conversationId, turn_id AS turnId, role, at, substr(content, 1, ${headLength}) AS head
+       FROM turns WHERE id IN (SELECT value FROM json_each(?))`,
+    )
+    .all(JSON.stringify(ids))
+}
+
+type Scoring = { readonly asked: Query; readonly terms: readonly Term[]; readonly total: number; readonly now: number }
+
+/** The index's rank, plus what the words it was not asked about weigh, more for the exact text, more for the newer. */
+function scorer({ asked, terms, total, now }: Scoring): (row: Row, rank: number) => number {
+  const pattern = finder(asked.words)
+  const weights = new Map(terms.map(({ text, found }) => [fold(text), Math.log(1 + total / Math.max(found, 1))]))
+  const exact = fold(asked.text)
+  return ({ head, at }, rank) => {
+    const folded = fold(head)
+    const counts = new Map<string, number>()
+    for (const [word] of pattern ? folded.matchAll(pattern) : []) counts.set(word, (counts.get(word) ?? 0) + 1)
+    const words = [...counts].reduce((sum, [word, times]) => sum + (weights.get(word) ?? 0.5) * (times / (times + 1.2)), 0)
+    const likeness = (rank + words + 0.1) * (exact !== '' && folded.includes(exact) ? 1.5 : 1)
+    return likeness * (1 + 0.5 * 2 ** (-Math.max(0, now - at) / halfLifeMs))
+  }
+}
+
+function hit(store: Store, asked: Query, { row, score }: { readonly row: Row; readonly score: number }): Hit {
+  const { id, conversationId, turnId, role, at, head } = row
+  const whole = store.sql<{ content: string }, [number]>(`SELECT substr(content, 1, 200000) AS content FROM turns WHERE id = ?`)
+  const content = head.length < headLength ? head : (whole.get(id)?.content ?? head)
+  return { conversationId, turnId, role, at, snippet: snippet(content, asked.words, [asked.text]), score }
+}
+
+/** A string of the index's query language: within quotes everything is text. */
+function quoted(text: string): string {
+  return `"${text.replaceAll('"', '""')}"`
+}

@@ -1,0 +1,102 @@
+/** After a crash: acts of dead processes that have no result get one, and their runs get an end. */
+
+import type { ExternalEvent, ToolOutcome } from '../../runtime/event.ts'
+import type { Clock, Log, RunIdentity } from '../../runtime/port.ts'
+import type { WrittenReceipt } from '../checkpoint.ts'
+import type { Journal, OpenIntent } from './journal.ts'
+import { isAlive } from './process-owner.ts'
+import { lostOutcome } from './receipt-draft.ts'
+
+type ToolDone = Extract<ExternalEvent, { type: 'tool.done' }>
+type Result = Pick<ToolDone, 'id' | 'outcome'>
+
+/** What a start found and put right. */
+export type Recovery = {
+  readonly interrupted: readonly { readonly runId: string; readonly callId: string; readonly tool: string; readonly receipt?: string }[]
+  /** Runs that a dead process left open, now closed with code `error`. */
+  readonly closedRuns: readonly string[]
+  /** Receipts that a crash left beyond the checkpoint. */
+  readonly adopted: number
+  readonly tornBytes: number
+}
+
+type RecoverOptions = {
+  readonly journal: Journal
+  readonly log: Log
+  readonly now: Clock
+  /** Ends a run whose last entry is journalled. */
+  readonly end: Journal['end']
+  /** Writes the receipt of a result, and journals both unless the run is `forgotten`. */
+  readonly toolDone: (run: RunIdentity, result: Result, forgotten: boolean) => ToolDone
+  /** The same for a result whose receipt is in the log already. */
+  readonly settleCall: (run: RunIdentity, result: Result, forgotten: boolean) => ToolDone
+  /** The receipts with a number above `count`, oldest first. */
+  readonly receiptsAfter: (count: number) => readonly WrittenReceipt[]
+  /** Brings the receipts log and the checkpoint together. */
+  readonly settle: () => Pick<Recovery, 'adopted' | 'tornBytes'>
+}
+
+const unknown: ToolOutcome = { status: 'failed', output: '', error: 'interrupted: outcome unknown' }
+const message = 'the process ended before the run did'
+
+/** What a dead process left unfinished. */
+export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
+  return journal.unfinished().filter(({ owner }) => !isAlive(owner))
+}
+
+/** Work is never run again from here: whether it happened is unknown, unless its receipt was written before the crash. */
+export function recoverRuns(options: RecoverOptions): Recovery {
+  const { journal, log, now, end, toolDone, settleCall, settle } = options
+  const { adopted, tornBytes } = settle()
+  const dead = deadRuns(journal)
+  // What was said was cleared; a journal begun anew in its middle would look altered.
+  const forgotten = new Set(dead.flatMap(({ runId }) => (journal.tells(runId) ? [] : [runId])))
+  const receiptOf = findReceipts(options, dead)
+  const interrupted = dead.flatMap((run) =>
+    run.intents.map((intent) => {
+      const { callId, tool } = intent
+      const written = receiptOf(run, intent)
+      const keep = written ? settleCall : toolDone
+      const { receipt } = keep(run, { id: callId, outcome: written ? lostOutcome(written) : unknown }, forgotten.has(run.runId)).outcome
+      log('warn', 'interrupted tool call', { run: run.runId, call: callId, tool, ...(written ? { ended: written.status } : {}) })
+      return { runId: run.runId, callId, tool, ...(receipt ? { receipt } : {}) }
+    }),
+  )
+  for (const runId of forgotten) journal.forget(runId)
+  const open = dead.filter(({ ended, runId }) => ended === null && !forgotten.has(runId))
+  for (const run of open) {
+    journal.append({ run, kind: 'note', type: 'interrupted', at: now(), body: { message } })
+    end(run.runId, { at: now(), code: 'error', message, digest: null })
+  }
+  return { interrupted, closedRuns: open.map(({ runId }) => runId), adopted, tornBytes }
+}
+
+type DeadRuns = ReturnType<typeof deadRuns>
+
+/**
+ * The receipt of a call is written before its result is committed, so a crash in between leaves it alone in the log. Each is given to one
+ * call only: one that began before it, of the same conversation, tool, arguments, risk and approval.
+ */
+function findReceipts({ journal, receiptsAfter }: RecoverOptions, dead: DeadRuns) {
+  const begun = dead.flatMap(({ intents }) => intents.map(({ receiptsBefore }) => receiptsBefore))
+  const left = begun.length === 0 ? [] : [...receiptsAfter(Math.min(...begun))]
+  return (run: RunIdentity, intent: OpenIntent): WrittenReceipt | undefined => {
+    const at = left.findIndex((receipt) => isOf(receipt, run, intent) && !journal.names(receipt.id, run.conversationId))
+    return at < 0 ? undefined : left.splice(at, 1)[0]
+  }
+}
+
+function isOf(
+  receipt: WrittenReceipt,
+  { conversationId }: RunIdentity,
+  { tool, argsHash, risk, approval, receiptsBefore }: OpenIntent,
+): boolean {
+  return (
+    receipt.seq > receiptsBefore &&
+    receipt.argsHash === argsHash &&
+    receipt.conversationId === conversationId.toWellFormed() &&
+    receipt.tool === tool.toWellFormed() &&
+    receipt.risk === risk &&
+    receipt.approval === approval?.toWellFormed()
+  )
+}

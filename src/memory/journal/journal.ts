@@ -1,0 +1,205 @@
+/** The truth: every outside event, intent and note of every run, in the order it was written, and who runs what. */
+
+import type { Risk } from '../../runtime/event.ts'
+import type { RunIdentity } from '../../runtime/port.ts'
+import type { Store } from '../store.ts'
+import type { JournalEntry } from './journal-entry.ts'
+import { thisProcess } from './process-owner.ts'
+import { alteredRun, type Seal, sealAgain, sealEnd } from './run-end.ts'
+import { type AlteredEntry, digestOf, type StoredEntry } from './running-digest.ts'
+import { type Turn, turnOf } from './turns.ts'
+
+export type RunRecord = RunIdentity & {
+  /** The process that runs it; see owner.ts. */
+  readonly owner: string
+  readonly started: number
+  readonly ended: number | null
+  /** `Ending.code`, null while it runs. */
+  readonly code: string | null
+  readonly message: string | null
+  readonly digest: string | null
+}
+
+/** An act that was begun and has no result yet: what its receipt will need. */
+export type OpenIntent = {
+  readonly runId: string
+  readonly callId: string
+  readonly tool: string
+  readonly risk: Risk
+  readonly argsHash: string
+  readonly approval: string | null
+  /** What its receipt will say of every call's confinement, whatever became of it. */
+  readonly sandbox: 'none' | null
+  /** How many receipts the log held when it began, as the checkpoint knew it. */
+  readonly receiptsBefore: number
+}
+
+export type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run: RunIdentity; readonly body: unknown }
+
+export type Journal = {
+  /** On disk when it returns, together with the turn row it makes. @throws SQLiteError */
+  append(entry: JournalAppend): number
+  events(runId: string): JournalEntry[]
+  /** The first entry that is not as it was written, by the running digest, or what is wrong with the end of the run; see digest.ts and run-end.ts. */
+  alteredIn(runId: string, seal?: Seal): AlteredEntry | undefined
+  /** Seals the end that was just written. */
+  sealEnd(runId: string, seal: Seal): void
+  /** Seals an ended run anew after one more entry, if the old seal fits what stood before. */
+  sealAgain(runId: string, seal: Seal): void
+  /** Newest first. */
+  runs(filter: { readonly limit: number; readonly conversation?: string }): RunRecord[]
+  run(runId: string): RunRecord | undefined
+  /** Runs without an end, and ended ones that still have an act without a result, of any process. Oldest first. */
+  unfinished(): (RunRecord & { readonly intents: readonly OpenIntent[] })[]
+  openIntent(runId: string, callId: string): OpenIntent | undefined
+  begin(intent: OpenIntent): void
+  settle(runId: string, callId: string): void
+  end(runId: string, end: { readonly at: number; readonly code: string; readonly message: string; readonly digest: string | null }): void
+  /** Whether anything of this run is journalled; what was said may have been cleared. */
+  tells(runId: string): boolean
+  /** Whether an attempt of this conversation names the receipt as its own. */
+  names(receiptId: string, conversationId: string): boolean
+  /** For a run of which nothing is journalled any more. */
+  forget(runId: string): void
+}
+
+const runColumns = `run_id AS runId, conversation_id AS conversationId, turn_id AS turnId, provider, model, channel, owner, started, ended, code,
+  message, digest`
+const intentColumns =
+  'run_id AS runId, call_id AS callId, tool, risk, args_hash AS argsHash, approval, sandbox, receipts_before AS receiptsBefore'
+
+/** Without an end, or with an act whose result is still to come. UNION ALL: with UNION SQLite goes through all runs in the order of their names. */
+export const unfinishedRuns = 'SELECT run_id FROM runs WHERE ended IS NULL UNION ALL SELECT run_id FROM intents'
+
+export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly seq: number; readonly at: number }) => void): Journal {
+  const owner = thisProcess()
+
+  function append({ run, kind, type, at, body }: JournalAppend): number {
+    const text = JSON.stringify(body) ?? 'null'
+    return store.write(() => {
+      const last = lastOf(run.runId)
+      if (last === null) enrol(run, at)
+      const { lastInsertRowid } = store
+        .sql<never, [string, string, string, number, string, string]>(
+          'INSERT INTO journal(run_id, kind, type, at, body, digest) VALUES (?, ?, ?, ?, ?, ?)',
+        )
+        .run(run.runId, kind, type, at, text, digestOf(run.runId, last?.digest ?? null, { kind, type, at, body: text }))
+      const seq = Number(lastInsertRowid)
+      const turn = turnOf(run, { kind, type, at, body }, (callId) => openIntent(run.runId, callId)?.tool)
+      if (turn) addTurn(turn, { seq, at })
+      return seq
+    })
+  }
+
+  function lastOf(runId: string): Pick<StoredEntry, 'digest'> | null {
+    return store
+      .sql<Pick<StoredEntry, 'digest'>, [string]>('SELECT digest FROM journal WHERE run_id = ? ORDER BY seq DESC LIMIT 1')
+      .get(runId)
+  }
+
+  /** A run has its row from its first entry on. */
+  function enrol({ runId, conversationId, turnId, provider, model, channel, folder }: RunIdentity, at: number): void {
+    store
+      .sql<never, [string, string, string, string, string, string, string, number, string | null]>(
+        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      )
+      .run(runId, conversationId, turnId, provider, model, channel, owner, at, folder ?? null)
+  }
+
+  function events(runId: string): JournalEntry[] {
+    return store
+      .sql<Omit<JournalEntry, 'body'> & { body: string }, [string]>(
+        'SELECT seq, kind, type, at, body FROM journal WHERE run_id = ? ORDER BY seq',
+      )
+      .all(runId)
+      .map((row) => ({ ...row, body: JSON.parse(row.body) }))
+  }
+
+  function runs({ limit, conversation }: { readonly limit: number; readonly conversation?: string }): RunRecord[] {
+    if (conversation === undefined)
+      return store.sql<RunRecord, [number]>(`SELECT ${runColumns} FROM runs ORDER BY rowid DESC LIMIT ?`).all(limit)
+    // A question of its own: "all, or these" would look at every run.
+    const those = store.sql<RunRecord, [string, number]>(
+      `SELECT ${runColumns} FROM runs WHERE conversation_id = ? ORDER BY rowid DESC LIMIT ?`,
+    )
+    return those.all(conversation, limit)
+  }
+
+  function run(runId: string): RunRecord | undefined {
+    return store.sql<RunRecord, [string]>(`SELECT ${runColumns} FROM runs WHERE run_id = ?`).get(runId) ?? undefined
+  }
+
+  function unfinished() {
+    // Asked at every start, and most find nothing: by index, and without the temporary tables of the question below.
+    const any = store.sql<{ one: number }, []>('SELECT 1 AS one FROM runs WHERE ended IS NULL UNION ALL SELECT 1 FROM intents LIMIT 1')
+    if (any.get() === null) return []
+    const open = store.sql<RunRecord, []>(`SELECT ${runColumns} FROM runs WHERE run_id IN (${unfinishedRuns}) ORDER BY rowid`)
+    return open.all().map((record) => ({ ...record, intents: intentsOf(record.runId) }))
+  }
+
+  function intentsOf(runId: string): OpenIntent[] {
+    return store.sql<OpenIntent, [string]>(`SELECT ${intentColumns} FROM intents WHERE run_id = ? ORDER BY call_id`).all(runId)
+  }
+
+  function openIntent(runId: string, callId: string): OpenIntent | undefined {
+    const found = store.sql<OpenIntent, [string, string]>(`SELECT ${intentColumns} FROM intents WHERE run_id = ? AND call_id = ?`)
+    return found.get(runId, callId) ?? undefined
+  }
+
+  function begin({ runId, callId, tool, risk, argsHash, approval, sandbox, receiptsBefore }: OpenIntent): void {
+    store
+      .sql<never, [string, string, string, string, string, string | null, string | null, number]>(
+        'INSERT INTO intents(run_id, call_id, tool, risk, args_hash, approval, sandbox, receipts_before) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      )
+      .run(runId, callId, tool, risk, argsHash, approval, sandbox, receiptsBefore)
+  }
+
+  function settle(runId: string, callId: string): void {
+    store.sql<never, [string, string]>('DELETE FROM intents WHERE run_id = ? AND call_id = ?').run(runId, callId)
+  }
+
+  function end(runId: string, { at, code, message, digest }: Parameters<Journal['end']>[1]): void {
+    store
+      .sql<never, [number, string, string, string | null, string]>(
+        'UPDATE runs SET ended = ?, code = ?, message = ?, digest = ? WHERE run_id = ? AND ended IS NULL',
+      )
+      .run(at, code, message, digest, runId)
+  }
+
+  function tells(runId: string): boolean {
+    return store.sql<{ one: number }, [string]>('SELECT 1 AS one FROM journal WHERE run_id = ? LIMIT 1').get(runId) !== null
+  }
+
+  function names(receiptId: string, conversationId: string): boolean {
+    // Within a text the quotes would be escaped: this is the member itself.
+    const member = `"receipt":${JSON.stringify(receiptId)}`
+    const found = store.sql<{ one: number }, [string, string]>(
+      `SELECT 1 AS one FROM journal JOIN runs USING (run_id)
+       WHERE conversation_id = ? AND type IN ('tool.done', 'deny') AND instr(body, ?) > 0 LIMIT 1`,
+    )
+    return found.get(conversationId, member) !== null
+  }
+
+  function forget(runId: string): void {
+    store.sql<never, [string]>('DELETE FROM runs WHERE run_id = ?').run(runId)
+  }
+
+  return {
+    alteredIn: (runId, seal) => alteredRun(store, runId, seal),
+    sealEnd: (runId, seal) => sealEnd(store, runId, seal),
+    sealAgain: (runId, seal) => sealAgain(store, runId, seal),
+    append,
+    events,
+    runs,
+    run,
+    unfinished,
+    openIntent,
+    begin,
+    settle,
+    end,
+    tells,
+    names,
+    forget,
+  }
+}

@@ -1,0 +1,118 @@
+/** What people and models see of a conversation: turn rows, a pure projection of the journal. */
+
+import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
+import { outcomeText } from '../../runtime/outcome-text.ts'
+import type { RunIdentity } from '../../runtime/port.ts'
+import type { JournalEntry } from './journal-entry.ts'
+
+export type Role = 'user' | 'assistant' | 'tool'
+
+/**
+ * One row of `memory show` and of the export. `timestamp` is ISO 8601 in UTC. `content` is the text as the model saw or wrote it.
+ * `tool_calls`: [{id, name, input, malformed?}]; `tool_results`: [{call_id, name, status, error?, receipt?}], the text itself is `content`.
+ */
+export type Turn = {
+  readonly conversation_id: string
+  readonly turn_id: string
+  readonly timestamp: string
+  readonly role: Role
+  readonly content: string
+  readonly tool_calls: Json
+  readonly tool_results: Json
+  readonly provider: string
+  readonly model: string
+  readonly metadata: JsonObject
+}
+
+/** What of a journal entry makes a turn; the body may still be the live event. */
+type Told = Pick<JournalEntry, 'kind' | 'type' | 'at'> & { readonly body: unknown }
+
+/** All turn rows of one run, from its journal entries in order. */
+export function projectTurns(run: RunIdentity, entries: readonly JournalEntry[]): Turn[] {
+  const tools = new Map<string, string>()
+  return entries.flatMap((entry) => {
+    if (entry.kind === 'intent') tools.set(textOf(entry.body, 'id'), textOf(member(entry.body, 'call'), 'name'))
+    return turnOf(run, entry, (callId) => tools.get(callId)) ?? []
+  })
+}
+
+/** The turn row that one journal entry adds, if any. `toolOf` names the tool of a call whose intent came before. */
+export function turnOf(run: RunIdentity, entry: Told, toolOf: (callId: string) => string | undefined): Turn | undefined {
+  const { body } = entry
+  if (entry.kind === 'external' && entry.type === 'run.start') {
+    return turn(run, entry, { role: 'user', content: textOf(body, 'prompt'), metadata: pick(body, ['mode']) })
+  }
+  if (entry.kind === 'external' && entry.type === 'model.done') return reply(run, entry)
+  if (entry.kind === 'external' && entry.type === 'tool.done') return result(run, entry, toolOf)
+  if (entry.kind === 'note' && entry.type === 'deny') return refusal(run, entry)
+  return undefined
+}
+
+function reply(run: RunIdentity, entry: Told): Turn {
+  const parts = items(member(entry.body, 'parts'))
+  const content = parts.filter(({ type }) => type === 'text').map((part) => textOf(part, 'text'))
+  const calls = parts.filter(({ type }) => type === 'call').map((part) => pick(part, ['id', 'name', 'input', 'malformed']))
+  return turn(run, entry, {
+    role: 'assistant',
+    content: content.join(''),
+    tool_calls: calls.length > 0 ? calls : null,
+    model: textOf(entry.body, 'model') || run.model,
+    metadata: pick(entry.body, ['usage']),
+  })
+}
+
+function result(run: RunIdentity, entry: Told, toolOf: (callId: string) => string | undefined): Turn {
+  const id = textOf(entry.body, 'id')
+  const outcome = member(entry.body, 'outcome')
+  const shown = { call_id: id, name: toolOf(id) ?? 'unknown', ...pick(outcome, ['status', 'error', 'receipt']) }
+  return turn(run, entry, { role: 'tool', content: toldOf(outcome), tool_results: [shown], metadata: pick(outcome, ['metadata']) })
+}
+
+function refusal(run: RunIdentity, entry: Told): Turn {
+  const error = `Denied by ${textOf(entry.body, 'by')}: ${textOf(entry.body, 'reason')}`
+  const name = textOf(member(entry.body, 'call'), 'name')
+  const shown = { call_id: textOf(entry.body, 'id'), name, status: 'denied', error, ...pick(entry.body, ['receipt']) }
+  return turn(run, entry, { role: 'tool', content: error, tool_results: [shown] })
+}
+
+/** The words the runtime's `calls` thread tells the model, so that a resumed conversation reads as it was. */
+function toldOf(outcome: unknown): string {
+  const given = textOf(outcome, 'status')
+  const status = given === 'allowed' || given === 'denied' ? given : 'failed'
+  const instructions = items(member(outcome, 'instructions')).map((one) => ({ path: textOf(one, 'path'), text: textOf(one, 'text') }))
+  return outcomeText({ status, output: textOf(outcome, 'output'), error: textOf(outcome, 'error'), instructions })
+}
+
+function turn(run: RunIdentity, entry: Told, own: Pick<Turn, 'role' | 'content'> & Partial<Turn>): Turn {
+  return {
+    conversation_id: run.conversationId,
+    turn_id: run.turnId,
+    timestamp: new Date(entry.at).toISOString(),
+    tool_calls: null,
+    tool_results: null,
+    provider: run.provider,
+    model: run.model,
+    ...own,
+    metadata: { run_id: run.runId, channel: run.channel, ...own.metadata },
+  }
+}
+
+function member(value: unknown, key: string): unknown {
+  return isObject(value) ? value[key] : undefined
+}
+
+function textOf(value: unknown, key: string): string {
+  const found = member(value, key)
+  return typeof found === 'string' ? found : ''
+}
+
+function items(value: unknown): { [key: string]: unknown }[] {
+  return Array.isArray(value) ? value.filter(isObject) : []
+}
+
+/** The named members that are there, as plain JSON. */
+function pick(value: unknown, keys: readonly string[]): JsonObject {
+  const found: [string, unknown][] = []
+  for (const key of keys) if (member(value, key) !== undefined) found.push([key, member(value, key)])
+  return JSON.parse(JSON.stringify(Object.fromEntries(found)))
+}

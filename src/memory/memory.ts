@@ -1,0 +1,67 @@
+/** The whole memory over one database file: journal, conversations, search, approvals, checkpoint. */
+
+import type { Clock, Log } from '../runtime/port.ts'
+import { type Approvals, createApprovals } from './approval-table.ts'
+import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
+import type { Summaries } from './conversations/compaction-source.ts'
+import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
+import { type Context, createContext } from './conversations/model-context.ts'
+import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
+import { type Attempt, attempts } from './journal/attempts.ts'
+import { createJournal, type Journal } from './journal/journal.ts'
+import type { Projections } from './rebuild.ts'
+import { type StorageFailure, storageFailure } from './storage-failure.ts'
+import { openStore } from './store.ts'
+
+/** Any call may throw SQLiteError for trouble with the file; `failureOf` puts that into words. */
+export type Memory = {
+  readonly path: string
+  readonly journal: Journal
+  readonly conversations: Conversations
+  readonly approvals: Approvals
+  readonly checkpoint: CheckpointTable
+  context(conversationId: string, tokenBudget: number): Context
+  search(request: SearchRequest): Hit[]
+  /** Of one run, or of all. */
+  attempts(runId?: string): Generator<Attempt>
+  /** Loaded when asked for: a turn has no use for it. */
+  projections(): Promise<Projections>
+  /** Loaded when asked for: most conversations are short. */
+  summaries(): Promise<Summaries>
+  /** All or nothing, on disk when it returns; transactions within join it. */
+  transaction<T>(body: () => T): T
+  /** Within a transaction: undone if it throws, while the transaction goes on. */
+  separate<T>(body: () => T): T
+  failureOf(error: unknown): StorageFailure | undefined
+  close(): void
+}
+
+export type MemoryOptions = { readonly path: string; readonly log: Log; readonly now: Clock; readonly busyTimeoutMs?: number }
+
+export type OpenedMemory = { readonly ok: true; readonly memory: Memory } | { readonly ok: false; readonly failure: StorageFailure }
+
+/** @param options.busyTimeoutMs how long a write waits for other processes, in milliseconds; 5,000 unless said otherwise */
+export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): OpenedMemory {
+  const opened = openStore({ path, log, busyTimeoutMs })
+  if (!opened.ok) return opened
+  const { store } = opened
+  return {
+    ok: true,
+    memory: {
+      path,
+      journal: createJournal(store, (turn, at) => addTurn(store, turn, at)),
+      conversations: createConversations(store),
+      approvals: createApprovals(store, now),
+      checkpoint: createCheckpointTable(store),
+      context: createContext(store),
+      search: createSearch(store, now),
+      attempts: (runId) => attempts(store, runId),
+      projections: async () => (await import('./rebuild.ts')).createProjections(store),
+      summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
+      transaction: store.write,
+      separate: store.separate,
+      failureOf: (error) => storageFailure(path, error),
+      close: store.close,
+    },
+  }
+}

@@ -1,0 +1,144 @@
+/** Puts a chat.completions reply together, from the events of a stream or from one whole answer. */
+
+import { isObject } from '../../kit/json.ts'
+import type { ChatResponse, Log, ModelChunk } from '../../runtime/port.ts'
+import type { Reply } from '../wire/attempt.ts'
+import { failureOf, truncated } from '../wire/failure-of-response.ts'
+import { type Block, collectParts, type PartsOptions, type RawCall } from '../wire/reply-parts.ts'
+import { collectCalls } from './calls.ts'
+import { type Fields, isKeepAlive, listIn, parsed, reportedIn, stringIn, unreadable } from './shape.ts'
+
+export type ReplyReader = {
+  /** Takes one parsed event of a stream. @throws when it is none, or an error */
+  take(event: unknown): void
+  /** Takes an answer that came in one piece, and is therefore at its end. */
+  takeWhole(answer: unknown): void
+  /** What an event adds that is known to add just this. */
+  say(type: Block['type'], text: string): void
+  /** What was said since the last time and not shown yet: neighbouring deltas of one kind are one chunk. */
+  shown(): ModelChunk | undefined
+  /** The stream is over: with a last event that says so, or without one, though nothing is missing of the body. */
+  ended(how: 'marked' | 'unmarked'): void
+  /** @throws ProviderFailure when the reply never came to its end */
+  result(): Reply
+}
+
+const stops: ReadonlyMap<string, ChatResponse['stop']> = new Map([
+  ['stop', 'stop'],
+  ['length', 'length'],
+  ['content_filter', 'content_filter'],
+  ['tool_calls', 'tool_calls'],
+  ['function_call', 'tool_calls'],
+])
+
+export function startReply(options: PartsOptions & { readonly model: string; readonly log: Log }): ReplyReader {
+  const { provider } = options
+  const collection = collectParts(options)
+  const calls = collectCalls()
+  let block: Block | undefined
+  let pending = ''
+  const chunks: ModelChunk[] = []
+  let model = ''
+  let finish = ''
+  let refused = false
+  let end: 'marked' | 'unmarked' | undefined
+  let strange: unknown
+  let usage = reportedIn({})
+
+  function say(type: Block['type'], text: string): void {
+    if (text === '') return
+    if (block?.type !== type) {
+      flush()
+      block = collection.begin(type)
+    }
+    pending += text
+  }
+
+  function flush(): void {
+    if (block === undefined || pending === '') return
+    const chunk = collection.add(block, pending)
+    pending = ''
+    if (chunk !== undefined) chunks.push(chunk)
+  }
+
+  /** The first choice, if there is one: we ask for no more. An event without any, such as a keep-alive, says nothing. */
+  function choiceOf(event: unknown): Fields | undefined {
+    if (!isObject(event)) throw unreadable('an event is no object', event)
+    const error = event.object === 'error' ? event : event.error
+    if (error !== undefined && error !== null) throw failureOf(error, provider)
+    if (typeof event.model === 'string') model ||= event.model
+    if (isObject(event.usage)) usage = reportedIn(event.usage)
+    else if (event.choices === undefined || event.choices === null) strange ??= isKeepAlive(event) ? undefined : event
+    const choice = listIn(event, 'choices')[0]
+    if (choice === undefined) return undefined
+    if (!isObject(choice)) throw unreadable('a choice is no object', event)
+    if (choice.error !== undefined && choice.error !== null) throw failureOf(choice.error, provider)
+    return choice
+  }
+
+  /** Most deltas are a string of content and nothing else: what is not there costs one look. */
+  function hear(said: Fields): void {
+    const { content } = said
+    if (said.reasoning_content || said.reasoning) say('thinking', stringIn(said, 'reasoning_content') || stringIn(said, 'reasoning'))
+    if (typeof content === 'string') say('text', content)
+    else if (content !== undefined && content !== null) for (const part of listIn(said, 'content')) hearPart(part)
+    if (typeof said.refusal !== 'string' || said.refusal === '') return
+    refused = true
+    say('text', said.refusal)
+  }
+
+  function hearPart(part: unknown): void {
+    if (!isObject(part)) throw unreadable('a part of "content" is no object', part)
+    if (part.type === 'text') say('text', stringIn(part, 'text'))
+    if (part.type !== 'thinking') return
+    for (const thought of listIn(part, 'thinking')) if (isObject(thought)) say('thinking', stringIn(thought, 'text'))
+  }
+
+  /** Without a word about its end a reply is taken for whole only if something was said and no call is unfinished. */
+  function isWhole(called: readonly RawCall[]): boolean {
+    return (called.length > 0 || collection.parts().length > 0) && called.every(({ raw }) => isObject(parsed(raw)))
+  }
+
+  return {
+    take(event) {
+      const choice = choiceOf(event)
+      if (choice === undefined) return
+      if (choice.finish_reason) finish = stringIn(choice, 'finish_reason')
+      if (finish === 'error') throw failureOf('the server ended the reply with an error and did not say which', provider)
+      const { delta } = choice
+      if (delta === undefined || delta === null) return
+      if (!isObject(delta)) throw unreadable('"delta" is no object', choice)
+      hear(delta)
+      if (delta.tool_calls) for (const piece of listIn(delta, 'tool_calls')) collection.count(calls.take(piece))
+      if (delta.function_call) collection.count(calls.take({ function: delta.function_call }))
+    },
+    takeWhole(answer) {
+      const choice = choiceOf(answer)
+      if (choice === undefined || !isObject(choice.message)) throw unreadable('no message in it', answer)
+      finish = stringIn(choice, 'finish_reason') || 'other'
+      hear(choice.message)
+      for (const [place, call] of listIn(choice.message, 'tool_calls').entries()) collection.count(calls.take(call, place))
+      if (choice.message.function_call) collection.count(calls.take({ function: choice.message.function_call }))
+    },
+    ended(how) {
+      end ??= how
+    },
+    say,
+    shown() {
+      flush()
+      return chunks.shift()
+    },
+    result() {
+      const called = calls.all()
+      if (finish === '') {
+        if (strange !== undefined) throw unreadable('an event without "choices"', strange)
+        if (end === undefined || (end === 'unmarked' && !isWhole(called))) throw truncated(provider)
+        options.log('debug', 'provider gave no finish reason', { provider, end })
+        finish = called.length > 0 ? 'tool_calls' : 'stop'
+      }
+      for (const call of called) collection.call(call)
+      const stop = refused && finish === 'stop' ? 'content_filter' : (stops.get(finish) ?? 'other')
+      return { parts: collection.parts(), stop, model: model || options.model, usage, bytes: collection.bytes() }
+    },
+  }
+}

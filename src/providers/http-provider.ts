@@ -1,0 +1,106 @@
+/** A provider over the network: one vendor's wire with our clocks, retries, limits, prices and failure codes around it. */
+
+import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
+import { converse } from './chat/converse.ts'
+import { assertUsable } from './usable-reply.ts'
+import type { Exchange, Reply, Talk } from './wire/attempt.ts'
+import { type Deadline, startDeadline } from './wire/deadline.ts'
+import { baseUrlOf, keyHint, vendors } from './wire/dialects.ts'
+import { openWire } from './wire/exchange.ts'
+import { libraryFailure, ownFailure } from './wire/failure-of-response.ts'
+import { defaults, type ProviderDeps, type WireConfig } from './wire/provider-settings.ts'
+import { withRetry } from './wire/retry.ts'
+import { usageOf } from './wire/usage.ts'
+
+type Setup = { readonly name: string; readonly config: WireConfig; readonly deps: ProviderDeps }
+
+type Attempt = Setup & { readonly request: ChatRequest; readonly deadline: Deadline }
+
+/** An empty `request.model` means the configured one. */
+export function createWired(setup: Setup): Provider {
+  const { name, config, deps } = setup
+  return {
+    name,
+    capabilities: () => ({
+      streaming: config.stream !== false,
+      tools: true,
+      thinking: true,
+      contextTokens: config.contextTokens ?? vendors[config.kind].contextTokens,
+    }),
+    async *chat(request, signal) {
+      const deadline = startDeadline({
+        provider: name,
+        signal,
+        totalS: config.totalTimeoutS ?? defaults.totalTimeoutS,
+        idleS: config.idleTimeoutS ?? defaults.idleTimeoutS,
+        deps,
+      })
+      const attempt = () => attemptOnce({ ...setup, request, deadline })
+      const maxRetries = config.maxRetries ?? defaults.maxRetries
+      try {
+        yield* withRetry({ provider: name, attempt, maxRetries, signal: deadline.signal, deps })
+      } finally {
+        deadline.end()
+      }
+    },
+  }
+}
+
+async function* attemptOnce(attempt: Attempt): AsyncGenerator<ModelChunk> {
+  const { name, config, deps, deadline } = attempt
+  const maxBytes = config.maxResponseBytes ?? defaults.maxResponseBytes
+  const limits = { provider: name, deadline, maxBytes }
+  const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: config.stream !== false, keyHint: keyHint(config) })
+  try {
+    const { next, reply } = await begin({ ...attempt, wire, maxBytes, baseUrl: usableBaseUrl(attempt) })
+    for (let chunk = await next(); chunk !== undefined; chunk = await next()) yield chunk
+    yield { type: 'done', response: respond(attempt, reply()) }
+  } catch (error) {
+    throw failureFor(error, attempt)
+  } finally {
+    wire.close()
+  }
+}
+
+/** The common wire is ours and at hand; the vendors' libraries are heavy and wait until they are wanted. */
+async function begin(talk: Talk): Promise<Exchange> {
+  const { kind } = talk.config
+  if (kind === 'openai-compatible') return converse(talk)
+  const { converseThrough } = await import('./ai-sdk/vendor-library.ts')
+  return converseThrough(kind, talk)
+}
+
+function respond({ name, config, deps, request }: Attempt, reply: Reply): ChatResponse {
+  const { parts, stop, model, rawProviderPayload } = reply
+  const { estimated, ...usage } = usageOf({
+    reported: reply.usage,
+    get sentBytes() {
+      return Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages]))
+    },
+    gotBytes: reply.bytes,
+    prices: config.prices,
+  })
+  if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })
+  return assertUsable({ parts, stop, usage, model, provider: name, rawProviderPayload })
+}
+
+function usableBaseUrl({ name, config }: Attempt): string {
+  const base = baseUrlOf(config)
+  const fail = (code: 'bad_request' | 'auth', message: string) => new ProviderFailure(code, message, { provider: name })
+  if (base === undefined) throw fail('bad_request', `provider "${name}" needs a base_url, such as "http://localhost:1234/v1"`)
+  if (!URL.canParse(base) || !isHttp(base)) throw fail('bad_request', `provider "${name}": base_url "${base}" is no http(s) URL`)
+  if (config.baseUrl === undefined && !config.apiKey) throw fail('auth', `provider "${name}" has no API key; ${keyHint(config)}`)
+  return base
+}
+
+function isHttp(url: string): boolean {
+  const lower = url.slice(0, 6).toLowerCase()
+  return lower === 'https:' || lower.startsWith('http:')
+}
+
+/** A clock or a cancel explains everything that broke after it, save that a status which did arrive says more than a clock. */
+function failureFor(error: unknown, { name, deadline }: Attempt): ProviderFailure {
+  const failure = libraryFailure(error, name)
+  const reason = deadline.signal.aborted ? ownFailure(deadline.signal.reason) : undefined
+  return reason === undefined || (failure.detail.status !== undefined && reason.code === 'timeout') ? failure : reason
+}

@@ -1,0 +1,44 @@
+/** Refuses a reply that nobody can do anything with, so that no entrance takes it for an answer: refused, empty, or a flood of calls. */
+
+import { type ChatResponse, type Provider, ProviderFailure } from '../runtime/port.ts'
+import { cut } from './wire/failure-of-response.ts'
+
+/** Far more calls at once than a model that works asks for; each costs a judgement, a receipt and a result. */
+export const maxCalls = 256
+
+/** The same reply. @throws ProviderFailure `refused`, `empty` or `bad_response` */
+export function assertUsable(response: ChatResponse): ChatResponse {
+  const { parts, stop, provider } = response
+  const calls = parts.filter(({ type }) => type === 'call').length
+  const text = parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
+  if (stop === 'content_filter') throw new ProviderFailure('refused', refusal(provider, text), { provider })
+  if (calls > maxCalls) {
+    const flood = `provider "${provider}" asked for ${calls} tool calls in one reply; at most ${maxCalls} are taken, and none of them was run`
+    throw new ProviderFailure('bad_response', flood, { provider })
+  }
+  if (calls === 0 && text.trim() === '') throw new ProviderFailure('empty', emptiness(response), { provider })
+  return response
+}
+
+/** For a provider that somebody else wrote: ours look at their replies themselves. */
+export function withUsableReplies(provider: Provider): Provider {
+  return {
+    name: provider.name,
+    capabilities: () => provider.capabilities(),
+    async *chat(request, signal) {
+      for await (const chunk of provider.chat(request, signal))
+        yield chunk.type === 'done' ? { type: 'done', response: assertUsable(chunk.response) } : chunk
+    },
+  }
+}
+
+function refusal(provider: string, text: string): string {
+  const words = cut(text)
+  return `provider "${provider}" refused to answer (refusal or content filter)${words === '' ? ' and gave no reason' : `: ${words}`}`
+}
+
+function emptiness({ parts, stop, provider }: ChatResponse): string {
+  const thought = parts.some((part) => part.type === 'thinking' && part.text !== '') ? ', only thinking' : ''
+  const limit = stop === 'length' ? ': it reached its output limit; raise max_output_tokens' : ''
+  return `provider "${provider}" answered with nothing: no text and no tool call${thought}${limit}`
+}

@@ -1,0 +1,108 @@
+/** One question over one connection: what no dialect should see (errors, pages, floods, silence) becomes a ProviderFailure here. */
+
+import { isObject } from '../../kit/json.ts'
+import { ProviderFailure } from '../../runtime/port.ts'
+import { codeOf, cut, errorText, failureOf, retryAfterMs } from './failure-of-response.ts'
+import type { Fetch } from './provider-settings.ts'
+import { type Body, type BodyLimits, errorBodyBytes, lineLimit, networkFailure, openBody, tooLarge } from './reply-body.ts'
+
+/** A server may answer with one JSON document although a stream was asked for; never the other way round. */
+export type Answer =
+  | { readonly type: 'document'; readonly value: unknown }
+  | { readonly type: 'stream'; readonly head: Pick<Response, 'status' | 'headers'>; readonly body: Body }
+
+export type Wire = {
+  ask(url: string, init: RequestInit): Promise<Answer>
+  /** Ends the connection. */
+  close(): void
+}
+
+type Options = BodyLimits & {
+  readonly fetch: Fetch
+  readonly now: () => number
+  readonly streaming: boolean
+  /** What to do about a refused key, in words. */
+  readonly keyHint: string
+}
+
+export function openWire(options: Options): Wire {
+  const { provider, deadline } = options
+  const own = new AbortController()
+  const state: { body?: Body } = {}
+  const stop = () => own.abort(deadline.signal.reason)
+  const gone = new Promise<never>((_, reject) => own.signal.addEventListener('abort', () => reject(own.signal.reason), { once: true }))
+  gone.catch(() => {})
+  if (deadline.signal.aborted) stop()
+  else deadline.signal.addEventListener('abort', stop, { once: true })
+
+  async function send(url: string, init: RequestInit): Promise<Response> {
+    deadline.waiting()
+    try {
+      return await Promise.race([options.fetch(url, { ...init, signal: own.signal, redirect: 'manual' }), gone])
+    } catch (error) {
+      throw networkFailure({ error, provider, signal: own.signal, doing: `reach ${url}` })
+    } finally {
+      deadline.heard()
+    }
+  }
+
+  return {
+    async ask(url, init) {
+      const response = await send(url, init)
+      const body = openBody({ limits: options, body: response.body, signal: own.signal, gone })
+      state.body = body
+      if (!response.ok) throw await refusal({ options, response, body, url })
+      const first = await body.peek()
+      if (first === '{' || first === '[') return await readDocument(body, options)
+      if (first === '' || first === '<' || !options.streaming) throw await noAnswer({ options, response, body, first })
+      return { type: 'stream', head: response, body }
+    },
+    close() {
+      deadline.signal.removeEventListener('abort', stop)
+      if (state.body?.ended()) return
+      own.abort(new ProviderFailure('aborted', `the connection to provider "${provider}" is closed`, { provider }))
+    },
+  }
+}
+
+async function readDocument(body: Body, options: Options): Promise<Answer> {
+  const { text, whole } = await body.text(lineLimit(options.maxBytes))
+  if (!whole) throw tooLarge(options)
+  const value = parse(text)
+  if (value === undefined) throw bad(options.provider, `answered with broken JSON: ${cut(text)}`)
+  const error = isObject(value) ? value.error : undefined
+  if (error !== undefined && error !== null) throw failureOf(error, options.provider)
+  return { type: 'document', value }
+}
+
+async function refusal(at: { options: Options; response: Response; body: Body; url: string }): Promise<ProviderFailure> {
+  const { options, response } = at
+  const { text } = await at.body.text(errorBodyBytes).catch(() => ({ text: '' }))
+  const moved = response.headers.get('location')
+  const said = moved !== null ? `a redirect to ${cut(moved)}; set base_url to where it should go` : errorText(text) || response.statusText
+  const code = codeOf(response.status, `${text.slice(0, 2_000)} ${said}`)
+  const hint = code === 'auth' ? `; ${options.keyHint}` : ''
+  return new ProviderFailure(code, `provider "${options.provider}" answered ${response.status} at ${at.url}: ${said}${hint}`, {
+    status: response.status,
+    retryAfterMs: retryAfterMs(response.headers, options.now()),
+    provider: options.provider,
+  })
+}
+
+async function noAnswer(at: { options: Options; response: Response; body: Body; first: string }): Promise<ProviderFailure> {
+  const { text } = await at.body.text(errorBodyBytes)
+  const what = at.first === '' ? 'nothing' : at.first === '<' ? 'a web page' : 'no JSON'
+  return bad(at.options.provider, `answered ${at.response.status} with ${what}; is base_url right? ${cut(text)}`.trim())
+}
+
+function bad(provider: string, what: string): ProviderFailure {
+  return new ProviderFailure('bad_response', `provider "${provider}" ${what}`, { provider })
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,78 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { ProviderFailure } from '../../runtime/port.ts'
+import { codeOf, cut, errorText, failureOf, libraryFailure, retryAfterMs } from './failure-of-response.ts'
+
+const now = Date.parse('2026-01-01T00:00:00Z')
+const waits = (fields: Record<string, string>) => retryAfterMs(new Headers(fields), now)
+
+test('every status and text has a code', () => {
+  fc.assert(
+    fc.property(fc.option(fc.integer({ min: -1, max: 999 }), { nil: undefined }), fc.string(), (status, text) => {
+      expect(codeOf(status, text)).toBeString()
+    }),
+  )
+})
+
+test('a word in an error text does not outweigh its status', () => {
+  expect(codeOf(500, 'authentication backend down')).toBe('server')
+  expect(codeOf(429, 'context length')).toBe('rate_limit')
+  expect(codeOf(401, 'rate limit')).toBe('auth')
+})
+
+test('an error without a status is known by its words', () => {
+  expect(failureOf({ type: 'overloaded_error', message: 'Overloaded' }, 'p').code).toBe('server')
+  expect(failureOf({ error: { message: 'This model has a maximum context length of 8192' } }, 'p').code).toBe('context_length')
+  expect(failureOf({ code: 429, message: 'Provider returned error' }, 'p').code).toBe('rate_limit')
+  expect(failureOf({ code: '401', message: 'No auth' }, 'p').code).toBe('auth')
+})
+
+test('an error of any shape at all becomes a failure', () => {
+  fc.assert(
+    fc.property(fc.anything(), (error) => {
+      expect(libraryFailure(error, 'p')).toBeInstanceOf(ProviderFailure)
+    }),
+  )
+})
+
+test('our own failure is found inside what wrapped it, also when the wrapping goes in circles', () => {
+  const own = new ProviderFailure('timeout', 'silence')
+  expect(libraryFailure(new Error('a', { cause: new Error('b', { cause: own }) }), 'p')).toBe(own)
+  const circle = new Error('round')
+  circle.cause = circle
+  expect(libraryFailure(circle, 'p').code).toBe('bad_response')
+})
+
+test('the sentence of an error body is found in each known shape, else the text is cut', () => {
+  expect(errorText('{"error":{"message":"a"}}')).toBe('a')
+  expect(errorText('{"type":"error","error":{"type":"x","message":"b"}}')).toBe('b')
+  expect(errorText('{"error":"c"}')).toBe('c')
+  expect(errorText('{"detail":"d"}')).toBe('d')
+  expect(errorText('[{"error":{"message":"e"}}]')).toBe('e')
+  expect(errorText('<html>\n\n  <b>no</b>')).toBe('<html> <b>no</b>')
+})
+
+test('a message is one printable line of bounded length', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 3_000 }), (text) => {
+      const line = cut(text)
+      expect(line.length).toBeLessThanOrEqual(301)
+      expect(line).not.toMatch(/[\p{Cc}\p{Cs}\n]/u)
+    }),
+  )
+  expect(cut('a\u001b[31mred\u0007')).toBe('a [31mred')
+})
+
+test('Retry-After is read in every spelling and bounded', () => {
+  expect(waits({})).toBeUndefined()
+  expect(waits({ 'retry-after': '2' })).toBe(2_000)
+  expect(waits({ 'retry-after': '0' })).toBe(0)
+  expect(waits({ 'retry-after': '1.5' })).toBe(1_500)
+  expect(waits({ 'retry-after': 'Thu, 01 Jan 2026 00:00:30 GMT' })).toBe(30_000)
+  expect(waits({ 'retry-after': 'Thu, 01 Jan 1970 00:00:30 GMT' })).toBe(0)
+  expect(waits({ 'retry-after': '1e400' })).toBeUndefined()
+  expect(waits({ 'retry-after': '9'.repeat(400) })).toBe(86_400_000)
+  expect(waits({ 'retry-after': 'tomorrow' })).toBeUndefined()
+  expect(waits({ 'retry-after-ms': '250', 'retry-after': '9' })).toBe(250)
+  expect(waits({ 'retry-after-ms': '' })).toBeUndefined()
+})

@@ -1,0 +1,124 @@
+/** Reads one reply body under the clocks and the limits: pulled, never pushed, so that a slow reader slows the far side down. */
+
+import { concat } from '../../kit/bytes.ts'
+import { ProviderFailure } from '../../runtime/port.ts'
+import type { Deadline } from './deadline.ts'
+import { cut } from './failure-of-response.ts'
+
+export type BodyLimits = {
+  readonly provider: string
+  readonly deadline: Deadline
+  /** Of the reply itself; the wire may spend 256 times that on framing, one line of it eight times (escapes). */
+  readonly maxBytes: number
+}
+
+export type Body = {
+  /** The first character that is no white space; '' when the body ends before one. */
+  peek(): Promise<string>
+  /** The whole body as text, or its first `limit` bytes and a little more. */
+  text(limit: number): Promise<{ readonly text: string; readonly whole: boolean }>
+  /** One piece as it arrives; undefined at the end. */
+  next(): Promise<Uint8Array | undefined>
+  /** Whether it was read to its end: then nothing is under way any more. */
+  ended(): boolean
+  close(reason: unknown): void
+}
+
+export const errorBodyBytes = 65_536
+
+export function lineLimit(maxBytes: number): number {
+  return maxBytes * 8 + errorBodyBytes
+}
+
+export function tooLarge(limits: Pick<BodyLimits, 'provider' | 'maxBytes'>): ProviderFailure {
+  const { provider, maxBytes } = limits
+  return new ProviderFailure('too_large', `the reply of provider "${provider}" is larger than max_response_bytes = ${maxBytes}`, {
+    provider,
+  })
+}
+
+/** A broken connection as a failure; what was thrown on purpose (a limit, a clock, a cancel) stays what it is. */
+export function networkFailure(at: { error: unknown; provider: string; signal: AbortSignal; doing: string }): unknown {
+  if (at.error instanceof ProviderFailure) return at.error
+  if (at.signal.aborted) return at.signal.reason
+  const why = at.error instanceof Error ? at.error.message : String(at.error)
+  return new ProviderFailure('network', `provider "${at.provider}": could not ${at.doing}: ${cut(why)}`, { provider: at.provider })
+}
+
+export function openBody(at: {
+  limits: BodyLimits
+  body: ReadableStream<Uint8Array> | null
+  signal: AbortSignal
+  gone: Promise<never>
+}): Body {
+  const { limits, signal, gone } = at
+  const reader = at.body?.getReader()
+  const peeked: Uint8Array[] = []
+  let total = 0
+  let line = 0
+  let isOver = false
+  signal.addEventListener('abort', () => close(signal.reason), { once: true })
+
+  function close(reason: unknown): void {
+    reader?.cancel(reason).catch(() => {})
+  }
+
+  async function pull(): Promise<Uint8Array | undefined> {
+    if (reader === undefined) return undefined
+    limits.deadline.waiting()
+    try {
+      const { done, value } = await reader.read()
+      if (value !== undefined) count(value)
+      // A body that we closed ourselves has no end: what is missing of it never came.
+      if (done && signal.aborted) throw signal.reason
+      isOver = done
+      return done ? undefined : value
+    } catch (error) {
+      throw networkFailure({ error, provider: limits.provider, signal, doing: 'read the reply to its end' })
+    } finally {
+      limits.deadline.heard()
+    }
+  }
+
+  function count(bytes: Uint8Array): void {
+    const newline = bytes.lastIndexOf(10)
+    total += bytes.length
+    line = newline < 0 ? line + bytes.length : bytes.length - newline - 1
+    if (total > limits.maxBytes * 256 + errorBodyBytes || line > lineLimit(limits.maxBytes)) throw tooLarge(limits)
+  }
+
+  function next(): Promise<Uint8Array | undefined> {
+    return peeked.length > 0 ? Promise.resolve(peeked.shift()) : pull()
+  }
+
+  return {
+    async peek() {
+      for (let spaces = 0; spaces <= errorBodyBytes; ) {
+        const bytes = await Promise.race([pull(), gone])
+        if (bytes === undefined) return ''
+        peeked.push(bytes)
+        const first = new TextDecoder().decode(bytes.subarray(0, 1024)).trimStart()[0]
+        if (first !== undefined) return first
+        spaces += bytes.length
+      }
+      return ''
+    },
+    async text(limit) {
+      const chunks: Uint8Array[] = []
+      for (let size = 0; size <= limit; ) {
+        const bytes = await Promise.race([next(), gone])
+        if (bytes === undefined) return { text: decode(chunks), whole: true }
+        chunks.push(bytes)
+        size += bytes.length
+      }
+      return { text: decode(chunks), whole: false }
+    },
+    next,
+    ended: () => isOver,
+    close,
+  }
+}
+
+function decode(chunks: readonly Uint8Array[]): string {
+  return new TextDecoder().decode(concat(chunks))
+}

@@ -1,0 +1,89 @@
+/** Collects the parts of one reply in the order in which they begin: its text made sound, its bytes counted against the limit. */
+
+import { utf8Bytes } from '../../kit/bytes.ts'
+import type { JsonObject } from '../../kit/json.ts'
+import type { Part } from '../../runtime/event.ts'
+import type { ModelChunk } from '../../runtime/port.ts'
+import { readArguments, unread } from './call-arguments.ts'
+import { tooLarge } from './reply-body.ts'
+
+/** A text or thinking block under construction; `half` is a high surrogate whose other half is in the next delta. */
+export type Block = { readonly type: 'text' | 'thinking'; readonly texts: string[]; half: string; meta: JsonObject }
+
+/** A tool call as it came: `id` is what the model wanted, `raw` the arguments as it wrote them. */
+export type RawCall = {
+  readonly id: string
+  /** Empty when the model named no tool. */
+  readonly name: string
+  readonly raw: string
+  readonly meta?: JsonObject
+  /** The call has no form that we know, and `raw` is all of it. */
+  readonly isUnknown?: boolean
+}
+
+export type PartsOptions = { readonly provider: string; readonly maxBytes: number; readonly newId: (wanted: string) => string }
+
+/** Whatever adds bytes throws ProviderFailure `too_large` beyond the limit. */
+export type Collection = {
+  begin(type: Block['type']): Block
+  /** Returns what a reader should see of it. */
+  add(to: Block, delta: string): ModelChunk | undefined
+  /** Does not count: arguments come in pieces, and are counted as they come. */
+  call(call: RawCall): void
+  count(text: string): void
+  parts(): readonly Part[]
+  bytes(): number
+}
+
+type Slot = Block | Extract<Part, { type: 'call' }>
+
+export function collectParts({ provider, maxBytes, newId }: PartsOptions): Collection {
+  const slots: Slot[] = []
+  let bytes = 0
+
+  function count(text: string): void {
+    bytes += utf8Bytes(text)
+    if (bytes > maxBytes) throw tooLarge({ provider, maxBytes })
+  }
+
+  return {
+    begin(type) {
+      const block: Block = { type, texts: [], half: '', meta: {} }
+      slots.push(block)
+      return block
+    },
+    add(to, delta) {
+      count(delta)
+      const text = soundUpTo(to, delta)
+      if (text === '') return undefined
+      to.texts.push(text)
+      return { type: to.type, text }
+    },
+    call({ id, name, raw, meta = {}, isUnknown = false }) {
+      const asked = { id: newId(id), name: name.toWellFormed(), ...(isUnknown ? unread(raw) : readArguments(raw)) }
+      slots.push({ type: 'call', ...asked, ...(isEmpty(meta) ? {} : { meta }) })
+    },
+    count,
+    parts: () => slots.flatMap(partOf),
+    bytes: () => bytes,
+  }
+}
+
+/** The text so far that cannot change any more; half a surrogate pair at its end waits for the next delta. */
+function soundUpTo(block: Block, delta: string): string {
+  const text = block.half + delta
+  const last = text.charCodeAt(text.length - 1)
+  block.half = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''
+  return text.slice(0, text.length - block.half.length).toWellFormed()
+}
+
+function partOf(slot: Slot): readonly Part[] {
+  if (slot.type === 'call') return [slot]
+  const text = slot.texts.join('') + slot.half.toWellFormed()
+  if (text === '' && isEmpty(slot.meta)) return []
+  return [{ type: slot.type, text, ...(isEmpty(slot.meta) ? {} : { meta: slot.meta }) }]
+}
+
+function isEmpty(value: JsonObject): boolean {
+  return Object.keys(value).length === 0
+}

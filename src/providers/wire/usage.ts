@@ -1,0 +1,48 @@
+/** Token counts and their price; where a server counts nothing, a cautious estimate, so that a budget still closes. */
+
+import type { Usage } from '../../runtime/event.ts'
+import type { Prices } from './provider-settings.ts'
+
+/** What a server counted; the vendor libraries' own shape fits. */
+export type Reported = {
+  readonly inputTokens: { readonly total: number | undefined; readonly cacheRead: number | undefined }
+  readonly outputTokens: { readonly total: number | undefined }
+}
+
+type Counted = {
+  readonly reported: Reported | undefined
+  /** UTF-8 bytes sent and received, for the estimate. */
+  readonly sentBytes: number
+  readonly gotBytes: number
+  readonly prices?: Prices
+}
+
+export function usageOf(counted: Counted): Usage & { readonly estimated: boolean } {
+  const { reported, prices } = counted
+  const inputs = tokens(reported?.inputTokens.total)
+  const outputs = tokens(reported?.outputTokens.total)
+  // A server that counts nothing says nothing or zero; nobody sends a prompt of no tokens.
+  const estimated = inputs === undefined || inputs === 0
+  const inputTokens = estimated ? Math.ceil(counted.sentBytes / 4) : inputs
+  const outputTokens = estimated || outputs === undefined || outputs === 0 ? Math.ceil(counted.gotBytes / 4) : outputs
+  const cached = Math.min(tokens(reported?.inputTokens.cacheRead) ?? 0, inputTokens)
+  return { ...priced({ inputTokens, outputTokens, ...(cached > 0 ? { cachedInputTokens: cached } : {}) }, prices), estimated }
+}
+
+/** The same counts with their cost, where the prices are known. */
+export function priced(usage: Usage, prices: Prices | undefined): Usage {
+  const { inputTokens, outputTokens, cachedInputTokens: cached = 0 } = usage
+  const costMicros = cost({ inputTokens, outputTokens, cached, prices })
+  return costMicros === undefined ? usage : { ...usage, costMicros }
+}
+
+/** Dollars per million tokens are millionths of a dollar per token. */
+function cost(at: { inputTokens: number; outputTokens: number; cached: number; prices?: Prices }): number | undefined {
+  const { input, output, cached = input } = at.prices ?? {}
+  if (input === undefined || output === undefined || cached === undefined) return undefined
+  return Math.ceil((at.inputTokens - at.cached) * input + at.cached * cached + at.outputTokens * output)
+}
+
+function tokens(count: number | undefined): number | undefined {
+  return count !== undefined && Number.isFinite(count) ? Math.max(0, Math.round(count)) : undefined
+}

@@ -1,0 +1,85 @@
+/** A receipt: what it holds, its one spelling in bytes, and its hash. */
+
+import { sha256 } from '../../kit/sha256.ts'
+
+export type ReceiptStatus = 'allowed' | 'denied' | 'failed'
+export type ReceiptRisk = 'low' | 'medium' | 'high'
+export type ReceiptSandbox = 'bubblewrap' | 'landlock' | 'none'
+
+/**
+ * `timestamp` is ISO 8601 in UTC; every hash is SHA-256 in lower-case hex. `args_hash` and `result_hash` are of canonical JSON.
+ * `receipt_hash` is of the canonical JSON of all but itself and `mac`; `mac` is HMAC-SHA256(key, receipt_hash). `seq` counts from 1 and
+ * goes on when the log is cut into segments, as `previous_hash` does; the very first has sixty-four zeros. `v` is 2; in receipts of version
+ * 1, which older programs left, nothing is known of the sandbox.
+ */
+export type Receipt = {
+  readonly v: 1 | 2
+  readonly seq: number
+  readonly log_id: string
+  readonly id: string
+  readonly timestamp: string
+  readonly conversation_id: string
+  readonly tool: string
+  readonly args_hash: string
+  readonly result_hash: string
+  readonly status: ReceiptStatus
+  readonly risk: ReceiptRisk
+  /** Who or what gave the approval that was needed. */
+  readonly approval?: string
+  readonly error?: string
+  /** What confined the call's child processes; absent when it started none. `none` stands in every receipt of a program told so. */
+  readonly sandbox?: ReceiptSandbox
+  readonly previous_hash: string
+  readonly receipt_hash: string
+  readonly mac: string
+}
+
+export type Unsealed = Omit<Receipt, 'receipt_hash' | 'mac'>
+
+export const genesis = '0'.repeat(64)
+
+/** Canonical JSON (RFC 8785) of the whole receipt: its line in the log, without the newline. Written out by hand, for speed. */
+export function lineOf(receipt: Receipt): string {
+  return `${front(receipt)}"mac":"${receipt.mac}",${previous(receipt)}"receipt_hash":"${receipt.receipt_hash}",${back(receipt)}`
+}
+
+export function macOf(key: Uint8Array, text: string): string {
+  return new Bun.CryptoHasher('sha256', key).update(text).digest('hex')
+}
+
+/** Texts in `unsealed` must be well-formed: a lone surrogate has no bytes to hash. */
+export function sealed(unsealed: Unsealed, key: Uint8Array): Receipt {
+  const receipt_hash = sha256(front(unsealed) + previous(unsealed) + back(unsealed))
+  return { ...unsealed, receipt_hash, mac: macOf(key, receipt_hash) }
+}
+
+/**
+ * The hash of what a line holds besides its own hash `own` and its mac. When that hash is `own`, the line is the receipt that was sealed
+ * under it, to the byte but for the mac, which nobody here has looked at. No text in a receipt can look like the two members cut out:
+ * in there every quote has a backslash before it.
+ */
+export function contentHash(line: string, own: string): string {
+  return sha256(without(without(line, '"mac":"', own.length), '"receipt_hash":"', own.length))
+}
+
+function without(line: string, member: string, length: number): string {
+  const at = line.indexOf(member)
+  return at < 0 ? line : line.slice(0, at) + line.slice(at + member.length + length + 2)
+}
+
+function front({ approval, args_hash, conversation_id, error, id, log_id }: Unsealed): string {
+  const approved = approval === undefined ? '' : `"approval":${JSON.stringify(approval)},`
+  const failed = error === undefined ? '' : `"error":${JSON.stringify(error)},`
+  const whose = `"args_hash":"${args_hash}","conversation_id":${JSON.stringify(conversation_id)},`
+  return `{${approved}${whose}${failed}"id":${JSON.stringify(id)},"log_id":"${log_id}",`
+}
+
+function previous({ previous_hash }: Unsealed): string {
+  return `"previous_hash":"${previous_hash}",`
+}
+
+function back({ result_hash, risk, sandbox, seq, status, timestamp, tool, v }: Unsealed): string {
+  const confined = sandbox === undefined ? '' : `"sandbox":"${sandbox}",`
+  const verdict = `"result_hash":"${result_hash}","risk":"${risk}",${confined}"seq":${seq},"status":"${status}"`
+  return `${verdict},"timestamp":"${timestamp}","tool":${JSON.stringify(tool)},"v":${v}}`
+}

@@ -1,0 +1,54 @@
+/** The last receipt a checkpoint knows, looked up in the log itself: the cheap check before every append and at every start. */
+
+import { closeSync, constants, existsSync, fstatSync, openSync, readSync } from 'node:fs'
+import type { Checkpoint } from './draft.ts'
+import { isSealed } from './form/anchor.ts'
+import { contentHash } from './form/receipt.ts'
+import { readKey } from './key.ts'
+
+/**
+ * Whether log, key and checkpoint are as the last append left them, so that there is nothing to settle. Only reads, needs no lock; in
+ * doubt false: `createReceiptLog` with no drafts then says what it is.
+ */
+export function atRest(
+  paths: { readonly log: string; readonly head: string; readonly key: string },
+  known: Checkpoint | undefined,
+): boolean {
+  if (!known) return !existsSync(paths.log) && !existsSync(paths.head)
+  try {
+    const file = openSync(paths.log, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    try {
+      const key = readKey(paths.key)
+      return key.ok && fstatSync(file).size === known.size && isSealed(key.key, known) && endsAs(file, known)
+    } finally {
+      closeSync(file)
+    }
+  } catch {
+    return false
+  }
+}
+
+/** Whether the line before the checkpoint's size has the content that the checkpoint's head is the hash of. */
+export function endsAs(file: number, { head, size }: Pick<Checkpoint, 'head' | 'size'>): boolean {
+  const line = lineBefore(file, size)
+  return line !== undefined && contentHash(line, head) === head
+}
+
+/** The text between the last two newlines before `end`; undefined when `end` does not follow a newline or the bytes are no UTF-8. */
+function lineBefore(file: number, end: number): string | undefined {
+  for (let length = 4096; ; length *= 4) {
+    const bytes = new Uint8Array(Math.min(length, end))
+    readSync(file, bytes, 0, bytes.length, end - bytes.length)
+    if (bytes[bytes.length - 1] !== 0x0a) return undefined
+    const begin = bytes.subarray(0, -1).lastIndexOf(0x0a) + 1
+    if (begin > 0 || bytes.length === end) return decoded(bytes.subarray(begin, -1))
+  }
+}
+
+function decoded(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}

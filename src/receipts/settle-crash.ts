@@ -1,0 +1,97 @@
+/** After a crash: brings log and checkpoint together again, or refuses, because the log is not what was written. */
+
+import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs'
+import type { Checkpoint } from './draft.ts'
+import { isSealed, sealAnchor } from './form/anchor.ts'
+import { follow, type Position } from './form/chain.ts'
+import { linesOf } from './form/receipt-lines.ts'
+import type { ReceiptFailure } from './receipt-failure.ts'
+import { endsAs } from './resting.ts'
+import { segmentsOf } from './segments.ts'
+import { verifyReceipts } from './verify-chain.ts'
+
+export type Settled =
+  | { readonly ok: true; readonly checkpoint: Checkpoint; readonly adopted: number; readonly tornBytes: number }
+  | { readonly ok: false; readonly failure: ReceiptFailure }
+
+export type SettleOptions = {
+  readonly file: number
+  readonly path: string
+  readonly headPath: string
+  readonly key: Uint8Array
+  readonly checkpoint: Checkpoint | undefined
+}
+
+/** Reads only the last known receipt and what lies beyond it; without a checkpoint, the whole log, which the head file must then confirm. */
+export function settle(options: SettleOptions & { readonly size: number }): Settled {
+  const { checkpoint, path, key } = options
+  if (!checkpoint) return adoptAll(options)
+  if (!isSealed(key, checkpoint)) return altered(path, 'the checkpoint in the database was not sealed with the receipt key')
+  const short = options.size < checkpoint.size
+  if (short || !endsAs(options.file, checkpoint)) {
+    if (carriedOver(path, checkpoint)) return adoptRest(options, { ...checkpoint, size: 0 })
+    return short
+      ? altered(path, `it has ${options.size} bytes, but ${checkpoint.size} are known to have been written`)
+      : altered(path, `receipt ${checkpoint.count} is not the one that the checkpoint knows`)
+  }
+  return options.size === checkpoint.size ? { ok: true, checkpoint, adopted: 0, tornBytes: 0 } : adoptRest(options, checkpoint)
+}
+
+/** Whether the checkpoint is of the segment before this log: a crash came between closing that and keeping the new checkpoint. */
+function carriedOver(log: string, checkpoint: Checkpoint): boolean {
+  const last = segmentsOf(log).at(-1)
+  if (last === undefined) return false
+  const file = openSync(last, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    return fstatSync(file).size === checkpoint.size && endsAs(file, checkpoint)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function adoptRest({ file, path, key }: SettleOptions, checkpoint: Checkpoint): Settled {
+  let at: Position = checkpoint
+  let size = checkpoint.size
+  for (const { text, bytes, torn } of linesOf(file, checkpoint.size)) {
+    if (torn) return adopted({ file, key, at, size, known: checkpoint.count, tornBytes: bytes })
+    const link = follow(at, text, key)
+    if (!link.ok) return altered(path, `invalid chain at receipt ${at.count + 1}: ${link.fault.message}`)
+    at = link.at
+    size += bytes
+  }
+  return adopted({ file, key, at, size, known: checkpoint.count, tornBytes: 0 })
+}
+
+function adoptAll({ file, path, headPath, key }: SettleOptions): Settled {
+  const verified = verifyReceipts({ path, headPath, key: { ok: true, key }, checkpoint: undefined })
+  const [problem] = verified.problems
+  if (problem) return altered(path, `invalid chain at receipt ${problem.record}: ${problem.message}`)
+  return adopted({ file, key, at: verified, size: verified.size, known: 0, tornBytes: verified.tornBytes })
+}
+
+type Found = {
+  readonly file: number
+  readonly key: Uint8Array
+  readonly at: Position
+  readonly size: number
+  readonly known: number
+  readonly tornBytes: number
+}
+
+function adopted({ file, key, at: { logId, count, head }, size, known, tornBytes }: Found): Settled {
+  if (tornBytes > 0) {
+    ftruncateSync(file, size)
+    fsyncSync(file)
+  }
+  const checkpoint = { ...sealAnchor(key, { logId: logId ?? newLogId(), count, head }), size }
+  return { ok: true, checkpoint, adopted: count - known, tornBytes }
+}
+
+export function newLogId(): string {
+  return crypto.getRandomValues(new Uint8Array(16)).toHex()
+}
+
+function altered(path: string, why: string): Settled {
+  const message = `the receipts log "${path}" was altered: ${why}; run "braidclaw receipt verify", then restore it from a backup`
+  return { ok: false, failure: { code: 'altered', message } }
+}

@@ -1,0 +1,108 @@
+/** Journal entries of one run, read back with suspicion: what is not what a run writes is said, not obeyed. */
+
+import { isObject } from '../../kit/json.ts'
+import type { ExternalEvent } from '../event.ts'
+import type { RunLimits } from '../program.ts'
+import { type JournalledRules, threadsOf } from '../rules/journalled-rules.ts'
+import type { RuleThread } from '../rules/rule-thread.ts'
+
+/** As the journal gives it. `body` is the event, and for notes what was written beside it. */
+export type Entry = { readonly seq: number; readonly kind: 'external' | 'intent' | 'note'; readonly type: string; readonly body: unknown }
+
+/**
+ * With the limits and the rules that the run had; absent in journals of before they were written. `instructions` stood in its system prompt;
+ * the text is left out where an earlier run of the same process has it.
+ */
+export type RunStart = Extract<ExternalEvent, { type: 'run.start' }> & {
+  readonly limits?: RunLimits
+  readonly rules?: JournalledRules
+  readonly instructions?: readonly JournalledInstruction[]
+}
+
+/** `sha256` is that of the text. */
+export type JournalledInstruction = { readonly path: string; readonly sha256: string; readonly text?: string }
+
+type Check = (value: unknown) => boolean
+
+const text: Check = (value) => typeof value === 'string'
+const count: Check = (value) => typeof value === 'number'
+const flag: Check = (value) => typeof value === 'boolean'
+const one =
+  (...allowed: readonly string[]): Check =>
+  (value) =>
+    typeof value === 'string' && allowed.includes(value)
+const list =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check)
+const shape =
+  (members: { readonly [name: string]: Check }): Check =>
+  (value) =>
+    isObject(value) && Object.entries(members).every(([name, check]) => check(value[name]))
+
+const call = { id: text, name: text, input: isObject }
+const judgement = {
+  verdict: one('allow', 'ask', 'deny'),
+  risk: one('low', 'medium', 'high'),
+  rule: text,
+  reason: text,
+  plan: text,
+  summary: text,
+  writes: list(text),
+}
+const part: Check = (value) =>
+  isObject(value) && (value.type === 'call' ? shape(call)(value) : one('text', 'thinking')(value.type) && text(value.text))
+
+/** What the program reads of each. */
+const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
+  'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text }),
+  'model.done': shape({
+    parts: list(part),
+    proposals: list(shape({ call: shape(call), judgement: shape(judgement) })),
+    usage: shape({ inputTokens: count, outputTokens: count }),
+    model: text,
+  }),
+  'model.fail': shape({ code: text, message: text }),
+  'tool.done': shape({ id: text, outcome: shape({ status: one('allowed', 'denied', 'failed'), output: text }) }),
+  'approval.decision': shape({ id: text, allow: flag, by: text, plan: text }),
+  'check.done': shape({ id: text, pass: flag, evidence: text }),
+  cancel: shape({ by: text }),
+  estop: shape({ reason: text }),
+  clock: shape({ at: count }),
+  'mode.set': shape({ mode: one('structured', 'wiggum') }),
+}
+
+/** Undefined when the body is not the event that the entry says it is. */
+export function externalOf({ kind, type, body }: Entry): ExternalEvent | undefined {
+  return kind === 'external' && isExternalBody(body) && body.type === type ? body : undefined
+}
+
+function isExternalBody(body: unknown): body is ExternalEvent {
+  return isObject(body) && Object.entries(shapes).some(([type, fits]) => type === body.type && fits(body))
+}
+
+/** The limits under which a run was journalled, if its start says so. */
+export function limitsOf(entries: readonly Entry[]): RunLimits | undefined {
+  const limits = startOf(entries)?.limits
+  return isLimits(limits) ? limits : undefined
+}
+
+/** The rules that a run had: none when its start names none, undefined when they cannot be read back. */
+export function rulesOf(entries: readonly Entry[]): RuleThread[] | undefined {
+  const rules = startOf(entries)?.rules
+  return rules === undefined ? [] : threadsOf(rules)
+}
+
+function startOf(entries: readonly Entry[]): { readonly [key: string]: unknown } | undefined {
+  const body = entries.find(({ type }) => type === 'run.start')?.body
+  return isObject(body) ? body : undefined
+}
+
+function isLimits(value: unknown): value is RunLimits {
+  const optional = ['maxTokens', 'maxMicros', 'maxMs', 'maxSameResults']
+  return (
+    shape({ maxToolRounds: count, maxParallel: count })(value) &&
+    isObject(value) &&
+    optional.every((name) => value[name] === undefined || count(value[name]))
+  )
+}

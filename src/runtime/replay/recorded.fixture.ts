@@ -1,0 +1,120 @@
+/** Runs by the real agent, and their journal as it comes back from disk, for tests of replays. */
+
+import type { AnyThread } from '../../kernel/thread.ts'
+import { type Agent, type AgentConfig, createAgent } from '../create-agent.ts'
+import type { AgentEvent, Judgement, Part, RunEvent } from '../event.ts'
+import { ProviderFailure, type RecordEntry, type Recorder } from '../port.ts'
+import type { RunLimits } from '../program.ts'
+import type { Entry } from './journal-reader.ts'
+
+export const limits: RunLimits = { maxToolRounds: 5, maxParallel: 4 }
+
+export type Script = {
+  replies: {
+    text?: string
+    thinking?: string
+    calls?: { id: string; input?: { [name: string]: string } }[]
+    fail?: boolean
+    pieces?: number
+  }[]
+  verdicts?: { [id: string]: Partial<Judgement> }
+  limits?: Partial<RunLimits>
+  rules?: AnyThread<RunEvent>[]
+}
+
+/** A run by the real agent, and what its recorder was given, as it comes back from disk. */
+export async function live(script: Script, on?: (event: AgentEvent, agent: Agent) => unknown) {
+  const written: Omit<Entry, 'seq'>[] = []
+  const agent = createAgent({
+    conversationId: 'c',
+    channel: 'test',
+    approvalTtlMs: 60_000,
+    limits: { ...limits, ...script.limits },
+    model: 'scripted',
+    opening: () => ({ history: [], systemPrompt: 's', tools: [] }),
+    rules: script.rules,
+    ports: { ...ports(script), recorder: recorder((entry) => void written.push(entry)) },
+  })
+  const events: AgentEvent[] = []
+  for await (const event of agent.run('go')) {
+    events.push(event)
+    await on?.(event, agent)
+  }
+  const entries: Entry[] = written.map((entry, at) => ({ ...entry, seq: 100 + at, body: JSON.parse(JSON.stringify(entry.body)) }))
+  return { entries, runId: agent.runId() ?? '', shown: events.filter((event) => event.type !== 'text' || !event.isPartial) }
+}
+
+function recorder(write: (entry: Omit<Entry, 'seq'>) => void): Recorder {
+  const keep = (entry: RecordEntry) => {
+    if (entry.kind === 'external') {
+      const { event } = entry
+      const body = event.type === 'tool.done' ? { ...event, outcome: { ...event.outcome, receipt: 'rcp' } } : event
+      write({ kind: 'external', type: event.type, body })
+    } else if (entry.kind === 'intent') write({ kind: 'intent', type: 'act', body: entry.act })
+    else if (entry.kind === 'denied') write({ kind: 'note', type: 'deny', body: { ...entry.deny, receipt: 'rcp' } })
+    else if (entry.kind === 'finish') write({ kind: 'note', type: 'finish', body: { ...entry.finish, digest: entry.digest } })
+  }
+  return {
+    commit: async (_run, batch) => {
+      for (const entry of batch) keep(entry)
+      return { receipts: new Map(), earlier: new Map(), unusable: new Map() }
+    },
+  }
+}
+
+function ports({ replies, verdicts = {} }: Script): Omit<AgentConfig['ports'], 'recorder'> {
+  const asked = replies.values()
+  return {
+    provider: {
+      name: 'scripted',
+      capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens: 100_000 }),
+      async *chat() {
+        const { text, thinking, calls = [], fail, pieces = 0 } = asked.next().value ?? {}
+        if (fail) throw new ProviderFailure('auth', 'scripted')
+        for (let piece = 0; piece < pieces; piece++) yield { type: 'text', text: 'x' }
+        const parts: Part[] = [
+          ...(thinking ? [{ type: 'thinking', text: thinking } as const] : []),
+          ...(text ? [{ type: 'text', text } as const] : []),
+          ...calls.map(({ id, input = {} }) => ({ type: 'call', id, name: 'tool', input }) as const),
+        ]
+        yield {
+          type: 'done',
+          response: { parts, stop: 'stop', usage: { inputTokens: 10, outputTokens: 5 }, model: 'scripted', provider: 'scripted' },
+        }
+      },
+    },
+    judge: async ({ id }) => ({
+      verdict: 'allow',
+      risk: 'low',
+      rule: 'test',
+      reason: 'test',
+      plan: `plan-${id}`,
+      summary: id,
+      writes: [],
+      ...verdicts[id],
+    }),
+    act: async ({ id }) =>
+      id === 'd' ? { status: 'failed', output: 'half', error: 'it broke' } : { status: 'allowed', output: `did ${id.replace(/\d+$/, '')}` },
+    questions: { answered: () => undefined },
+    log: () => {},
+    redact: (value) => value,
+    redactStream: () => ({ push: (piece) => piece, flush: () => '' }),
+    now: () => 1000,
+    after: () => () => {},
+    random: (bytes) => new Uint8Array(bytes).fill(7),
+  }
+}
+
+export const yes = async (event: AgentEvent, agent: Agent): Promise<void> => {
+  if (event.type === 'approval_gate') await agent.approve(event.gateId, { allow: true, by: 'ann' })
+}
+
+/** Calls that run, fail, are refused and are asked about, and an answer. */
+export const eventful: Script = {
+  replies: [
+    { thinking: 'hm', text: 'I look', calls: [{ id: 'a', input: { b: '1', 2: 'x' } }, { id: 'b' }, { id: 'c' }] },
+    { calls: [{ id: 'd' }], text: 'again' },
+    { text: 'done: ü 😀 \u2028' },
+  ],
+  verdicts: { b: { verdict: 'deny', rule: 'path.outside', reason: 'no' }, c: { verdict: 'ask', risk: 'medium' } },
+}

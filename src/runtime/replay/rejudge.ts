@@ -1,0 +1,82 @@
+/** What another policy would have made of a past run: every call judged anew, and the first place where the run would have gone another way. */
+
+import { replay } from '../../kernel/replay-steps.ts'
+import type { AnyThread } from '../../kernel/thread.ts'
+import type { Call, ExternalEvent, Judgement, Proposal, RunEvent } from '../event.ts'
+import { program, type RunLimits } from '../program.ts'
+import { type Entry, externalOf } from './journal-reader.ts'
+
+type Said = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason'>
+
+/** `event` counts the run's entries from 1: the reply that asked for the call. */
+export type Rejudged = {
+  readonly event: number
+  readonly id: string
+  readonly tool: string
+  readonly summary: string
+  readonly before: Said
+  readonly after: Said
+  readonly changed: boolean
+}
+
+export type Rejudgement = {
+  readonly calls: readonly Rejudged[]
+  /** Absent when the same would have happened. What would have come after it nobody knows: the model would have heard something else. */
+  readonly divergence?: { readonly before: string; readonly after: string }
+}
+
+export type RejudgeInput = {
+  readonly entries: readonly Entry[]
+  readonly limits: RunLimits
+  readonly rules?: readonly AnyThread<RunEvent>[]
+  readonly judge: (call: Call) => Judgement | Promise<Judgement>
+}
+
+/** Plans stay those of the run: files have changed since, and what is asked is what the policy says. @throws whatever the judge throws. */
+export async function rejudge({ entries, limits, rules = [], judge }: RejudgeInput): Promise<Rejudgement> {
+  const calls: Rejudged[] = []
+  const before: ExternalEvent[] = []
+  const after: ExternalEvent[] = []
+  for (const [at, entry] of entries.entries()) {
+    const event = externalOf(entry)
+    if (event === undefined) continue
+    before.push(event)
+    after.push(event.type === 'model.done' ? await again(event, at + 1) : event)
+  }
+
+  async function again(event: Extract<ExternalEvent, { type: 'model.done' }>, number: number): Promise<ExternalEvent> {
+    const proposals: Proposal[] = []
+    for (const { call, judgement } of event.proposals) {
+      const said = await judge(call)
+      calls.push(told(number, { call, judgement }, said))
+      proposals.push({ call, judgement: { ...judgement, ...sayingOf(said) } })
+    }
+    return { ...event, proposals }
+  }
+
+  const happenings = (externals: readonly ExternalEvent[]) =>
+    replay<RunEvent>({ threads: [...program(limits), ...rules], externals }).selected.map(({ event }) => briefly(event))
+  return { calls, ...parted(happenings(before), happenings(after)) }
+}
+
+/** The same in other words is no other way: what counts is what happens, and to which call. */
+function briefly(event: RunEvent): string {
+  if (event.type === 'finish') return `finish (${event.ending.code})`
+  return 'id' in event ? `${event.type} ${event.id}` : event.type
+}
+
+function parted(before: readonly string[], after: readonly string[]): Pick<Rejudgement, 'divergence'> {
+  const at = before.findIndex((happening, at) => happening !== after[at])
+  if (at === -1 && before.length === after.length) return {}
+  const place = at === -1 ? before.length : at
+  return { divergence: { before: before[place] ?? 'nothing more', after: after[place] ?? 'nothing more' } }
+}
+
+function sayingOf({ verdict, risk, rule, reason }: Judgement): Said {
+  return { verdict, risk, rule, reason }
+}
+
+function told(event: number, { call, judgement }: Proposal, said: Judgement): Rejudged {
+  const [before, after] = [sayingOf(judgement), sayingOf(said)]
+  return { event, id: call.id, tool: call.name, summary: judgement.summary, before, after, changed: before.verdict !== after.verdict }
+}

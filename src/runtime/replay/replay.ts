@@ -1,0 +1,153 @@
+/** A past run again, from its journal alone: the same event stream byte for byte, or the first place where it goes another way. */
+
+import { createEngine } from '../../kernel/engine.ts'
+import type { Rejection } from '../../kernel/select.ts'
+import type { AnyThread } from '../../kernel/thread.ts'
+import { canonical, isObject } from '../../kit/json.ts'
+import type { AgentEvent, RunEvent } from '../event.ts'
+import { program, type RunLimits } from '../program.ts'
+import { digestLine, type Projected, project, projection } from '../project.ts'
+import { heldBy } from '../stall-report.ts'
+import { type Entry, externalOf } from './journal-reader.ts'
+
+export type ReplayInput = {
+  readonly runId: string
+  /** All entries of the run, in their order. */
+  readonly entries: readonly Entry[]
+  readonly limits: RunLimits
+  /** The rules that the run had, in their order. */
+  readonly rules?: readonly AnyThread<RunEvent>[]
+}
+
+/** `event` counts the run's entries from 1; `seq` is the entry's own number. */
+export type Divergence = {
+  readonly event: number
+  readonly seq: number
+  readonly message: string
+  readonly journalled: string
+  readonly replayed: string
+}
+
+export type Replay = {
+  /** What a consumer saw, partial texts aside; up to the divergence if there is one. */
+  readonly events: readonly AgentEvent[]
+  /** SHA-256 of those events as JSON lines, in hex; see digestLine. */
+  readonly digest: string
+  /** Whether the journal holds the end of the run; a run that was killed has none. */
+  readonly ended: boolean
+  readonly divergence?: Divergence
+}
+
+/** A consequence that the driver writes down, as it is compared. */
+type Consequence = { readonly type: 'act' | 'deny' | 'finish'; readonly text: string; readonly label: string }
+
+/** Never throws for what stands in the journal. */
+export function replayRun({ runId, entries, limits, rules = [] }: ReplayInput): Replay {
+  const engine = createEngine<RunEvent>({ threads: [...program(limits), ...rules] })
+  const stream = createStream(runId)
+  const due: Consequence[] = []
+  const ended = entries.some(({ kind, type }) => kind === 'note' && type === 'finish')
+
+  function take(event: RunEvent): void {
+    stream.take(event, event.type === 'stalled' ? heldBy(engine.explain()) : '')
+    const consequence = consequenceOf(event, stream.digest)
+    if (consequence) due.push(consequence)
+  }
+
+  /** @returns what went another way, journalled and replayed. */
+  function follow(entry: Entry): Way | undefined {
+    if (entry.kind !== 'external') return compare(entry, due.shift())
+    const [missing] = due
+    if (missing) return { journalled: labelOf(entry), replayed: missing.label }
+    const event = externalOf(entry)
+    if (event === undefined) return { journalled: `${labelOf(entry)}, which is not what a run writes`, replayed: 'nothing' }
+    engine.send(event)
+    return refusal(entry, engine.superstep(take).rejected)
+  }
+
+  for (const [at, entry] of entries.entries()) {
+    if (isAside(entry)) continue
+    const way = safely(() => follow(entry))
+    if (way) return { ...stream.result(), ended, divergence: parting(at, entry, way) }
+  }
+  const [missing] = due
+  const last = entries.at(-1)
+  if (!missing || !last || !ended) return { ...stream.result(), ended }
+  return {
+    ...stream.result(),
+    ended,
+    divergence: parting(entries.length - 1, last, { journalled: 'nothing more', replayed: missing.label }),
+  }
+}
+
+type Way = { readonly journalled: string; readonly replayed: string }
+
+function parting(at: number, { seq }: Entry, { journalled, replayed }: Way): Divergence {
+  return { event: at + 1, seq, journalled, replayed, message: `event ${at + 1}: the journal has ${journalled}, the replay ${replayed}` }
+}
+
+/** Notes that no run writes by itself: what was put right after a crash. */
+function isAside({ kind, type }: Entry): boolean {
+  return kind === 'note' && type !== 'deny' && type !== 'finish'
+}
+
+function compare(entry: Entry, expected: Consequence | undefined): Way | undefined {
+  if (expected === undefined) return { journalled: labelOf(entry), replayed: 'nothing' }
+  if (textOf(entry) === expected.text) return undefined
+  const [journalled, replayed] = [labelOf(entry), expected.label]
+  if (journalled !== replayed) return { journalled, replayed }
+  const other = entry.type === 'finish' ? 'after another event stream' : 'with other contents'
+  return { journalled: `${journalled} ${other}`, replayed }
+}
+
+function refusal(entry: Entry, [first]: readonly Rejection<RunEvent>[]): Way | undefined {
+  return first && { journalled: labelOf(entry), replayed: `a refusal of it by ${first.by}` }
+}
+
+/** An altered journal can bring threads where they never get by themselves. */
+function safely(step: () => Way | undefined): Way | undefined {
+  try {
+    return step()
+  } catch (error) {
+    return { journalled: 'what cannot be run', replayed: `fails: ${error instanceof Error ? error.message : error}` }
+  }
+}
+
+function consequenceOf(event: RunEvent, digest: () => string): Consequence | undefined {
+  if (event.type === 'finish')
+    return { type: event.type, label: `finish (${event.ending.code})`, text: canonical({ ...event, digest: digest() }) }
+  if (event.type !== 'act' && event.type !== 'deny') return undefined
+  return { type: event.type, label: label(event), text: canonical(event) }
+}
+
+const label = (event: { readonly type: string; readonly id?: unknown; readonly by?: unknown }) =>
+  `${event.type} ${String(event.id ?? '')}${event.by === undefined ? '' : ` by ${event.by}`}`.trim()
+
+function labelOf({ type, body }: Entry): string {
+  if (!isObject(body)) return type
+  if (type === 'finish') return `finish (${isObject(body.ending) ? body.ending.code : 'no ending'})`
+  return label({ ...body, type })
+}
+
+/** The receipt was written beside a denial after it was decided. */
+function textOf({ body, type }: Entry): string {
+  if (!isObject(body)) return 'nothing'
+  const { receipt: _receipt, ...rest } = body
+  return canonical(type === 'deny' ? rest : body)
+}
+
+function createStream(runId: string) {
+  const hasher = new Bun.CryptoHasher('sha256')
+  const events: AgentEvent[] = []
+  const state: { seen: Projected } = { seen: projection(runId) }
+  const digest = () => hasher.copy().digest('hex')
+  return {
+    take(event: RunEvent, blockers: string) {
+      state.seen = project(state.seen, event, blockers)
+      for (const seen of state.seen.events) hasher.update(digestLine(seen, runId))
+      events.push(...state.seen.events)
+    },
+    digest,
+    result: () => ({ events, digest: digest() }),
+  }
+}

@@ -1,0 +1,174 @@
+/** A user's rule as it stands in a JSON file: read strictly, with everything that is wrong said at once. */
+
+import { isObject, type Json } from '../../kit/json.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
+import type { Places } from './condition.ts'
+import { type Matcher, parseMatcher } from './matcher.ts'
+import { createReport, knownKeys, type Report } from './problem.ts'
+
+export type Rule = {
+  readonly name: string
+  /** Where it was written. */
+  readonly file: string
+  /** As it was written: what a journal has to keep for a replay. */
+  readonly source: Json
+  readonly target: Matcher
+  readonly blocks: readonly Blockable[]
+  /** Only once the model asked for such a call. */
+  readonly after?: Matcher
+  /** No longer once such a call ran and succeeded. */
+  readonly until?: Matcher
+  /** So many of the calls are let through, by this rule. */
+  readonly atMost?: number
+  readonly reason: string
+}
+
+const blockable = ['act', 'think'] as const
+export type Blockable = (typeof blockable)[number]
+
+const keys = ['name', 'on', 'when', 'block', 'after', 'until', 'atMost', 'reason'] as const
+
+/** Why these may not be blocked: each of them is what a refusal, a stop or an honest end consists of. */
+const protective = [
+  'deny',
+  'halt',
+  'stalled',
+  'finish',
+  'cancel',
+  'estop',
+  'clock',
+  'tool.done',
+  'approval.decision',
+  'gate.open',
+  'propose',
+  'observe',
+]
+
+const MAX_RULES = 200
+
+/** `text` is the file's; it holds one rule or a list of them. Of a file with a problem no rule is to be used: see `problems`. */
+export function parseRules(given: { readonly text: string; readonly file: string; readonly places: Places }): {
+  readonly rules: readonly Rule[]
+  readonly problems: readonly string[]
+} {
+  const problems: string[] = []
+  const report = createReport(problems, given.file)
+  const value = parseJson(given.text, report)
+  if (value === undefined) return { rules: [], problems }
+  const list = Array.isArray(value) ? value : [value]
+  if (list.length > MAX_RULES) report.say(`holds ${list.length} rules; at most ${MAX_RULES} are allowed`)
+  const rules = list
+    .map((one, at) => parseRule(one, Array.isArray(value) ? report.at(at) : report, given))
+    .filter((rule) => rule !== undefined)
+  for (const name of repeated(rules)) report.say(`two rules are called "${name}"; rename one`)
+  return problems.length > 0 ? { rules: [], problems } : { rules, problems }
+}
+
+/** Names that come more than once. */
+export function repeated(rules: readonly { readonly name: string }[]): string[] {
+  const names = rules.map(({ name }) => name)
+  return [...new Set(names.filter((name, at) => names.indexOf(name) !== at))]
+}
+
+function parseJson(text: string, report: Report): Json | undefined {
+  try {
+    const value: Json = JSON.parse(text.replace(/^\ufeff/, ''))
+    return value
+  } catch (error) {
+    return report.say(`is not valid JSON: ${error instanceof Error ? error.message : error}`)
+  }
+}
+
+function parseRule(given: Json, report: Report, { file, places }: { readonly file: string; readonly places: Places }): Rule | undefined {
+  if (!isObject(given))
+    return report.say(`must be a rule, such as {"name": "no-push", "on": {"type": "propose", "tool": "shell"}}; got ${quote(given)}`)
+  const forbidden = ['request', 'allow', 'permit'].filter((key) => Object.hasOwn(given, key))
+  for (const key of forbidden) report.say(`"${key}" is not allowed: a rule can only block, never ask for anything or permit it`)
+  const rest = Object.fromEntries(Object.entries(given).filter(([key]) => !forbidden.includes(key)))
+  const known = knownKeys(rest, keys, report)
+  const name = nameOf(given.name, report.at('name'))
+  const target = targetOf(given, report, places)
+  const blocks = blocksOf(given.block, report.at('block'))
+  const [after, until] = [beside(given.after, report.at('after'), places), beside(given.until, report.at('until'), places)]
+  const atMost = countOf(given.atMost, report.at('atMost'))
+  const reason = reasonOf(given.reason, report.at('reason'))
+  if (
+    !known ||
+    forbidden.length > 0 ||
+    !name ||
+    !target ||
+    !blocks ||
+    after === null ||
+    until === null ||
+    atMost === null ||
+    reason === undefined
+  )
+    return undefined
+  const said = reason || `a rule of the operator (${file}) does not permit this call; do without it`
+  return {
+    name,
+    file,
+    source: given,
+    target,
+    blocks,
+    reason: said,
+    ...(after && { after }),
+    ...(until && { until }),
+    ...(atMost === undefined ? {} : { atMost }),
+  }
+}
+
+function nameOf(given: unknown, report: Report): string | undefined {
+  if (typeof given === 'string' && /^[a-z0-9][a-z0-9_-]{0,63}$/.test(given)) return given
+  return report.say(`must be 1 to 64 of a–z, 0–9, "-" and "_"; got ${quote(given)}`)
+}
+
+function targetOf({ on, when }: { readonly [key: string]: unknown }, report: Report, places: Places): Matcher | undefined {
+  const at = report.at('on')
+  if (!isObject(on)) return at.say(`must say which event the rule looks at, such as {"type": "propose", "tool": "shell"}; got ${quote(on)}`)
+  const known = knownKeys(on, ['type', 'tool'], at)
+  if (on.type !== 'propose')
+    return at.at('type').say(`must be "propose", the moment at which the model asks for a call; got ${quote(on.type)}`)
+  // Parsed even so, for what else is wrong.
+  const target = parseMatcher(
+    { tool: on.tool, when },
+    { ...report, at: (step) => (step === 'tool' ? at.at(step) : report.at(step)) },
+    places,
+  )
+  return known ? target : undefined
+}
+
+function blocksOf(given: unknown, report: Report): Blockable[] | undefined {
+  if (given === undefined) return ['act']
+  if (!Array.isArray(given) || given.length === 0) return report.say(`must be a list of ${blockable.join(', ')}; got ${quote(given)}`)
+  const wrong = given.filter((type) => !blockable.some((known) => known === type))
+  for (const type of wrong) report.say(wrongBlock(type))
+  return wrong.length > 0 ? undefined : blockable.filter((type) => given.includes(type))
+}
+
+function wrongBlock(type: unknown): string {
+  if (protective.some((one) => one === type))
+    return `${quote(type)} may not be blocked: that would weaken the run, not restrict it; allowed: ${blockable.join(', ')}`
+  return `${quote(type)} is nothing that can be blocked; allowed: ${blockable.join(', ')}${didYouMean(String(type), blockable)}`
+}
+
+/** @returns undefined when absent, null when wrong. */
+function beside(given: unknown, report: Report, places: Places): Matcher | null | undefined {
+  if (given === undefined) return undefined
+  if (!isObject(given) || Object.keys(given).length === 0)
+    return report.say('must name calls, such as {"tool": "file_read", "when": {"input.path": {"path": "**/.env"}}}') ?? null
+  const known = knownKeys(given, ['tool', 'when'], report)
+  return (known && parseMatcher({ tool: given.tool, when: given.when }, report, places)) || null
+}
+
+function countOf(given: unknown, report: Report): number | null | undefined {
+  if (given === undefined || (typeof given === 'number' && Number.isInteger(given) && given >= 0 && given <= 1000)) return given
+  return report.say(`must be a whole number from 0 to 1000; got ${quote(given)}`) ?? null
+}
+
+/** Empty when absent. */
+function reasonOf(given: unknown, report: Report): string | undefined {
+  if (given === undefined) return ''
+  if (typeof given === 'string' && given.trim() !== '' && given.length <= 1000) return given.trim()
+  return report.say(`must be a text of at most 1000 characters that tells the model why; got ${quote(given)}`)
+}

@@ -1,0 +1,90 @@
+/** A user's rule as a b-thread: it blocks the act of each call that it forbids and asks for the denial under its own name. */
+
+import type { BThread, Pattern } from '../../kernel/thread.ts'
+import { blockedActs, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
+import type { RunEvent } from '../event.ts'
+import type { SampleCall } from './matcher.ts'
+import type { Rule } from './parse-rules.ts'
+
+type Proposed = Extract<RunEvent, { type: 'propose' }>
+
+type RuleState = {
+  /** `after` was asked for, or there is no such condition. */
+  readonly armed: boolean
+  /** `until` came true: the rule is over. */
+  readonly lifted: boolean
+  readonly count: number
+  /** Calls in flight whose success lifts the rule. */
+  readonly lifting: readonly string[]
+  readonly refusals: Refusals
+  /** No further thought. */
+  readonly shut: boolean
+}
+
+/** For the model checker: `samples` are calls that the rule looks at, `burst` as many at once as it does not let pass. */
+export type RuleThread = BThread<RuleState, RunEvent> & { readonly samples: readonly SampleCall[]; readonly burst: readonly SampleCall[] }
+
+/** A longer burst is not explored. */
+const MAX_BURST = 8
+
+/**
+ * Decided once, when the call is proposed, from what was proposed before and which calls succeeded in earlier rounds. What is asked for
+ * counts, even if it is refused: so another rule, which can only refuse more, never loosens this one.
+ */
+export function ruleThread(rule: Rule): RuleThread {
+  const wait: readonly Pattern<RunEvent>[] = [{ type: 'propose', match: (event) => event.type === 'propose' && isOfInterest(rule, event) }]
+  return {
+    name: `rule.${rule.name}`,
+    priority: 12,
+    init: { armed: rule.after === undefined, lifted: false, count: 0, lifting: [], refusals: noRefusals, shut: false },
+    samples: [rule.after, rule.until, rule.target].flatMap((matcher) => (matcher?.sample ? [matcher.sample] : [])),
+    burst: burstOf(rule),
+    bid: ({ lifted, lifting, refusals, shut }) => ({
+      wait: [...(lifted ? [] : wait), ...watchLifting(rule, lifted), ...lifting.map((id) => ({ type: 'tool.done', id }) as const)],
+      block: [...blockedActs(refusals), ...(shut ? [{ type: 'think' } as const] : [])],
+      request: denials(refusals),
+    }),
+    next(state, event) {
+      if (event.type === 'propose') return proposed(state, event, rule)
+      if (event.type === 'deny') return { ...state, refusals: denied(state.refusals, event.id) }
+      if (event.type === 'act') return { ...state, lifting: [...state.lifting, event.id] }
+      if (event.type !== 'tool.done') return state
+      return {
+        ...state,
+        lifting: state.lifting.filter((id) => id !== event.id),
+        lifted: state.lifted || event.outcome.status === 'allowed',
+      }
+    },
+  }
+}
+
+function burstOf({ target, atMost = 0 }: Rule): SampleCall[] {
+  return target.sample && atMost > 0 && atMost < MAX_BURST
+    ? Array.from({ length: atMost + 1 }, () => target.sample).filter((sample) => sample !== undefined)
+    : []
+}
+
+function watchLifting({ until }: Rule, lifted: boolean): Pattern<RunEvent>[] {
+  return until && !lifted ? [{ type: 'act', match: (event) => event.type === 'act' && until.matches(event) }] : []
+}
+
+function isOfInterest({ target, after }: Rule, event: Proposed): boolean {
+  return target.matches(event) || after?.matches(event) === true
+}
+
+/** A call may be what arms the rule and what it forbids: the first such call passes. */
+function proposed(state: RuleState, event: Proposed, rule: Rule): RuleState {
+  const armed = state.armed || rule.after?.matches(event) === true
+  if (!state.armed || !rule.target.matches(event)) return { ...state, armed }
+  const count = Math.min(state.count + 1, (rule.atMost ?? 0) + 1)
+  return count > (rule.atMost ?? 0) ? forbid({ ...state, count }, event, rule) : { ...state, count }
+}
+
+function forbid(state: RuleState, { call, judgement }: Proposed, { name, blocks, reason }: Rule): RuleState {
+  const refusal = { call, judgement, by: `rule.${name}`, reason }
+  return {
+    ...state,
+    shut: state.shut || blocks.includes('think'),
+    refusals: blocks.includes('act') ? refuse(state.refusals, refusal) : state.refusals,
+  }
+}

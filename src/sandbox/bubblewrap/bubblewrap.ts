@@ -1,0 +1,161 @@
+/** Confinement by bubblewrap: namespaces and mounts of its own for every command, a system-call filter, and limits. */
+
+import { existsSync, realpathSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Created, Ended, Environment, Layer, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
+import { type Command, receiver } from '../late-command.ts'
+import { openLibc } from '../libc.ts'
+import { ownFolder } from '../private-folder.ts'
+import { forbiddenOutside } from '../protect/forbidden.ts'
+import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
+import { isWithin, type Places } from '../protect/places.ts'
+import { limitProcess } from '../resource-limits.ts'
+import { filterProgram } from '../seccomp.ts'
+import { verifyMounts } from '../verify.ts'
+import { createGroup } from './cgroup.ts'
+import { describeBubblewrap } from './describe-sandbox.ts'
+import { chooseCover } from './empty-mount.ts'
+import { createMounts } from './mounts.ts'
+import { enterGroup, wallArguments } from './namespaces.ts'
+import { joinNetwork, type WayOut } from './proxy-network.ts'
+import { descriptors, runConfined, startWaiting } from './run-confined.ts'
+import { createGate, type Gate } from './start-gate.ts'
+import { createSpare } from './warm-sandbox.ts'
+
+type Making = { readonly settings: SandboxSettings; readonly places: Places }
+type Way = Extract<WayOut, { ok: true }>
+
+/** Tries it once: finding the program does not mean that the kernel lets it work. */
+export async function createBubblewrap({ settings, places }: Making): Promise<Created> {
+  const program = Bun.which('bwrap', { PATH: fixedPath })
+  if (program === null) return { ok: false, ...notInstalled }
+  const folder = ownFolder(places.stateHome, settings.log)
+  if (!folder.ok) return folder
+  const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
+  const strict = settings.without?.includes('seccomp') ? undefined : filterProgram({ arch, inet: true, unix: false })
+  const way = joinNetwork({ settings, folder: folder.path, filter: strict })
+  if (!way.ok) {
+    folder.remove()
+    return way
+  }
+  const { close, spawn, describe } = createConfiner({ settings, places, program, folder, way })
+  const signal = new AbortController().signal
+  const trial = await spawn({ argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} })
+  if (trial.ok && trial.code === 0) return { ok: true, sandbox: { name: 'bubblewrap', describe, spawn, close } }
+  close()
+  return { ok: false, ...doesNotWork(trial.ok ? `a trial ended with ${trial.code ?? trial.signal}` : trial.message) }
+}
+
+type Confiner = Making & {
+  readonly program: string
+  readonly folder: { readonly path: string; readonly pool: string; remove(): void }
+  readonly way: Way
+}
+
+function createConfiner({ settings, places, program, folder, way }: Confiner) {
+  const without = new Set(settings.without ?? [])
+  const libc = openLibc()
+  const limited = !without.has('limits')
+  const group = limited ? createGroup({ limits: settings.limits }) : undefined
+  const stubs = createStubs({ workspace: places.workspace, pool: folder.pool, libc })
+  const cover = chooseCover(without)
+  const blank = written(folder.path, 'blank', new Uint8Array(), 0)
+  const outside = forbiddenOutside(places.workspace, settings.forbiddenPaths?.() ?? [])
+  const view = {
+    places,
+    secretPaths: [...(settings.secretPaths ?? []), ...outside],
+    blank,
+    cover,
+    scratchBytes: settings.limits.memoryBytes,
+    without,
+  }
+  const mounts = createMounts({ settings, view, gitStub: written(folder.path, 'commondir', Buffer.from(gitStub.content), 0o600) })
+  const gate = createGate({ folder: folder.path, cover, sealed: !without.has('mount namespace') })
+  const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })
+  const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
+  const before = [...enterGroup(group?.join ?? []), program, ...wallArguments(without)]
+  const spare = createSpare(({ early, late }) => {
+    const argv = [...before, ...mounts.fixed(), ...early, ...way.mounts, ...gate.arguments, ...late, ...inside({ way, places, without })]
+    return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter, libc })
+  })
+  const start = async (plan: SpawnPlan): Promise<Ended> => {
+    const guards = mounts.guards((path) => stubs.make(path), plan)
+    if (!guards.ok) return guards
+    const waiting = spare.take(guards.mounts)
+    if (waiting instanceof Error) return { ok: false, message: `the sandbox could not be started: ${waiting.message}` }
+    const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
+    const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
+    const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare, inspect })
+    // Afterwards: nobody waits for it then, and making namespaces would hold up this command's leaving its own.
+    setTimeout(() => spare.prepare(guards.mounts), 0).unref()
+    return ended
+  }
+  return {
+    spawn: guarded({ stubs, gate, start }),
+    describe: () => describeBubblewrap({ settings, group: group?.words, without }),
+    close() {
+      way.stop()
+      folder.remove()
+      void spare.close().then(group?.remove)
+    },
+  }
+}
+
+type Guarded = { readonly stubs: Stubs; readonly gate: Gate; readonly start: Spawn }
+
+/** Place holders stand and the gate is open while any command runs. */
+function guarded({ stubs, gate, start }: Guarded): Spawn {
+  return async (plan) => {
+    if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
+    const wrong =
+      plan.argv[0] === undefined ? 'there is no program to run' : existsSync(plan.cwd) ? undefined : `its folder ${plan.cwd} is gone`
+    if (wrong !== undefined) return { ok: false, message: `cannot start ${JSON.stringify(plan.argv[0] ?? '')}: ${wrong}` }
+    try {
+      await stubs.acquire()
+    } catch (error) {
+      return { ok: false, message: `the workspace cannot be used: ${reason(error)}` }
+    }
+    gate.open()
+    try {
+      return await start(plan)
+    } catch (error) {
+      return { ok: false, message: `the sandbox could not be set up: ${reason(error)}` }
+    } finally {
+      gate.shut()
+      stubs.release()
+    }
+  }
+}
+
+type Inside = { readonly way: Way; readonly places: Places; readonly without: ReadonlySet<Layer> }
+
+function inside({ way, places, without }: Inside): string[] {
+  return [
+    ...(without.has('mount namespace') ? [] : ['--remount-ro', '/']),
+    ...['--chdir', places.workspace, '--', ...way.prologue, ...receiver(descriptors.command)],
+  ]
+}
+
+type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string }
+
+/** A home that cannot be seen cannot be written to: programs get the private /tmp for their caches. */
+function commandOf({ plan, way, home }: Asked): Command {
+  const own: Environment = plan.env.HOME === undefined || isWithin(plan.env.HOME, home) ? { HOME: '/tmp' } : {}
+  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...way.env } }
+}
+
+/** Only to show the probe what a careless start would leak. */
+function inherited(): { [name: string]: string } {
+  return Object.fromEntries(Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+}
+
+function written(folder: string, name: string, bytes: Uint8Array, mode: number): string {
+  const path = join(folder, name)
+  writeFileSync(path, bytes, { mode })
+  return path
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

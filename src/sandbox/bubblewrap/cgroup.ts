@@ -1,0 +1,121 @@
+/** A control group for the processes of one sandbox, where this user may make one: the only limits that count all of them together. */
+
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Limits } from '../confinement.ts'
+
+/** A process that writes "0" to each file of `join` is inside, and so is all that it starts. */
+export type Group = { readonly join: readonly string[]; readonly words: string; remove(): Promise<void> }
+
+type Place = { readonly folder: string; readonly join: string; readonly files: readonly (readonly [string, number])[] }
+
+/** The shell, bubblewrap's two processes. */
+const OURS = 3
+const PREFIX = 'braidclaw-'
+const TRIES = 50
+
+/** @returns undefined when no hierarchy lets us; half a group (processes without memory) is still better than none. */
+export function createGroup({ limits, root = '/sys/fs/cgroup' }: { readonly limits: Limits; readonly root?: string }): Group | undefined {
+  const made = places({ limits, root }).filter(make)
+  if (made.length === 0) return undefined
+  return {
+    join: made.map(({ folder, join: file }) => join(folder, file)),
+    words: made.flatMap(({ files }) => files.map(([name, value]) => `${name} ${value}`)).join(', '),
+    remove: async () => {
+      for (const { folder } of made) for (let tries = 0; tries < TRIES && !remove(folder); tries++) await Bun.sleep(2)
+    },
+  }
+}
+
+/** Version 2 wherever it holds the controllers, else the separate hierarchies of version 1. */
+function places({ limits, root }: { readonly limits: Limits; readonly root: string }): Place[] {
+  const name = `${PREFIX}${process.pid}-${crypto.randomUUID().slice(0, 8)}`
+  const own = ownGroups()
+  const processes = limits.processes + OURS
+  if (existsSync(join(root, 'cgroup.controllers'))) {
+    const files = [['pids.max', processes] as const, ['memory.max', limits.memoryBytes] as const]
+    const parent = [own.get('') ?? '/', '/'].map((path) => join(root, path)).find(enable)
+    return parent === undefined ? [] : [{ folder: join(parent, name), join: 'cgroup.procs', files }]
+  }
+  return [
+    { controller: 'pids', files: [['pids.max', processes] as const] },
+    { controller: 'memory', files: [['memory.limit_in_bytes', limits.memoryBytes] as const] },
+  ].flatMap(({ controller, files }) => {
+    const parent = join(root, controller, own.get(controller) ?? '/')
+    return existsSync(parent) ? [{ folder: join(parent, name), join: 'tasks', files }] : []
+  })
+}
+
+/** Controller → path; version 2 under the empty name. */
+function ownGroups(): ReadonlyMap<string, string> {
+  const lines = text('/proc/self/cgroup').trim().split('\n')
+  return new Map(
+    lines.flatMap((line) => {
+      const [, controllers = '', path = '/'] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
+      return controllers.split(',').map((controller): [string, string] => [controller, path])
+    }),
+  )
+}
+
+/** A group with processes of its own may not hand controllers down; then the next candidate is asked. */
+function enable(folder: string): boolean {
+  const has = () => ['pids', 'memory'].every((name) => text(join(folder, 'cgroup.subtree_control')).split(/\s+/).includes(name))
+  if (has()) return true
+  write(join(folder, 'cgroup.subtree_control'), '+pids +memory')
+  return has()
+}
+
+function make({ folder, files }: Place): boolean {
+  sweep(join(folder, '..'))
+  try {
+    mkdirSync(folder)
+  } catch {
+    return false
+  }
+  if (files.every(([name, value]) => write(join(folder, name), String(value)))) return true
+  remove(folder)
+  return false
+}
+
+/** Groups of processes that ended without a goodbye. One that is still in use cannot be removed. */
+function sweep(parent: string): void {
+  for (const name of list(parent)) {
+    const pid = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split('-')[0]) : process.pid
+    if (!existsSync(`/proc/${pid}`)) remove(join(parent, name))
+  }
+}
+
+/** False while a process in it is still dying; what stays is for the next sweep. */
+function remove(folder: string): boolean {
+  try {
+    rmdirSync(folder)
+    return true
+  } catch {
+    return !existsSync(folder)
+  }
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+function text(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function write(path: string, value: string): boolean {
+  try {
+    writeFileSync(path, value)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,39 @@
+/** The layers of a bubblewrap sandbox in words, for `doctor` and the receipts. */
+
+import type { Layer, SandboxSettings } from '../confinement.ts'
+
+type Described = { readonly settings: SandboxSettings; readonly group: string | undefined; readonly without: ReadonlySet<Layer> }
+
+export function describeBubblewrap({ settings, group, without }: Described): string[] {
+  const { limits, allowedDomains } = settings
+  const network =
+    allowedDomains.length === 0 ? 'nothing but a loopback of its own' : `a proxy that lets through ${allowedDomains.join(', ')}`
+  const root = process.getuid?.() === 0
+  const all: readonly (readonly [Layer | 'always', string])[] = [
+    ['mount namespace', `mount namespace: ${settings.workspace} writable, /tmp private, programs and /etc read-only, all else absent`],
+    [
+      'protected paths',
+      'protected paths: git hooks and settings, and what other programs run or obey unasked, are read-only; new ones in the workspace itself are refused or moved aside',
+    ],
+    ['hidden files', 'hidden files: forbidden paths, our state, secrets and what only this user may read cannot be opened'],
+    ['network namespace', `network namespace: ${network}`],
+    ['pid namespace', 'pid namespace: no process outside is seen; all processes inside end with the command'],
+    ['ipc namespace', 'ipc namespace: no shared memory or message queue of others'],
+    ['always', 'user, uts and cgroup namespaces, no capabilities, no_new_privs, a session without terminal'],
+    [
+      'seccomp',
+      'seccomp: no ptrace, mounts, new namespaces, io_uring, bpf, keyrings, devices, set-user-ID programs, terminal injection, foreign sockets',
+    ],
+    ['limits', `limits: ${limits.memoryBytes} B of data, ${limits.fileBytes} B a file, ${limits.cpuSeconds} s of processor time a process`],
+    ['limits', processLimit({ settings, group, root })],
+    ['environment', 'environment: only what the tool gives; that of our own process cannot be read'],
+  ]
+  return all.filter(([layer]) => layer === 'always' || !without.has(layer)).map(([, words]) => words)
+}
+
+/** The kernel does not count the processes of root; only a control group does. */
+function processLimit({ settings, group, root }: { settings: SandboxSettings; group: string | undefined; root: boolean }): string {
+  if (group !== undefined) return `limits of all processes together (control group): ${group}`
+  if (root) return 'limits: the number of processes is NOT limited (root, and no control group can be made here)'
+  return `limits: ${settings.limits.processes} processes`
+}

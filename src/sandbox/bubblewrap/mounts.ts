@@ -1,0 +1,65 @@
+/** The mounts of a sandbox: the system is looked over once, the protected names at each command, for they come and go. */
+
+import type { SandboxSettings, SpawnPlan } from '../confinement.ts'
+import { type Discovered, discover, rootNames } from '../discover.ts'
+import { forbiddenIn, withForbidden } from '../protect/forbidden.ts'
+import { guardsFor, MOST } from '../protect/protected-mounts.ts'
+import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments } from './view.ts'
+
+type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }
+/** What of a command changes its mounts. */
+type Besides = Pick<SpawnPlan, 'readablePaths' | 'readOnly'>
+type Guarded = { readonly ok: true; readonly mounts: GuardMounts } | { readonly ok: false; readonly message: string }
+
+export type Mounts = {
+  fixed(): readonly string[]
+  /** `make` puts a place holder and says whether it is needed. */
+  guards(make: (path: string) => boolean, plan: Besides): Guarded
+}
+
+/** Repositories and names further below come and go as well; looking for them at every command would cost more than the command. */
+const SEARCH_MS = 5_000
+
+export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
+  const known: { fixed?: readonly string[]; discovered?: Discovered; searched?: number } = {}
+  const { workspace } = view.places
+  const discovered = () => {
+    if (known.discovered !== undefined && performance.now() - (known.searched ?? 0) < SEARCH_MS) return known.discovered
+    known.discovered = search(settings, workspace)
+    known.searched = performance.now()
+    return known.discovered
+  }
+  return {
+    fixed() {
+      known.fixed ??= viewArguments(view)
+      return known.fixed
+    },
+    guards(make, { readablePaths, readOnly }) {
+      const besides = { view, gitStub, readablePaths, readOnly }
+      if (view.without.has('protected paths')) return { ok: true, mounts: guardMounts({ ...besides, guards: [] }) }
+      const { repositories, names } = discovered()
+      const near = [...new Set([...rootNames(workspace), ...names])]
+      const found = guardsFor({ workspace, extra: settings.protectedPaths, repositories, names: near })
+      if (!found.ok) return found
+      const forbidden = forbiddenIn(workspace, [...(settings.forbiddenPaths?.() ?? []), ...secretsInside(view)])
+      const all = withForbidden({ workspace, guards: found.guards, forbidden })
+      if (!all.ok) return all
+      const guards = all.guards.filter(({ type, path }) => type !== 'absent' || make(path))
+      return { ok: true, mounts: guardMounts({ ...besides, guards }) }
+    },
+  }
+}
+
+function search({ log }: SandboxSettings, workspace: string): Discovered {
+  const found = discover(workspace)
+  const { repositories, names, complete } = found
+  if (!complete)
+    log('warn', 'sandbox: the workspace has too many folders to look for every git repository and protected name', {
+      found: repositories.length,
+    })
+  if (names.length > MOST)
+    log('warn', `sandbox: of the protected names in the workspace only the ${MOST} nearest to its root are read-only`, {
+      found: names.length,
+    })
+  return found
+}

@@ -1,0 +1,74 @@
+/** The one way out of a sandbox with listed hosts: a proxy of ours on a socket, and socat inside to reach it. */
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { SandboxSettings } from '../confinement.ts'
+import { fixedPath } from '../install.ts'
+import { createProxy } from './proxy.ts'
+
+export type WayOut =
+  | {
+      readonly ok: true
+      readonly mounts: readonly string[]
+      /** Stands before the command's own words. */
+      readonly prologue: readonly string[]
+      readonly env: { readonly [name: string]: string }
+      stop(): void
+    }
+  | { readonly ok: false; readonly missing: string }
+
+const PORT = 3128
+const INSIDE = '/run/proxy.sock'
+const FILTER = '/run/filter'
+
+/** What must be installed where a domain is allowed. */
+export const networkPrograms = ['socat', 'perl'] as const
+
+/** Of these, what is missing. */
+export function missingForNetwork(): readonly string[] {
+  return networkPrograms.filter((program) => Bun.which(program, { PATH: fixedPath }) === null)
+}
+
+/** Waits until socat listens (0C38 is 3128 in the kernel's table), so that the command's first connection does not fail. */
+const prologue = `socat TCP-LISTEN:${PORT},bind=127.0.0.1,fork,reuseaddr UNIX-CONNECT:${INSIDE} >/dev/null 2>&1 &
+until grep -q ':0C38 .* 0A ' /proc/net/tcp; do kill -0 $! 2>/dev/null || { echo 'the proxy inside did not start' >&2; exit 126; }; sleep 0.01; done
+exec "$@"`
+
+/** socat alone needs local sockets: what comes after it gives them up, by a second filter of the calls (PR_SET_SECCOMP, filter mode). */
+const giveUp = `open F, "<", shift or die "filter: $!\n"; binmode F; local $/; my $code = <F>; close F;
+my $program = pack "S x6 P", length($code) / 8, $code;
+syscall(shift() + 0, 22, 2, $program) == 0 or die "filter: $!\n"; exec { $ARGV[0] } @ARGV; die "exec: $!\n"`
+
+type Joining = {
+  readonly settings: SandboxSettings
+  readonly folder: string
+  /** The filter of calls for what is no socat; absent in tests of the probe. */
+  readonly filter: Uint8Array | undefined
+}
+
+export function joinNetwork({ settings, folder, filter }: Joining): WayOut {
+  const { allowedDomains, allowedPorts, network, log } = settings
+  if (allowedDomains.length === 0) return { ok: true, mounts: [], prologue: [], env: {}, stop() {} }
+  if (network === undefined) return { ok: false, missing: 'allowed_domains is set, but this program was built without a way to reach them' }
+  const missing = missingForNetwork()
+  if (missing.length > 0)
+    return {
+      ok: false,
+      missing: `allowed_domains needs ${missing.join(' and ')} inside the sandbox; install that, or empty allowed_domains`,
+    }
+  const socket = join(folder, 'proxy.sock')
+  const { stop } = network.listen(socket, createProxy({ allowedDomains, allowedPorts, dial: network.dial, log }))
+  const path = join(folder, 'filter.late')
+  if (filter) writeFileSync(path, filter, { mode: 0o600 })
+  const prctl = String(process.arch === 'arm64' ? 167 : 157)
+  const url = `http://127.0.0.1:${PORT}`
+  const names = ['http_proxy', 'https_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY']
+  const none = { no_proxy: 'localhost,127.0.0.1', NO_PROXY: 'localhost,127.0.0.1' }
+  return {
+    ok: true,
+    mounts: ['--ro-bind', socket, INSIDE, ...(filter ? ['--ro-bind', path, FILTER] : [])],
+    prologue: ['/bin/sh', '-c', prologue, 'sh', ...(filter ? ['perl', '-e', giveUp, FILTER, prctl] : [])],
+    env: { ...Object.fromEntries(names.map((name) => [name, url])), ...none },
+    stop,
+  }
+}

@@ -1,0 +1,257 @@
+/** Starts a sandbox that waits, and runs one command in it: in the end everything in its PID namespace is gone. */
+
+import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
+import type { Ended, SpawnPlan } from '../confinement.ts'
+import { type Command, commandLines, failureCode, failureMark } from '../late-command.ts'
+import type { Libc } from '../libc.ts'
+import { openReport, type Report } from '../report.ts'
+
+/** bubblewrap reads the filter from 3, reports on 4, and waits at "go" until 6 is closed; the shell inside reads the command from 5. */
+export const descriptors = { filter: '3', status: '4', command: '5', go: '6' } as const
+
+export type Starting = {
+  /** The whole command line, bubblewrap and its options included. */
+  readonly argv: readonly string[]
+  readonly env: { readonly [name: string]: string }
+  /** File with the system-call filter. */
+  readonly filter: string | undefined
+  readonly libc: Libc
+}
+
+export type Waiting = { readonly child: ReturnType<typeof spawn>; readonly report: number; readonly command: number; readonly go: number }
+
+export type Confined = {
+  readonly waiting: Waiting
+  readonly command: Command
+  readonly plan: Pick<SpawnPlan, 'signal' | 'onOutput'>
+  /** Called while the sandbox waits. @returns what failed; then the command never starts. */
+  prepare(pid: number): string | undefined
+  /** Called when the sandbox goes on, before it gets the command. @returns what is wrong; then it never gets one. */
+  inspect?(pid: number): Promise<string | undefined>
+}
+
+const DEATH_MS = 5_000
+const SPIN_MS = 0.5
+const KEPT = 2_000
+
+/** How far the child came, as bubblewrap tells it. */
+type Status = { child?: number; exit?: number; refused?: string }
+
+/** Does not keep this process alive; it dies with it. */
+export function startWaiting(starting: Starting): Waiting | Error {
+  try {
+    const report = openReport(starting.libc)
+    const child = reporting(report, () => spawn(starting, report.write))
+    child.unref()
+    const [, , , , , command, go] = child.stdio
+    if (typeof command !== 'number' || typeof go !== 'number') throw new Error('the runtime gave no descriptors')
+    return { child, report: report.read, command, go }
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
+}
+
+/** The child alone holds the writing end afterwards, so that its end is the end of the report. */
+function reporting<T>({ read, write }: Report, start: () => T): T {
+  try {
+    return start()
+  } catch (error) {
+    closeSync(read)
+    throw error
+  } finally {
+    closeSync(write)
+  }
+}
+
+/** The filter is opened anew for each: a shared descriptor would be at its end after the first. */
+function spawn({ argv, env, filter }: Starting, report: number) {
+  const opened = openSync(filter ?? '/dev/null', 'r')
+  try {
+    const stdio: ['ignore', 'pipe', 'pipe', number, number, 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe', opened, report, 'pipe', 'pipe']
+    return Bun.spawn([...argv], { cwd: '/', env: { ...env }, stdio, detached: true })
+  } finally {
+    closeSync(opened)
+  }
+}
+
+export function isWaiting({ child }: Waiting): boolean {
+  return child.exitCode === null && child.signalCode === null
+}
+
+/**
+ * For one that gets no command. Until it starts the command, bubblewrap's inner process does not die with the outer one: both are killed at
+ * once, as a group, for this process may be about to end; then the inner one by its own number, should it have left the group. The
+ * descriptors are closed when it is dead. Before, that would let it go on.
+ */
+export async function dismiss({ child, report, command, go }: Waiting): Promise<void> {
+  killAll(child.pid, undefined)
+  await child.exited
+  const inner = number(/"child-pid": (\d+)\D/.exec(readNow(report))?.[1])
+  killAll(child.pid, inner)
+  if (inner !== undefined) await gone(inner)
+  for (const descriptor of [report, command, go]) closeSync(descriptor)
+}
+
+/** The report fits into one read. */
+function readNow(descriptor: number): string {
+  const bytes = Buffer.alloc(4_096)
+  try {
+    return bytes.toString('utf8', 0, readSync(descriptor, bytes))
+  } catch {
+    return ''
+  }
+}
+
+export async function runConfined({ waiting, command, plan, prepare, inspect }: Confined): Promise<Ended> {
+  const { child } = waiting
+  const status: Status = {}
+  const complaint = keeper()
+  const mark = failureMark()
+  const kill = () => killAll(child.pid, status.child)
+  child.ref()
+  plan.signal.addEventListener('abort', kill, { once: true })
+  const begin = async (pid: number) => {
+    status.refused = prepare(pid)
+    if (status.refused !== undefined || plan.signal.aborted) kill()
+    closeSync(waiting.go)
+    status.refused ??= await inspect?.(pid)
+    if (status.refused !== undefined) kill()
+    await send(waiting.command, status.refused === undefined ? commandLines({ ...command, mark }) : '')
+  }
+  const streams = [
+    pump(child.stdout, (chunk) => plan.onOutput(chunk, 'stdout')),
+    pump(child.stderr, (chunk) => {
+      complaint.take(chunk)
+      plan.onOutput(chunk, 'stderr')
+    }),
+    follow({ waiting, status, begin }),
+  ]
+  await child.exited
+  plan.signal.removeEventListener('abort', kill)
+  if (status.child !== undefined) await gone(status.child)
+  await Promise.all(streams)
+  return ended({ status, complaint: complaint.text(), mark, signal: child.signalCode, plan, program: command.argv[0] ?? '' })
+}
+
+/** The child's number comes first and the exit code only when the command really ran. */
+async function follow({
+  waiting,
+  status,
+  begin,
+}: {
+  readonly waiting: Waiting
+  readonly status: Status
+  begin(pid: number): Promise<void>
+}) {
+  const decoder = new TextDecoder()
+  let text = ''
+  await pump(Bun.file(waiting.report).stream(), (chunk) => {
+    text += decoder.decode(chunk, { stream: true })
+    const known = status.child
+    status.child ??= number(/"child-pid": (\d+)\D/.exec(text)?.[1])
+    status.exit ??= number(/"exit-code": (\d+)\D/.exec(text)?.[1])
+    if (known === undefined && status.child !== undefined) void begin(status.child)
+  })
+  closeSync(waiting.report)
+  if (status.child !== undefined) return
+  closeSync(waiting.command)
+  closeSync(waiting.go)
+}
+
+function number(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text)
+}
+
+/** In pieces, for a long command fills the pipe. Ends with the descriptor closed, whatever became of the reader. */
+async function send(descriptor: number, text: string): Promise<void> {
+  const bytes = Buffer.from(text)
+  try {
+    for (let sent = 0; sent < bytes.length; ) {
+      const more = writeSome(descriptor, bytes.subarray(sent))
+      sent += more
+      if (more === 0) await Bun.sleep(1)
+    }
+  } catch {
+    // it died before it read all: its end says why
+  }
+  closeSync(descriptor)
+}
+
+/** @returns 0 when there is no room now. */
+function writeSome(descriptor: number, bytes: Uint8Array): number {
+  try {
+    return writeSync(descriptor, bytes)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return 0
+    throw error
+  }
+}
+
+/** The first process of a PID namespace takes all others with it. */
+function killAll(outer: number, inner: number | undefined): void {
+  for (const pid of [inner, -outer]) {
+    try {
+      if (pid !== undefined) process.kill(pid, 'SIGKILL')
+    } catch {
+      // already dead
+    }
+  }
+}
+
+/** The namespace's first process becomes a zombie only after every other one in it is dead: mostly within the first look or two. */
+async function gone(pid: number): Promise<void> {
+  const began = performance.now()
+  const until = began + DEATH_MS
+  while (isAlive(pid) && performance.now() < began + SPIN_MS);
+  while (isAlive(pid) && performance.now() < until) await Bun.sleep(1)
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    const state = /^\d+ \(.*\) (\S)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1]
+    return state !== 'Z' && state !== 'X'
+  } catch {
+    return false
+  }
+}
+
+type End = {
+  readonly status: Status
+  readonly complaint: string
+  readonly mark: string
+  readonly signal: unknown
+  readonly plan: Confined['plan']
+  readonly program: string
+}
+
+function ended({ status, complaint, mark, signal, plan, program }: End): Ended {
+  if (status.refused !== undefined) return { ok: false, message: `cannot confine the command: ${status.refused}` }
+  if (plan.signal.aborted) return { ok: true, code: null, signal: 'SIGKILL', leftBehind: false }
+  if (status.exit === failureCode && complaint.startsWith(mark))
+    return { ok: false, message: `cannot start ${JSON.stringify(program)}: ${complaint.slice(mark.length).trim()}` }
+  if (status.exit !== undefined) return { ok: true, code: status.exit, leftBehind: false }
+  if (signal !== null) return { ok: true, code: null, signal: String(signal), leftBehind: false }
+  return { ok: false, message: `the sandbox could not be set up: ${complaint.trim() || 'it ended without a word'}` }
+}
+
+/** Remembers how the error stream began: bubblewrap's own complaint, if it never came to the command. */
+function keeper() {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  return {
+    take(chunk: Uint8Array) {
+      if (size < KEPT) chunks.push(chunk.slice(0, KEPT - size))
+      size += chunk.length
+    },
+    text: () => Buffer.concat(chunks).toString(),
+  }
+}
+
+async function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array) => void): Promise<void> {
+  const reader = stream.getReader()
+  try {
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) take(piece.value)
+  } catch {
+    // a stream of a dead child
+  }
+}

@@ -1,0 +1,34 @@
+/** Makes the sandbox that is asked for. There is no way down by itself: neither to none, nor to one that protects less. */
+
+import { puttingRight } from './afterwards.ts'
+import { createBubblewrap } from './bubblewrap/bubblewrap.ts'
+import type { Created, SandboxSettings } from './confinement.ts'
+import { notLinux } from './install.ts'
+import { resolvePlaces } from './protect/places.ts'
+import { withoutMounts } from './readable.ts'
+
+/** Never throws for what a machine lacks: `missing` says what to install or change. Only `kind: 'none'` runs commands unconfined. */
+export async function createSandbox(settings: SandboxSettings): Promise<Created> {
+  if (settings.kind === 'none') {
+    return {
+      ok: true,
+      sandbox: {
+        name: 'none',
+        describe: () => ['none: commands run with all the rights of this user'],
+        spawn: (plan) => settings.spawnPlain(withoutMounts(plan)),
+      },
+    }
+  }
+  if (process.platform !== 'linux') return { ok: false, missing: notLinux }
+  const resolved = resolvePlaces(settings)
+  if (!resolved.ok) return resolved
+  const making = { settings, places: resolved.places }
+  const created = await (settings.kind === 'landlock'
+    ? (await import('./landlock/landlock.ts')).createLandlock(making)
+    : createBubblewrap(making))
+  if (!created.ok) return created
+  const names = created.sandbox.name === 'bubblewrap' && !settings.without?.includes('protected paths')
+  const { workspace } = resolved.places
+  const spawn = puttingRight({ workspace, spawn: created.sandbox.spawn, log: settings.log, names })
+  return { ok: true, sandbox: { ...created.sandbox, spawn } }
+}

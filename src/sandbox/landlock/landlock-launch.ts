@@ -1,0 +1,129 @@
+/** The hidden command that confines itself by Landlock and becomes the command it was given: there is no hook before a child's start. */
+
+import { ptr } from 'bun:ffi'
+import { closeSync, existsSync, openSync, statSync } from 'node:fs'
+import type { Limits } from '../confinement.ts'
+import { type Libc, openLibc } from '../libc.ts'
+import { limitProcess } from '../resource-limits.ts'
+import { filterProgram } from '../seccomp.ts'
+import { type Grant, grantedAccess, ruleBytes, rulesetBytes } from './landlock-rules.ts'
+
+/** What the launcher is told, as JSON in its first argument; the command follows. */
+export type Orders = {
+  readonly cwd: string
+  readonly env: { readonly [name: string]: string }
+  readonly grants: readonly { readonly path: string; readonly grant: Grant }[]
+  readonly limits: Limits
+  /** Printed before a failure of our own, so that it is not taken for the command's, which never learns it. */
+  readonly mark: string
+}
+
+export const failureCode = 126
+
+const [createRuleset, addRule, restrictSelf] = [444n, 445n, 446n]
+const VERSION = 1n
+const [PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER_MODE] = [22, 38, 2n]
+/** The runtime ignores them, and a child would inherit that. */
+const [SIGPIPE, SIGXFSZ] = [13, 25]
+/** Opens nothing for reading: a named pipe does not wait, and what this user cannot read is no hindrance. The same on x86-64 and arm64. */
+const [O_PATH, O_CLOEXEC] = [0o10000000, 0o2000000]
+const PR_CAPBSET_DROP = 24
+const LAST_CAPABILITY = 63
+const capset = process.arch === 'arm64' ? 91n : 126n
+const CAPABILITY_VERSION = 0x20080522
+
+/** @returns 0 where the kernel has no Landlock. */
+export function landlockVersion(libc: Libc): number {
+  return Math.max(0, Number(libc.syscall(createRuleset, 0n, 0n, VERSION, 0n, 0n)))
+}
+
+/** Never returns: the process becomes the command, or ends with 126 and a line that begins with the mark. Orders that cannot be read hold no mark, and throw. */
+export function runLandlocked([text = '', ...argv]: readonly string[]): never {
+  const orders = parse(text)
+  try {
+    confine(orders, argv)
+  } catch (error) {
+    console.error(`${orders.mark}${error instanceof Error ? error.message : String(error)}`)
+  }
+  process.exit(failureCode)
+}
+
+function confine(orders: Orders, argv: readonly string[]): void {
+  const libc = openLibc()
+  const abi = landlockVersion(libc)
+  const program = Bun.which(argv[0] ?? '', { PATH: orders.env.PATH ?? '', cwd: orders.cwd })
+  if (program === null) throw new Error(`cannot start ${JSON.stringify(argv[0] ?? '')}: there is no such program`)
+  process.chdir(orders.cwd)
+  for (const name of [SIGPIPE, SIGXFSZ]) libc.signal(name, 0n)
+  must('no_new_privs', libc.prctl(PR_SET_NO_NEW_PRIVS, 1n, 0n, 0n, 0n) === 0)
+  restrict({ libc, abi, grants: orders.grants })
+  dropCapabilities(libc)
+  filter(libc)
+  // Last: this runtime itself has more data than a command may get.
+  must('limits', limitProcess({ libc, pid: 0, limits: orders.limits }) === undefined)
+  become({ libc, program, argv, env: orders.env })
+}
+
+/** Written by our own process; still looked at, for it crosses a process border. */
+function parse(text: string): Orders {
+  const { cwd, env, grants, limits, mark }: Partial<Orders> = JSON.parse(text)
+  if (cwd === undefined || env === undefined || grants === undefined || limits === undefined || mark === undefined)
+    throw new Error('the orders are incomplete')
+  return { cwd, env, grants, limits, mark }
+}
+
+function must(what: string, held: boolean): void {
+  if (!held) throw new Error(`${what} could not be set, so the command was not started`)
+}
+
+type Restriction = { readonly libc: Libc; readonly abi: number; readonly grants: Orders['grants'] }
+
+function restrict({ libc, abi, grants }: Restriction): void {
+  const attributes = rulesetBytes(abi)
+  const ruleset = libc.syscall(createRuleset, address(attributes), BigInt(attributes.length), 0n, 0n, 0n)
+  must('the Landlock rules', abi > 0 && ruleset >= 0n)
+  for (const { path, grant } of grants.filter(({ path }) => existsSync(path))) {
+    const descriptor = openSync(path, O_PATH | O_CLOEXEC)
+    const rule = ruleBytes(grantedAccess({ grant, abi, folder: statSync(path).isDirectory() }), descriptor)
+    must(`the rule for ${path}`, libc.syscall(addRule, ruleset, 1n, address(rule), 0n, 0n) === 0n)
+    closeSync(descriptor)
+  }
+  must('Landlock', libc.syscall(restrictSelf, ruleset, 0n, 0n, 0n, 0n) === 0n)
+  closeSync(Number(ruleset))
+}
+
+/** Root's reach beyond file permissions, such as reading any process's environment. An ordinary user has none and may drop none. */
+function dropCapabilities(libc: Libc): void {
+  for (let capability = 0; capability <= LAST_CAPABILITY; capability++) libc.prctl(PR_CAPBSET_DROP, BigInt(capability), 0n, 0n, 0n)
+  const header = new Int32Array([CAPABILITY_VERSION, 0])
+  const none = new Uint32Array(6)
+  must('no capabilities', libc.syscall(capset, address(header), address(none), 0n, 0n, 0n) === 0n)
+}
+
+/** No sockets at all but pairs: without a network namespace that is the only wall on older kernels. */
+function filter(libc: Libc): void {
+  const program = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: false, unix: false })
+  const header = new BigUint64Array([BigInt(program.length / 8), address(program)])
+  must('the system-call filter', libc.prctl(PR_SET_SECCOMP, FILTER_MODE, address(header), 0n, 0n) === 0)
+}
+
+type Become = { readonly libc: Libc; readonly program: string; readonly argv: readonly string[]; readonly env: Orders['env'] }
+
+function become({ libc, program, argv, env }: Become): never {
+  const words = argv.map(terminated)
+  const settings = Object.entries(env).map(([name, value]) => terminated(`${name}=${value}`))
+  libc.execve(terminated(program), table(words), table(settings))
+  throw new Error(`cannot start ${JSON.stringify(argv[0])}: it is no program this system can run, or is not allowed`)
+}
+
+function terminated(text: string): Uint8Array {
+  return Buffer.from(`${text}\0`)
+}
+
+function table(strings: readonly Uint8Array[]): BigUint64Array {
+  return new BigUint64Array([...strings.map(address), 0n])
+}
+
+function address(bytes: NodeJS.TypedArray): bigint {
+  return BigInt(ptr(bytes))
+}

@@ -1,0 +1,37 @@
+/** Forbidden paths inside the workspace: what is there cannot be read, listed, replaced or moved away, and what is not there cannot be made. */
+
+import { existsSync } from 'node:fs'
+import { dirname, relative } from 'node:path'
+import { isWithin } from './places.ts'
+import { type Guard, type Guards, rank, walk } from './protected-mounts.ts'
+
+/**
+ * A place holder for a name in a folder that is missing too would keep that folder from being made, so the name is only held once its
+ * folder is there.
+ */
+export function forbiddenIn(workspace: string, paths: readonly string[]): readonly string[] {
+  const places = paths.filter((path) => path !== workspace && isWithin(path, workspace) && existsSync(dirname(path)))
+  return [...new Set(places)].filter((path) => !places.some((other) => other !== path && isWithin(path, other)))
+}
+
+/** Every program needs some of these as a whole; below them whatever is forbidden can be covered. */
+const needed = /^\/(usr|etc|opt|bin|sbin|lib\w*|nix|gnu|nix\/store|gnu\/store|usr\/[^/]+|usr\/local\/[^/]+)?$/
+
+/** What of the paths may be covered outside of the workspace. */
+export function forbiddenOutside(workspace: string, paths: readonly string[]): readonly string[] {
+  return paths.filter((path) => !isWithin(path, workspace) && !isWithin(workspace, path) && !needed.test(path))
+}
+
+type Hiding = { readonly workspace: string; readonly guards: readonly Guard[]; readonly forbidden: readonly string[] }
+
+/** Adds the forbidden paths to the guards. Of those, what lies in a hidden folder cannot be reached and goes. */
+export function withForbidden({ workspace, guards, forbidden }: Hiding): Guards {
+  const found = new Map(guards.map((guard) => [guard.path, guard]))
+  for (const path of forbidden) {
+    const link = walk({ workspace, path: relative(workspace, path), found, leaf: 'hide' })
+    if (link !== undefined) return { ok: false, message: `${link} became a symbolic link while the command was prepared; try again` }
+  }
+  const hidden = [...found.values()].filter(({ type }) => type === 'hide')
+  const reachable = [...found.values()].filter(({ path }) => !hidden.some((one) => one.path !== path && isWithin(path, one.path)))
+  return { ok: true, guards: reachable.toSorted((a, b) => rank(a) - rank(b) || a.path.length - b.path.length) }
+}

@@ -1,0 +1,118 @@
+/** What inside the workspace stays as it is, whether it exists yet or not, and the mounts that hold it. */
+
+import { existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { protectedRows } from '../../security/targets/protected.ts'
+import { watchedNames } from '../../security/targets/protected-names.ts'
+import { isStub } from './placeholders.ts'
+import { isWithin } from './places.ts'
+
+/** `commondir` would send git to another config and other hooks. */
+const gitNames = ['hooks', 'config', 'config.worktree', 'commondir', 'modules'] as const
+
+/** Mounts: a hundred cost some 30 ms, and a thousand seconds. */
+export const MOST = 100
+
+/**
+ * pin: stays writable but cannot be renamed away, nor replaced; keep: read-only;
+ * hide: reads as empty, or not at all; absent: a place holder stands there while commands run, and a mount on it.
+ */
+export type Guard = {
+  readonly type: 'pin' | 'keep' | 'hide' | 'absent'
+  readonly path: string
+  /** Of what is there: a file that an editor replaces has another. */
+  readonly inode?: number
+}
+
+export type Guards = { readonly ok: true; readonly guards: readonly Guard[] } | { readonly ok: false; readonly message: string }
+
+export type Guarded = {
+  readonly workspace: string
+  /** Absolute or relative to the workspace. What lies outside is read-only or hidden anyway. */
+  readonly extra: readonly string[]
+  /** Folders with a `.git`, relative to the workspace, '' for itself. */
+  readonly repositories: readonly string[]
+  /** Protected names that exist, relative to the workspace, the nearest first. */
+  readonly names?: readonly string[]
+}
+
+/** What is guarded also before it exists: paths relative to the workspace, each once. */
+export function protectedIn({ workspace, extra, repositories }: Guarded): string[] {
+  const watched = watchedNames.filter((name) => name !== '.git')
+  const own = extra.map((path) => (isAbsolute(path) ? relative(workspace, path) : join(path)))
+  const git = repositories.flatMap((folder) => gitNames.map((name) => join(folder, '.git', name)))
+  return [...new Set([...watched, ...git, ...own])].filter(
+    (path) => path !== '' && path !== '.' && path !== '..' && !path.startsWith(`..${sep}`),
+  )
+}
+
+/** A mount follows a symbolic link and leaves the link itself replaceable, so a link among the names refuses the command. */
+export function guardsFor(guarded: Guarded): Guards {
+  const found = new Map<string, Guard>()
+  for (const path of protectedIn(guarded)) {
+    const link = walk({ workspace: guarded.workspace, path, found })
+    if (link !== undefined) return { ok: false, message: linkMessage(link) }
+  }
+  for (const path of (guarded.names ?? []).slice(0, MOST)) keep({ workspace: guarded.workspace, path, found })
+  return { ok: true, guards: [...found.values()].toSorted((a, b) => rank(a) - rank(b) || a.path.length - b.path.length) }
+}
+
+type Kept = { readonly workspace: string; readonly path: string; readonly found: Map<string, Guard> }
+
+/**
+ * What is there, as it is. In the workspace itself the folders on the way are pinned; further below they are not, for moving a file out of a
+ * pinned folder is copying it. A link is not held (in the workspace itself new-names.ts looks after it), but what it leads to is.
+ */
+function keep({ workspace, path, found }: Kept): void {
+  const at = join(workspace, path)
+  const stat = lstatSync(at, { throwIfNoEntry: false })
+  if (stat === undefined || found.has(at) || isStub(at) || realpathSync(dirname(at)) !== dirname(at)) return
+  const [first = '', ...rest] = path.split(sep)
+  if (stat.isSymbolicLink()) keepTarget({ workspace, path: at, found })
+  else found.set(at, { type: 'keep', path: at, inode: stat.ino })
+  if (protectedRows(first).length > 0) pinAbove({ workspace, parts: [first, ...rest], found })
+}
+
+function pinAbove({ workspace, parts, found }: Omit<Kept, 'path'> & { readonly parts: readonly string[] }): void {
+  for (let length = 1; length < parts.length; length++) {
+    const at = join(workspace, ...parts.slice(0, length))
+    if (!found.has(at)) found.set(at, { type: 'pin', path: at, inode: lstatSync(at).ino })
+  }
+}
+
+function keepTarget({ workspace, path, found }: Kept): void {
+  const target = existsSync(path) ? realpathSync(path) : workspace
+  if (target !== workspace && isWithin(target, workspace) && !found.has(target))
+    found.set(target, { type: 'keep', path: target, inode: statSync(target).ino })
+}
+
+/** Pins first: a bind over a folder would cover the mounts inside of it. */
+export function rank({ type }: Guard): number {
+  return type === 'pin' ? 0 : 1
+}
+
+type Walk = { workspace: string; path: string; found: Map<string, Guard>; leaf?: 'keep' | 'hide' }
+
+/** @returns the path of a symbolic link on the way. */
+export function walk({ workspace, path, found, leaf = 'keep' }: Walk): string | undefined {
+  const parts = path.split(sep).filter(Boolean)
+  for (let length = 1; length <= parts.length; length++) {
+    const at = join(workspace, ...parts.slice(0, length))
+    const stat = look(at)
+    if (stat?.isSymbolicLink()) return at
+    const type = stat === undefined ? 'absent' : length === parts.length ? leaf : stat.isDirectory() ? 'pin' : 'keep'
+    const known = found.get(at)?.type
+    if (known !== 'hide' && (known !== 'keep' || type === 'hide')) found.set(at, { type, path: at, inode: stat?.ino })
+    if (type !== 'pin') return undefined
+  }
+}
+
+/** A place holder, of another command or left by a crash, counts as nothing. */
+function look(path: string): Stats | undefined {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  return stat === undefined || isStub(path) ? undefined : stat
+}
+
+function linkMessage(path: string): string {
+  return `${path}: this protected name is a symbolic link, which cannot be protected; replace it by a real file or folder, then try again`
+}

@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { type Layer, layers, type SandboxSettings } from './confinement.ts'
+import { createSandbox } from './create-sandbox.ts'
+import { hasBubblewrap, spawnPlain } from './fixture.ts'
+import { install } from './install.ts'
+import { prepareGround } from './probe/ground.ts'
+import { attempts, probeSandbox } from './run-probes.ts'
+
+if (!hasBubblewrap()) console.warn(`the probe of bubblewrap is left out: ${install}`)
+const real = test.if(hasBubblewrap())
+
+async function probe(more: Partial<SandboxSettings>, only?: readonly string[]) {
+  const ground = prepareGround()
+  const created = await createSandbox({ ...ground.settings, kind: 'bubblewrap', spawnPlain, log() {}, ...more })
+  if (!created.ok) throw new Error(created.missing)
+  const results = await probeSandbox(created.sandbox, { ground, only })
+  created.sandbox.close?.()
+  ground.remove()
+  expect(existsSync(ground.settings.workspace)).toBe(false)
+  return results
+}
+
+/** What the removal of each layer must let through. The layers that share an attempt stop it one behind the other. */
+const escapes: { readonly [layer in Layer]: readonly string[] } = {
+  'mount namespace': ['write a file next to the workspace', 'read a key in ~/.ssh', 'delete a folder outside with rm'],
+  'protected paths': [
+    'plant a git hook where there is no repository yet',
+    'change a repository: its settings, its hooks, the whole of it',
+    'write start-up and editor files',
+  ],
+  'hidden files': ['read a secret file in the workspace, also after moving its folder away'],
+  'network namespace': ['reach a server by name', 'reach a server by address'],
+  'pid namespace': ['see a process outside', 'kill a process outside', 'outlive the command in a session of its own'],
+  'ipc namespace': ['read shared memory of a process outside'],
+  seccomp: [
+    'reach a socket in the workspace',
+    'make a pair of sockets that can send to any other',
+    'make a user namespace',
+    'leave a program that has your rights, whoever starts it',
+  ],
+  limits: ['fork without end', 'take memory without end', 'write a file without end'],
+  environment: ['read the environment that started the sandbox'],
+}
+
+describe('every layer matters: without it', () => {
+  real.each(layers.map((layer) => [layer]))('%s the probe gets through', async (layer) => {
+    const results = await probe({ without: [layer] }, escapes[layer])
+    expect(results.filter(({ skipped }) => !skipped).map(({ attempt, stopped, layer }) => ({ attempt, stopped, layer }))).toEqual(
+      results.filter(({ skipped }) => !skipped).map(({ attempt }) => ({ attempt, stopped: false, layer: 'none' })),
+    )
+    expect(results.some(({ stopped, skipped }) => !stopped && !skipped)).toBe(true)
+  })
+})
+
+real(
+  'with all layers every attempt is stopped, by the layer whose removal lets it through',
+  async () => {
+    const results = await probe({})
+    expect(results).toHaveLength(attempts.length)
+    expect(results.filter(({ stopped, skipped }) => !stopped && !skipped)).toEqual([])
+    expect(results.length).toBeGreaterThanOrEqual(15)
+    for (const layer of layers) {
+      const stoppedBy = results.filter(({ attempt, skipped }) => escapes[layer].includes(attempt) && !skipped).map(({ layer }) => layer)
+      expect(new Set(stoppedBy)).toEqual(new Set([layer]))
+    }
+    expect(JSON.stringify(results)).not.toContain('canary-')
+  },
+  20_000,
+)
+
+test('without any sandbox the probe finds its way out, and hurts only its own canaries', async () => {
+  const only = [
+    'read a key in ~/.ssh',
+    'read the key of the receipts',
+    'delete a folder outside with rm',
+    'write a file next to the workspace',
+    'see a process outside',
+  ]
+  const results = await probe({ kind: 'none' }, only)
+  expect(results.map(({ stopped }) => stopped)).toEqual([false, false, false, false, false])
+})

@@ -1,0 +1,77 @@
+/** Tries to break out of a sandbox in every way we know, for real, and says which layer stood in the way. */
+
+import type { Sandbox } from './confinement.ts'
+import { fixedPath } from './install.ts'
+import { type Attempt, type Field, sh } from './probe/attempt.ts'
+import { fileAttempts } from './probe/files.ts'
+import type { Ground } from './probe/ground.ts'
+import { kernelAttempts } from './probe/kernel.ts'
+import { networkAttempts } from './probe/network.ts'
+import { openOutside } from './probe/outside.ts'
+import { processAttempts } from './probe/processes.ts'
+
+/** `layer` is `none` when the attempt got through. A skipped attempt proves nothing: it was neither stopped nor let through. */
+export type ProbeResult = {
+  readonly attempt: string
+  readonly stopped: boolean
+  readonly layer: string
+  readonly detail: string
+  readonly skipped?: true
+}
+
+export type ProbeQuestion = {
+  /** The sandbox must have been made with `ground.settings`. */
+  readonly ground: Ground
+  /** Names of attempts; all when absent. */
+  readonly only?: readonly string[]
+}
+
+const ATTEMPT_MS = 15_000
+/** What a careless sandbox would hand down to the command. */
+const CANARY_VARIABLE = 'BRAIDCLAW_PROBE_CANARY'
+
+export const attempts: readonly Attempt[] = [...fileAttempts, ...processAttempts, ...networkAttempts, ...kernelAttempts]
+
+/** One after another, some two seconds in all. Everything that a broken sandbox could hurt lies on `ground`. */
+export async function probeSandbox(sandbox: Sandbox, { ground, only }: ProbeQuestion): Promise<ProbeResult[]> {
+  const outside = await openOutside(ground)
+  process.env[CANARY_VARIABLE] = ground.token
+  try {
+    const env = { PATH: fixedPath, HOME: ground.settings.home, LANG: 'C.UTF-8' }
+    const bare = { ground, outside, name: sandbox.name, env, filtered: false }
+    const status = await run({ sandbox, field: bare, argv: sh('cat /proc/self/status') })
+    const field = { ...bare, filtered: /Seccomp:\s*2/.test(status.output) }
+    const results: ProbeResult[] = []
+    for (const attempt of attempts.filter(({ name }) => only?.includes(name) ?? true))
+      results.push(await tryOut({ sandbox, field, attempt }))
+    return results
+  } finally {
+    delete process.env[CANARY_VARIABLE]
+    outside.stop()
+  }
+}
+
+type Trying = { readonly sandbox: Sandbox; readonly field: Field; readonly attempt: Attempt }
+
+async function tryOut({ sandbox, field, attempt }: Trying): Promise<ProbeResult> {
+  const missing = attempt.needs.find((program) => Bun.which(program, { PATH: fixedPath }) === null)
+  const skip = (detail: string): ProbeResult => ({ attempt: attempt.name, stopped: false, layer: 'none', detail, skipped: true })
+  if (missing !== undefined) return skip(`skipped: there is no ${missing} here`)
+  const { ended, output } = await run({ sandbox, field, argv: attempt.argv(field) })
+  if (!ended.ok) return skip(`skipped: ${ended.message}`)
+  return { attempt: attempt.name, ...(await attempt.judge({ output, code: ended.code, field })) }
+}
+
+type Running = { readonly sandbox: Sandbox; readonly field: Field; readonly argv: readonly string[] }
+
+async function run({ sandbox, field, argv }: Running) {
+  const pieces: Uint8Array[] = []
+  const ended = await sandbox.spawn({
+    argv,
+    cwd: field.ground.settings.workspace,
+    env: field.env,
+    signal: AbortSignal.timeout(ATTEMPT_MS),
+    onOutput: (chunk) => void pieces.push(chunk.slice()),
+  })
+  return { ended, output: Buffer.concat(pieces).toString() }
+}

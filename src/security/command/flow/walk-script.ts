@@ -1,0 +1,209 @@
+/** The walk through a script: every statement in the directories it may run in, every word with the scripts inside it. */
+
+import {
+  type AndOr,
+  type CommandNode,
+  type CompoundList,
+  forEachChild,
+  type ParsedScript,
+  type Pipeline,
+  type PipelineNode,
+  type Statement,
+  type SyntaxNode,
+} from 'unbash'
+import { walkCommand } from './command.ts'
+import { walkArithmetic } from './evaluate-arithmetic.ts'
+import { anyFeed, type Cwds, type Flow, type Look, noFeed, type Place, unionOf } from './model.ts'
+import { walkRedirections } from './redirections.ts'
+import { walkTest } from './test-expression.ts'
+import { walkWord } from './word.ts'
+
+export function walkScript(look: Look, script: ParsedScript, place: Place): Flow {
+  return walkStatements(look, script.commands, place)
+}
+
+function stay(place: Place, output = anyFeed): Flow {
+  return { ok: place.cwds, fail: place.cwds, assigned: place.assigned, output }
+}
+
+function walkStatements(look: Look, statements: readonly Statement[], start: Place): Flow {
+  let place = start
+  let flow = stay(start, { ...noFeed, kind: 'literal' })
+  for (const statement of statements) {
+    flow = walkStatement(look, statement, place)
+    place = { ...place, cwds: unionOf(flow.ok, flow.fail), assigned: flow.assigned }
+  }
+  return statements.length > 1 ? { ...flow, output: anyFeed } : flow
+}
+
+function walkStatement(look: Look, { command, background }: Statement, place: Place): Flow {
+  if (!background) return walkNode(look, command, place)
+  walkNode(look, command, { ...place, forks: true })
+  return stay(place)
+}
+
+function walkNode(look: Look, node: PipelineNode | AndOr, place: Place): Flow {
+  switch (node.type) {
+    case 'AndOr':
+      return walkAndOr(look, node, place)
+    case 'Pipeline':
+      return walkPipeline(look, node, place)
+    case 'Command':
+      return walkCommand(look, node, place)
+    default:
+      return walkCompound(look, node, place)
+  }
+}
+
+function walkAndOr(look: Look, { commands, operators }: AndOr, place: Place): Flow {
+  const [first, ...others] = commands
+  if (!first) return stay(place)
+  let flow = walkNode(look, first, place)
+  // Only the first command certainly runs.
+  const certain = flow.assigned
+  let reached = certain
+  for (const [index, command] of others.entries()) {
+    const and = operators[index] === '&&'
+    const next = walkNode(look, command, { ...place, cwds: and ? flow.ok : flow.fail, assigned: reached })
+    if (and) reached = next.assigned
+    flow = and
+      ? { ...next, fail: unionOf(flow.fail, next.fail), output: anyFeed }
+      : { ...next, ok: unionOf(flow.ok, next.ok), output: anyFeed }
+  }
+  return { ...flow, assigned: certain }
+}
+
+function walkPipeline(look: Look, { commands, prefixes }: Pipeline, place: Place): Flow {
+  const [only, ...more] = commands
+  if (only && more.length === 0) {
+    const flow = walkNode(look, only, place)
+    return prefixes.some((prefix) => prefix.type === 'Negation') ? { ...flow, ok: flow.fail, fail: flow.ok } : flow
+  }
+  let feed = place.feed
+  for (const command of commands) {
+    const before = look.found.downloads
+    const flow = walkNode(look, command, { ...place, feed, forks: true })
+    feed = { ...flow.output, downloads: feed.downloads || flow.output.downloads || look.found.downloads > before }
+  }
+  return stay(place, feed)
+}
+
+type Compound = Exclude<CommandNode, { type: 'Command' }>
+
+function walkCompound(look: Look, node: Compound, place: Place): Flow {
+  switch (node.type) {
+    case 'Redirected': {
+      const feed = walkRedirections(look, node.redirects, place)
+      return walkCompound(look, node.command, { ...place, feed })
+    }
+    case 'Subshell':
+      return stay(place, walkList(look, node.body, place).output)
+    case 'BraceGroup':
+      return walkList(look, node.body, place)
+    case 'If':
+      return walkIf(look, node, place)
+    case 'While': {
+      const inside = { ...place, cwds: settled([node.clause, node.body], place) }
+      const clause = walkList(look, node.clause, inside)
+      walkList(look, node.body, { ...inside, cwds: clause.ok, assigned: clause.assigned })
+      return stay(inside)
+    }
+    case 'For':
+    case 'Select':
+      return walkFor(look, node, place)
+    case 'ArithmeticFor':
+      for (const part of [node.initialize, node.test, node.update]) if (part) walkArithmetic(look, part, place)
+      return walkLoop(look, node.body, place)
+    case 'Case':
+      return walkCase(look, node, place)
+    case 'ArithmeticCommand':
+      walkArithmetic(look, node.expression, place)
+      return stay(place)
+    case 'TestCommand':
+      walkTest(look, node.expression, place)
+      return stay(place)
+    case 'Function':
+      return walkFunction(look, node, place)
+    case 'Coproc':
+      look.raise('command.code', 'a coprocess runs beside the script; use a pipe instead')
+      if (node.body.type === 'CompoundList') walkList(look, node.body, { ...place, forks: true })
+      else walkNode(look, node.body, { ...place, forks: true })
+      return stay(place)
+  }
+}
+
+function walkList(look: Look, list: CompoundList, place: Place): Flow {
+  return walkStatements(look, list.commands, { ...place, level: place.level + 1 })
+}
+
+function walkIf(look: Look, node: Extract<Compound, { type: 'If' }>, place: Place): Flow {
+  const clause = walkList(look, node.clause, place)
+  const after = [walkList(look, node.then, { ...place, cwds: clause.ok, assigned: clause.assigned })]
+  let otherwise = clause.fail
+  for (const branch of node.elif) {
+    const next = walkList(look, branch.clause, { ...place, cwds: otherwise, assigned: clause.assigned })
+    after.push(walkList(look, branch.then, { ...place, cwds: next.ok, assigned: next.assigned }))
+    otherwise = next.fail
+  }
+  if (node.else) after.push(walkList(look, node.else, { ...place, cwds: otherwise, assigned: clause.assigned }))
+  else after.push(stay({ ...place, cwds: otherwise }))
+  return joined(after, clause.assigned)
+}
+
+function joined(flows: readonly Flow[], assigned: ReadonlySet<string>): Flow {
+  const [first, ...others] = flows
+  if (!first) throw new TypeError('no branch')
+  const one = others.reduce<Cwds>((all, flow) => unionOf(all, unionOf(flow.ok, flow.fail)), unionOf(first.ok, first.fail))
+  return { ok: one, fail: one, assigned, output: anyFeed }
+}
+
+function walkFor(look: Look, node: Extract<Compound, { type: 'For' | 'Select' }>, place: Place): Flow {
+  for (const word of node.wordlist ?? []) walkWord(look, word, place)
+  if (!/^[A-Za-z_]\w*$/.test(node.name.text)) look.raise('command.unclear', 'a loop needs a plain variable name')
+  return walkLoop(look, node.body, { ...place, assigned: new Set([...place.assigned, node.name.text]) }, place.assigned)
+}
+
+function walkLoop(look: Look, body: CompoundList, place: Place, assigned = place.assigned): Flow {
+  const inside = { ...place, cwds: settled([body], place) }
+  walkList(look, body, inside)
+  return { ...stay(inside), assigned }
+}
+
+/** A body that changes directory may start anywhere it ends, again and again. */
+function settled(bodies: readonly CompoundList[], place: Place): Cwds {
+  return place.scope.moves && bodies.some(moves) ? undefined : place.cwds
+}
+
+/** In the same shell: what runs in a subshell moves nobody else. */
+function moves(node: SyntaxNode): boolean {
+  if (node.type === 'Subshell' || node.type === 'CommandExpansion' || node.type === 'ProcessSubstitution') return false
+  if (node.type === 'Command' && [node.name, ...node.args].some((word) => word?.type === 'Word' && movers.has(word.value))) return true
+  if (node.type === 'Command' && node.name?.value === '.') return true
+  let found = false
+  forEachChild(node, (child) => {
+    found ||= moves(child)
+  })
+  return found
+}
+
+const movers = new Set('cd pushd popd eval source'.split(' '))
+
+function walkCase(look: Look, node: Extract<Compound, { type: 'Case' }>, place: Place): Flow {
+  walkWord(look, node.word, place)
+  const flows = node.items.map((item) => {
+    for (const word of item.pattern) walkWord(look, word, place)
+    return walkList(look, item.body, place)
+  })
+  return joined([stay(place), ...flows], place.assigned)
+}
+
+/** Judged once, wherever it may be called from. */
+function walkFunction(look: Look, node: Extract<Compound, { type: 'Function' }>, place: Place): Flow {
+  const name = node.name.text
+  if (!/^[A-Za-z_:][\w:.-]*$/.test(name)) look.raise('command.unclear', `a function may not be called ${JSON.stringify(name)}`)
+  const inside: Place = { ...place, cwds: place.scope.moves ? undefined : place.cwds, inFunction: name, forks: false, feed: anyFeed }
+  if (node.body.type === 'CompoundList') walkList(look, node.body, inside)
+  else walkNode(look, node.body, inside)
+  // Called from anywhere below, it would move its caller.
+  return stay(place.scope.moves && moves(node.body) ? { ...place, cwds: undefined } : place)
+}

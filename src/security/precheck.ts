@@ -1,0 +1,80 @@
+/** The first checks of the gate, before the arguments count: emergency stop, tool, channel, and whether the arguments are JSON at all. */
+
+import { canonical, isObject } from '../kit/json.ts'
+import { cut, didYouMean, quote, visible } from '../kit/text.ts'
+import { parseJson } from '../kit/wire.ts'
+import type { Call } from '../runtime/event.ts'
+import type { Tool } from '../runtime/port.ts'
+import type { RuleName } from './rules.ts'
+
+export type Admission = {
+  readonly call: Call
+  /** The tool of that name, on whatever channel. */
+  readonly tool: Tool | undefined
+  readonly estop: () => string | undefined
+  /** The tools of this channel. */
+  readonly usable: readonly string[]
+}
+
+export type TurnedAway = { readonly rule: RuleName; readonly reason: string }
+
+/** In the order of SECURITY.md; undefined lets the call through, and then `tool` is one. Throws only what `estop` throws. */
+export function turnedAway({ call, tool, estop, usable }: Admission): TurnedAway | undefined {
+  return stopped(estop()) ?? missing(call, tool, usable) ?? malformed(call)
+}
+
+function stopped(stop: string | undefined): TurnedAway | undefined {
+  if (stop === undefined) return
+  const why = cut(visible(stop), 200) || 'no reason given'
+  return { rule: 'estop', reason: `tools are stopped (${why}); answer in text, and say that "estop --clear" lets them run again` }
+}
+
+function missing(call: Call, tool: Tool | undefined, usable: readonly string[]): TurnedAway | undefined {
+  const rest = `tools: ${usable.join(', ') || 'none'}`
+  if (call.name === '') return { rule: 'schema.malformed', reason: `${nameless(call)}; ${rest}` }
+  if (!tool) return { rule: 'tool.unknown', reason: `there is no tool ${quote(call.name)}${didYouMean(call.name, usable)}; ${rest}` }
+  if (usable.includes(tool.name)) return
+  return { rule: 'tool.not_allowed', reason: `tool ${quote(tool.name)} is not in this channel's tools_allow; ${rest}` }
+}
+
+/** Without a name, `malformed` is the whole call where it had no known form. */
+function nameless({ malformed: text }: Call): string {
+  return text === undefined
+    ? 'the call names no tool'
+    : `the call cannot be read: ${quote(text)}; send the name of a tool and one object of arguments`
+}
+
+function malformed({ name, malformed: text, input }: Call): TurnedAway | undefined {
+  const flaw = text === undefined ? flawOf(input) : flawIn(text)
+  if (flaw !== undefined) return { rule: 'schema.malformed', reason: `${name}: ${flaw}; send one object such as {"key": "value"}` }
+}
+
+/** Of arguments that no input could be made of. */
+function flawIn(text: string): string {
+  const value = parseJson(text)
+  return (isObject(value) ? flawOf(value) : undefined) ?? `the arguments are no JSON object: ${quote(text)}`
+}
+
+/** Hashes, receipts and file names all need a canonical form: half a character or bottomless nesting has none. */
+function flawOf(input: unknown): string | undefined {
+  if (!isObject(input)) return `the arguments are no JSON object: ${quote(input)}`
+  try {
+    canonical(input)
+  } catch (error) {
+    if (error instanceof RangeError) return 'the arguments are nested too deeply'
+    return halfCharacterIn(input) ?? cut(visible(String(error)), 200)
+  }
+}
+
+/** Written to a file or used as a name, such a text would silently become another one. */
+function halfCharacterIn(input: { readonly [key: string]: unknown }): string | undefined {
+  const found = Object.entries(input).find(([key, value]) => !(key.isWellFormed() && isWhole(value)))
+  if (found === undefined) return undefined
+  return `${quote(found[0])} holds half a character (a lone surrogate such as \\ud800): ${quote(found[1])}; write the whole character`
+}
+
+function isWhole(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed()
+  if (Array.isArray(value)) return value.every(isWhole)
+  return !isObject(value) || Object.entries(value).every(([key, member]) => key.isWellFormed() && isWhole(member))
+}

@@ -1,0 +1,30 @@
+/** Calls that hold a secret: they are refused, never carried out with something else in its place. */
+
+import type { Call } from '../../runtime/event.ts'
+import type { Tool } from '../../runtime/port.ts'
+import type { TurnedAway } from '../precheck.ts'
+import type { Redactor } from './redact.ts'
+
+export type SecretLook = Pick<Redactor, 'inspect' | 'json'>
+
+/** `call` is what may be shown and stored of it. */
+export type Looked = { readonly call: Call; readonly hidden?: TurnedAway }
+
+/**
+ * A value is refused to every tool: whatever has it would write it, run it, send it or put it on the screen. A label is refused to those that do more than look.
+ */
+export function lookForSecrets(call: Call, tool: Tool | undefined, secrets: SecretLook | undefined): Looked {
+  const { held = [], standIns = [] } = secrets?.inspect({ name: call.name, input: call.input, malformed: call.malformed }) ?? {}
+  if (held.length > 0) return { call: secrets?.json(call) ?? call, hidden: { rule: 'redaction.secret', reason: heldReason(held) } }
+  if (standIns.length > 0 && tool?.risk !== 'low') return { call, hidden: { rule: 'redaction.label', reason: standInReason(standIns) } }
+  return { call }
+}
+
+function heldReason(names: readonly string[]): string {
+  return `the arguments hold the value of ${names.join(' and ')}, and no tool may write, run or send a secret; leave it out, let the program read it from its own environment or files, or ask the user to put it in place`
+}
+
+function standInReason(names: readonly string[]): string {
+  const labels = names.map((name) => `[redacted:${name}]`).join(' and ')
+  return `${labels} stands for a value that is hidden from you, and would be written in its place; change only what stands around it (file_edit with an old text that leaves it out), or ask the user`
+}

@@ -1,0 +1,79 @@
+/** The spellings that programs give a secret: in JSON, in URLs, in HTML, coded. */
+
+import { isMadeOf } from '../../kit/plain.ts'
+
+/** Shorter values would blank out ordinary words, so they are not redacted; `register` says so. */
+export const shortestSecret = 6
+
+export type Spelling = { readonly text: string; readonly label: string }
+
+/** Every spelling of each part of each secret, longest first. `forms` says which count. */
+export function spell(secrets: ReadonlyMap<string, string>, forms: (part: string) => readonly string[]): readonly Spelling[] {
+  const all = new Map<string, string>()
+  for (const [secret, label] of secrets) {
+    for (const part of partsOf(secret))
+      for (const text of forms(part)) if (text.length >= shortestSecret && !all.has(text)) all.set(text, label)
+  }
+  return [...all].map(([text, label]) => ({ text, label })).sort((a, b) => b.text.length - a.text.length)
+}
+
+/** Lines of a multi-line secret (a PEM key) count by themselves: `head -2 key` shows them alone. */
+export function partsOf(secret: string): readonly string[] {
+  if (!secret.includes('\n')) return [secret]
+  const lines = secret.split('\n').filter((line) => line.trim().length >= 16 && !line.startsWith('-----'))
+  return [secret, ...lines.map((line) => line.trim())]
+}
+
+/** Nothing has to be escaped in a key of these, not in JSON, not in a URL, not in HTML. */
+const ordinary = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.'
+
+export function formsOf(secret: string): readonly string[] {
+  const bytes = new TextEncoder().encode(secret)
+  const hex = bytes.toHex()
+  const coded = [...base64Forms(bytes), hex, hex.toUpperCase()]
+  return isMadeOf(secret, ordinary) ? [secret, ...coded] : [...escapedForms(secret), ...coded]
+}
+
+function escapedForms(secret: string): readonly string[] {
+  const json = JSON.stringify(secret).slice(1, -1)
+  const slashed = json.replaceAll('/', '\\/')
+  const url = encodeURIComponent(secret.toWellFormed())
+  const form = url.replace(/[!'()*~]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`).replaceAll('%20', '+')
+  const path = encodeURI(secret.toWellFormed())
+  const lower = [url, form, path].map((text) => text.replace(/%[\dA-F]{2}/g, (code) => code.toLowerCase()))
+  const forms = [secret, json, slashed, JSON.stringify(json).slice(1, -1), url, form, path, ...lower]
+  return [...forms, ...asciiForms(json), ...htmlForms(secret, json)]
+}
+
+/** Every byte escaped, as nothing has to be but may. */
+export function percentForms(secret: string): readonly string[] {
+  const escaped = new TextEncoder().encode(secret).toHex().replace(/../g, '%$&')
+  return [escaped, escaped.toUpperCase()]
+}
+
+/** What other programs' JSON makes of letters beyond ASCII. */
+function asciiForms(json: string): readonly string[] {
+  const written = (spell: (code: string) => string) =>
+    json.replace(/[^ -~]/g, (char) => `\\u${spell(char.charCodeAt(0).toString(16).padStart(4, '0'))}`)
+  return [written((code) => code), written((code) => code.toUpperCase())]
+}
+
+function htmlForms(secret: string, json: string): readonly string[] {
+  const text = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  const named = text.replaceAll('"', '&quot;')
+  const script = json.replaceAll('&', '\\u0026').replaceAll('<', '\\u003c').replaceAll('>', '\\u003e')
+  const quoted = [named.replaceAll("'", '&#39;'), text.replaceAll('"', '&#34;').replaceAll("'", '&#39;'), named.replaceAll("'", '&#x27;')]
+  return [text, named, ...quoted, script]
+}
+
+/** Inside a longer base64 text a secret starts at one of three offsets; only the characters that it alone decides can be looked for. */
+function base64Forms(bytes: Uint8Array): readonly string[] {
+  const forms: string[] = []
+  for (const offset of [0, 1, 2]) {
+    const padded = new Uint8Array(offset + bytes.length)
+    padded.set(bytes, offset)
+    for (const alphabet of ['base64', 'base64url'] as const)
+      forms.push(padded.toBase64({ alphabet }).slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6)))
+  }
+  return forms
+}

@@ -1,0 +1,40 @@
+import { expect, test } from 'bun:test'
+import { type Autonomy, definePolicy } from './policy.ts'
+import { judgeHop } from './redirect-hop.ts'
+
+function ruleOf(from: string, to: string, autonomy: Autonomy = 'supervised', method = 'GET'): string {
+  const policy = definePolicy({
+    autonomy,
+    workspace: '/ws',
+    workspaceOnly: true,
+    forbiddenPaths: [],
+    forbiddenCommands: [],
+    allowCommands: [],
+    allowedDomains: ['good.org', 'fine.org'],
+    allowedPorts: [],
+    protectedPaths: [],
+    approveAllMedium: false,
+    home: '/home/u',
+  })
+  const verdict = judgeHop({ from: { url: from, method: 'GET' }, to: { url: to, method }, policy })
+  return verdict.ok ? 'ok' : verdict.rule
+}
+
+test('an open redirect of an allowed domain does not lead to another one unasked', () => {
+  expect(ruleOf('https://good.org/r', 'https://evil.net/?secret')).toBe('url.redirect')
+  expect(ruleOf('https://good.org/r', 'https://evil.net/', 'readonly')).toBe('url.redirect')
+  expect(ruleOf('https://good.org/r', 'https://fine.org/', 'supervised', 'POST')).toBe('url.redirect')
+})
+
+test('a redirect is judged like any URL, whatever was granted', () => {
+  expect(ruleOf('https://good.org/r', 'http://169.254.169.254/', 'full')).toBe('url.private_address')
+  expect(ruleOf('https://evil.net/', 'file:///etc/passwd', 'full')).toBe('url.scheme')
+  expect(ruleOf('file:///etc/passwd', 'https://good.org/')).toBe('url.scheme')
+})
+
+test('a hop no riskier than what was granted goes on, and so does one that would run by itself', () => {
+  expect(ruleOf('https://good.org/r', 'https://good.org/r')).toBe('ok')
+  expect(ruleOf('https://good.org/r', 'https://fine.org/')).toBe('ok')
+  expect(ruleOf('https://asked.net/', 'https://other.net/')).toBe('ok')
+  expect(ruleOf('https://good.org/r', 'https://evil.net/', 'full')).toBe('ok')
+})

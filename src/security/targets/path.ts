@@ -1,0 +1,117 @@
+/** Where a path leads, judged by its text alone; the workspace checks the opened file again, since only the kernel sees symlinks. */
+
+import { utf8Bytes } from '../../kit/bytes.ts'
+import { isPlain } from '../../kit/plain.ts'
+import { quote } from '../../kit/text.ts'
+import type { Policy } from '../policy.ts'
+import { type Refusal, refuse } from '../rules.ts'
+import { folded, isProtectedName } from './protected.ts'
+
+export type Access = 'read' | 'write'
+
+/** `path` is absolute and normalised: open that, not what was given. `relative` is from the workspace, `.` for itself, absolute if outside. */
+export type PathVerdict = { readonly ok: true; readonly path: string; readonly relative: string; readonly inside: boolean } | Refusal
+
+export type PathPolicy = Pick<Policy, 'workspace' | 'workspaceOnly' | 'forbiddenPaths' | 'protectedPaths' | 'home'>
+
+export type PathQuestion = { readonly path: string; readonly access: Access; readonly cwd: string; readonly policy: PathPolicy }
+
+/** Pure and total: never throws, never looks at the disk, so that existing and missing paths get the same words. */
+export function judgePath(question: PathQuestion): PathVerdict {
+  const place = absolute(question)
+  return malformed(question.path) ?? judgePlace({ ...question, place, here: folded(place) })
+}
+
+/** `here` is the place as locks see it (protected.ts). */
+type Place = PathQuestion & { readonly place: string; readonly here: string }
+
+function judgePlace(at: Place): PathVerdict {
+  const inside = isUnder(at.place, at.policy.workspace)
+  const refusal = outside(at, inside) ?? forbidden(at) ?? kernel(at, inside) ?? ours(at, inside) ?? named(at, inside)
+  return refusal ?? { ok: true, path: at.place, relative: relativeTo(at.place, at.policy.workspace, inside), inside }
+}
+
+function malformed(path: string): Refusal | undefined {
+  if (path.trim() === '') return refuse('path.empty', `path: ${quote(path)} names nothing; use "." for the workspace itself`)
+  if (!isPlain(path) && (!path.isWellFormed() || /[\p{Cc}\p{Bidi_Control}]/u.test(path)))
+    return refuse('path.bad_character', `path: ${quote(path)} holds a control or text-direction character; spell the name without it`)
+  if (utf8Bytes(path) > 4096 || path.split('/').some((name) => utf8Bytes(name) > 255))
+    return refuse('path.too_long', `path: ${quote(path)} is ${utf8Bytes(path)} bytes; 4096 are the limit, and 255 for each name`)
+  if (path.startsWith('~') && path.length > 1 && path[1] !== '/')
+    return refuse(
+      'path.tilde_user',
+      `path: ${quote(path)} begins with "~" and a name; write "./${path.slice(0, 40)}" if that is a file's name`,
+    )
+}
+
+function outside({ path, policy }: Place, inside: boolean): Refusal | undefined {
+  if (inside || !policy.workspaceOnly) return
+  return refuse('path.outside_workspace', `path: ${quote(path)} is outside the workspace ${policy.workspace}; use a path inside it`)
+}
+
+function forbidden({ path, policy, access, place, here }: Place): Refusal | undefined {
+  const entry = policy.forbiddenPaths.find((entry) => covers({ entry: forbiddenPlace(entry, policy), place, here, access, policy }))
+  if (entry !== undefined) return refuse('path.forbidden', `path: ${quote(path)} is under the forbidden path ${entry}; work elsewhere`)
+}
+
+/** /dev/shm and the like may hold a workspace, so only what lies outside is refused. */
+function kernel({ path, place }: Place, inside: boolean): Refusal | undefined {
+  if (inside || !['/proc', '/sys', '/dev'].some((root) => isUnder(place, root))) return
+  return refuse('path.kernel', `path: ${quote(path)} is a kernel interface, not a file; use a regular file`)
+}
+
+/** A protected folder that holds the workspace does not lock the workspace; it still locks everything else in it. */
+function ours({ path, policy, access, place, here }: Place, inside: boolean): Refusal | undefined {
+  const locks = (entry: string) => !(inside && entry !== policy.workspace && isUnder(policy.workspace, entry))
+  const entry = policy.protectedPaths.find((entry) => locks(entry) && covers({ entry, place, here, access, policy }))
+  if (entry !== undefined) return refuse('path.protected', `path: ${quote(path)} belongs to BraidClaw itself; tools never touch it`)
+}
+
+/** A workspace that itself lies below such a name (a checkout in .config/fish) must stay usable: inside, only the rest is looked at. */
+function named({ path, policy, access, place }: Place, inside: boolean): Refusal | undefined {
+  if (access === 'read' || !isProtectedName(inside ? relativeTo(place, policy.workspace, inside) : place)) return
+  return refuse('path.protected', `path: ${quote(path)} is run or obeyed by other programs; ask the operator to change it by hand`)
+}
+
+/** Writing a folder (moving, replacing, deleting it) writes what is below, except for the workspace itself, into which everything is copied. */
+function covers({ entry, place, here, access, policy }: Pick<Place, 'place' | 'here' | 'access' | 'policy'> & { entry: string }): boolean {
+  const lock = folded(entry)
+  return isUnder(here, lock) || (access === 'write' && place !== policy.workspace && isUnder(lock, here) && here !== '/')
+}
+
+/** An entry of `forbiddenPaths` as an absolute path. */
+export function forbiddenPlace(entry: string, policy: Pick<PathPolicy, 'home' | 'workspace'>): string {
+  return absolute({ path: entry, cwd: policy.workspace, policy })
+}
+
+type Spelt = Pick<PathQuestion, 'path' | 'cwd'> & { readonly policy: Pick<PathPolicy, 'home' | 'workspace'> }
+
+function absolute(spelt: Spelt): string {
+  return normalise(placeAsSpelt(spelt))
+}
+
+/** Absolute, with every `..` still in it: behind a link that is another place than the text says. */
+export function placeAsSpelt({ path, cwd, policy }: Spelt): string {
+  if (path === '~' || path.startsWith('~/')) return `${policy.home}/${path.slice(1)}`
+  if (path.startsWith('/')) return path
+  return cwd.startsWith('/') ? `${cwd}/${path}` : `${policy.workspace}/${cwd}/${path}`
+}
+
+function normalise(path: string): string {
+  const names: string[] = []
+  for (const name of path.split('/')) {
+    if (name === '..') names.pop()
+    else if (name !== '' && name !== '.') names.push(name)
+  }
+  return `/${names.join('/')}`
+}
+
+/** Whether a normalised path is the folder or below it, counted in whole names. */
+export function isUnder(path: string, folder: string): boolean {
+  return folder === '/' || path === folder || path.startsWith(`${folder}/`)
+}
+
+function relativeTo(place: string, workspace: string, inside: boolean): string {
+  if (!inside) return place
+  return place.slice(workspace === '/' ? 1 : workspace.length + 1) || '.'
+}

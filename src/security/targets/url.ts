@@ -1,0 +1,119 @@
+/** What a URL's text alone says about fetching it; the addresses its name resolves to are judged in address.ts at connection time. */
+
+import { quote } from '../../kit/text.ts'
+import type { Risk } from '../../runtime/event.ts'
+import type { Policy } from '../policy.ts'
+import { type Refusal, refuse } from '../rules.ts'
+import { isListedAddress, judgeAddress, parseAddress } from './address.ts'
+
+/** `url` is the canonical text to fetch, without fragment; `host` has no brackets and no trailing dot. */
+export type UrlVerdict =
+  | {
+      readonly ok: true
+      readonly url: string
+      readonly method: string
+      readonly host: string
+      readonly port: number
+      readonly allowed: boolean
+      readonly reads: boolean
+      readonly risk: Risk
+      readonly reason: string
+    }
+  | Refusal
+
+export type UrlPolicy = Pick<Policy, 'allowedDomains' | 'allowedPorts'>
+
+export type UrlQuestion = { readonly url: string; readonly method: string; readonly policy: UrlPolicy }
+
+const reading = ['GET', 'HEAD', 'OPTIONS']
+const sending = ['POST', 'PUT', 'PATCH', 'DELETE']
+
+/**
+ * Pure and total. Risk: reading (GET, HEAD, OPTIONS) from an allowed domain is low, from elsewhere medium, for the query can carry data
+ * out; sending to an allowed domain is medium, elsewhere high.
+ */
+export function judgeUrl(question: UrlQuestion): UrlVerdict {
+  const method = question.method.toUpperCase()
+  if (![...reading, ...sending].includes(method))
+    return refuse('url.method', `method: ${quote(question.method)} is not one of ${[...reading, ...sending].join(', ')}`)
+  const parsed = parse(question.url)
+  if (!parsed.ok) return parsed
+  const { url, host, port } = parsed
+  return wrongHost(question, parsed) ?? wrongPort(question, port) ?? rated({ url, host, port, method, policy: question.policy })
+}
+
+type Parsed = { readonly ok: true; readonly url: string; readonly rawHost: string; readonly host: string; readonly port: number }
+
+/** Refuses up front whatever the WHATWG parser would repair: repaired text is where two parsers disagree. */
+function parse(text: string): Parsed | Refusal {
+  const bad = refuse('url.invalid', `url: ${quote(text)} is not a plain absolute URL; write it as https://host/path`)
+  if (text.length > 8192 || !text.isWellFormed() || /[\p{Cc}\p{Bidi_Control}\s\\]/u.test(text)) return bad
+  const scheme = /^([a-z][a-z\d+.-]*):/i.exec(text)?.[1]?.toLowerCase()
+  if (scheme === undefined) return bad
+  if (scheme !== 'http' && scheme !== 'https')
+    return refuse('url.scheme', `url: ${quote(text)} uses ${scheme}:; only http and https are fetched`)
+  const authority = /^[^:]+:\/\/([^/?#]+)/.exec(text)?.[1]
+  if (authority === undefined || !URL.canParse(text)) return bad
+  if (authority.includes('@')) return refuse('url.userinfo', `url: ${quote(text)} has "@" before the path; remove the user name`)
+  return parts(new URL(text), authority.replace(/:\d*$/, ''))
+}
+
+function parts(url: URL, rawHost: string): Parsed {
+  url.hash = ''
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
+  return { ok: true, url: url.href, rawHost, host, port: Number(url.port) || (url.protocol === 'https:' ? 443 : 80) }
+}
+
+function wrongHost(question: UrlQuestion, { rawHost, host }: Parsed): Refusal | undefined {
+  if (disguised(rawHost, host))
+    return refuse('url.host_spelling', `url: ${quote(question.url)} means the host ${quote(host)}; write that plainly`)
+  if (parseAddress(host)) {
+    const verdict = judgeAddress(host)
+    return verdict.ok || isListedAddress(host, question.policy.allowedDomains) ? undefined : verdict
+  }
+  if (isLocalName(host))
+    return refuse('url.local_name', `url: ${quote(question.url)} names this machine or its network; only public hosts are fetched`)
+}
+
+/** Octal, hex or short IPv4, percent-encoding, full-width digits and dots; honest IDN names come out as `xn--`. */
+function disguised(rawHost: string, host: string): boolean {
+  const spelt = rawHost.toLowerCase().replace(/\.$/, '')
+  if (!/^[\da-z.:_-]+$/.test(host) || (!host.includes(':') && host.split('.').some((label) => label === ''))) return true
+  if (spelt.startsWith('[')) return parseAddress(host) === undefined
+  if (spelt === host) return rawHost.endsWith('.') && parseAddress(host) !== undefined
+  return !/[^\p{ASCII}]/u.test(spelt) || !/(^|\.)xn--/.test(host)
+}
+
+/** One label never leaves the local network; the endings are reserved for it (RFC 6761, 6762, 8375, ICANN). */
+function isLocalName(host: string): boolean {
+  return !host.includes('.') || /\.(localhost|localdomain|local|internal|intranet|lan|home|corp|private|home\.arpa)$/.test(host)
+}
+
+function wrongPort({ url, policy }: UrlQuestion, port: number): Refusal | undefined {
+  if (port === 80 || port === 443 || policy.allowedPorts.includes(port)) return
+  return refuse('url.port', `url: ${quote(url)} uses port ${port}; only 80, 443 and allowed_ports are`)
+}
+
+type Rated = { url: string; host: string; port: number; method: string; policy: UrlPolicy }
+
+function rated({ url, host, port, method, policy }: Rated): UrlVerdict {
+  const allowed = isAllowed(host, policy.allowedDomains)
+  const reads = reading.includes(method)
+  const risk: Risk = allowed ? (reads ? 'low' : 'medium') : reads ? 'medium' : 'high'
+  const reason = `${method} to ${host}, which is ${allowed ? '' : 'not '}an allowed domain`
+  return { ok: true, url, method, host, port, allowed, reads, risk, reason }
+}
+
+/** Exact, or `*.suffix` on a label border. Entries may be IDN; one that is no host matches nothing. */
+export function isAllowed(host: string, allowedDomains: readonly string[]): boolean {
+  return isListedAddress(host, allowedDomains) || allowedDomains.some((entry) => matches(host, entry))
+}
+
+function matches(host: string, entry: string): boolean {
+  const wild = entry.startsWith('*.')
+  const name = wild ? entry.slice(2) : entry
+  if (!/^[^\s/:@?#*\\[\]%]+$/.test(name) || !URL.canParse(`http://${name}`)) return false
+  const plain = new URL(`http://${name}`).hostname.replace(/\.$/, '')
+  if (parseAddress(plain)) return false
+  return wild ? host.endsWith(`.${plain}`) : host === plain
+}

@@ -1,0 +1,256 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { type Answer, createTalk } from './duplex.ts'
+import { createDesk, createPipe, say, sendWhole } from './talk-fixture.ts'
+
+describe('a question nobody takes', () => {
+  test('leaves nothing behind, and the next one is whole', () => {
+    const desk = createDesk()
+    expect(desk.talk.ask('one\n', 0).look()).toEqual({ ok: false, why: 'unread' })
+    expect(desk.request.text()).toBe('')
+    const { asking, taken } = sendWhole(desk, 'two\n')
+    expect(taken).toBe('two\n')
+    desk.answer.write(say('2\n\n'))
+    expect(asking.look()).toEqual({ ok: true, answer: '2' })
+  })
+
+  test('shows one byte at a time, which is taken back before each look', () => {
+    const desk = createDesk()
+    const asking = desk.talk.ask('one\n', 1e9)
+    for (let look = 0; look < 5; look += 1) {
+      asking.look()
+      expect(desk.request.text()).toBe('o')
+    }
+    asking.cancel()
+    expect(desk.request.text()).toBe('')
+  })
+})
+
+describe('an answer that is not to this question', () => {
+  test('is thrown away when it was there before', () => {
+    const desk = createDesk()
+    desk.answer.write(say('stale\n\nhalf'))
+    const { asking } = sendWhole(desk, 'q\n')
+    expect(typeof asking.look()).toBe('number')
+    desk.answer.write(say('fresh\n\n'))
+    expect(asking.look()).toEqual({ ok: true, answer: 'fresh' })
+  })
+
+  test('is thrown away when it comes late, even right before the question is taken', () => {
+    const desk = createDesk()
+    const first = sendWhole(desk, 'one\n')
+    first.asking.cancel()
+    const asking = desk.talk.ask('two\n', 1e9)
+    asking.look()
+    desk.answer.write(say('1\n\n'))
+    desk.request.take(1)
+    asking.look()
+    expect(typeof asking.look()).toBe('number')
+    desk.request.take(100)
+    desk.answer.write(say('2\n\n'))
+    expect(asking.look()).toEqual({ ok: true, answer: '2' })
+  })
+
+  test('is thrown away when it was meant for our predecessor', () => {
+    const desk = createDesk()
+    desk.request.write(say('old question, half read\n\n'))
+    const asking = desk.talk.ask('q\n', 1e9)
+    asking.look()
+    expect(desk.request.text()).toBe('\n\n')
+    desk.request.take(1)
+    asking.look()
+    expect(desk.request.text()).toBe('\n')
+    desk.request.take(1)
+    asking.look()
+    expect(desk.request.text()).toBe('q')
+  })
+
+  test('is what else comes of an answer with a blank line in it', () => {
+    const desk = createDesk()
+    const one = sendWhole(desk, 'one\n')
+    desk.answer.write(say('a\n\nb\n\n'))
+    expect(one.asking.look()).toEqual({ ok: true, answer: 'a\n\nb' })
+    const asking = desk.talk.ask('two\n', 1e9)
+    desk.answer.write(say('c\n\nd\n\n'))
+    asking.look()
+    desk.request.take(1)
+    expect(typeof asking.look()).toBe('number')
+    desk.request.take(100)
+    desk.answer.write(say('2\n\n'))
+    expect(asking.look()).toEqual({ ok: true, answer: '2' })
+  })
+})
+
+test('a late answer larger than its FIFO does not keep the bridge from the next question', () => {
+  const desk = createDesk()
+  sendWhole(desk, 'one\n').asking.cancel()
+  const late = Buffer.alloc(200_000, 'x')
+  const asking = desk.talk.ask('two\n', 1e9)
+  let written = 0
+  for (let look = 0; look < 10; look += 1) {
+    written += desk.answer.write(late.subarray(written))
+    asking.look()
+  }
+  expect(written).toBe(200_000)
+})
+
+test('an answer to a question of which a part is still here is none', () => {
+  const desk = createDesk()
+  const question = `${'x'.repeat(100_000)}\n`
+  const asking = desk.talk.ask(question, 1e9)
+  asking.look()
+  let taken = desk.request.take(1).length
+  asking.look()
+  desk.answer.write(say('hasty\n\n'))
+  expect(typeof asking.look()).toBe('number')
+  for (let look = 0; look < 3; look += 1) {
+    taken += desk.request.take(1e6).length
+    asking.look()
+  }
+  expect(taken).toBe(question.length)
+  desk.answer.write(say('right\n\n'))
+  expect(asking.look()).toEqual({ ok: true, answer: 'right' })
+})
+
+describe('a question that was read in part', () => {
+  test('is ended before the next one: its reader may still hold the beginning', () => {
+    const desk = createDesk()
+    const asking = desk.talk.ask('{"one":1}\n\n', 1e9)
+    asking.look()
+    desk.request.take(1)
+    asking.look()
+    desk.request.take(3)
+    asking.cancel()
+    expect(desk.request.text()).toBe('')
+    const { taken } = sendWhole(desk, 'two\n\n')
+    expect(taken).toBe('\n\ntwo\n\n')
+  })
+
+  test('has its end taken back too when nobody comes for it, and offered again', () => {
+    const desk = createDesk()
+    const asking = desk.talk.ask('one\n', 1e9)
+    asking.look()
+    desk.request.take(1)
+    asking.cancel()
+    desk.talk.ask('two\n', 0).look()
+    expect(desk.request.text()).toBe('')
+    const three = desk.talk.ask('three\n', 1e9)
+    three.look()
+    expect(Buffer.from(desk.request.take(1)).toString()).toBe('\n')
+    three.cancel()
+    desk.talk.ask('four\n', 1e9).look()
+    expect(desk.request.text()).toBe('\n')
+  })
+
+  test('by a bridge that answers without reading the last newline leaves none for the next', () => {
+    const desk = createDesk()
+    const asking = desk.talk.ask('one\n\n', 1e9)
+    asking.look()
+    desk.request.take(1)
+    asking.look()
+    desk.request.take(3)
+    desk.answer.write(say('1\n\n'))
+    expect(asking.look()).toEqual({ ok: true, answer: '1' })
+    expect(sendWhole(desk, 'two\n\n').taken).toBe('two\n\n')
+  })
+})
+
+test('a question that was taken and not answered in time says so', () => {
+  const desk = createDesk()
+  const asking = desk.talk.ask('one\n', 20)
+  asking.look()
+  desk.request.take(1)
+  asking.look()
+  desk.request.take(100)
+  Bun.sleepSync(25)
+  expect(asking.look()).toEqual({ ok: false, why: 'timeout' })
+})
+
+test('an answer longer than allowed is none, and its rest is nobody else’s', () => {
+  const desk = createDesk()
+  const one = sendWhole(desk, 'one\n')
+  desk.answer.write(say('x'.repeat(3000)))
+  expect(one.asking.look()).toEqual({ ok: false, why: 'too_long' })
+  const asking = desk.talk.ask('two\n', 1e9)
+  desk.answer.write(say('xxx\n\n'))
+  asking.look()
+  desk.request.take(1)
+  asking.look()
+  desk.request.take(100)
+  desk.answer.write(say('2\n\n'))
+  expect(asking.look()).toEqual({ ok: true, answer: '2' })
+})
+
+test('an empty answer is one', () => {
+  const desk = createDesk()
+  const { asking } = sendWhole(desk, 'one\n')
+  desk.answer.write(say('\n\n'))
+  expect(asking.look()).toEqual({ ok: true, answer: '' })
+})
+
+/**
+ * Bridges that read a question, answer and read on, as shells do: a byte at a time, or all there is. They are slow, are stopped, die at any
+ * point and are replaced; we give up at any point. Each step is one of theirs or ours, in any order.
+ */
+test('no answer is ever taken for that of another question', () => {
+  const often: Step[] = ['look', 'read', 'answer', 'write'].flatMap((step) => Array(10).fill(step))
+  const step = fc.constantFrom<Step[]>(...often, 'cancel', 'die')
+  const steps = fc.array(step, { minLength: 200, maxLength: 600, size: 'max' })
+  let answered = 0
+  fc.assert(
+    fc.property(steps, fc.integer({ min: 0, max: 4 }), fc.constantFrom(1, 3, 4096), (steps, length, atOnce) => {
+      answered += play(steps, length, atOnce)
+    }),
+    { numRuns: 500 },
+  )
+  // The play is one in which questions are answered.
+  expect(answered).toBeGreaterThan(300)
+})
+
+type Step = 'look' | 'read' | 'answer' | 'write' | 'cancel' | 'die'
+
+/** Returns how many questions were answered. */
+function play(steps: readonly Step[], length: number, atOnce: number): number {
+  const [request, answer] = [createPipe(), createPipe(64)]
+  const talk = createTalk([request, answer], 1000)
+  let number = 0
+  let answered = 0
+  const question = (): string => `q${number}${'.'.repeat(length)}${number}\n`
+  let asking = talk.ask(question(), 1e9)
+  let bridge: { heard: string; toSay: string } = { heard: '', toSay: '' }
+
+  const settle = (found: Answer): void => {
+    if (!found.ok) throw new Error(`ended as ${found.why}`)
+    // The whole of it, or its end: the bridge before may have died with the beginning.
+    expect(`answer to ${question().trim()}`).toEndWith(found.answer.replace('answer to ', ''))
+    expect(found.answer).toMatch(/\d$/)
+    answered += 1
+  }
+  const ask = (): void => {
+    number += 1
+    asking = talk.ask(question(), 1e9)
+  }
+  for (const step of steps) {
+    if (step === 'look') {
+      const found = asking.look()
+      if (typeof found !== 'number') {
+        settle(found)
+        ask()
+      }
+    } else if (step === 'cancel') {
+      asking.cancel()
+      ask()
+    } else if (step === 'die') bridge = { heard: '', toSay: '' }
+    else if (step === 'write') {
+      // Some of it: an answer takes several writes.
+      const count = answer.write(Buffer.from(bridge.toSay.slice(0, 5)))
+      bridge.toSay = bridge.toSay.slice(count)
+    } else if (bridge.toSay !== '') continue
+    else if (step === 'read' && !bridge.heard.includes('\n')) bridge.heard += Buffer.from(request.take(atOnce)).toString()
+    else if (step === 'answer' && bridge.heard.includes('\n')) {
+      const [first = '', ...rest] = bridge.heard.split('\n')
+      bridge = { heard: rest.join('\n'), toSay: first === '' ? '' : `answer to ${first}\n\n` }
+    }
+  }
+  return answered
+}

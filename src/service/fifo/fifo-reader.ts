@@ -1,0 +1,93 @@
+/** Lines and frames as they arrive in a FIFO. */
+
+import { lstatSync } from 'node:fs'
+import { createFifoLines, type FifoLines } from '../../kit/fifo-lines.ts'
+import { createSplitter } from '../../kit/frames.ts'
+import type { Line } from '../../kit/lines.ts'
+import { openPipe, READER } from './open-pipe.ts'
+import { createWaiter, LONGEST_WAIT_MS } from './wait.ts'
+
+export type ReadOptions = {
+  /** Ends the reading and closes the FIFO; a reading that is never begun is closed only so. */
+  readonly signal: AbortSignal
+  /** A longer line or frame is told as `ok: false` with its beginning. */
+  readonly maxBytes?: number
+}
+
+/** A line to the agent: a long article, not a book. */
+const LINE_BYTES = 1_048_576
+/** A whole conversation with its tools. */
+export const FRAME_BYTES = 16_777_216
+
+/**
+ * Each line without its newline, from now on: the FIFO is open when this returns, whether anybody writes yet or not. It goes on whoever
+ * comes and goes, until the signal aborts or the caller breaks out; when the FIFO itself is removed the last one says so.
+ * A line that its writer left unfinished is told as `ok: false` when nobody has the FIFO open for writing any more. While others have, it is
+ * told when after a pause something comes that is a message by itself, a channel and a tab: no later part of a message begins so, because
+ * the wire escapes the tabs of its text. Only what two writers write within that pause can still be one line.
+ * @throws errno errors; `path` is one that `createFifos` has looked at.
+ */
+export function openLines(path: string, { signal, maxBytes = LINE_BYTES }: ReadOptions): AsyncGenerator<Line, void, undefined> {
+  return pieces({ path, signal, splitter: createFifoLines(maxBytes) })
+}
+
+/** The same for text that ends at a blank line, however many writers it is of; see `createSplitter`. */
+export function openFrames(path: string, { signal, maxBytes = FRAME_BYTES }: ReadOptions): AsyncGenerator<Line, void, undefined> {
+  return pieces({ path, signal, splitter: { ...createSplitter(maxBytes), end: () => [] } })
+}
+
+/** How long a writer may pause and still be taken for the same, and the longest between two looks whether it has left. */
+const PAUSE_MS = 250
+const LEFT_MS = 20
+const NEWLINE = 10
+
+type Source = { readonly path: string; readonly signal: AbortSignal; readonly splitter: FifoLines }
+
+function pieces({ path, signal, splitter }: Source): AsyncGenerator<Line, void, undefined> {
+  const pipe = openPipe(path, READER)
+  const opened = inode(path)
+  const waiter = createWaiter(path)
+  let open = true
+  function close(): void {
+    if (open) pipe.close()
+    open = false
+    waiter.close()
+    signal.removeEventListener('abort', close)
+  }
+  signal.addEventListener('abort', close)
+  if (signal.aborted) close()
+
+  async function* read(): AsyncGenerator<Line, void, undefined> {
+    let [heard, isTorn] = [0, false]
+    try {
+      for (let wait = 1; open; wait *= 2) {
+        const longest = isTorn ? LEFT_MS : LONGEST_WAIT_MS
+        const bytes = pipe.read()
+        if (bytes.length > 0) {
+          if (performance.now() - heard > PAUSE_MS && isMessage(bytes)) yield* splitter.end()
+          heard = performance.now()
+          isTorn = bytes.at(-1) !== NEWLINE
+          yield* splitter.push(bytes)
+          wait = 0.5
+        } else if (isTorn && pipe.abandoned()) {
+          isTorn = false
+          yield* splitter.end()
+        } else if (wait > longest && inode(path) !== opened) {
+          return yield { ok: false, text: '', error: `${path} was removed or replaced; start again to open the new one` }
+        } else await waiter.wait(Math.min(wait, longest), signal)
+      }
+    } finally {
+      close()
+    }
+  }
+  return read()
+}
+
+/** Or at least its beginning. */
+function isMessage(bytes: Uint8Array): boolean {
+  return /^[^\t\n]+\t/.test(Buffer.from(bytes).toString('latin1'))
+}
+
+function inode(path: string): number | undefined {
+  return lstatSync(path, { throwIfNoEntry: false })?.ino
+}

@@ -1,0 +1,105 @@
+/** Writing into a FIFO that may have no reader for a while. */
+
+import { openPipe } from './open-pipe.ts'
+
+/**
+ * `begun: false`: nothing of it went out, and nothing will. `begun: true`: it was too long for the pipe at once; its beginning is out and
+ * the rest follows, before anything else, as soon as somebody reads.
+ */
+export type Written = { readonly ok: true } | { readonly ok: false; readonly begun: boolean; readonly message: string }
+
+export type Writer = {
+  /** One whole message with its end. Resolves when all of it is in the pipe, which holds 64 KiB for a reader that is still to come. */
+  write(text: string, limits: WriteLimits): Promise<Written>
+  /** Messages that wait are given up. */
+  close(): void
+}
+
+/** `timeoutMs` counts anew whenever somebody has read some of what is in the pipe: who reads slowly is there. */
+export type WriteLimits = { readonly timeoutMs: number; readonly signal?: AbortSignal }
+
+/** The longest between two tries to write into a full pipe. */
+const LONGEST_WAIT_MS = 250
+
+/**
+ * Messages go out whole and in order, also after one that ran out of time in its middle. Up to 4,096 bytes a message is never mixed with
+ * those of another process that writes into the same FIFO; longer ones can be, so only one process should write those.
+ * @throws errno errors; `path` is one that `createFifos` has looked at
+ */
+export function openWriter(path: string): Writer {
+  const pipe = openPipe(path)
+  const queue: Waiting[] = []
+  let timer: Timer | undefined
+  let wait = 1
+  let closed = false
+  /** When the pipe last took something. */
+  let moved = Number.NEGATIVE_INFINITY
+
+  function pump(): void {
+    timer = undefined
+    for (let head = queue[0]; head !== undefined; head = queue[0]) {
+      const taken = pipe.write(head.bytes.subarray(head.sent))
+      if (taken > 0) moved = performance.now()
+      head.sent += taken
+      if (head.sent < head.bytes.length) break
+      queue.shift()
+      head.settle({ ok: true })
+      wait = 1
+    }
+    if (queue.length === 0) return
+    timer = setTimeout(pump, wait)
+    wait = Math.min(wait * 2, LONGEST_WAIT_MS)
+  }
+
+  function giveUp(one: Waiting, why: string): void {
+    const begun = one.sent > 0
+    if (!begun) queue.splice(queue.indexOf(one), 1)
+    one.settle({
+      ok: false,
+      begun,
+      message: `${path}: ${why}${begun ? '; its beginning is out, the rest follows when somebody reads' : ''}`,
+    })
+  }
+
+  function write(text: string, { timeoutMs, signal }: WriteLimits): Promise<Written> {
+    return new Promise((resolve) => {
+      const asked = performance.now()
+      let late = setTimeout(look, timeoutMs)
+      function look(): void {
+        const left = Math.max(asked, moved) + timeoutMs - performance.now()
+        if (left > 0) late = setTimeout(look, left)
+        else giveUp(one, `nobody made room for the message in ${timeoutMs} ms`)
+      }
+      const aborted = (): void => giveUp(one, 'the message was cancelled')
+      const one: Waiting = {
+        bytes: new TextEncoder().encode(text),
+        sent: 0,
+        settle(result) {
+          clearTimeout(late)
+          signal?.removeEventListener('abort', aborted)
+          resolve(result)
+        },
+      }
+      queue.push(one)
+      if (closed) giveUp(one, 'closed')
+      else if (signal?.aborted) aborted()
+      else signal?.addEventListener('abort', aborted, { once: true })
+      if (timer === undefined && !closed) pump()
+    })
+  }
+
+  function close(): void {
+    if (closed) return
+    closed = true
+    clearTimeout(timer)
+    pipe.close()
+    for (const one of [...queue]) giveUp(one, 'closed')
+  }
+
+  return { write, close }
+}
+
+/** Settling twice changes nothing: who has begun may run out of time and still go out. */
+type Waiting = { readonly bytes: Uint8Array; sent: number; readonly settle: (result: Written) => void }
+
+type Timer = ReturnType<typeof setTimeout>

@@ -1,0 +1,103 @@
+/** shell: carries out the command exactly as the gate analysed it, never the text the model sent. */
+
+import type { Tool, ToolContext, ToolResult } from '../../runtime/port.ts'
+import { sayingSandbox } from '../confined.ts'
+import { done, textOr } from '../input.ts'
+import { createCollector } from '../output-limit.ts'
+import type { Ended, Environment, Spawn } from '../process.ts'
+import { type ShellTimes, shellSpec } from '../specs.ts'
+
+/** The analysed command: an executable with literal arguments, or a script that was printed anew from its syntax tree. */
+export type ShellPlan = {
+  readonly plan:
+    | { readonly kind: 'argv'; readonly argv: readonly string[]; readonly executable: string }
+    | { readonly kind: 'script'; readonly script: string }
+  readonly cwd: string
+}
+
+export type ShellDeps = {
+  readonly spawn: Spawn
+  /** Undefined when the gate never gave out this hash: then nothing is run. */
+  readonly planOf: (planHash: string) => ShellPlan | undefined
+  readonly env: Environment
+  readonly shellTimes: ShellTimes
+  readonly maxOutputBytes: number
+  /** Absolute. */
+  readonly bash?: string
+}
+
+const NOTE_ROOM = 256
+
+/** Whoever prints more than this is stopped, or it would keep a processor busy until its time is over. */
+const FLOOD_BYTES = 64 * 1024 * 1024
+
+export function shellTool(deps: ShellDeps): Tool {
+  return {
+    ...shellSpec(deps.shellTimes),
+    limitMs: ({ timeout }) => (typeof timeout === 'number' ? timeout * 1000 : undefined),
+    touches: ({ command }) => [{ kind: 'command', command: textOr(command, '') }],
+    async invoke(_input, context) {
+      const planned = deps.planOf(context.plan)
+      if (planned === undefined) return unplanned
+      return sayingSandbox(deps.spawn, (spawn) => run({ ...deps, spawn }, planned, context))
+    },
+  }
+}
+
+const unplanned: ToolResult = {
+  success: false,
+  output: '',
+  error: 'this command was not analysed by the gate, so nothing was run; send it again',
+  deniedBy: 'shell.no_plan',
+}
+
+async function run(
+  { spawn, env, maxOutputBytes, bash = '/bin/bash' }: ShellDeps,
+  { plan, cwd }: ShellPlan,
+  { signal }: ToolContext,
+): Promise<ToolResult> {
+  const printed = createCollector(Math.max(256, maxOutputBytes - NOTE_ROOM))
+  const flood = new AbortController()
+  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+  let bytes = 0
+  const ended = await spawn({
+    argv: plan.kind === 'argv' ? [plan.executable, ...plan.argv.slice(1)] : [bash, '--noprofile', '--norc', '-c', plan.script],
+    cwd,
+    env,
+    signal: AbortSignal.any([signal, flood.signal]),
+    onOutput(chunk, from) {
+      bytes += chunk.length
+      printed.push(decoders[from].decode(chunk, { stream: true }))
+      if (bytes > FLOOD_BYTES) flood.abort()
+    },
+  })
+  for (const decoder of Object.values(decoders)) printed.push(decoder.decode())
+  return report({ ended, output: printed.text(), bytes, flooded: flood.signal.aborted, stopped: signal.aborted })
+}
+
+type Report = {
+  readonly ended: Ended
+  readonly output: string
+  readonly bytes: number
+  readonly flooded: boolean
+  readonly stopped: boolean
+}
+
+function report({ ended, output, bytes, flooded, stopped }: Report): ToolResult {
+  if (!ended.ok) return { success: false, output, error: ended.message }
+  const { code, signal, leftBehind, undone = [] } = ended
+  const metadata = { exitCode: code, signal: signal ?? null, bytes }
+  const left = leftBehind && !stopped && !flooded ? '[processes it left in the background were ended]' : ''
+  const text = [output.replace(/\n$/, ''), left].filter((part) => part !== '').join('\n')
+  if (code === 0 && !stopped && !flooded && undone.length === 0) return done(text === '' ? '(no output)' : text, metadata)
+  const why = signal === undefined ? `exit code ${code}${signalBehind(code)}` : `ended by ${signal}`
+  const flood = flooded ? [`stopped after printing more than ${FLOOD_BYTES} bytes`] : []
+  return { success: false, output: text, error: [...flood, why, ...undone].join('; '), metadata }
+}
+
+/** A shell or a sandbox that stands between us and the command reports its signal n as 128 + n. The names are loaded only for a failure. */
+function signalBehind(code: number | null): string {
+  const { signals } = process.getBuiltinModule('node:os').constants
+  const [name] = Object.entries(signals).find(([, number]) => number === (code ?? 0) - 128) ?? []
+  return name === undefined ? '' : ` (${name})`
+}

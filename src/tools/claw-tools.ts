@@ -1,0 +1,121 @@
+/** The tools of a claw: another process that lists them and carries them out, one line to ask and one frame to answer. */
+
+import { isObject, type Json } from '../kit/json.ts'
+import { readTools } from '../kit/message-reply.ts'
+import { sha256 } from '../kit/sha256.ts'
+import { callLine, DISCOVERY } from '../kit/wire.ts'
+import type { Risk } from '../runtime/event.ts'
+import type { ToolContext, ToolResult } from '../runtime/port.ts'
+import { parseDescription } from './executable/description.ts'
+import type { Executable } from './executable/executable-tool.ts'
+import { done, fail } from './input.ts'
+import { capText } from './output-limit.ts'
+
+/** `unread`: nobody took the question; `timeout`: somebody did, and did not answer in time. */
+export type AskClaw = (
+  line: string,
+  signal: AbortSignal,
+) => Promise<{ readonly ok: true; readonly answer: string } | { readonly ok: false; readonly why: string }>
+
+export type ClawOptions = {
+  readonly ask: AskClaw
+  /** Names that are taken. */
+  readonly builtIn: readonly string[]
+  /** What the operator said of the tool of this name; the claw's own words do not count. */
+  readonly riskOf: (name: string) => Risk
+  readonly maxOutputBytes: number
+}
+
+/** `refused`: what is not offered, and why. `silent`: there was no answer at all. */
+export type ClawSurvey = { readonly tools: readonly Executable[]; readonly refused: readonly string[]; readonly silent: boolean }
+
+/** What a claw may take to answer one of the words for its list. */
+const WORD_MS = 1_000
+/** Below the executor's own limit, so that whoever is slow hears it from here. */
+const TIMEOUT_MS = 30_000
+
+/** @returns one look; `tools` is the same array as long as the claw's list is. A claw that does not answer has none. Never rejects. */
+export function createClaw(options: ClawOptions): (signal: AbortSignal) => Promise<ClawSurvey> {
+  const state: { list?: string; survey: ClawSurvey } = { survey: { tools: [], refused: [], silent: false } }
+  const words = [...DISCOVERY]
+  return async (signal) => {
+    const listed = await list(options.ask, words, signal)
+    if (!listed.ok) return { tools: [], refused: [listed.why], silent: listed.silent }
+    const text = JSON.stringify(listed.entries)
+    if (text !== state.list) state.survey = survey(options, listed.entries)
+    state.list = text
+    return state.survey
+  }
+}
+
+type Listed =
+  | { readonly ok: true; readonly entries: readonly Json[] }
+  | { readonly ok: false; readonly why: string; readonly silent: boolean }
+
+/**
+ * Some claws know the one word and some the other, and some of these say nothing to the one they do not know. The word that got a list comes
+ * first from then on.
+ */
+async function list(ask: AskClaw, words: string[], signal: AbortSignal): Promise<Listed> {
+  let last: Awaited<ReturnType<AskClaw>> = { ok: false, why: 'unread' }
+  for (const word of [...words]) {
+    const said = await ask(`${word}\n`, AbortSignal.any([signal, AbortSignal.timeout(WORD_MS)]))
+    const entries = said.ok ? readTools(said.answer) : undefined
+    if (entries) return { ok: true, entries }
+    words.reverse()
+    if (said.ok || !last.ok) last = said
+  }
+  if (last.ok)
+    return {
+      ok: false,
+      silent: false,
+      why: `the claw answered ${words[0]} with no JSON array but ${JSON.stringify(last.answer.slice(0, 80))}`,
+    }
+  const why = last.why === 'cancelled' ? 'timeout' : last.why
+  return { ok: false, silent: true, why: `the claw is silent (${why}); is its bridge running?` }
+}
+
+function survey(options: ClawOptions, entries: readonly Json[]): ClawSurvey {
+  const [tools, refused]: [Executable[], string[]] = [[], []]
+  for (const entry of entries) {
+    const made = toolOf(options, entry)
+    if (typeof made === 'string') refused.push(made)
+    else if (options.builtIn.includes(made.name)) refused.push(`the claw's "${made.name}" has the name of a built-in tool; rename it`)
+    else if (tools.some(({ name }) => name === made.name)) refused.push(`the claw lists "${made.name}" twice; the first counts`)
+    else tools.push(made)
+  }
+  return { tools, refused, silent: false }
+}
+
+function toolOf({ ask, riskOf, maxOutputBytes }: ClawOptions, entry: Json): Executable | string {
+  const { name, description, input_schema, parameters } = isObject(entry) ? entry : {}
+  const schema = input_schema ?? parameters ?? { type: 'object', properties: {} }
+  const parsed = parseDescription(JSON.stringify({ name, description, parameters: schema }))
+  if (!parsed.ok) return `a tool of the claw ${parsed.why.replace(' for --describe', '')}`
+  const { spec } = parsed
+  return {
+    ...spec,
+    risk: riskOf(spec.name),
+    source: 'claw',
+    sha256: sha256(JSON.stringify(spec)),
+    changed: () => undefined,
+    timeoutMs: TIMEOUT_MS,
+    idempotent: false,
+    touches: () => [],
+    invoke: (input, context) => invoke({ ask, line: callLine(spec.name, input), maxOutputBytes }, context),
+  }
+}
+
+type Asking = { readonly ask: AskClaw; readonly line: string | undefined; readonly maxOutputBytes: number }
+
+/** The wire has no word for failure: what the claw says is the result. */
+async function invoke({ ask, line, maxOutputBytes }: Asking, { signal }: ToolContext): Promise<ToolResult> {
+  if (line === undefined) return fail('the name of the tool cannot be written on a line')
+  const said = await ask(line, signal)
+  if (said.ok) return done(capText(said.answer, maxOutputBytes))
+  return fail(
+    said.why === 'unread' || said.why === 'down'
+      ? "nobody reads claw_in, so it did not run; is the claw's bridge running?"
+      : `the claw took the call and gave no answer (${said.why}); what it did is unknown`,
+  )
+}

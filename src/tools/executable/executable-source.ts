@@ -1,0 +1,113 @@
+/** The executables of a folder as tools, looked over again before each turn: what is new or changed is described, what is gone is no longer offered. */
+
+import type { Risk } from '../../runtime/event.ts'
+import { describe } from './ask-description.ts'
+import { parseDescription } from './description.ts'
+import type { Store } from './executable-store.ts'
+import { type Executable, executableTool } from './executable-tool.ts'
+import { type Found, findExecutables, type Refused } from './find-executables.ts'
+import type { Program, Surroundings } from './run-executable.ts'
+
+export type SourceOptions = {
+  /** A folder, or one executable. */
+  readonly at: string
+  readonly store: Store
+  readonly around: Surroundings
+  /** Names that are taken. */
+  readonly builtIn: readonly string[]
+  readonly untrusted: (folder: string) => string | undefined
+  /** What the operator said of the tool of this name. */
+  readonly riskOf: (name: string) => Risk
+  readonly readOnly: boolean
+  readonly maxOutputBytes: number
+}
+
+/** `tools` is the same array as long as nothing has changed. `why`: the folder itself is no good. */
+export type Survey =
+  | { readonly ok: true; readonly tools: readonly Executable[]; readonly refused: readonly Refused[] }
+  | { readonly ok: false; readonly why: string }
+
+type Looked = { readonly tool: Executable } | { readonly refused: Refused }
+
+const AT_ONCE = 4
+
+/** @returns one look. Never rejects. */
+export function createSource(options: SourceOptions): () => Promise<Survey> {
+  const known = new Map<string, { readonly sha256: string; readonly looked: Looked }>()
+  const state: { tools: readonly Executable[] } = { tools: [] }
+
+  async function look(found: Found): Promise<Looked> {
+    const kept = options.store.keep(found.path)
+    if (!kept.ok) return { refused: { path: found.path, why: kept.why } }
+    const before = known.get(found.path)
+    if (before?.sha256 === kept.sha256) return before.looked
+    const looked = await toolFrom(options, { ...found, copy: kept.copy }, kept.sha256)
+    known.set(found.path, { sha256: kept.sha256, looked })
+    return looked
+  }
+
+  return async () => {
+    const finding = findExecutables(options)
+    if (!finding.ok) return finding
+    const all = distinct(await inTurns(finding.found, look), options.builtIn)
+    const tools = all.flatMap((one) => ('tool' in one ? [one.tool] : [])).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    const same = tools.length === state.tools.length && tools.every((tool, at) => tool === state.tools[at])
+    if (!same) state.tools = tools
+    return { ok: true, tools: state.tools, refused: [...finding.refused, ...all.flatMap((one) => ('tool' in one ? [] : [one.refused]))] }
+  }
+}
+
+/** Described at most once for the same bytes: by this process, or as the store recalls it. */
+async function toolFrom(options: SourceOptions, program: Program, sha256: string): Promise<Looked> {
+  const { store, around } = options
+  const recalled = store.recall(sha256)
+  const before = recalled === undefined ? undefined : parseDescription(recalled)
+  const described = before?.ok ? before : await describe(around, program)
+  if (!described.ok) return { refused: { path: program.path, why: described.why } }
+  if ('text' in described && typeof described.text === 'string') store.remember(sha256, described.text)
+  const { spec } = described
+  const { readOnly, maxOutputBytes } = options
+  const risk = options.riskOf(spec.name)
+  return {
+    tool: executableTool({
+      spec,
+      program,
+      sha256,
+      around,
+      risk,
+      readOnly,
+      maxOutputBytes,
+      changed: () => changed(options, program, sha256),
+    }),
+  }
+}
+
+function changed({ untrusted, store }: SourceOptions, { path }: Program, sha256: string): string | undefined {
+  const finding = findExecutables({ at: path, untrusted })
+  if (!finding.ok || finding.found.length === 0)
+    return `${path}: ${finding.ok ? (finding.refused[0]?.why ?? 'it is no executable any more') : 'it is gone'}`
+  const now = store.keep(path)
+  if (!now.ok) return `${path}: ${now.why}`
+  return now.sha256 === sha256
+    ? undefined
+    : `${path} is another file than the one that was described (sha256 ${now.sha256.slice(0, 12)}, was ${sha256.slice(0, 12)})`
+}
+
+/** Of two tools with one name neither is offered: which of them would run must not depend on an order. */
+function distinct(looked: readonly Looked[], builtIn: readonly string[]): readonly Looked[] {
+  const tools = looked.flatMap((one) => ('tool' in one ? [one.tool] : []))
+  return looked.map((one) => {
+    if ('refused' in one) return one
+    const { name, source } = one.tool
+    const no = (why: string): Looked => ({ refused: { path: source, why } })
+    if (builtIn.includes(name)) return no(`it calls itself "${name}", which is a built-in tool; give it another name`)
+    const other = tools.find((tool) => tool.name === name && tool.source !== source)
+    return other === undefined ? one : no(`it calls itself "${name}", and so does ${other.source}; rename one of them`)
+  })
+}
+
+async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly R[]> {
+  const results: R[] = []
+  for (let at = 0; at < items.length; at += AT_ONCE) results.push(...(await Promise.all(items.slice(at, at + AT_ONCE).map(work))))
+  return results
+}

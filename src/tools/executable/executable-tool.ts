@@ -1,0 +1,78 @@
+/** An executable as a tool: arguments as JSON in its first argument, the result on stdout, errors on stderr, success in the exit code. */
+
+import type { JsonObject } from '../../kit/json.ts'
+import type { Risk } from '../../runtime/event.ts'
+import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port.ts'
+import { sayingSandbox } from '../confined.ts'
+import { done, fail } from '../input.ts'
+import { type Program, type Run, runExecutable, type Surroundings } from './run-executable.ts'
+
+export type Executable = Tool & {
+  /** Where it lies. */
+  readonly source: string
+  /** Of the bytes that were described and that will run. */
+  readonly sha256: string
+  /** Why it may not be run any more: the file is gone, refused, or another one. */
+  changed(): string | undefined
+}
+
+export type Making = {
+  readonly spec: ToolSpec
+  readonly program: Program
+  readonly sha256: string
+  readonly around: Surroundings
+  /** The operator's word, never the tool's own. */
+  readonly risk: Risk
+  readonly readOnly: boolean
+  readonly maxOutputBytes: number
+  changed(): string | undefined
+}
+
+/** The kernel's limit for one argument, less its end. */
+const MAX_ARGUMENT = 131_071
+const FLOOD_BYTES = 64 * 1024 * 1024
+const KEPT_STDERR = 1_000
+
+/** `risk` is all the gate knows: the call touches neither paths nor addresses that could be judged, it is confined instead. */
+export function executableTool(making: Making): Executable {
+  const { spec, program, sha256, risk, changed } = making
+  return {
+    ...spec,
+    risk,
+    source: program.path,
+    sha256,
+    changed,
+    timeoutMs: 30_000,
+    idempotent: false,
+    touches: () => [],
+    invoke: (input, context) =>
+      sayingSandbox(making.around.spawn, (spawn) => invoke({ ...making, around: { ...making.around, spawn } }, input, context)),
+  }
+}
+
+async function invoke(
+  { around, program, readOnly, maxOutputBytes }: Making,
+  input: JsonObject,
+  { signal }: ToolContext,
+): Promise<ToolResult> {
+  const argument = JSON.stringify(input)
+  const bytes = Buffer.byteLength(argument)
+  if (bytes > MAX_ARGUMENT)
+    return fail(
+      `the arguments have ${bytes} bytes as JSON and an executable takes ${MAX_ARGUMENT}; write what is long into a file and pass its path`,
+    )
+  const run = await runExecutable({ around, program, argument, signal, keep: maxOutputBytes, flood: FLOOD_BYTES, readOnly })
+  return report(run, signal.aborted)
+}
+
+function report({ ended, stdout, stderr, bytes, flooded }: Run, stopped: boolean): ToolResult {
+  if (!ended.ok) return fail(ended.message, stdout)
+  const { code, signal, leftBehind, undone = [] } = ended
+  const said = stderr.trimEnd()
+  const metadata = { exitCode: code, signal: signal ?? null, bytes, ...(leftBehind ? { leftBehind } : {}) }
+  if (code === 0 && !stopped && !flooded && undone.length === 0)
+    return done(stdout, said === '' ? metadata : { ...metadata, stderr: said.slice(0, KEPT_STDERR) })
+  const how = signal === undefined ? `exit code ${code}` : `ended by ${signal}`
+  const why = flooded ? `stopped after printing more than ${FLOOD_BYTES} bytes` : said === '' ? how : `${how}: ${said}`
+  return { success: false, output: stdout, error: [why, ...undone].join('; '), metadata }
+}

@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'bun:test'
+import { plainFiles } from './fixture.ts'
+import { createTools } from './list.ts'
+import { spawnPlain } from './process.ts'
+
+const refusal = { ok: false, message: 'no' } as const
+const tools = createTools({
+  files: { ...plainFiles('/'), readText: () => refusal, list: () => refusal, writeText: () => refusal, editText: () => refusal },
+  spawn: spawnPlain,
+  planOf: () => undefined,
+  env: {},
+  shellTimes: { usualS: 15, longestS: 600 },
+  get: async () => refusal,
+  search: () => [],
+  now: () => 0,
+  maxOutputBytes: 1_000,
+})
+
+describe('the ten tools', () => {
+  test('are these, with these limits', () => {
+    expect(tools.map(({ name, risk, timeoutMs }) => `${name} ${risk} ${timeoutMs / 1_000}`)).toEqual([
+      'time low 30',
+      'file_list low 30',
+      'file_read low 30',
+      'file_write medium 30',
+      'file_edit medium 30',
+      'search low 30',
+      'shell medium 15',
+      'http low 20',
+      'memory_search low 30',
+      'ask_user low 600',
+    ])
+  })
+
+  test('take at most 2.9 KB of the first request', () => {
+    const specs = tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
+    expect(Buffer.byteLength(JSON.stringify(specs))).toBeLessThanOrEqual(2_900)
+  })
+
+  test('take no unknown arguments', () => {
+    for (const { parameters } of tools) {
+      expect(parameters.additionalProperties).toBe(false)
+      for (const name of parameters.required ?? []) expect(Object.keys(parameters.properties ?? {})).toContain(name)
+    }
+  })
+
+  test('tell the gate everything they touch, for any input', () => {
+    const touched = (input: object) => Object.fromEntries(tools.map(({ name, touches }) => [name, touches({ ...input })]))
+    const path = 'p'
+    expect(touched({ path, command: 'c', url: 'u', method: 'POST' })).toEqual({
+      time: [],
+      file_list: [{ kind: 'path', path, access: 'read' }],
+      file_read: [{ kind: 'path', path, access: 'read' }],
+      file_write: [{ kind: 'path', path, access: 'write' }],
+      file_edit: [
+        { kind: 'path', path, access: 'read' },
+        { kind: 'path', path, access: 'write' },
+      ],
+      search: [{ kind: 'path', path, access: 'read' }],
+      shell: [{ kind: 'command', command: 'c' }],
+      http: [{ kind: 'url', url: 'u', method: 'POST' }],
+      memory_search: [],
+      ask_user: [],
+    })
+    expect(touched({}).file_list).toEqual([{ kind: 'path', path: '.', access: 'read' }])
+    expect(() => touched({ path: 1, command: null, url: [], method: {} })).not.toThrow()
+  })
+})

@@ -1,0 +1,141 @@
+/** Carries out one allowed call: finds the tool, limits its time and its output, and turns whatever happens into an outcome. */
+
+import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
+import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
+import { confinedBy, type SayingResult } from './confined.ts'
+import { capText } from './output-limit.ts'
+
+export type ExecutorOptions = {
+  readonly tools: readonly Tool[]
+  readonly log: Log
+  /** Of each result, in bytes of UTF-8. */
+  readonly maxOutputBytes: number
+  /** Takes secrets out of a text. */
+  readonly redact: (text: string) => string
+  /** By tool name, instead of the tool's own; `advice` says how to get more time. */
+  readonly timeouts?: { readonly [tool: string]: { readonly ms: number; readonly advice: string } }
+  readonly conversationId?: string
+}
+
+/** How long a tool that was told to stop may take to end its children and hand over what it has. */
+const GRACE_MS = 1_000
+const MAX_ERROR_BYTES = 4_096
+const MAX_METADATA_BYTES = 16_384
+
+/** Never rejects, also when a tool throws, never settles or ignores its signal. */
+export function createExecutor(options: ExecutorOptions): Act {
+  const byName = new Map(options.tools.map((tool) => [tool.name, tool]))
+  return async (act, signal) => {
+    const tool = byName.get(act.call.name)
+    if (tool === undefined) return failed(`there is no tool ${JSON.stringify(act.call.name)}; there are ${[...byName.keys()].join(', ')}`)
+    if (signal.aborted) return failed('cancelled before it started')
+    const { ms, advice } = options.timeouts?.[tool.name] ?? { ms: tool.timeoutMs, advice: '' }
+    const timeoutMs = tool.limitMs?.(act.call.input) ?? ms
+    return outcome(options, await attempt({ options, tool, act, signal, timeoutMs, advice }))
+  }
+}
+
+function failed(error: string): ToolOutcome {
+  return { status: 'failed', output: '', error }
+}
+
+type Attempt = {
+  readonly options: ExecutorOptions
+  readonly tool: Tool
+  readonly act: Parameters<Act>[0]
+  readonly signal: AbortSignal
+  readonly timeoutMs: number
+  readonly advice: string
+}
+
+async function attempt({ options, tool, act, signal, timeoutMs, advice }: Attempt): Promise<SayingResult> {
+  const timer = new AbortController()
+  const alarm = setTimeout(() => timer.abort(), timeoutMs)
+  const own = AbortSignal.any([signal, timer.signal])
+  const context = { conversationId: options.conversationId ?? '', callId: act.call.id, signal: own, plan: act.judgement.plan }
+  const patience = graceAfter(own)
+  options.log('debug', 'tool started', { tool: tool.name, call: act.id })
+  const running = invoke(tool, act.call.input, context)
+  const result = await Promise.race([running, patience.over])
+  patience.end()
+  clearTimeout(alarm)
+  const late = `timed out after ${timeoutMs / 1_000} s${advice === '' ? '' : ` (${advice})`}`
+  const why = timer.signal.aborted ? late : signal.aborted ? 'cancelled' : undefined
+  if (result !== undefined) return why === undefined || result.success ? result : because(why, result)
+  void running.then(() => options.log('warn', 'tool ended late', { tool: tool.name, call: act.id }))
+  return { success: false, output: '', error: `${why ?? 'stopped'}; the tool did not end in time, what it did is unknown` }
+}
+
+async function invoke(tool: Tool, ...[input, context]: Parameters<Tool['invoke']>): Promise<SayingResult> {
+  try {
+    return await tool.invoke(input, context)
+  } catch (error) {
+    return { success: false, output: '', error: `the tool broke: ${error instanceof Error ? error.message : String(error)}` }
+  }
+}
+
+/** What was done before the end is kept; the reason for the end comes first. */
+function because(why: string, result: SayingResult): SayingResult {
+  return { ...result, error: result.error === undefined || result.error === '' ? why : `${why}; ${result.error}` }
+}
+
+/** Settles (with nothing) once the signal has fired and the grace is over. */
+function graceAfter(signal: AbortSignal): { readonly over: Promise<undefined>; end(): void } {
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const begin = () => {
+    timer = setTimeout(() => resolve(undefined), GRACE_MS)
+  }
+  signal.addEventListener('abort', begin, { once: true })
+  return {
+    over: promise,
+    end() {
+      signal.removeEventListener('abort', begin)
+      clearTimeout(timer)
+    },
+  }
+}
+
+function outcome(options: ExecutorOptions, result: SayingResult): ToolOutcome {
+  const status = result.deniedBy !== undefined ? 'denied' : result.success ? 'allowed' : 'failed'
+  const { maxOutputBytes } = options
+  const output = capText(clean(options, result.output), maxOutputBytes)
+  const metadata = vouched(options, result)
+  return {
+    status,
+    output,
+    ...(status === 'allowed' ? {} : { error: capText(clean(options, errorOf(result)), MAX_ERROR_BYTES) }),
+    ...(metadata === undefined ? {} : { metadata }),
+  }
+}
+
+/** A receipt repeats `sandbox`: here stands what really confined the children, never what the tool says of it. */
+function vouched(options: ExecutorOptions, { metadata, [confinedBy]: sandbox }: SayingResult): JsonObject | undefined {
+  if (metadata === undefined) return sandbox && { sandbox }
+  const { sandbox: _, ...told } = bounded(options, metadata)
+  return sandbox === undefined ? told : { ...told, sandbox }
+}
+
+function errorOf({ error, deniedBy }: ToolResult): string {
+  if (deniedBy === undefined) return error ?? 'the tool failed without a reason'
+  return error?.includes(deniedBy) ? error : `${error ?? 'refused'} (rule ${deniedBy})`
+}
+
+/** Receipts need text with a canonical form, and a NUL ends strings in too many places. Redacted before it is cut, or half a secret stays. */
+function clean({ redact }: ExecutorOptions, text: unknown): string {
+  const plain = typeof text === 'string' ? text : (JSON.stringify(text) ?? String(text))
+  return redact(plain.toWellFormed().replaceAll('\0', '␀'))
+}
+
+function bounded(options: ExecutorOptions, metadata: JsonObject): JsonObject {
+  const text = JSON.stringify(metadata)
+  if (text.length > MAX_METADATA_BYTES) return { omitted: `metadata of ${text.length} characters, at most ${MAX_METADATA_BYTES} are kept` }
+  return Object.fromEntries(Object.entries(metadata).map(([key, value]) => [clean(options, key), deep(options, value)]))
+}
+
+function deep(options: ExecutorOptions, value: Json): Json {
+  if (typeof value === 'string') return clean(options, value)
+  if (Array.isArray(value)) return value.map((item: Json) => deep(options, item))
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [clean(options, key), deep(options, item)]))
+}

@@ -1,0 +1,185 @@
+/** Reading: text by line ranges, whole small files as bytes, and one pass over lines for search. */
+
+import { readSync } from 'node:fs'
+import { concat } from '../kit/bytes.ts'
+import type { BytesRead, OnLine, Refusal, Scanned, Stat, TextRead } from './contract.ts'
+import type { Held } from './descriptor.ts'
+import { type Passed, passLines, SCAN_LIMIT, utf8Prefix } from './lines.ts'
+import { type Locator, quote } from './locate-path.ts'
+import { openRegular, reading } from './regular.ts'
+
+type Range = { readonly offset?: number; readonly limit?: number; readonly maxBytes: number }
+
+export function readText(locator: Locator, given: string, range: Range): TextRead | Refusal {
+  const found = openRegular(locator, given, 'read')
+  if (!found.ok) return found
+  using held = found.held
+  const about = { given, path: locator.show(found.real), size: found.stat.size }
+  return reading(given, held, (file) => textOf(file, about, range))
+}
+
+type About = { readonly given: string; readonly path: string; readonly size: number }
+
+function textOf(file: Held, about: About, range: Range): TextRead | Refusal {
+  return (range.offset ?? 1) === 1 && range.limit === undefined && about.size <= range.maxBytes && about.size < SCAN_LIMIT
+    ? wholeOf(file, about, range)
+    : linesOf(file, about, range)
+}
+
+/** A file that fits is taken as it is: going from line to line costs ten times as much. */
+function wholeOf(file: Held, about: About, range: Range): TextRead | Refusal {
+  const bytes = drain(file, about.size + 1)
+  // It grew meanwhile.
+  if (bytes.length > about.size) return linesOf(file, about, range)
+  const nul = bytes.indexOf(0)
+  if (nul >= 0) return binary(about, nul)
+  return shown(about, { bytes, offset: 1, maxBytes: range.maxBytes, passed: { lines: linesIn(bytes), complete: true } })
+}
+
+function linesOf(file: Held, about: About, { offset = 1, limit = Number.POSITIVE_INFINITY, maxBytes }: Range): TextRead | Refusal {
+  const parts: Uint8Array[] = []
+  let kept = 0
+  let nul = -1
+  const passed = passLines(file, ({ line, bytes, at }) => {
+    const wanted = line >= offset && line < offset + limit
+    // A NUL means binary only near the start or in what would be shown; elsewhere nobody sees it.
+    if (nul < 0 && (wanted || at < 8192) && kept <= maxBytes) nul = bytes.includes(0) ? at + bytes.indexOf(0) : -1
+    if (wanted && kept <= maxBytes) {
+      parts.push(bytes.slice())
+      kept += bytes.length
+    }
+    return nul < 0
+  })
+  if (nul >= 0) return binary(about, nul)
+  if (parts.length === 0 && offset > 1) return pastEnd(about, offset, passed)
+  return shown(about, { bytes: concat(parts), offset, maxBytes, passed })
+}
+
+type Kept = { readonly bytes: Uint8Array; readonly offset: number; readonly maxBytes: number; readonly passed: Passed }
+
+function shown(about: About, { bytes, offset, maxBytes, passed }: Kept): TextRead {
+  const { body, cutLine } = cut(bytes, maxBytes)
+  const { text, invalid } = decode(body)
+  const lines = linesIn(body)
+  const lastLine = offset + lines - 1
+  const more = cutLine || !passed.complete || lastLine < passed.lines
+  const totalLines = passed.complete ? passed.lines : undefined
+  return { ok: true, path: about.path, text, firstLine: offset, lastLine, totalLines, size: about.size, more, cutLine, invalid }
+}
+
+/** Whole lines if at least one fits, else as much of the line as fits. */
+function cut(bytes: Uint8Array, maxBytes: number): { readonly body: Uint8Array; readonly cutLine: boolean } {
+  if (bytes.length <= maxBytes) return { body: bytes, cutLine: false }
+  const newline = bytes.lastIndexOf(10, maxBytes - 1)
+  if (newline >= 0) return { body: bytes.subarray(0, newline + 1), cutLine: false }
+  return { body: utf8Prefix(bytes, maxBytes), cutLine: true }
+}
+
+function binary({ given, size }: About, at: number): Refusal {
+  const hint = at < 2 ? ' (perhaps UTF-16)' : ''
+  return { ok: false, message: `${quote(given)} is not text: NUL byte at offset ${at} of ${size} bytes${hint}` }
+}
+
+function pastEnd({ given, size }: About, offset: number, passed: Passed): Refusal {
+  const why = passed.complete
+    ? `it has ${passed.lines} lines`
+    : `that is beyond the first ${SCAN_LIMIT >> 20} MiB of its ${size} bytes, which is as far as lines are counted`
+  return { ok: false, message: `${quote(given)} has no line ${offset}: ${why}` }
+}
+
+/** The whole file; larger than `maxBytes` is a refusal, never a silent cut. */
+export function readBytes(locator: Locator, given: string, { maxBytes }: { readonly maxBytes: number }): BytesRead | Refusal {
+  const found = openRegular(locator, given, 'read')
+  if (!found.ok) return found
+  using held = found.held
+  if (found.stat.size > maxBytes) return tooLarge(given, found.stat.size, maxBytes)
+  return reading(given, held, (file) => {
+    const bytes = drain(file, maxBytes + 1)
+    return bytes.length > maxBytes ? tooLarge(given, bytes.length, maxBytes) : { ok: true, path: locator.show(found.real), bytes }
+  })
+}
+
+function tooLarge(given: string, size: number, maxBytes: number): Refusal {
+  return { ok: false, message: `${quote(given)} is too large: ${size} bytes, at most ${maxBytes} are read` }
+}
+
+/** Up to `max` bytes from the start, whatever the size says: a file may grow while it is read. */
+export function drain(file: Held, max: number): Uint8Array {
+  const parts: Uint8Array[] = []
+  for (let at = 0; at < max; ) {
+    const part = new Uint8Array(Math.min(65_536, max - at))
+    const count = readSync(file.fd, part, 0, part.length, at)
+    if (count === 0) break
+    parts.push(part.subarray(0, count))
+    at += count
+  }
+  return concat(parts)
+}
+
+export function scan(
+  locator: Locator,
+  given: string,
+  { maxLineBytes, onLine }: { readonly maxLineBytes: number; readonly onLine: OnLine },
+): Scanned | Refusal {
+  const found = openRegular(locator, given, 'read')
+  if (!found.ok) return found
+  using held = found.held
+  let binaryFile = false
+  let stopped = false
+  const take = joinPieces(maxLineBytes, (line, bytes) => {
+    binaryFile ||= bytes.includes(0)
+    stopped = binaryFile || !onLine(line, () => new TextDecoder().decode(bytes))
+    return !stopped
+  })
+  return reading(given, held, (file) => {
+    const passed = passLines(file, take.piece)
+    if (passed.complete) take.end(passed.lines)
+    return { ok: true, path: locator.show(found.real), binary: binaryFile, complete: passed.complete || stopped }
+  })
+}
+
+/** Puts the pieces of a line together, at most `max` bytes of it and without its line ending. */
+function joinPieces(max: number, onLine: (line: number, bytes: Uint8Array) => boolean) {
+  let held: Uint8Array | undefined
+  const whole = (bytes: Uint8Array) => utf8Prefix(trimEnd(bytes), max)
+  return {
+    piece({ line, bytes, ends }: { readonly line: number; readonly bytes: Uint8Array; readonly ends: boolean }): boolean {
+      const room = max + 2 - (held?.length ?? 0)
+      const joined = held === undefined ? bytes : room > 0 ? concat([held, bytes.subarray(0, room)]) : held
+      held = ends ? undefined : joined.slice(0, max + 2)
+      return ends ? onLine(line, whole(joined)) : true
+    },
+    end(line: number): void {
+      if (held !== undefined) onLine(line, whole(held))
+    },
+  }
+}
+
+function trimEnd(bytes: Uint8Array): Uint8Array {
+  const end = bytes.at(-1) === 10 ? bytes.length - 1 : bytes.length
+  return bytes.subarray(0, bytes[end - 1] === 13 ? end - 1 : end)
+}
+
+export function stat(locator: Locator, given: string): Stat | Refusal {
+  const found = locator.locate(given, 'read')
+  if (!found.ok) return found
+  using _ = found.held
+  const { size, mtimeMs, mode } = found.stat
+  const type = found.stat.isFile() ? 'file' : found.stat.isDirectory() ? 'directory' : 'other'
+  return { ok: true, path: locator.show(found.real), type, size, mtimeMs, mode: mode & 0o7777 }
+}
+
+function decode(bytes: Uint8Array): { readonly text: string; readonly invalid: boolean } {
+  try {
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes), invalid: false }
+  } catch {
+    return { text: new TextDecoder().decode(bytes), invalid: true }
+  }
+}
+
+/** The last counts also without a line ending. */
+function linesIn(bytes: Uint8Array): number {
+  let lines = bytes.length > 0 && bytes[bytes.length - 1] !== 10 ? 1 : 0
+  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++
+  return lines
+}
