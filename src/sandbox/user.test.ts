@@ -12,8 +12,8 @@ if (!canSwitch)
 const NOBODY = 65534
 
 const script = (module: string) => `
-const { createSandbox } = await import(${JSON.stringify(join(module, 'create.ts'))})
-const { probeSandbox } = await import(${JSON.stringify(join(module, 'probe.ts'))})
+const { createSandbox } = await import(${JSON.stringify(join(module, 'create-sandbox.ts'))})
+const { probeSandbox } = await import(${JSON.stringify(join(module, 'run-probes.ts'))})
 const { prepareGround } = await import(${JSON.stringify(join(module, 'probe/ground.ts'))})
 const { spawnPlain } = await import(${JSON.stringify(join(module, 'fixture.ts'))})
 const ground = prepareGround()

@@ -6,7 +6,7 @@ import type { CliContext } from '../../../channels/terminal/context.ts'
 import { printTo } from '../../../channels/terminal/printer.ts'
 import { openMemory } from '../../../memory/memory.ts'
 import { createContext } from '../../context.ts'
-import { CliExit } from '../../exit.ts'
+import { exitOf } from '../../trouble.ts'
 import { list, show } from '../records/run.ts'
 import { replay } from './replay.ts'
 import { verify } from './verify.ts'
@@ -45,9 +45,8 @@ async function run(command: (this: CliContext, ...args: never[]) => void | Promi
   try {
     await Reflect.apply(command, context, args)
   } catch (error) {
-    if (!(error instanceof CliExit)) throw error
-    said.code = error.code
-    said.stderr += error.message
+    const { code, message } = exitOf(error)
+    Object.assign(said, { code, stderr: said.stderr + message })
   }
   return said
 }

@@ -87,7 +87,7 @@ async function run({ setup: given, casting, bridges, held, signal, flags }: Runn
       provider,
       ...(tools ? { tools } : {}),
       ...(flags.sandbox ? { sandbox: flags.sandbox } : {}),
-      ready: () => setup.context.process.stderr.write(`ready: ${dir} (${described}); stop with Ctrl-C or SIGTERM\n`),
+      ready: () => setup.context.say(`ready: ${dir} (${described}); stop with Ctrl-C or SIGTERM\n`),
       signal,
     })
   } finally {
