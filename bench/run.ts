@@ -113,7 +113,7 @@ api_key_env = "BENCH_API_KEY"
 `
 }
 
-/** The first turn reads the configuration, and the others find it kept: it does not count. A turn with a tool uses most of what the others do. */
+/** The first turn makes the database: it does not count. A turn with a tool uses most of what the others do. */
 async function recordTurns(folders: Folders, model: Model): Promise<number> {
   const program = programOf('braidclaw', folders, model)
   await rehearse(program(turn('braidclaw', 'text')), 'text', model)

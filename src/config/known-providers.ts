@@ -71,9 +71,6 @@ export const knownNames: readonly string[] = vendors.map(({ name }) => name)
 /** Each makes one provider usable. In order of preference. */
 export const providerVariables: readonly string[] = vendors.map(({ because }) => because)
 
-/** Every variable that this file looks at; of a key only whether it is set matters. */
-export const lookedAt: readonly string[] = [...new Set(vendors.flatMap(({ because, addressEnv }) => [because, addressEnv ?? because]))]
-
 /** `OPENAI_API_KEY, … or OLLAMA_HOST`, for messages. */
 export const anyVariable = providerVariables.join(', ').replace(/, (\w+)$/, ' or $1')
 

@@ -6,7 +6,7 @@ import type { Conversing } from '../../../channels/terminal/conversation-loop.ts
 import { turn } from '../../../channels/terminal/run-turn.ts'
 import { wake } from '../../../host/run/conversation.ts'
 import type { Speaker } from '../../../host/setup/agent-profile.ts'
-import { setUpKept } from '../../../host/setup/setup-kept.ts'
+import { setUp } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
 import { messageOf } from '../../args/message-text.ts'
@@ -16,7 +16,7 @@ import type { AgentFlags } from '../../routes/types.ts'
 
 export async function agent(this: CliContext, flags: AgentFlags): Promise<void> {
   const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = flags
-  const setup = await setUpKept(this, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
+  const setup = setUp(this, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
   if (!setup.config.channels.cli.enabled)
     throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
   const speaker =

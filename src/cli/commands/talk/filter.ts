@@ -10,7 +10,7 @@ import { filterWish } from '../../../host/run/filter-options.ts'
 import { latestElsewhere } from '../../../host/run/find-conversation.ts'
 import { createMirror, sessionOf } from '../../../host/run/session-log.ts'
 import { type Persona, personaOf, soulOf } from '../../../host/setup/agent-profile.ts'
-import { setUpKept } from '../../../host/setup/setup-kept.ts'
+import { setUp } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
 import { messageOf } from '../../args/message-text.ts'
@@ -24,7 +24,7 @@ export async function filter(this: CliContext, flags: FilterFlags, ...words: str
   const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
   // The program llm knows its own models.
   const ours = flags.toolBackend === 'llm' ? {} : { model }
-  const setup = await setUpKept(this, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
+  const setup = setUp(this, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
   if (!setup.config.channels.cli.enabled)
     throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
   const persona = personaOf(setup)
