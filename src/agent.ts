@@ -1,5 +1,6 @@
 /** The library: `import { createAgent } from 'braidclaw'`. The same animal as on the command line, without a terminal. */
 
+import { channelKinds } from './channels/list.ts'
 import type { Wish } from './host/api.ts'
 import { silentContext } from './host/library.ts'
 import { wake } from './host/run/conversation.ts'
@@ -96,7 +97,10 @@ async function wakeUp({
   conversation = 'new',
   ...around
 }: AgentOptions) {
-  const setup = setUp({ ...silentContext(around), cwd }, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
+  const setup = setUp(
+    { ...silentContext({ ...around, channels: channelKinds }), cwd },
+    { workspace: cwd, model, autonomy: permissionMode, maxTurns },
+  )
   const given = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
   return wake(setup, { channel: 'library', conversation: kindOf(conversation), ...(given ? { provider: withUsableReplies(given) } : {}) })
 }

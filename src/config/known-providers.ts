@@ -1,10 +1,10 @@
 /** Providers that need no table in the config file: each can be used as soon as its environment variable is set. */
 
-import type { ProviderKind } from './config.ts'
+import type { ProviderKindName } from './config.ts'
 
 export type Proposal = {
   readonly name: string
-  readonly kind: ProviderKind
+  readonly kind: ProviderKindName
   readonly model: string
   readonly baseUrl?: string
   readonly apiKeyEnv?: string

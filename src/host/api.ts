@@ -2,6 +2,7 @@
 
 import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
+import type { ChannelRows } from '../config/table.ts'
 import type { Memory } from '../memory/memory.ts'
 import type { Agent } from '../runtime/create-agent.ts'
 import type { Proposal } from '../runtime/event.ts'
@@ -15,6 +16,8 @@ export type Environment = Readonly<Partial<Record<string, string>>>
 /** What a home and its conversations need of the process they run in. */
 export type HostContext = {
   readonly env: Environment
+  /** The channels there are, each with the rows of its section. */
+  readonly channels: readonly ChannelRows[]
   readonly cwd: string
   /** BRAIDCLAW_HOME (or SHELLCLAW_HOME), or ~/.braidclaw: everything we keep. */
   readonly home: string

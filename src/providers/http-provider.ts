@@ -8,7 +8,7 @@ import { type Deadline, startDeadline } from './wire/deadline.ts'
 import { baseUrlOf, keyHint, vendors } from './wire/dialects.ts'
 import { openWire } from './wire/exchange.ts'
 import { libraryFailure, ownFailure } from './wire/failure-of-response.ts'
-import { defaults, type ProviderDeps, type WireConfig } from './wire/provider-settings.ts'
+import { defaults, type ProviderDeps, pricesOf, type WireConfig } from './wire/provider-settings.ts'
 import { withRetry } from './wire/retry.ts'
 import { usageOf } from './wire/usage.ts'
 
@@ -78,7 +78,7 @@ function respond({ name, config, deps, request }: Attempt, reply: Reply): ChatRe
       return Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages]))
     },
     gotBytes: reply.bytes,
-    prices: config.prices,
+    prices: pricesOf(config),
   })
   if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })
   return assertUsable({ parts, stop, usage, model, provider: name, rawProviderPayload })

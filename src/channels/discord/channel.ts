@@ -1,9 +1,11 @@
 /** Discord beside the FIFOs, when the configuration switches it on. */
 
+import { channelSettings } from '../../config/config.ts'
 import type { Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Heard } from '../inbound-message.ts'
+import { discordChannel } from './settings.ts'
 
 type Connecting = {
   readonly setup: Setup
@@ -17,7 +19,7 @@ type Connecting = {
  */
 export async function openDiscord(connecting: Connecting): Promise<readonly AsyncIterable<Heard>[]> {
   const { setup, signal } = connecting
-  if (!setup.config.channels.discord.enabled) return []
+  if (!channelSettings(setup.config, discordChannel).enabled) return []
   const options = await optionsFor(connecting)
   return [messages()]
 
@@ -44,7 +46,7 @@ export async function connectTo(connecting: Connecting) {
 
 async function optionsFor({ setup, signal }: Connecting) {
   const { config, context, log, redactor } = setup
-  const { tokenEnv, channelIds, api } = config.channels.discord
+  const { tokenEnv, channelIds, api } = channelSettings(config, discordChannel)
   const token = context.env[tokenEnv] ?? ''
   if (token !== '') redactor.register(token, tokenEnv)
   const { DISCORD_API, faultOf, settle } = await import('./connection-options.ts')

@@ -1,6 +1,7 @@
 /** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. What only some turns need is loaded when they do. */
 
 import { existsSync } from 'node:fs'
+import { allowedTools } from '../../config/config.ts'
 import { type Once, once } from '../../kit/once.ts'
 import { createAgent as createRunner } from '../../runtime/create-agent.ts'
 import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
@@ -145,7 +146,7 @@ function instructionsFor(setup: Setup, { conversation, tell, systemPrompt }: Wis
 }
 
 function wantsShell({ config }: Setup, { builtIn }: ToolWish): boolean {
-  const { toolsAllow } = config.channels.cli
+  const toolsAllow = allowedTools(config)
   return (builtIn === 'all' || builtIn.includes('shell')) && (toolsAllow?.includes('shell') ?? true)
 }
 
@@ -157,7 +158,7 @@ async function standingTools(setup: Setup): Promise<ToolWish> {
 
 /** A name in the operator's list that means no tool is said at the start; with further tools, hands.ts knows them all. */
 async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<void> {
-  const { toolsAllow = [] } = config.channels.cli
+  const toolsAllow = allowedTools(config) ?? []
   if (more || unknownNames(toolsAllow).length === 0) return
   const { warnOfUnknown } = await import('../toolset/unknown-tools.ts')
   warnOfUnknown(log, toolsAllow, builtInNames)

@@ -1,14 +1,13 @@
 /** From a provider's table in the configuration to the provider itself, with its key, its fetch and its clock. */
 
-import { type Config, isWireProvider, type ProviderConfig, providerNamed } from '../../config/config.ts'
+import { isWireProvider, type ProviderConfig, providerNamed } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
 import { createProvider } from '../../providers/create-provider.ts'
-import type { AskBrain } from '../../providers/fifo/fifo-provider.ts'
-import type { ProviderConfig as Wanted } from '../../providers/wire/provider-settings.ts'
+import type { AskBrain } from '../../providers/provider-kind.ts'
 import { type Provider, ProviderFailure } from '../../runtime/port.ts'
 import { connectAhead } from '../../workspace/net/ahead.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import type { Environment, Setup } from '../api.ts'
+import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { pause } from '../sleep.ts'
 import { missingKey, notOffline } from './answering-provider.ts'
@@ -42,12 +41,13 @@ function once(made: Made, name: string, make: () => Promise<Provider>): Promise<
 async function connect(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string, made: Made): Promise<Provider> {
   const found = providerNamed(setup.config, name)
   if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
-  const wanted = tableOf(found, setup.config, setup.context.env)
   if (setup.config.limits.maxRunUsd !== undefined && isUnpriced(found)) setup.log('warn', unpriced(name))
-  return createProvider(name, wanted, {
+  return createProvider(found, {
     fetch: isWireProvider(found) && found.baseUrl ? createProviderFetch({ baseUrl: found.baseUrl }) : vendorFetch,
     log: setup.log,
     sleep: pause,
+    maxResponseBytes: setup.config.limits.maxResponseBytes,
+    secret: (variable) => setup.context.env[variable] || undefined,
     random: Math.random,
     now: Date.now,
     baseDir: setup.context.cwd,
@@ -77,7 +77,7 @@ async function brainOf({ dir, timeoutMs }: { readonly dir: string; readonly time
 }
 
 function isUnpriced(found: ProviderConfig): boolean {
-  return isWireProvider(found) && (found.prices.input === undefined || found.prices.output === undefined)
+  return isWireProvider(found) && (found.priceInput === undefined || found.priceOutput === undefined)
 }
 
 /** A limit that is never reached must not look like one that holds. */
@@ -88,11 +88,4 @@ function unpriced(name: string): string {
 /** Without a base_url the vendor's own address is asked; the origin is pinned to the first one. */
 function vendorFetch(url: string, init: RequestInit): Promise<Response> {
   return createProviderFetch({ baseUrl: new URL(url).origin })(url, init)
-}
-
-/** The configuration's own table, its key filled in. */
-function tableOf(found: ProviderConfig, { limits }: Config, env: Environment): Wanted {
-  if (!isWireProvider(found)) return found
-  const apiKey = found.apiKeyEnv ? env[found.apiKeyEnv] : undefined
-  return { ...found, maxResponseBytes: limits.maxResponseBytes, ...(apiKey ? { apiKey } : {}) }
 }

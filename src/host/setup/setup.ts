@@ -26,9 +26,9 @@ export function setUp<Context extends HostContext>(context: Context, flags: Flag
 }
 
 /** @throws FailureError naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
-function resolve({ home, env, cwd }: HostContext, flags: Flags, { stays = false }: How = {}): Extract<Loaded, { ok: true }> {
+function resolve({ home, env, cwd, channels }: HostContext, flags: Flags, { stays = false }: How = {}): Extract<Loaded, { ok: true }> {
   const trusted = (folder: string) => createTrust(homePaths(home).trustedFolders).isTrusted(folder)
-  const loaded = loadConfig({ home, env, cwd, flags, trusted, stays })
+  const loaded = loadConfig({ home, env, cwd, channels, flags, trusted, stays })
   if (loaded.ok) return loaded
   const code = loaded.problems.every(({ file }) => file.startsWith('--')) ? 'usage' : 'error'
   throw new FailureError(code, loaded.problems.map(describeProblem))

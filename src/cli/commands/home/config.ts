@@ -15,14 +15,14 @@ import type { ConfigShowFlags } from '../../routes/types.ts'
 
 export function show(this: CliContext, { origin = false, json = false, workspace }: ConfigShowFlags): void {
   const { config, origins, redactor } = setUp(this, { workspace })
-  this.process.stdout.write(redactor.text(showConfig(config, origins(), { origin, json })))
+  this.process.stdout.write(redactor.text(showConfig(config, origins(), { origin, json, channels: this.channels })))
 }
 
 export function validate(this: CliContext, { json = false, workspace }: Workspace & Json): void {
-  const { home, env, cwd } = this
+  const { home, env, cwd, channels } = this
   const { config, trustedFolders } = homePaths(home)
   const trusted = (folder: string) => createTrust(trustedFolders).isTrusted(folder)
-  const loaded = validateConfig({ home, env, cwd, flags: { workspace }, trusted })
+  const loaded = validateConfig({ home, env, cwd, channels, flags: { workspace }, trusted })
   if (json)
     this.process.stdout.write(`${this.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null } : loaded))}\n`)
   if (!loaded.ok) {
@@ -33,5 +33,5 @@ export function validate(this: CliContext, { json = false, workspace }: Workspac
 }
 
 export function schema(this: CliContext): void {
-  this.process.stdout.write(`${JSON.stringify(configSchema(), null, 2)}\n`)
+  this.process.stdout.write(`${JSON.stringify(configSchema(this.channels), null, 2)}\n`)
 }

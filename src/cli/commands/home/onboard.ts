@@ -37,7 +37,7 @@ export async function onboard(this: CliContext): Promise<void> {
 /** One that works, or that its owner wants all the same. Undefined: the offline helper. */
 async function findCandidate(onboarding: Onboarding): Promise<Candidate | undefined> {
   const { context, setup, prompts } = onboarding
-  const text = configText(context.home)
+  const text = configText(context)
   const models = (candidate: Candidate) => modelsOf(context, setup, candidate)
   for (;;) {
     const candidate = await askForProvider({ prompts, env: context.env, models, nameFor: (proposal) => nameFor(text, proposal) })

@@ -4,6 +4,8 @@ import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import type { Conversing } from '../../../channels/terminal/conversation-loop.ts'
 import { turn } from '../../../channels/terminal/run-turn.ts'
+import { cliChannel } from '../../../channels/terminal/settings.ts'
+import { channelSettings } from '../../../config/config.ts'
 import { wake } from '../../../host/run/conversation.ts'
 import type { Speaker } from '../../../host/setup/agent-profile.ts'
 import { setUp } from '../../../host/setup/setup.ts'
@@ -17,7 +19,7 @@ import type { AgentFlags } from '../../routes/types.ts'
 export async function agent(this: CliContext, flags: AgentFlags): Promise<void> {
   const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = flags
   const setup = setUp(this, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
-  if (!setup.config.channels.cli.enabled)
+  if (!channelSettings(setup.config, cliChannel).enabled)
     throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
   const speaker =
     setup.config.defaultAgent === undefined ? undefined : await (await import('../../../host/setup/agent-profile.ts')).speakerOf(setup)

@@ -4,6 +4,8 @@ import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { renderWhole } from '../../../channels/terminal/render-whole.ts'
 import { turn } from '../../../channels/terminal/run-turn.ts'
+import { cliChannel } from '../../../channels/terminal/settings.ts'
+import { channelSettings } from '../../../config/config.ts'
 import type { Animal } from '../../../host/api.ts'
 import { wake } from '../../../host/run/conversation.ts'
 import { filterWish } from '../../../host/run/filter-options.ts'
@@ -25,7 +27,7 @@ export async function filter(this: CliContext, flags: FilterFlags, ...words: str
   // The program llm knows its own models.
   const ours = flags.toolBackend === 'llm' ? {} : { model }
   const setup = setUp(this, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
-  if (!setup.config.channels.cli.enabled)
+  if (!channelSettings(setup.config, cliChannel).enabled)
     throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
   const persona = personaOf(setup)
   const said = await systemOf({ setup, flags, persona })
