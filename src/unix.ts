@@ -6,8 +6,7 @@ import type { FailureCode } from './host/failure.ts'
 import { asValue, type Surroundings, setUpFor, unended, withAnimal } from './host/library.ts'
 import { wake } from './host/run/conversation.ts'
 import { filterWish } from './host/run/filter-options.ts'
-import { createMirror, sessionOf } from './host/run/session-log.ts'
-import { personaOf, soulOf } from './host/setup/agent-profile.ts'
+import { personaOf, runAgent, sessionOf, soulOf } from './host/setup/agent-profile.ts'
 import { directCall } from './host/toolset/direct-call.ts'
 import { composeSystem as compose } from './memory/agent-files/compose-system.ts'
 import { appendSession, archiveSession, countSession, type Loaded, loadSession } from './memory/agent-files/session-file.ts'
@@ -56,16 +55,13 @@ async function ask(message: string, { system, tools: named, onText, signal, ...o
     conversation: options.continue ? sessionOf(persona) : { kind: 'new' },
     ...(named === undefined ? {} : { tools: named }),
   })
-  const mirror = createMirror(setup, persona)
-  return withAnimal(await wake(setup, { channel: 'library', ...wish }), async ({ agent }) => {
+  return withAnimal(await wake(setup, { channel: 'library', ...wish, agent: runAgent(persona) }), async ({ agent }) => {
     const seen = { text: '' }
     const cancel = () => agent.cancel('program')
-    mirror.begin(message, agent.conversationId)
     try {
       for await (const event of agent.run(message)) {
         if (signal?.aborted) cancel()
         else if (event.type === 'init') signal?.addEventListener('abort', cancel, { once: true })
-        mirror.show(event)
         if (event.type === 'text' && event.isPartial) onText?.(event.content)
         if (event.type === 'approval_gate')
           await agent.approve(event.gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
@@ -73,7 +69,6 @@ async function ask(message: string, { system, tools: named, onText, signal, ...o
       }
     } finally {
       signal?.removeEventListener('abort', cancel)
-      mirror.end()
     }
     const ending = agent.ending() ?? unended
     if (ending.code !== 'answered') return { ok: false, code: ending.code, message: ending.message, text: seen.text }

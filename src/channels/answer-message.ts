@@ -1,7 +1,6 @@
-/** One message of a channel from hearing it to remembering it: run, remember, answer, and only then make room in the memory. */
+/** One message of a channel from hearing it to answering it: run, answer, and only then make room in the memory. */
 
 import type { Animal, Setup } from '../host/api.ts'
-import type { Mirror } from '../host/run/session-log.ts'
 import type { Recall } from '../memory/agent-files/agent-memory.ts'
 import { summariserOf } from '../memory/conversations/summarise.ts'
 import type { AgentEvent } from '../runtime/event.ts'
@@ -14,7 +13,6 @@ export type TurnsOptions = {
   readonly setup: Setup
   readonly animal: Animal
   readonly recall: Recall
-  readonly mirror: Mirror
   /** Who summarises: the one that answers. */
   readonly provider: Provider
   /** Aborted when the daemon stops. */
@@ -37,15 +35,8 @@ export function createTurns(options: TurnsOptions): Turns {
 
   async function take(heard: Heard): Promise<void> {
     const told = await whileWorking(heard, () => toldOf(options, heard))
-    if (told.remembered !== undefined) remember(heard.text, told.remembered)
     await heard.answer(told.text)
     if (told.remembered !== undefined) state.compacting ??= compact().finally(() => delete state.compacting)
-  }
-
-  /** Before it is answered: what somebody has read must not be gone after a crash. */
-  function remember(question: string, answer: string): void {
-    const kept = recall.remember(question, answer)
-    if (!kept.ok) setup.log('error', 'history not written', { why: kept.message })
   }
 
   /** Beside the next turn: a summary takes a model's time, and must not cost a person's. */
@@ -83,20 +74,18 @@ async function toldOf(options: TurnsOptions, { channel, from, text }: Heard): Pr
   }
 }
 
-async function run({ setup, animal, mirror, signal }: TurnsOptions, text: string) {
+async function run({ setup, animal, signal }: TurnsOptions, text: string) {
   const seen: { result?: string } = {}
-  mirror.begin(text, animal.agent.conversationId)
   const ending = await takeTurn({
     ...behindWire(setup, animal),
     prompt: text,
-    render: { show: (event) => note(seen, mirror, event), end: () => {} },
+    render: { show: (event) => note(seen, event), end: () => {} },
     signal,
-  }).finally(mirror.end)
+  })
   return { ending, ...seen, open: unanswered(animal) }
 }
 
-function note(seen: { result?: string }, mirror: Mirror, event: AgentEvent): void {
-  mirror.show(event)
+function note(seen: { result?: string }, event: AgentEvent): void {
   if (event.type === 'done' && event.result !== undefined) seen.result = event.result
 }
 

@@ -4,8 +4,7 @@ import { existsSync } from 'node:fs'
 import type { Animal, Past, Setup, Wish } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import { wake } from '../host/run/conversation.ts'
-import { createMirror, sessionOf } from '../host/run/session-log.ts'
-import { type Persona, soulOf } from '../host/setup/agent-profile.ts'
+import { type Persona, runAgent, sessionOf, soulOf } from '../host/setup/agent-profile.ts'
 import { historyTokens } from '../host/setup/run-limits.ts'
 import type { ToolWish } from '../host/toolset/tool-selection.ts'
 import { openRecall, type Recall } from '../memory/agent-files/agent-memory.ts'
@@ -47,12 +46,13 @@ export async function serve(options: ServeOptions): Promise<void> {
     channel: 'daemon',
     conversation: sessionOf(persona),
     provider,
+    agent: { ...runAgent(persona), remembers: true },
     past: () => pastOf({ recall, setup, persona, provider, alone: tools?.builtIn.length === 0 }),
     ...(tools ? { tools } : {}),
     ...(sandbox ? { sandbox } : {}),
   })
   const [deaf, gone] = [new AbortController(), new AbortController()]
-  const turns = createTurns({ setup, animal, recall, mirror: createMirror(setup, persona), provider, signal })
+  const turns = createTurns({ setup, animal, recall, provider, signal })
   const desk = createDesk({ take: turns.take, log })
   const discord = await openDiscord({ setup, signal: gone.signal })
   const writer = openWriter(`${dir}/interact_out`)

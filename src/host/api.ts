@@ -5,7 +5,7 @@ import type { HomePaths } from '../config/paths.ts'
 import type { Memory } from '../memory/memory.ts'
 import type { Agent } from '../runtime/create-agent.ts'
 import type { Proposal } from '../runtime/event.ts'
-import type { AskLine, Log, Message, Provider } from '../runtime/port.ts'
+import type { AskLine, Log, Message, Provider, RunAgent } from '../runtime/port.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
 import type { Hands, ToolWish } from './toolset/tool-selection.ts'
@@ -64,6 +64,8 @@ export type Wish = {
   readonly systemPrompt?: string
   /** In place of the first sentence of our own. */
   readonly soul?: string
+  /** In whose files its runs are told. */
+  readonly agent?: RunAgent
   /** In place of the conversation's own past, asked afresh before each run. */
   readonly past?: () => Past | Promise<Past>
 }

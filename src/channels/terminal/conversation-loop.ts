@@ -47,13 +47,7 @@ export async function converse({ setup, settings, speaker, conversation: first, 
 
     const say = async (prompt: string) => {
       const { animal } = state
-      speaker?.mirror.begin(prompt, animal.agent.conversationId)
-      const watch = speaker ? { watch: speaker.mirror.show } : {}
-      try {
-        await turn({ animal, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true, ...watch })
-      } finally {
-        speaker?.mirror.end()
-      }
+      await turn({ animal, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true })
     }
 
     const take = async (line: string): Promise<'on' | 'exit'> => {

@@ -91,6 +91,7 @@ async function plugIn(setup: Setup, wish: Wish, home: Home): Promise<Animal> {
     channel: wish.channel,
     folder,
     ...(wish.sandbox === 'none' ? { sandbox: wish.sandbox } : {}),
+    ...(wish.agent ? { agent: wish.agent } : {}),
     limits: runLimits(config),
     ...(await rulesFor(setup)),
     approvalTtlMs: 600_000,

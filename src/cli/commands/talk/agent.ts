@@ -43,7 +43,6 @@ async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
   const animal = await wake(setup, { channel: 'cli', ask, ...tell, conversation, ...speaker?.wish, ...acceptance(flags) })
   try {
-    speaker?.mirror.begin(prompt, animal.agent.conversationId)
     return await turn({
       animal,
       setup,
@@ -51,10 +50,8 @@ async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise
       prompt,
       sayUsage: true,
       ...(ask ? { ask } : {}),
-      ...(speaker ? { watch: speaker.mirror.show } : {}),
     })
   } finally {
-    speaker?.mirror.end()
     animal.close()
   }
 }

@@ -8,8 +8,7 @@ import type { Animal } from '../../../host/api.ts'
 import { wake } from '../../../host/run/conversation.ts'
 import { filterWish } from '../../../host/run/filter-options.ts'
 import { latestElsewhere } from '../../../host/run/find-conversation.ts'
-import { createMirror, sessionOf } from '../../../host/run/session-log.ts'
-import { type Persona, personaOf, soulOf } from '../../../host/setup/agent-profile.ts'
+import { type Persona, personaOf, runAgent, sessionOf, soulOf } from '../../../host/setup/agent-profile.ts'
 import { setUpKept } from '../../../host/setup/setup-kept.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
@@ -88,18 +87,14 @@ async function answer(question: Question): Promise<number> {
     ...acceptance(flags),
     ...(flags.tools === undefined ? {} : { tools: flags.tools }),
   })
-  const mirror = createMirror(setup, persona)
   const ask = flags.tools === undefined ? undefined : personHere(setup.context)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
-  const animal = await wake(setup, { channel: 'filter', ask, ...tell, ...wish })
+  const animal = await wake(setup, { channel: 'filter', ask, ...tell, ...wish, agent: runAgent(persona) })
   try {
-    const { conversationId } = animal.agent
     mindSession({ setup, flags, persona }, animal)
-    mirror.begin(prompt, conversationId)
-    return await turn({ animal, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole, watch: mirror.show })
+    return await turn({ animal, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole })
   } finally {
-    mirror.end()
     animal.close()
   }
 }
