@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { channelKinds } from '../channels/list.ts'
+import { channelRows } from '../channels/list.ts'
 import { describeProblem } from './config.ts'
 import type { Flags } from './layers/flags.ts'
 import { loadConfig } from './load.ts'
@@ -20,7 +20,7 @@ function load({ files = {}, env = {}, flags = {} }: Given) {
   return loadConfig({
     home,
     cwd: '/work',
-    channels: channelKinds,
+    channels: channelRows,
     env: { HOME: '/home/ann', ...env },
     flags,
     trusted: () => false,
@@ -115,7 +115,7 @@ describe('the env file', () => {
     expect(whole(lines('\nBRAIDCLAW_MODEL=ours', { files })).config.defaultModel).toBe('ours')
     const { config, origins } = whole(lines('SHELLCLAW_MODEL=later', { files }))
     expect(config.defaultModel).toBe('later')
-    expect(showConfig(config, origins, { origin: true, json: false, channels: channelKinds })).toContain(
+    expect(showConfig(config, origins, { origin: true, json: false, channels: channelRows })).toContain(
       `default_model = "later"  # environment: ${envFile}:1\n`,
     )
     expect(origin(lines('BRAIDCLAW_MODEL=x', { files, env: { SHELLCLAW_MODEL: 'env' } }))).toEqual({

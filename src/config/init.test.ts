@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { channelKinds } from '../channels/list.ts'
+import { channelRows } from '../channels/list.ts'
 import { describeStep, initHome } from './init.ts'
 import { proposeProviders } from './known-providers.ts'
 import { loadConfig } from './load.ts'
@@ -29,7 +29,7 @@ function fresh(env: { readonly [name: string]: string } = {}) {
   const input = {
     home,
     cwd: user,
-    channels: channelKinds,
+    channels: channelRows,
     env: { HOME: user, ...env },
     createDatabase: (path: string) => writeFileSync(path, 'db'),
   }
@@ -168,7 +168,7 @@ const combinations = Array.from({ length: 16 }, (_, bits) => variables.filter((_
 
 test.each(combinations)('the file for %p is valid, also with every line uncommented, and proposes the first of them', (...set) => {
   const proposals = proposeProviders(Object.fromEntries(set.map((name) => [name, name === 'OLLAMA_HOST' ? '127.0.0.1' : 'sk-SECRET'])))
-  const text = defaultConfigToml({ channels: channelKinds, proposals })
+  const text = defaultConfigToml({ channels: channelRows, proposals })
   const config = configOf({ user: text })
   expect(proposals.map(({ because }) => because)).toEqual(set)
   expect(config.defaultProvider).toBe(proposals[0]?.name ?? 'local')

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { channelKinds } from '../channels/list.ts'
+import { channelRows } from '../channels/list.ts'
 import { describeProblem, providerNamed } from './config.ts'
 import { loadConfig } from './load.ts'
 import { configOf, load, loaded, minimum, problemsOf, projectFile, userFile } from './test-load.ts'
@@ -109,7 +109,7 @@ describe('what is refused', () => {
     writeFileSync(join(dir, 'file'), '')
     symlinkSync(join(dir, 'loop'), join(dir, 'loop'))
     const at = (home: string) => {
-      const result = loadConfig({ home: join(dir, home), channels: channelKinds, env: { HOME: dir }, cwd: dir, trusted: () => false })
+      const result = loadConfig({ home: join(dir, home), channels: channelRows, env: { HOME: dir }, cwd: dir, trusted: () => false })
       return result.ok ? 'ok' : result.problems.map(describeProblem).join('\n')
     }
     expect(at('a')).toBe(`${dir}/a/config.toml: this file is a folder, not a file; move it away and run "braidclaw init"`)
@@ -147,6 +147,7 @@ describe('what holds', () => {
         httpTimeoutS: 20,
         maxOutputBytes: 65_536,
         maxParallel: 4,
+        maxTurnsAtOnce: 256,
       },
       providers: {
         models: {
@@ -166,7 +167,8 @@ describe('what holds', () => {
       },
       channels: {
         cli: { enabled: true, toolsAllow: ['file_read', 'file_list', 'time', 'memory_search', 'shell'] },
-        discord: { enabled: false, tokenEnv: 'DISCORD_BOT_TOKEN', channelIds: [] },
+        fifo: { approvers: [] },
+        discord: { enabled: false, tokenEnv: 'DISCORD_BOT_TOKEN', channelIds: [], approvers: [] },
       },
       tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], backend: 'native' },
       memory: { backend: 'sqlite', path: '/home/ann/.braidclaw/memory.sqlite', historyMax: 200, historyKeep: 40 },

@@ -1,7 +1,7 @@
 /** What a program that calls us as a library needs in place of a command line: a silent context, and failures as values. */
 
 import type { Ending } from '../runtime/event.ts'
-import type { Animal, HostContext, Setup } from './api.ts'
+import type { HostContext, Setup } from './api.ts'
 import { type FailureCode, FailureError } from './failure.ts'
 import { createHostContext } from './setup/context.ts'
 import { setUp } from './setup/setup.ts'
@@ -28,17 +28,11 @@ export function setUpFor({ workspace, ...around }: Opening, flags: { readonly mo
 }
 
 /** Nothing of ours goes to the streams of a program that is not ours. */
-export function silentContext({ home, env = process.env, log, channels }: Omit<Opening, 'workspace'>): HostContext {
-  return createHostContext({ env: { ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, channels, say: (text) => log?.(text) })
+export function silentContext({ home, env = process.env, log = nobodyHears, channels }: Omit<Opening, 'workspace'>): HostContext {
+  return createHostContext({ env: { ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, channels, say: log })
 }
 
-export async function withAnimal<T>(animal: Animal, use: (animal: Animal) => Promise<T>): Promise<T> {
-  try {
-    return await use(animal)
-  } finally {
-    animal.close()
-  }
-}
+const nobodyHears = () => {}
 
 export type Failure = { readonly code: FailureCode; readonly message: string }
 

@@ -67,6 +67,14 @@ export const limitRows = {
     example: 128_000,
     about: 'How much of the earlier conversation goes along with a question.',
   },
+  max_turns_at_once: {
+    type: 'whole',
+    min: 1,
+    max: 10_000,
+    unit: 'turns',
+    default: 256,
+    about: 'Turns under way in one process at a time; further ones wait in the order in which they came.',
+  },
   max_parallel: { type: 'whole', min: 1, max: 64, unit: 'calls', default: 4, project: 'free', about: 'Tool calls in flight at a time.' },
   max_run_seconds: { ...seconds, project: 'stricter', absent: 'no limit', example: 600, about: 'Budget of one turn: wall clock.' },
   max_run_tokens: {

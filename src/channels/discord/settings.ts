@@ -2,7 +2,7 @@
 
 import type { Rows } from '../../kit/settings.ts'
 
-const settings = {
+export const discordRows = {
   enabled: {
     type: 'boolean',
     default: false,
@@ -21,6 +21,12 @@ const settings = {
     env: 'DISCORD_CHANNEL_ID',
     about: 'The Discord channels it listens and answers in; all others are ignored.',
   },
+  approvers: {
+    type: 'words',
+    form: 'snowflake',
+    default: [],
+    about: 'The Discord users (ids) who may answer there what a call needs a yes for; nobody is asked there when empty.',
+  },
   api: {
     type: 'url',
     absent: 'https://discord.com/api',
@@ -28,5 +34,3 @@ const settings = {
     about: 'Where the API of Discord is, for a proxy or a test.',
   },
 } as const satisfies Rows
-
-export const discordChannel = { name: 'discord', settings } as const

@@ -11,7 +11,7 @@ import { seedModel } from '../../providers/fifo/payload.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { type BridgeWatch, createExchange, type Exchange, type ExchangeOptions } from '../../service/fifo/exchange.ts'
 import { type ClawSurvey, createClaw } from '../../tools/claw-tools.ts'
-import { discordChannel } from '../discord/settings.ts'
+import { discord } from '../discord/channel.ts'
 import { usualFolder } from './fifo-folder.ts'
 
 export type Casting = {
@@ -49,12 +49,12 @@ export async function castRoles(given: Setup, casting: Casting): Promise<Cast> {
   const provider = brain?.provider ?? (await providerFor(given, given.config.defaultProvider))
   const setup = brain ? { ...given, config: { ...given.config, defaultModel: brain.model } } : given
   const hand = claw === 'inside' ? undefined : clawTools(setup, { dir, alone: claw === 'fifo' })
-  const discord = channelSettings(setup.config, discordChannel).enabled ? ' and Discord' : ''
+  const alsoDiscord = channelSettings(setup.config, discord).enabled ? ' and Discord' : ''
   return {
     setup,
     provider,
     ...(hand ? { tools: hand.tools } : {}),
-    described: `interact: fifo${discord}; brain: ${brain ? 'fifo' : provider.name}; claw: ${claw}`,
+    described: `interact: fifo${alsoDiscord}; brain: ${brain ? 'fifo' : provider.name}; claw: ${claw}`,
     watches: { brain: brain?.exchange.bridge, claw: hand?.exchange.bridge },
     async close() {
       await Promise.all([brain?.exchange.close(), hand?.exchange.close()])

@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
-import { channelKinds } from '../../channels/list.ts'
+import { channelRows } from '../../channels/list.ts'
 import { defaultOf } from '../../kit/settings.ts'
 import { kinds, tableOf } from '../table.ts'
 import { check } from '../text/check.ts'
 import { workValueOf } from './defaults.ts'
 
 const where = { home: '/home/me/.braidclaw', userHome: '/home/me', env: {}, base: '/', typed: false }
-const { settings } = tableOf(channelKinds)
+const { settings } = tableOf(channelRows)
 const ofKinds = kinds.flatMap(({ kind, settings: rows }) => Object.entries(rows).map(([leaf, row]) => ({ ...row, key: `${kind} ${leaf}` })))
 const given = [...settings, ...ofKinds].flatMap((setting) => (defaultOf(setting) === undefined ? [] : [{ setting, key: setting.key }]))
 

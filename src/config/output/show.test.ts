@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { parse } from 'smol-toml'
 import { z } from 'zod'
-import { channelKinds } from '../../channels/list.ts'
+import { channelRows } from '../../channels/list.ts'
 import { withProviderDefaults } from '../layers/defaults.ts'
 import { patternOf, tableOf, variablesOfSetting } from '../table.ts'
 import { load, loaded, minimum } from '../test-load.ts'
@@ -9,7 +9,7 @@ import { configDocs } from './docs.ts'
 import { configSchema } from './json-schema.ts'
 import { showConfig, valueAt } from './show.ts'
 
-const { settings } = tableOf(channelKinds)
+const { settings } = tableOf(channelRows)
 
 /** Every key there is, set to something that is not its default. */
 const everything = `workspace_dir = "/w"
@@ -37,6 +37,7 @@ shell_timeout_max_s = 14.5
 http_timeout_s = 15
 max_output_bytes = 1616
 context_tokens = 17
+max_turns_at_once = 17
 max_parallel = 18
 max_run_seconds = 19
 max_run_tokens = 20
@@ -80,7 +81,10 @@ total_timeout_s = 9
 enabled = true
 token_env = "BOT"
 channel_ids = ["123456789012345678"]
+approvers = ["223456789012345678"]
 api = "http://127.0.0.1:1/api"
+[channels.fifo]
+approvers = ["local"]
 [channels.cli]
 enabled = false
 tools_allow = ["time"]
@@ -103,7 +107,7 @@ level = "debug"
 
 test('every key of the file arrives in the Config under its own name, and comes out again', () => {
   const { config, origins } = loaded({ user: everything })
-  const shown = JSON.parse(showConfig(config, origins, { origin: false, json: true, channels: channelKinds }))
+  const shown = JSON.parse(showConfig(config, origins, { origin: false, json: true, channels: channelRows }))
   delete shown.providers.models.local
   expect(shown).toEqual(JSON.parse(JSON.stringify(parse(everything))))
   const keys = Object.keys(origins)
@@ -114,14 +118,14 @@ test('every key of the file arrives in the Config under its own name, and comes 
 test('what is shown is itself a valid config that means the same', () => {
   for (const user of [undefined, minimum, everything]) {
     const first = loaded({ user })
-    const again = loaded({ user: showConfig(first.config, first.origins, { origin: true, json: false, channels: channelKinds }) })
+    const again = loaded({ user: showConfig(first.config, first.origins, { origin: true, json: false, channels: channelRows }) })
     expect(again.config).toEqual(first.config)
   }
 })
 
 test('origins stand behind the values: flag, variable, file with line, default', () => {
   const { config, origins } = loaded({ user: minimum, flags: { maxTurns: 3 }, env: { BRAIDCLAW_AUTONOMY: 'full' } })
-  const text = showConfig(config, origins, { origin: true, json: false, channels: channelKinds })
+  const text = showConfig(config, origins, { origin: true, json: false, channels: channelRows })
   expect(text).toContain('max_tool_rounds = 3  # flag: --max-turns\n')
   expect(text).toContain('autonomy = "full"  # environment: BRAIDCLAW_AUTONOMY\n')
   expect(text).toContain('audit_log = true  # user: /home/ann/.braidclaw/config.toml:10\n')
@@ -131,10 +135,10 @@ test('origins stand behind the values: flag, variable, file with line, default',
 
 test('as JSON it has the names of the file; with origins these stand beside it', () => {
   const { config, origins } = loaded({ user: minimum })
-  expect(JSON.parse(showConfig(config, origins, { origin: false, json: true, channels: channelKinds })).security.forbidden_paths).toContain(
+  expect(JSON.parse(showConfig(config, origins, { origin: false, json: true, channels: channelRows })).security.forbidden_paths).toContain(
     '/etc',
   )
-  const both = JSON.parse(showConfig(config, origins, { origin: true, json: true, channels: channelKinds }))
+  const both = JSON.parse(showConfig(config, origins, { origin: true, json: true, channels: channelRows }))
   expect(both.origins['memory.path']).toEqual({ source: 'user', where: '/home/ann/.braidclaw/config.toml', line: 28, column: 8 })
 })
 
@@ -143,7 +147,7 @@ test('a hostile file name cannot break out of its comment', () => {
   const text = showConfig(
     config,
     { 'log.level': { source: 'user', where: '/a\n[evil]\u001b' } },
-    { origin: true, json: false, channels: channelKinds },
+    { origin: true, json: false, channels: channelRows },
   )
   expect(Object.keys(parse(text))).not.toContain('evil')
 })
@@ -152,11 +156,11 @@ test('no key of the environment is shown', () => {
   const env = { OPENAI_API_KEY: 'sk-SECRET1' }
   const { config, origins } = loaded({ user: minimum, env })
   for (const json of [true, false])
-    expect(showConfig(config, origins, { origin: true, json, channels: channelKinds })).not.toContain('SECRET1')
+    expect(showConfig(config, origins, { origin: true, json, channels: channelRows })).not.toContain('SECRET1')
 })
 
 test('the JSON Schema refuses and accepts what loading refuses and accepts', () => {
-  const schema = z.fromJSONSchema(JSON.parse(JSON.stringify(configSchema(channelKinds))))
+  const schema = z.fromJSONSchema(JSON.parse(JSON.stringify(configSchema(channelRows))))
   const accepts = (text: string) => schema.safeParse(JSON.parse(JSON.stringify(parse(text)))).success
   const bad = [
     'x = 1',
@@ -170,7 +174,7 @@ test('the JSON Schema refuses and accepts what loading refuses and accepts', () 
 })
 
 test('docs/config.md is what the table says; if not, write configDocs() there again', async () => {
-  expect(await Bun.file(`${import.meta.dir}/../../../docs/config.md`).text()).toBe(configDocs(channelKinds))
+  expect(await Bun.file(`${import.meta.dir}/../../../docs/config.md`).text()).toBe(configDocs(channelRows))
 })
 
 test('every variable works, stands in the docs, and no two settings share one', () => {
@@ -181,7 +185,7 @@ test('every variable works, stands in the docs, and no two settings share one', 
       const value = valueAt(wished, setting.key)
       const { config } = loaded({ env: { [variable]: Array.isArray(value) ? value.join(',') : String(value) } })
       expect([variable, valueAt(config, setting.key)]).toEqual([variable, value])
-      expect(configDocs(channelKinds)).toContain(`\`${variable}\``)
+      expect(configDocs(channelRows)).toContain(`\`${variable}\``)
     }
   }
   const variables = settings.flatMap(variablesOfSetting)
