@@ -6,8 +6,7 @@ import type { FailureCode } from './host/failure.ts'
 import { asValue, type Surroundings, setUpFor, unended } from './host/library.ts'
 import { withConversation } from './host/open-host.ts'
 import { filterWish } from './host/run/filter-options.ts'
-import { createMirror, sessionOf } from './host/run/session-log.ts'
-import { personaOf, soulOf } from './host/setup/agent-profile.ts'
+import { personaOf, runAgent, sessionOf, soulOf } from './host/setup/agent-profile.ts'
 import { directCall } from './host/toolset/direct-call.ts'
 import { composeSystem as compose } from './memory/agent-files/compose-system.ts'
 import { appendSession, archiveSession, countSession, type Loaded, loadSession } from './memory/agent-files/session-file.ts'
@@ -56,19 +55,12 @@ async function ask(message: string, { system, tools: named, onText, signal, ...o
     ...(named === undefined ? {} : { tools: named }),
   })
   const which: ConversationChoice = options.continue ? sessionOf(persona) : { kind: 'new' }
-  const mirror = createMirror(setup, persona)
-  return withConversation({ setup, which, channel: 'library', ...wish }, async (conversation) => {
+  return withConversation({ setup, which, channel: 'library', ...wish, agent: runAgent(persona) }, async (conversation) => {
     const seen = { text: '' }
-    mirror.begin(message, conversation.id)
-    try {
-      for await (const event of conversation.run(message, signal)) {
-        mirror.show(event)
-        if (event.type === 'text' && event.isPartial) onText?.(event.content)
-        if (event.type === 'approval_gate') await refuse(conversation, event.gateId)
-        if (event.type === 'done') seen.text = event.result ?? ''
-      }
-    } finally {
-      mirror.end()
+    for await (const event of conversation.run(message, signal)) {
+      if (event.type === 'text' && event.isPartial) onText?.(event.content)
+      if (event.type === 'approval_gate') await refuse(conversation, event.gateId)
+      if (event.type === 'done') seen.text = event.result ?? ''
     }
     const ending = conversation.ending() ?? unended
     if (ending.code !== 'answered') return { ok: false, code: ending.code, message: ending.message, text: seen.text }

@@ -3,8 +3,7 @@
 import { existsSync } from 'node:fs'
 import type { Conversation, ConversationOptions, Host, Past, Setup } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
-import { createMirror, sessionOf } from '../host/run/session-log.ts'
-import { type Persona, soulOf } from '../host/setup/agent-profile.ts'
+import { type Persona, runAgent, sessionOf, soulOf } from '../host/setup/agent-profile.ts'
 import { historyTokens } from '../host/setup/run-limits.ts'
 import { openRecall, type Recall } from '../memory/agent-files/agent-memory.ts'
 import { summariserOf } from '../memory/conversations/summarise.ts'
@@ -37,14 +36,14 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
 
   async function own(): Promise<Answering> {
     const past = async () => ({ ...(await words()), history: history() })
-    const conversation = await host.conversation(sessionOf(persona), { ...common, channel: 'daemon', past })
+    const conversation = await host.conversation(sessionOf(persona), {
+      ...common,
+      channel: 'daemon',
+      agent: { ...runAgent(persona), remembers: true },
+      past,
+    })
     return {
       conversation,
-      mirror: createMirror(setup, persona),
-      remember(question, answer) {
-        const kept = recall.remember(question, answer)
-        if (!kept.ok) log('error', 'history not written', { why: kept.message })
-      },
       async compact() {
         try {
           await recall.compact(summariserOf({ provider, model: setup.config.defaultModel }), signal)

@@ -1,7 +1,6 @@
-/** One message of a channel from its turn to the memory of it: run, remember, answer, and only then make room. */
+/** One message of a channel from its turn to the memory of it: run, answer, and only then make room. */
 
 import type { Conversation, InboundMessage } from '../host/api.ts'
-import type { Mirror } from '../host/run/session-log.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
 import type { ChannelQuestions } from './ask-in-channel.ts'
@@ -11,9 +10,6 @@ import { refusedBy, takeTurn } from './take-turn.ts'
 /** A conversation that messages are answered in. */
 export type Answering = {
   readonly conversation: Conversation
-  readonly mirror?: Mirror
-  /** Before it is answered: what somebody has read must not be gone after a crash. */
-  remember?(question: string, answer: string): void
   /** Has what is long summarised. Never rejects. */
   compact(): Promise<void>
 }
@@ -44,7 +40,6 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
       const at = await answering(message.conversation)
       message.taken?.(at.conversation.id)
       const told = await whileWorking(message, () => toldOf(at, message))
-      if (told.remembered !== undefined) at.remember?.(message.text, told.remembered)
       await message.answer(told.text)
       if (told.remembered !== undefined) compact(at)
     } catch (error) {
@@ -53,16 +48,15 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     }
   }
 
-  async function toldOf({ conversation, mirror }: Answering, message: InboundMessage): Promise<Told> {
+  async function toldOf({ conversation }: Answering, message: InboundMessage): Promise<Told> {
     const { from, channel, text } = message
     const seen: { result?: string } = {}
-    mirror?.begin(text, conversation.id)
     const ending = await takeTurn({
       conversation,
       prompt: text,
-      show: (event) => note(seen, mirror, event),
+      show: (event) => note(seen, event),
       onGate: message.asks ? (gateId, proposal) => questions.ask(message, { conversation, gateId, proposal }) : refusedBy(conversation),
-    }).finally(() => mirror?.end())
+    })
     if (ending.code !== 'answered') log('warn', 'turn not answered', { from, channel, code: ending.code, why: ending.message })
     return replyOf({ ending, ...seen, open: conversation.unanswered() })
   }
@@ -89,7 +83,6 @@ async function whileWorking<T>({ working }: InboundMessage, work: () => Promise<
   }
 }
 
-function note(seen: { result?: string }, mirror: Mirror | undefined, event: AgentEvent): void {
-  mirror?.show(event)
+function note(seen: { result?: string }, event: AgentEvent): void {
   if (event.type === 'done' && event.result !== undefined) seen.result = event.result
 }

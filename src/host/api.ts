@@ -4,7 +4,7 @@ import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { AgentEvent, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
-import type { AskLine, Decision, Log, Message, Provider } from '../runtime/port.ts'
+import type { AskLine, Decision, Log, Message, Provider, RunAgent } from '../runtime/port.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
 import type { Hands, ToolWish } from './toolset/tool-selection.ts'
@@ -68,6 +68,8 @@ export type ConversationOptions = {
   readonly systemPrompt?: string
   /** In place of the first sentence of our own. */
   readonly soul?: string
+  /** In whose files its runs are told. */
+  readonly agent?: RunAgent
   /** In place of the above and of the conversation's own past, asked afresh before each run. */
   readonly past?: () => Past | Promise<Past>
 }

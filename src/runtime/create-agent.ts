@@ -4,7 +4,7 @@ import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, Ending, Mode, Proposal, RunEvent, Usage } from './event.ts'
-import type { ChatRequest, Decision, Message, RunIdentity } from './port.ts'
+import type { ChatRequest, Decision, Message, RunAgent, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import type { JournalledRules } from './rules/journalled-rules.ts'
@@ -29,6 +29,8 @@ export type AgentConfig = {
   readonly folder?: string
   /** See RunIdentity. */
   readonly sandbox?: 'none'
+  /** See RunIdentity. */
+  readonly agent?: RunAgent
   /** More b-threads, beside the program's own. They can only veto. */
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The same rules as data, for the journal: a replay obeys what the run obeyed. */
@@ -94,7 +96,11 @@ export function createAgent(config: AgentConfig): Agent {
 
   function identify(): RunIdentity {
     const [runId, turnId] = [createId('run', ports.random(12)), createId('turn', ports.random(12))]
-    const optional = { ...(folder ? { folder } : {}), ...(config.sandbox ? { sandbox: config.sandbox } : {}) }
+    const optional = {
+      ...(folder ? { folder } : {}),
+      ...(config.sandbox ? { sandbox: config.sandbox } : {}),
+      ...(config.agent ? { agent: config.agent } : {}),
+    }
     return { runId, turnId, conversationId, provider: ports.provider.name, model, channel, ...optional }
   }
 

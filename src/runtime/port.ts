@@ -167,6 +167,9 @@ export type WatchedQuestion = {
   fail(error: unknown): void
 }
 
+/** The agent in whose files a run is told: where its folder is, which of its files names the conversation to go on with, and whether it keeps a history of pairs. */
+export type RunAgent = { readonly id: string; readonly folder: string; readonly pointer: string; readonly remembers?: true }
+
 export type RunIdentity = {
   readonly runId: string
   readonly conversationId: string
@@ -178,6 +181,8 @@ export type RunIdentity = {
   readonly folder?: string
   /** Commands run unconfined because somebody asked for that: every receipt of the run says so, whatever the call. */
   readonly sandbox?: 'none'
+  /** Absent: the run is told in no agent's files. */
+  readonly agent?: RunAgent
 }
 
 /** Names are seed 001's: "tool requested", "receipt written", … Values are redacted by the sink. */

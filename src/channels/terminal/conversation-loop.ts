@@ -50,13 +50,7 @@ export async function converse({ setup, settings, speaker, conversation: first, 
 
     const say = async (prompt: string) => {
       const { conversation } = state
-      speaker?.mirror.begin(prompt, conversation.id)
-      const watch = speaker ? { watch: speaker.mirror.show } : {}
-      try {
-        await turn({ conversation, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true, ...watch })
-      } finally {
-        speaker?.mirror.end()
-      }
+      await turn({ conversation, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true })
     }
 
     const take = async (line: string): Promise<'on' | 'exit'> => {

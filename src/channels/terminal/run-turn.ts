@@ -2,7 +2,7 @@
 
 import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
-import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { Ending } from '../../runtime/event.ts'
 import type { AskLine } from '../../runtime/port.ts'
 import { takeTurn } from '../take-turn.ts'
 import { withActivity } from './activity.ts'
@@ -21,8 +21,6 @@ export type TurnOptions = {
   readonly ask?: AskLine
   /** How the format is shown, when not as usual. */
   readonly renderer?: (format: OutputFormat, screen: Screen) => Render
-  /** Told of every event before it is shown. */
-  readonly watch?: (event: AgentEvent) => void
   /** At a terminal, say what the turn used. */
   readonly sayUsage?: boolean
 }
@@ -33,10 +31,9 @@ export async function turn(options: TurnOptions): Promise<number> {
   const { context } = setup
   const screen = screenOf(context)
   const status = format === 'text' && showsStatus(context, screen) ? context.status : nowhere
-  const active = withActivity(renderer(format, screen), status)
-  const render = watched(active, options.watch)
+  const render = withActivity(renderer(format, screen), status)
   const { signal, stop } = onInterrupt(conversation.cancel)
-  const asking: AskLine | undefined = ask && ((question, taken) => active.paused(ask(question, taken)))
+  const asking: AskLine | undefined = ask && ((question, taken) => render.paused(ask(question, taken)))
   try {
     const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), prompt, show: render.show })
     const exitCode = context.exitCodeOf(ending.code)
@@ -50,17 +47,6 @@ export async function turn(options: TurnOptions): Promise<number> {
   } finally {
     status.end()
     stop()
-  }
-}
-
-function watched(render: Render, watch: TurnOptions['watch']): Render {
-  if (!watch) return render
-  return {
-    show(event) {
-      watch(event)
-      render.show(event)
-    },
-    end: render.end,
   }
 }
 

@@ -43,13 +43,8 @@ async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
   const options = { setup, which, channel: 'cli', ...(ask ? { ask } : {}), ...tell, ...speaker?.wish, ...acceptance(flags) }
   return withConversation(options, async (conversation) => {
-    speaker?.mirror.begin(prompt, conversation.id)
-    try {
-      const common = { conversation, setup, format, prompt, sayUsage: true }
-      return await turn({ ...common, ...(ask ? { ask } : {}), ...(speaker ? { watch: speaker.mirror.show } : {}) })
-    } finally {
-      speaker?.mirror.end()
-    }
+    const common = { conversation, setup, format, prompt, sayUsage: true }
+    return await turn({ ...common, ...(ask ? { ask } : {}) })
   })
 }
 

@@ -7,8 +7,7 @@ import { turn } from '../../../channels/terminal/run-turn.ts'
 import type { Conversation, Host } from '../../../host/api.ts'
 import { withConversation } from '../../../host/open-host.ts'
 import { filterWish } from '../../../host/run/filter-options.ts'
-import { createMirror, sessionOf } from '../../../host/run/session-log.ts'
-import { type Persona, personaOf, soulOf } from '../../../host/setup/agent-profile.ts'
+import { type Persona, personaOf, runAgent, sessionOf, soulOf } from '../../../host/setup/agent-profile.ts'
 import { setUpKept } from '../../../host/setup/setup-kept.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
@@ -87,19 +86,13 @@ async function answer(question: Question): Promise<number> {
     ...(flags.tools === undefined ? {} : { tools: flags.tools }),
   })
   const which = conversationOf(flags, () => sessionOf(persona))
-  const mirror = createMirror(setup, persona)
   const ask = flags.tools === undefined ? undefined : personHere(setup.context)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
-  const options = { setup, which, channel: 'filter', ...(ask ? { ask } : {}), ...tell, ...wish }
+  const options = { setup, which, channel: 'filter', ...(ask ? { ask } : {}), ...tell, ...wish, agent: runAgent(persona) }
   return withConversation(options, async (conversation, host) => {
     mindSession({ setup, flags, persona }, conversation, host)
-    mirror.begin(prompt, conversation.id)
-    try {
-      return await turn({ conversation, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole, watch: mirror.show })
-    } finally {
-      mirror.end()
-    }
+    return await turn({ conversation, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole })
   })
 }
 
