@@ -47,6 +47,7 @@ describe('which limits hold', () => {
       http_timeout_s: 20,
       max_output_bytes: 65_536,
       max_parallel: 4,
+      max_turns_at_once: 256,
     })
     expect(await origins(at)).toContain('max_tool_rounds = 5  # default: built in\n# max_same_results is not set: no limit\n')
   })

@@ -117,7 +117,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   /** @returns the receipt of a result */
   function external(run: RunIdentity, event: ExternalEvent): string | undefined {
     const clean = withoutSecrets(event)
-    if (clean.type === 'run.start') memory.files.begin(run, { at: now(), redact: withoutSecrets })
+    if (clean.type === 'run.start') memory.files.begin(run, { now, redact: withoutSecrets })
     if (clean.type === 'tool.done') return toolDone(run, clean).outcome.receipt
     journal.append({ run, kind: 'external', type: clean.type, at: now(), body: clean })
     if (clean.type === 'approval.decision') approvals.decided(run, clean)

@@ -12,7 +12,6 @@ import type { Profile } from '../setup/profile.ts'
 import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
 import { runLimits } from '../setup/run-limits.ts'
 import { mindWorkspace, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
-import { sandboxState } from '../toolset/sandbox-state.ts'
 import type { HandsOptions } from '../toolset/tool-executor.ts'
 import { builtInNames, type Hands, hasTools, type ToolWish, tenTools, unknownNames } from '../toolset/tool-selection.ts'
 import { type Begun, conversationFor } from './find-conversation.ts'
@@ -46,7 +45,7 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
   // Who only talks needs no folder.
   const workspace = hasTools(tools) ? workspaceOf(setup) : realFolder(config.workspaceDir)
   // It takes some milliseconds the first time, beside what follows here.
-  const sandbox = wantsShell(setup, tools) ? sandboxState(setup, options.sandbox) : undefined
+  const sandbox = wantsShell(setup, tools) ? profile.sandbox(options.sandbox) : undefined
   const answering = options.provider ?? (await profile.provider())
   const provider = tools.refusals ? (await import('../toolset/contract-refusals.ts')).saysNotPermitted(answering) : answering
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
@@ -77,6 +76,7 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
     hands: hands.get,
     instructions,
     sandbox,
+    sandboxState: () => profile.sandbox(options.sandbox),
   })
   const agent = await runnerOf(opening, { begun, provider, hands, opening: openings.next })
   const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce })
