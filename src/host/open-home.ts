@@ -79,7 +79,7 @@ function openFirst({ open, watchStop }: HomeOptions): Shared {
   const unwatch = watchStop((reason) => {
     for (const listener of listeners) listener(reason)
   })
-  return { ...parts, recorder: createRecorder(parts.record), redactor, listeners, unwatch, users: 0 }
+  return { ...parts, recorder: createRecorder(parts.record, parts.memory.lockWait), redactor, listeners, unwatch, users: 0 }
 }
 
 function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): Home {
