@@ -113,7 +113,8 @@ function waitAndBegin(begin: () => void, lockWait: () => LockWait, waiting: Wait
   const until = performance.now() + (waiting === 'briefly' ? briefMs : Number.POSITIVE_INFINITY)
   for (let wait: LockWait | undefined; ; ) {
     try {
-      return begin()
+      begin()
+      return
     } catch (error) {
       if (!isLocked(error)) throw error
       wait ??= lockWait()
