@@ -4,7 +4,7 @@ import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, Ending, Mode, Proposal, RunEvent, Usage } from './event.ts'
-import type { ChatRequest, Decision, Message, RunIdentity } from './port.ts'
+import type { ChatRequest, Decision, Message, RunAgent, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import type { JournalledRules } from './rules/journalled-rules.ts'
@@ -29,6 +29,8 @@ export type AgentConfig = {
   readonly folder?: string
   /** See RunIdentity. */
   readonly sandbox?: 'none'
+  /** See RunIdentity. */
+  readonly agent?: RunAgent
   /** More b-threads, beside the program's own. They can only veto. */
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The same rules as data, for the journal: a replay obeys what the run obeyed. */
@@ -46,6 +48,10 @@ export type Agent = {
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** What an open gate asks about: the call and what the gate said of it. */
   gate(gateId: string): Proposal | undefined
+  /** Resolves when that gate is no longer open, at once when it is not. */
+  gateClosed(gateId: string): Promise<void>
+  /** Resolves when no run is under way, whether or not anybody reads its events. */
+  settled(): Promise<void>
   /** Ends the current run: nothing new begins, what runs is aborted. Without a run it does nothing. */
   cancel(by?: string): void
   /** The emergency stop reached this process. */
@@ -90,7 +96,11 @@ export function createAgent(config: AgentConfig): Agent {
 
   function identify(): RunIdentity {
     const [runId, turnId] = [createId('run', ports.random(12)), createId('turn', ports.random(12))]
-    const optional = { ...(folder ? { folder } : {}), ...(config.sandbox ? { sandbox: config.sandbox } : {}) }
+    const optional = {
+      ...(folder ? { folder } : {}),
+      ...(config.sandbox ? { sandbox: config.sandbox } : {}),
+      ...(config.agent ? { agent: config.agent } : {}),
+    }
     return { runId, turnId, conversationId, provider: ports.provider.name, model, channel, ...optional }
   }
 
@@ -99,6 +109,8 @@ export function createAgent(config: AgentConfig): Agent {
     run,
     approve: async (gateId, decision) => (state.run ? await state.run.approve(gateId, decision) : 'approval'),
     gate: (gateId) => state.run?.gate(gateId),
+    gateClosed: async (gateId) => await state.run?.gateClosed(gateId),
+    settled: async () => await state.run?.settled,
     cancel: (by = 'user') => void state.run?.send({ type: 'cancel', by }),
     stop: (reason) => void state.run?.send({ type: 'estop', reason }),
     setMode: async ({ newMode, maxIterations }) => {
