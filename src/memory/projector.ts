@@ -5,7 +5,7 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Log, Redact, RunAgent, RunIdentity } from '../runtime/port.ts'
+import type { Clock, Log, Redact, RunAgent, RunIdentity } from '../runtime/port.ts'
 import { folderPaths } from './agent-files/agent-folder.ts'
 import { type AgentFile, agentFiles, fileNames } from './agent-files/agent-paths.ts'
 import { appendText } from './agent-files/append-line.ts'
@@ -25,7 +25,7 @@ import { entriesAfter, linesOfRun, toldLines } from './told-lines.ts'
 
 export type Projector = {
   /** In the transaction of a run's first event, before it. Never throws for trouble with the files: it is said once, and the turn goes on. */
-  begin(run: RunIdentity, options: { readonly at: number; readonly redact: Redact }): void
+  begin(run: RunIdentity, options: { readonly now: Clock; readonly redact: Redact }): void
   /** After a commit: writes what it added. Never throws for trouble with the files. */
   flush(run: RunIdentity): void
   /** Nothing more of this run will be committed by this process. */
@@ -60,10 +60,10 @@ export function createProjector({
     }
   }
 
-  function begin(run: RunIdentity, { at, redact }: { readonly at: number; readonly redact: Redact }): void {
+  function begin(run: RunIdentity, { now, redact }: { readonly now: Clock; readonly redact: Redact }): void {
     const { agent, runId } = run
     if (!agent) return
-    const key = folderKey(store.path, agent.folder)
+    const [key, at] = [folderKey(store.path, agent.folder), now()]
     const pending = marks.pending(key)
     for (const file of agentFiles) keep(agent.folder, () => takeIn({ run, agent, key, file, pending, at, redact }))
     for (const each of pending) marks.settle(each)

@@ -151,7 +151,11 @@ async function runnerOf({ home, profile, options }: Opening, { begun, provider, 
     ports: {
       provider,
       judge: async (call) => (await hands.get().catch(plainly)).judge(call),
-      act: async (act, signal) => (await hands.get()).act(act, signal),
+      act: async (act, signal) => {
+        const { act: carryOut } = await hands.get()
+        await shown()
+        return carryOut(act, signal)
+      },
       recorder: home.recorder,
       questions: home.services.approvals,
       log,
@@ -218,4 +222,9 @@ const plain = { push: (piece: string) => piece, flush: () => '' }
 function after(ms: number, then: () => void): () => void {
   const timer = setTimeout(then, ms)
   return () => clearTimeout(timer)
+}
+
+/** Whoever was shown what the model said before this call may have cancelled: that must count before anything is done. */
+function shown(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve))
 }
