@@ -1,7 +1,7 @@
 /** `rebuild`: what is made from the journal, made anew from it, or held against it. */
 
 import { checkChain } from '../../../host/integrity/receipt-check.ts'
-import { withMemory } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Command, Flags } from '../../args/command.ts'

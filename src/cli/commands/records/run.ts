@@ -1,7 +1,7 @@
 /** `run list | show`: what ran, and what its journal holds. */
 
-import { withMemory } from '../../../host/integrity/recovery.ts'
 import { resolveRun } from '../../../host/integrity/run-lookup.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { isObject } from '../../../kit/json.ts'
