@@ -12,6 +12,8 @@ export type Store = {
   readonly sql: Database['query']
   /** Runs `body` in one transaction, joining the one under way if there is one. Throws what `body` or SQLite throws, rolled back. */
   write<T>(body: () => T): T
+  /** The same for what could be made anew: on disk with the next transaction, not when it returns. Not within another one. */
+  writeLater<T>(body: () => T): T
   /** Within a transaction: what `body` did is undone if it throws, and the transaction can go on. */
   separate<T>(body: () => T): T
   /** Several statements without parameters, outside any transaction of ours. */
@@ -78,6 +80,7 @@ function storeOver(db: Database, path: string): Store {
     sql: db.query.bind(db),
     script: (text) => void db.run(text),
     write: (body) => transact(db, body),
+    writeLater: (body) => unsynced(db, () => transact(db, body)),
     separate: (body) => undone(db, body),
     // Finalises the cached statements too: an unfinalised one would keep the file open and its WAL unmerged.
     close: () => db.close(),
@@ -95,6 +98,16 @@ function transact<T>(db: Database, body: () => T): T {
     // A full disk or an I/O error may have rolled back already.
     if (db.inTransaction) db.run('ROLLBACK')
     throw error
+  }
+}
+
+/** Not OFF: the merging of the log into the file stays safe. */
+function unsynced<T>(db: Database, body: () => T): T {
+  db.run('PRAGMA synchronous = NORMAL')
+  try {
+    return body()
+  } finally {
+    db.run('PRAGMA synchronous = FULL')
   }
 }
 
