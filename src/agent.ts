@@ -1,8 +1,8 @@
-/** The library: `import { createAgent } from 'braidclaw'`. The same animal as on the command line, without a terminal. */
+/** The library: `import { createAgent } from 'braidclaw'`. The same host as on the command line, without a terminal. */
 
-import type { Wish } from './host/api.ts'
+import type { Conversation, ConversationChoice, Host } from './host/api.ts'
 import { silentContext } from './host/library.ts'
-import { wake } from './host/run/conversation.ts'
+import { openHost } from './host/open-host.ts'
 import { setUp } from './host/setup/setup.ts'
 import { once } from './kit/once.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
@@ -58,49 +58,55 @@ export type BraidClaw = {
   close(): Promise<void>
 }
 
-/** Nothing is opened before the first run. */
+/** Nothing is opened before the first run. Agents of one home share a host; those of equal settings share provider, policy and sandbox too. */
 export function createAgent(options: AgentOptions = {}): BraidClaw {
-  const animal = once(() => wakeUp(options))
-  const agent = () => animal.made()?.agent
+  const opened = once(() => open(options))
+  const conversation = () => opened.made()?.conversation
 
   async function* run(prompt: string): AsyncGenerator<AgentEvent> {
-    yield* (await animal.get()).agent.run(prompt)
+    yield* (await opened.get()).conversation.run(prompt)
   }
 
   return {
     run,
     // Before the first run there is no gate to answer.
     approve: async (gateId, { allow, by = 'program', note }) => {
-      const awake = agent()
-      return awake ? await awake.approve(gateId, { allow, by, ...(note ? { note } : {}) }) : 'approval'
+      const talk = conversation()
+      return talk ? await talk.approve(gateId, { allow, by, ...(note ? { note } : {}) }) : 'approval'
     },
-    gate: (gateId) => agent()?.gate(gateId),
-    cancel: () => agent()?.cancel('program'),
+    gate: (gateId) => conversation()?.gate(gateId),
+    cancel: () => conversation()?.cancel('program'),
     setMode: async (change) => {
-      const awake = agent()
-      return awake ? await awake.setMode(change) : 'modes'
+      const talk = conversation()
+      return talk ? await talk.setMode(change) : 'modes'
     },
-    ending: () => agent()?.ending(),
-    conversationId: () => agent()?.conversationId,
-    close: async () => (await animal.settled())?.close(),
+    ending: () => conversation()?.ending(),
+    conversationId: () => conversation()?.id,
+    close: async () => await (await opened.settled())?.host.close(),
   }
 }
 
-async function wakeUp({
-  cwd = process.cwd(),
-  model,
-  permissionMode,
-  maxTurns,
-  provider,
-  modelCall,
-  conversation = 'new',
-  ...around
-}: AgentOptions) {
+type Opened = { readonly host: Host; readonly conversation: Conversation }
+
+async function open(options: AgentOptions): Promise<Opened> {
+  const { cwd = process.cwd(), model, permissionMode, maxTurns, conversation = 'new', ...around } = options
   const setup = setUp({ ...silentContext(around), cwd }, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
-  const given = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
-  return wake(setup, { channel: 'library', conversation: kindOf(conversation), ...(given ? { provider: withUsableReplies(given) } : {}) })
+  const provider = providerOf(options)
+  const host = openHost(setup, { ahead: provider === undefined })
+  try {
+    const opened = await host.conversation(choiceOf(conversation), { channel: 'library', ...(provider ? { provider } : {}) })
+    return { host, conversation: opened }
+  } catch (error) {
+    await host.close()
+    throw error
+  }
 }
 
-function kindOf(conversation: string): Wish['conversation'] {
+function providerOf({ provider, modelCall }: AgentOptions): Provider | undefined {
+  const given = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
+  return given && withUsableReplies(given)
+}
+
+function choiceOf(conversation: string): ConversationChoice {
   return conversation === 'new' || conversation === 'latest' ? { kind: conversation } : { kind: 'resume', id: conversation }
 }

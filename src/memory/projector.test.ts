@@ -52,7 +52,7 @@ const batches = (number: number): readonly (readonly RecordEntry[])[] => [
 
 /** One whole run through the real recorder. */
 async function turn(number: number): Promise<void> {
-  const recorder = createRecorder(writer())
+  const recorder = createRecorder(writer(), desk.memory.lockWait)
   for (const batch of batches(number)) await recorder.commit(identity(number), batch)
 }
 

@@ -12,7 +12,7 @@ import { appendText } from './agent-files/append-line.ts'
 import type { FileLine } from './agent-files/bounded-read.ts'
 import { digestOf } from './agent-files/bounded-read.ts'
 import { writePointer } from './agent-files/conversation-pointer.ts'
-import { diskTrouble, realDisk } from './agent-files/disk.ts'
+import { diskTrouble, orTrouble, realDisk } from './agent-files/disk.ts'
 import { type FileMark, freshMark, lookAt, read, tailAt } from './agent-files/file-mark.ts'
 import { alone } from './agent-files/folder-lock.ts'
 import { foreignBody, foreignLine } from './agent-files/foreign-line.ts'
@@ -34,7 +34,7 @@ export type Projector = {
   drop(run: RunIdentity): void
 }
 
-type Told = { through: number; readonly next: ReturnType<typeof linesOfRun> }
+type Told = { through: number; over: boolean; readonly next: ReturnType<typeof linesOfRun> }
 
 export function createProjector({
   store,
@@ -70,7 +70,7 @@ export function createProjector({
     for (const file of agentFiles) keep(agent.folder, () => takeIn({ run, agent, key, file, pending, at, redact }))
     for (const each of pending) marks.settle(each)
     marks.enter(runId, key)
-    under.set(runId, { through: 0, next: linesOfRun(store.path, runId, agentText(store.path, agent)) })
+    under.set(runId, { through: 0, over: false, next: linesOfRun(store.path, runId, agentText(store.path, agent)) })
   }
 
   type Taking = {
@@ -151,25 +151,31 @@ export function createProjector({
       const rows = entriesAfter(store, run.runId, told.through)
       const lines = rows.flatMap(told.next)
       told.through = rows.at(-1)?.seq ?? told.through
-      const isOver = rows.some(({ type }) => type === 'finish')
-      if (rows.some(({ type }) => type === 'run.start')) writePointer(join(agent.folder, 'sessions', agent.pointer), run.conversationId)
+      told.over = rows.some(({ type }) => type === 'finish')
+      if (rows.some(({ type }) => type === 'run.start'))
+        keep(agent.folder, () => writePointer(join(agent.folder, 'sessions', agent.pointer), run.conversationId))
       for (const file of agentFiles) {
         const texts = lines.flatMap((line) => (line.file === file && !line.foreign ? [line.text] : []))
         if (texts.length > 0) keep(agent.folder, () => write(agent.folder, file, texts))
       }
-      if (isOver) confirm(run.runId, agent)
     })
+    if (!under.get(run.runId)?.over) return
+    confirm(run.runId, agent)
   }
 
   /** What was just written is seen at once, so that a file that somebody takes away afterwards stays away. */
   function confirm(runId: string, agent: RunAgent): void {
     under.delete(runId)
     const key = folderKey(store.path, agent.folder)
-    store.writeLater(() => {
-      const pending = marks.pending(key)
-      for (const file of agentFiles) keep(agent.folder, () => confirmFile(agent, key, file, pending))
-      for (const each of pending) marks.settle(each)
-    })
+    const confirmed = orTrouble(() =>
+      store.writeLater(() => {
+        const pending = marks.pending(key)
+        for (const file of agentFiles) orTrouble(() => confirmFile(agent, key, file, pending))
+        for (const each of pending) marks.settle(each)
+      }),
+    )
+    // Another process writes: the next turn sees to it.
+    if (confirmed) log('debug', 'the files of the agent are looked at later', { agent: agent.folder, why: confirmed.message })
   }
 
   /** Up to the first line of another program. */

@@ -48,6 +48,10 @@ export type Agent = {
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** What an open gate asks about: the call and what the gate said of it. */
   gate(gateId: string): Proposal | undefined
+  /** Resolves when that gate is no longer open, at once when it is not. */
+  gateClosed(gateId: string): Promise<void>
+  /** Resolves when no run is under way, whether or not anybody reads its events. */
+  settled(): Promise<void>
   /** Ends the current run: nothing new begins, what runs is aborted. Without a run it does nothing. */
   cancel(by?: string): void
   /** The emergency stop reached this process. */
@@ -105,6 +109,8 @@ export function createAgent(config: AgentConfig): Agent {
     run,
     approve: async (gateId, decision) => (state.run ? await state.run.approve(gateId, decision) : 'approval'),
     gate: (gateId) => state.run?.gate(gateId),
+    gateClosed: async (gateId) => await state.run?.gateClosed(gateId),
+    settled: async () => await state.run?.settled,
     cancel: (by = 'user') => void state.run?.send({ type: 'cancel', by }),
     stop: (reason) => void state.run?.send({ type: 'estop', reason }),
     setMode: async ({ newMode, maxIterations }) => {

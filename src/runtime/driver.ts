@@ -62,6 +62,10 @@ export type Run = {
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** What an open gate asks about; undefined once it is answered. */
   gate(gateId: string): Proposal | undefined
+  /** Resolves when the gate is no longer open. */
+  gateClosed(gateId: string): Promise<void>
+  /** Resolves when the run has ended, whether or not anybody reads its events. */
+  readonly settled: Promise<void>
   ending(): Ending | undefined
   /** Of all model calls so far; undefined before the first. */
   usage(): Usage | undefined
@@ -241,7 +245,16 @@ export function createRun({ identity, threads, ports, request, history, approval
     }
   }
 
-  return { events, send, approve: gates.approve, gate: gates.get, ending: () => state.ending, usage: () => state.usage }
+  return {
+    events,
+    send,
+    approve: gates.approve,
+    gate: gates.get,
+    gateClosed: gates.closed,
+    settled: settled.promise,
+    ending: () => state.ending,
+    usage: () => state.usage,
+  }
 }
 
 /** Refused like any call that changed after it was judged. */

@@ -1,7 +1,7 @@
 /** `doctor`: what is in order, what is not, and what to do about it. Changes nothing, but ends sandbox processes that a killed run left. */
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
-import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { isTerminal, openTerminal } from '../../../channels/terminal/tty.ts'
 import { type Config, describeProblem, isWireProvider, providerNamed } from '../../../config/config.ts'
 import { proposeProviders } from '../../../config/known-providers.ts'
@@ -15,9 +15,16 @@ import { count } from '../../../kit/count.ts'
 import { openMemory } from '../../../memory/memory.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import { readStop } from '../../../service/stop-file.ts'
+import type { Command, Flags } from '../../args/command.ts'
+import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { isInitsChoice } from '../../offline-notice.ts'
-import type { DoctorFlags } from '../../routes/types.ts'
+
+const flags = {
+  probeSandbox: { type: 'boolean', about: 'Try to get out of the sandbox in forty ways (exit 1 if one succeeds)' },
+  ...workspaceFlag,
+  ...jsonFlag,
+} as const satisfies Flags
 
 /** `remedy` are the lines below it: what to type, to be copied. */
 type Finding = {
@@ -27,27 +34,35 @@ type Finding = {
   readonly remedy?: readonly string[]
 }
 
-export async function doctor(this: CliContext, { workspace, probeSandbox = false, json = false }: DoctorFlags): Promise<void> {
-  const setup = setUp(this, { workspace })
-  if (probeSandbox) return (await import('./probe-sandbox.ts')).probe(setup, json)
-  const findings = setup.redactor.value([
-    home(setup),
-    configuration(setup),
-    folder(setup),
-    ...provider(setup),
-    ...unusedKeys(setup),
-    ...weakKeys(setup).map((weak): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(weak) })),
-    ...records(setup),
-    stop(setup),
-    await sandbox(setup),
-    ...leftovers(setup),
-    ...programs(),
-    terminal(),
-  ])
-  if (json) this.process.stdout.write(`${JSON.stringify(findings)}\n`)
-  else this.process.stdout.write(findings.map(told).join(''))
-  if (findings.some(({ state }) => state === 'bad')) throw new CliExit(exitCodes.error)
-}
+export const doctor = {
+  flags: flags,
+  examples: [
+    ['', 'read, then do what it says'],
+    ['--probe-sandbox', 'prove that commands are confined'],
+    ['--json', 'for scripts'],
+  ],
+  async run(context, { workspace, probeSandbox = false, json = false }) {
+    const setup = setUp(context, { workspace })
+    if (probeSandbox) return (await import('./probe-sandbox.ts')).probe(setup, json)
+    const findings = setup.redactor.value([
+      home(setup),
+      configuration(setup),
+      folder(setup),
+      ...provider(setup),
+      ...unusedKeys(setup),
+      ...weakKeys(setup).map((weak): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(weak) })),
+      ...records(setup),
+      stop(setup),
+      await sandbox(setup),
+      ...leftovers(setup),
+      ...programs(),
+      terminal(),
+    ])
+    if (json) context.process.stdout.write(`${JSON.stringify(findings)}\n`)
+    else context.process.stdout.write(findings.map(told).join(''))
+    if (findings.some(({ state }) => state === 'bad')) throw new CliExit(exitCodes.error)
+  },
+} as const satisfies Command<typeof flags>
 
 function told({ what, state, says, remedy = [] }: Finding): string {
   const first = `${{ ok: '✓', note: '·', bad: '✗' }[state]} ${what.padEnd(11)} ${says}\n`
