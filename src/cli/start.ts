@@ -52,15 +52,11 @@ async function run(context: CliContext, words: readonly string[]): Promise<numbe
   return meaning.kind === 'doubt' || words.length === 0 ? exitCodes.usage : 0
 }
 
-const turns = ['agent', 'filter']
-
 /** Nothing runs before the whole line is right. */
 async function runCommand(context: CliContext, { name, load }: Runnable, words: readonly string[]): Promise<number> {
   const { stderr } = context.process
   try {
     const command = await load()
-    // A turn is too short for machine code to pay, and the executable is built for turns (scripts/compile.ts); all else may run for long.
-    if (!turns.includes(name)) Bun.unsafe.setJITPolicy(1)
     const { faults, flags, args } = scan(command, words)
     if (faults.length > 0) {
       const advice = await command.advice?.(words)

@@ -23,8 +23,6 @@ export type Conversing = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> 
 /** @throws FailureError when there is no conversation to be had */
 export async function converse({ setup, settings, speaker, conversation: first, ...accepted }: Conversing): Promise<void> {
   const { context, paths, redactor } = setup
-  // A conversation lasts: from here on compiling pays (scripts/compile.ts makes the start reluctant to).
-  Bun.unsafe.setJITPolicy(1)
   const host = openHost(setup)
   const repl = createRepl({
     historyPath: `${paths.home}/history`,
