@@ -6,6 +6,7 @@ import type { Memory } from '../memory/memory.ts'
 import type { Agent } from '../runtime/create-agent.ts'
 import type { Proposal } from '../runtime/event.ts'
 import type { AskLine, Log, Message, Provider } from '../runtime/port.ts'
+import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
 import type { Hands, ToolWish } from './toolset/tool-selection.ts'
@@ -60,6 +61,8 @@ export type Wish = {
   readonly tell?: (line: string) => void
   /** The ten tools when absent. */
   readonly tools?: ToolWish
+  /** The developer's own b-threads. */
+  readonly threads?: readonly AnyUserThread[]
   /** In place of all our own words, and without the project's: the model hears this alone. */
   readonly systemPrompt?: string
   /** In place of the first sentence of our own. */

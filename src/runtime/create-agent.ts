@@ -8,6 +8,9 @@ import type { ChatRequest, Decision, Message, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import type { JournalledRules } from './rules/journalled-rules.ts'
+import { prepareThread, prepareThreads } from './threads/prepare-thread.ts'
+import type { AnyUserThread } from './threads/thread.ts'
+import { ThreadFailure } from './threads/thread-failure.ts'
 
 /** What stands before the prompt of a run: none of it changes while the run lasts. */
 export type Opening = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
@@ -31,14 +34,26 @@ export type AgentConfig = {
   readonly sandbox?: 'none'
   /** More b-threads, beside the program's own. They can only veto. */
   readonly rules?: readonly AnyThread<RunEvent>[]
+  /** The developer's own. */
+  readonly threads?: readonly AnyUserThread[]
   /** The same rules as data, for the journal: a replay obeys what the run obeyed. */
   readonly journalledRules?: JournalledRules
 }
 
 export type Agent = {
   readonly conversationId: string
-  /** One turn. Yields until `done`; breaking out of the loop cancels it. One run at a time: a second one throws. */
-  run(prompt: string): AsyncGenerator<AgentEvent>
+  /**
+   * One turn. Yields until `done`; breaking out of the loop cancels it, and so does `signal`. One run at a time: a second one yields the error
+   * `busy` and ends, one after `close` the error `closed`.
+   */
+  run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent>
+  /**
+   * For this run, if one is under way, and all later ones. Without a run it counts from the next one on.
+   * @returns undefined when it takes part and that is on disk, else why it does not
+   */
+  addThread(thread: AnyUserThread): Promise<string | undefined>
+  /** Cancels the current run and waits until it is on disk, at most so long: then what still runs is left to itself. No run begins any more. */
+  close(graceMs: number): Promise<void>
   /**
    * @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used, of
    * another run)
@@ -59,17 +74,44 @@ export type Agent = {
   usage(): Usage | undefined
 }
 
+/** @throws ThreadFailure when a thread of the developer's is not fit to take part */
 export function createAgent(config: AgentConfig): Agent {
   const { ports, model, limits, conversationId, channel, folder } = config
-  const state: { run?: Run; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
+  const state: { run?: Run; identity?: RunIdentity; mode: Mode; opening?: Promise<Opening> | undefined; closed: boolean } = {
+    mode: 'structured',
+    closed: false,
+  }
+  let joining = prepareThreads(config.threads ?? [])
 
-  async function* run(prompt: string): AsyncGenerator<AgentEvent> {
-    if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
+  async function* run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
+    const refusal = refusalNow()
+    if (refusal) return yield* refusal
+    const opening = await open()
+    if (state.closed) return yield* refusals.closed
+    const { current, start } = begin(prompt, opening)
+    yield* current.events(start, signal)
+  }
+
+  function refusalNow(): readonly AgentEvent[] | undefined {
+    if (state.closed) return refusals.closed
+    return state.opening || (state.run && !state.run.ending()) ? refusals.busy : undefined
+  }
+
+  async function open(): Promise<Opening> {
+    try {
+      state.opening = Promise.resolve(config.opening())
+      return await state.opening
+    } finally {
+      state.opening = undefined
+    }
+  }
+
+  function begin(prompt: string, { history, systemPrompt, tools, instructions = [] }: Opening): { current: Run; start: RunStart } {
     const identity = identify()
-    const { history, systemPrompt, tools, instructions = [] } = await config.opening()
     const current = createRun({
       identity,
       threads: [...program(limits), ...(config.rules ?? [])],
+      joining,
       ports,
       request: { systemPrompt, tools, model },
       history,
@@ -78,7 +120,36 @@ export function createAgent(config: AgentConfig): Agent {
     })
     state.run = current
     state.identity = identity
-    yield* current.events({ ...startOf(prompt), ...(instructions.length > 0 ? { instructions } : {}) })
+    return { current, start: { ...startOf(prompt), ...(instructions.length > 0 ? { instructions } : {}) } }
+  }
+
+  async function addThread(given: AnyUserThread): Promise<string | undefined> {
+    try {
+      const thread = prepareThread(given)
+      if (joining.some(({ name }) => name === thread.name)) return `thread "${thread.name}" is there already; give this one another name`
+      joining = [...joining, thread]
+      const rejected = await state.run?.add(thread)
+      // Over before it could join: it takes part from the next run on.
+      if (rejected === undefined || rejected === 'finisher') return undefined
+      joining = joining.filter((other) => other !== thread)
+      return `thread "${thread.name}" was rejected by ${rejected}`
+    } catch (error) {
+      if (error instanceof ThreadFailure) return error.message
+      throw error
+    }
+  }
+
+  async function close(graceMs: number): Promise<void> {
+    state.closed = true
+    await state.opening?.catch(() => undefined)
+    const { run } = state
+    if (!run || run.ending()) return
+    void run.send({ type: 'cancel', by: 'close' })
+    const late = Promise.withResolvers<void>()
+    const takeBack = ports.after(graceMs, () => late.resolve())
+    await Promise.race([run.over, late.promise])
+    takeBack()
+    run.abandon('the conversation was closed before its tools had ended')
   }
 
   /** With the limits and rules that hold now, so that a replay needs no configuration. */
@@ -97,6 +168,8 @@ export function createAgent(config: AgentConfig): Agent {
   return {
     conversationId,
     run,
+    addThread,
+    close,
     approve: async (gateId, decision) => (state.run ? await state.run.approve(gateId, decision) : 'approval'),
     gate: (gateId) => state.run?.gate(gateId),
     cancel: (by = 'user') => void state.run?.send({ type: 'cancel', by }),
@@ -110,4 +183,14 @@ export function createAgent(config: AgentConfig): Agent {
     runId: () => state.identity?.runId,
     usage: () => state.run?.usage(),
   }
+}
+
+const refused = (code: string, message: string): readonly AgentEvent[] => [
+  { type: 'error', code, message, recoverable: code === 'busy' },
+  { type: 'done', stopReason: 'error' },
+]
+
+const refusals = {
+  busy: refused('busy', 'a run is under way in this conversation; wait for its end or cancel it'),
+  closed: refused('closed', 'this conversation is closed; open it again to go on'),
 }

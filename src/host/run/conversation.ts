@@ -38,7 +38,7 @@ export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
 }
 
 /** One for all conversations of this process that have the same home. @throws FailureError when its record cannot be used */
-function homeOf(setup: Setup): Home {
+export function homeOf(setup: Setup): Home {
   const { config, paths, redactor } = setup
   return openHome({
     database: config.memory.path,
@@ -59,7 +59,15 @@ async function plugIn(setup: Setup, wish: Wish, home: Home): Promise<Animal> {
   const { conversationId, folder, goesOn } = conversationFor(memory, wish.conversation, realFolder(config.workspaceDir))
   if (goesOn) {
     const { mustBeWhole } = await import('../integrity/resume-check.ts')
-    await mustBeWhole({ setup, memory, record, conversationId, sandbox: wish.sandbox, accept: wish.acceptAltered === true })
+    await mustBeWhole({
+      setup,
+      memory,
+      record,
+      conversationId,
+      sandbox: wish.sandbox,
+      accept: wish.acceptAltered === true,
+      threads: wish.threads ?? [],
+    })
   }
   const tools = wish.tools ?? (await standingTools(setup))
   // Who only talks needs no folder.
@@ -93,6 +101,7 @@ async function plugIn(setup: Setup, wish: Wish, home: Home): Promise<Animal> {
     ...(wish.sandbox === 'none' ? { sandbox: wish.sandbox } : {}),
     limits: runLimits(config),
     ...(await rulesFor(setup)),
+    threads: wish.threads ?? [],
     approvalTtlMs: 600_000,
     model: config.defaultModel,
     opening: openings.next,
