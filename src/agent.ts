@@ -1,8 +1,8 @@
-/** The library: `import { createAgent } from 'braidclaw'`. What the command line runs, without a terminal. */
+/** The library: `import { createAgent } from 'braidclaw'`. The same host as on the command line, without a terminal. */
 
-import type { Wish } from './host/api.ts'
+import type { Conversation, ConversationChoice, Host, ReplayedRun } from './host/api.ts'
 import { asValue, type Failure, setUpFor, silentContext } from './host/library.ts'
-import { homeOf, wake } from './host/run/conversation.ts'
+import { openHost } from './host/open-host.ts'
 import { setUp } from './host/setup/setup.ts'
 import { once } from './kit/once.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
@@ -47,14 +47,14 @@ export type AgentOptions = {
 
 export type BraidClaw = {
   /**
-   * One turn. Yields events until `done`; breaking out of the loop cancels it, and so does `signal`. Calls that need a yes come as
+   * One turn. Yields events until `done`; breaking out of the loop, or aborting `signal`, cancels it. Calls that need a yes come as
    * `approval_gate`: answer with `approve`, or they expire after ten minutes. A second turn while one is under way yields the error `busy` and
-   * ends; after `close` the error is `closed`.
+   * ends, as one after `close` does with `closed`.
    * @throws Error when the configuration, workspace or memory cannot be used; the message says what to do
    */
   run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent>
   /**
-   * A thread that comes later: it takes part in the current turn from now on, and in all that follow.
+   * A thread that comes later: it takes part in the turn under way from now on, and in all that follow.
    * @returns undefined when it does and that is on disk, else why not
    */
   addThread(thread: AnyUserThread): Promise<string | undefined>
@@ -65,80 +65,76 @@ export type BraidClaw = {
   approve(gateId: string, decision: { readonly allow: boolean; readonly by?: string; readonly note?: string }): Promise<string | undefined>
   /** What an open gate asks about. */
   gate(gateId: string): Proposal | undefined
-  /** Also of a turn that has just begun. Aborts at once, records afterwards. */
+  /** Of a turn that has only just begun, too. */
   cancel(): void
   setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
   /** How the latest run ended. */
   ending(): Ending | undefined
   conversationId(): string | undefined
-  /** Of the latest turn, for `replay`. */
+  /** Of the latest turn; for `replay`. */
   runId(): string | undefined
-  /** Cancels what runs, waits until it is on disk (a tool that does not end is left to itself after five seconds) and frees everything. */
+  /** Cancels the turn under way, waits until that is on disk (at most three seconds) and frees everything. No turn begins any more. */
   close(): Promise<void>
 }
 
-/** How long `close` waits for tools that were cancelled. */
-const graceMs = 5000
-
-/** Nothing is opened before the first run. @throws Error when a thread is not fit to take part; the message says why */
+/**
+ * Nothing is opened before the first run. Agents of one home share a host; those of equal settings share provider, policy and sandbox too.
+ * @throws Error when a thread is not fit to take part; the message says why
+ */
 export function createAgent(options: AgentOptions = {}): BraidClaw {
   const state = { threads: [...(options.threads ?? [])], closed: false }
   prepareThreads(state.threads)
-  const stops = new Set<AbortController>()
   const opened = once(() => open({ ...options, threads: state.threads }))
-  const agent = () => opened.made()?.agent
+  const conversation = () => opened.made()?.conversation
+  const stops = new Set<AbortController>()
 
   async function* run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
     if (state.closed) return yield* closed
     const stop = new AbortController()
     stops.add(stop)
     try {
-      const { agent } = await opened.get()
-      yield* agent.run(prompt, signal ? AbortSignal.any([signal, stop.signal]) : stop.signal)
+      const talk = (await opened.get()).conversation
+      yield* talk.run(prompt, signal ? AbortSignal.any([signal, stop.signal]) : stop.signal)
     } finally {
       stops.delete(stop)
     }
   }
 
   async function addThread(thread: AnyUserThread): Promise<string | undefined> {
-    const conversation = await opened.settled()
-    if (conversation) return conversation.agent.addThread(thread)
+    const talk = (await opened.settled())?.conversation
+    if (talk) return talk.addThread(thread)
     try {
       prepareThreads([...state.threads, thread])
+      state.threads.push(thread)
     } catch (error) {
       if (error instanceof ThreadFailure) return error.message
       throw error
     }
-    state.threads.push(thread)
   }
-
-  const end = once(async () => {
-    state.closed = true
-    const conversation = await opened.settled()
-    await conversation?.agent.close(graceMs)
-    conversation?.close()
-  })
 
   return {
     run,
     addThread,
     // Before the first run there is no gate to answer.
     approve: async (gateId, { allow, by = 'program', note }) => {
-      const open = agent()
-      return open ? await open.approve(gateId, { allow, by, ...(note ? { note } : {}) }) : 'approval'
+      const talk = conversation()
+      return talk ? await talk.approve(gateId, { allow, by, ...(note ? { note } : {}) }) : 'approval'
     },
-    gate: (gateId) => agent()?.gate(gateId),
+    gate: (gateId) => conversation()?.gate(gateId),
     cancel() {
       for (const stop of stops) stop.abort()
     },
     setMode: async (change) => {
-      const open = agent()
-      return open ? await open.setMode(change) : 'modes'
+      const talk = conversation()
+      return talk ? await talk.setMode(change) : 'modes'
     },
-    ending: () => agent()?.ending(),
-    conversationId: () => agent()?.conversationId,
-    runId: () => agent()?.runId(),
-    close: end.get,
+    ending: () => conversation()?.ending(),
+    conversationId: () => conversation()?.id,
+    runId: () => conversation()?.runId(),
+    async close() {
+      state.closed = true
+      await (await opened.settled())?.host.close()
+    },
   }
 }
 
@@ -147,24 +143,28 @@ const closed: readonly AgentEvent[] = [
   { type: 'done', stopReason: 'error' },
 ]
 
-async function open({
-  cwd = process.cwd(),
-  model,
-  permissionMode,
-  maxTurns,
-  provider,
-  modelCall,
-  threads = [],
-  conversation = 'new',
-  ...around
-}: AgentOptions) {
+type Opened = { readonly host: Host; readonly conversation: Conversation }
+
+async function open(options: AgentOptions): Promise<Opened> {
+  const { cwd = process.cwd(), model, permissionMode, maxTurns, conversation = 'new', threads = [], ...around } = options
   const setup = setUp({ ...silentContext(around), cwd }, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
-  const given = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
-  const own = given ? { provider: withUsableReplies(given) } : {}
-  return wake(setup, { channel: 'library', conversation: kindOf(conversation), threads, ...own })
+  const provider = providerOf(options)
+  const host = openHost(setup, { ahead: provider === undefined })
+  try {
+    const opened = await host.conversation(choiceOf(conversation), { channel: 'library', threads, ...(provider ? { provider } : {}) })
+    return { host, conversation: opened }
+  } catch (error) {
+    await host.close()
+    throw error
+  }
 }
 
-function kindOf(conversation: string): Wish['conversation'] {
+function providerOf({ provider, modelCall }: AgentOptions): Provider | undefined {
+  const given = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
+  return given && withUsableReplies(given)
+}
+
+function choiceOf(conversation: string): ConversationChoice {
   return conversation === 'new' || conversation === 'latest' ? { kind: conversation } : { kind: 'resume', id: conversation }
 }
 
@@ -174,26 +174,22 @@ export async function verifyAgent(options: VerifyAgentOptions): Promise<AgentRep
 }
 
 export type ReplayOptions = Pick<AgentOptions, 'home' | 'env' | 'log' | 'threads'> & {
-  /** As `run list` shows it, or `last`. */
+  /** As `run list` shows it, the beginning of it, or `last`. */
   readonly runId: string
 }
 
-/** `digest` is that of `run show`. */
-export type Replayed =
-  | { readonly ok: true; readonly runId: string; readonly events: readonly AgentEvent[]; readonly digest: string; readonly ended: boolean }
-  | ({ readonly ok: false } & Failure)
+export type Replayed = ({ readonly ok: true } & ReplayedRun) | ({ readonly ok: false } & Failure)
 
-/** A past run again from its journal, with the threads that it had; nothing is executed, asked or fetched. Throws for bugs alone. */
+/** A past run again from its journal, with the threads that it had; nothing is executed, asked or fetched. @throws Error when a thread is not fit to take part */
 export function replay({ runId, threads = [], ...around }: ReplayOptions): Promise<Replayed> {
   return asValue<Replayed>(
     async () => {
-      const setup = setUpFor(around, {})
-      const home = homeOf(setup)
+      prepareThreads(threads)
+      const host = openHost(setUpFor(around, {}), { ahead: false })
       try {
-        const { replayWith } = await import('./host/integrity/run-again.ts')
-        return replayWith({ setup, memory: home.memory, wanted: runId, joined: prepareThreads(threads) })
+        return { ok: true, ...(await host.replay(runId, threads)) }
       } finally {
-        home.release()
+        await host.close()
       }
     },
     (failure) => ({ ok: false, ...failure }),

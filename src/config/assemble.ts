@@ -45,6 +45,7 @@ export function assemble(entries: Entries, agents: { readonly [id: string]: Agen
       maxOutputBytes: take.number('limits.max_output_bytes'),
       contextTokens: take.maybe('limits.context_tokens', take.number),
       maxParallel: take.number('limits.max_parallel'),
+      maxTurnsAtOnce: take.number('limits.max_turns_at_once'),
       maxRunSeconds: take.maybe('limits.max_run_seconds', take.number),
       maxRunTokens: take.maybe('limits.max_run_tokens', take.number),
       maxRunUsd: take.maybe('limits.max_run_usd', take.number),
@@ -52,10 +53,12 @@ export function assemble(entries: Entries, agents: { readonly [id: string]: Agen
     providers: { models: Object.fromEntries(providerNames(entries).map((name) => [name, provider(entries, name)])) },
     channels: {
       cli: { enabled: take.boolean('channels.cli.enabled'), toolsAllow: take.maybe('channels.cli.tools_allow', take.words) },
+      fifo: { approvers: take.words('channels.fifo.approvers') },
       discord: {
         enabled: take.boolean('channels.discord.enabled'),
         tokenEnv: take.text('channels.discord.token_env'),
         channelIds: take.words('channels.discord.channel_ids'),
+        approvers: take.words('channels.discord.approvers'),
         api: take.maybe('channels.discord.api', take.text),
       },
     },

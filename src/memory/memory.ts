@@ -9,6 +9,7 @@ import { type Context, createContext } from './conversations/model-context.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
+import { createProjector, type Projector } from './projector.ts'
 import type { Projections } from './rebuild.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore } from './store.ts'
@@ -20,6 +21,8 @@ export type Memory = {
   readonly conversations: Conversations
   readonly approvals: Approvals
   readonly checkpoint: CheckpointTable
+  /** The files of agents. */
+  readonly files: Projector
   context(conversationId: string, tokenBudget: number): Context
   search(request: SearchRequest): Hit[]
   /** Of one run, or of all. */
@@ -45,14 +48,16 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
   const opened = openStore({ path, log, busyTimeoutMs })
   if (!opened.ok) return opened
   const { store } = opened
+  const journal = createJournal(store, (turn, at) => addTurn(store, turn, at))
   return {
     ok: true,
     memory: {
       path,
-      journal: createJournal(store, (turn, at) => addTurn(store, turn, at)),
+      journal,
       conversations: createConversations(store),
       approvals: createApprovals(store, now),
       checkpoint: createCheckpointTable(store),
+      files: createProjector({ store, journal, log }),
       context: createContext(store),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),

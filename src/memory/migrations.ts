@@ -94,4 +94,18 @@ ALTER TABLE runs ADD COLUMN folder TEXT;
 ALTER TABLE runs ADD COLUMN seal TEXT;
 ALTER TABLE runs ADD COLUMN entries INTEGER;
 `,
+  // The agent in whose files a run is told. `agent_files`: up to where each file is accounted for, and from which journal entry on its lines
+  // are told by the journal; the first `base` bytes are older than that. `unprojected`: runs whose lines were not all seen in the files yet,
+  // with how many of each were. What stood in the files of a home that is older than this is left as it is: its row says so.
+  `
+ALTER TABLE runs ADD COLUMN agent TEXT;
+CREATE TABLE agent_files(
+  folder TEXT NOT NULL, file TEXT NOT NULL, bytes INTEGER NOT NULL, lines INTEGER NOT NULL, tail TEXT NOT NULL, since INTEGER NOT NULL,
+  base INTEGER NOT NULL, base_sha256 TEXT NOT NULL, open TEXT NOT NULL, PRIMARY KEY (folder, file)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE unprojected(
+  run_id TEXT PRIMARY KEY, folder TEXT NOT NULL, trace INTEGER NOT NULL, session INTEGER NOT NULL, history INTEGER NOT NULL
+) STRICT;
+INSERT INTO agent_files SELECT '', '', 0, 0, '', max(seq), 0, '', '{}' FROM journal HAVING max(seq) IS NOT NULL;
+`,
 ]

@@ -71,6 +71,10 @@ export type RecordWriter = {
   transaction<T>(body: () => T): T
   /** Within a transaction: undone alone if it throws. */
   separate<T>(body: () => T): T
+  /** After the commit: the files of the run's agent follow. */
+  follow(run: RunIdentity): void
+  /** Nothing more of this run will be committed. */
+  abandon(run: RunIdentity): void
   /** To be called once at start. It leaves alone what a living process is about. */
   recover(): Recovery
   /** @returns the id of its receipt; undefined when receipts are off */
@@ -104,6 +108,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
       const receipt = denied(run, entry.deny)
       if (receipt !== undefined) receipts.set(entry.deny.id, receipt)
     } else if (entry.kind === 'gate') {
+      journal.append({ run, kind: 'note', type: 'gate.open', at: now(), body: { type: 'gate.open', id: entry.gate.id } })
       const given = approvals.opened(run, entry.gate, entry.expires)
       if (given) earlier.set(entry.gate.id, given)
     } else finished(run, entry.finish, entry.digest)
@@ -112,6 +117,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   /** @returns the receipt of a result */
   function external(run: RunIdentity, event: ExternalEvent): string | undefined {
     const clean = withoutSecrets(event)
+    if (clean.type === 'run.start') memory.files.begin(run, { at: now(), redact: withoutSecrets })
     if (clean.type === 'tool.done') return toolDone(run, clean).outcome.receipt
     journal.append({ run, kind: 'external', type: clean.type, at: now(), body: clean })
     if (clean.type === 'approval.decision') approvals.decided(run, clean)
@@ -195,11 +201,11 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   function settle(): Pick<Recovery, 'adopted' | 'tornBytes'> {
-    return receipts ? follow(receipts.settle(memory.checkpoint.get())) : { adopted: 0, tornBytes: 0 }
+    return receipts ? adopt(receipts.settle(memory.checkpoint.get())) : { adopted: 0, tornBytes: 0 }
   }
 
   /** The checkpoint goes with the log. */
-  function follow(appended: Appended): Extract<Appended, { ok: true }> {
+  function adopt(appended: Appended): Extract<Appended, { ok: true }> {
     if (!appended.ok) throw new RecordFailure(appended.failure.code, appended.failure.message)
     const { checkpoint, adopted, tornBytes } = appended
     if (checkpoint && checkpoint.mac !== memory.checkpoint.get()?.mac) memory.checkpoint.put(checkpoint)
@@ -225,7 +231,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
       try {
         return memory.transaction(() => {
           const result = body()
-          if (ledger && ledger.count() > 0) follow(ledger.write())
+          if (ledger && ledger.count() > 0) adopt(ledger.write())
           return result
         })
       } finally {
@@ -256,7 +262,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     }
   }
 
-  return { write, transaction, separate, deed, recover }
+  return { write, transaction, separate, deed, recover, follow: memory.files.flush, abandon: memory.files.drop }
 }
 
 type Mutable = {

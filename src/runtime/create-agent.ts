@@ -4,7 +4,7 @@ import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, Ending, Mode, Proposal, RunEvent, Usage } from './event.ts'
-import type { ChatRequest, Decision, Message, RunIdentity } from './port.ts'
+import type { ChatRequest, Decision, Message, RunAgent, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import type { JournalledRules } from './rules/journalled-rules.ts'
@@ -32,6 +32,8 @@ export type AgentConfig = {
   readonly folder?: string
   /** See RunIdentity. */
   readonly sandbox?: 'none'
+  /** See RunIdentity. */
+  readonly agent?: RunAgent
   /** More b-threads, beside the program's own. They can only veto. */
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The developer's own. */
@@ -42,18 +44,13 @@ export type AgentConfig = {
 
 export type Agent = {
   readonly conversationId: string
-  /**
-   * One turn. Yields until `done`; breaking out of the loop cancels it, and so does `signal`. One run at a time: a second one yields the error
-   * `busy` and ends, one after `close` the error `closed`.
-   */
-  run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent>
+  /** One turn. Yields until `done`; breaking out of the loop cancels it. One run at a time: a second one throws. */
+  run(prompt: string): AsyncGenerator<AgentEvent>
   /**
    * For this run, if one is under way, and all later ones. Without a run it counts from the next one on.
    * @returns undefined when it takes part and that is on disk, else why it does not
    */
   addThread(thread: AnyUserThread): Promise<string | undefined>
-  /** Cancels the current run and waits until it is on disk, at most so long: then what still runs is left to itself. No run begins any more. */
-  close(graceMs: number): Promise<void>
   /**
    * @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used, of
    * another run)
@@ -61,6 +58,10 @@ export type Agent = {
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** What an open gate asks about: the call and what the gate said of it. */
   gate(gateId: string): Proposal | undefined
+  /** Resolves when that gate is no longer open, at once when it is not. */
+  gateClosed(gateId: string): Promise<void>
+  /** Resolves when no run is under way, whether or not anybody reads its events. */
+  settled(): Promise<void>
   /** Ends the current run: nothing new begins, what runs is aborted. Without a run it does nothing. */
   cancel(by?: string): void
   /** The emergency stop reached this process. */
@@ -77,37 +78,13 @@ export type Agent = {
 /** @throws ThreadFailure when a thread of the developer's is not fit to take part */
 export function createAgent(config: AgentConfig): Agent {
   const { ports, model, limits, conversationId, channel, folder } = config
-  const state: { run?: Run; identity?: RunIdentity; mode: Mode; opening?: Promise<Opening> | undefined; closed: boolean } = {
-    mode: 'structured',
-    closed: false,
-  }
+  const state: { run?: Run; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
   let joining = prepareThreads(config.threads ?? [])
 
-  async function* run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
-    const refusal = refusalNow()
-    if (refusal) return yield* refusal
-    const opening = await open()
-    if (state.closed) return yield* refusals.closed
-    const { current, start } = begin(prompt, opening)
-    yield* current.events(start, signal)
-  }
-
-  function refusalNow(): readonly AgentEvent[] | undefined {
-    if (state.closed) return refusals.closed
-    return state.opening || (state.run && !state.run.ending()) ? refusals.busy : undefined
-  }
-
-  async function open(): Promise<Opening> {
-    try {
-      state.opening = Promise.resolve(config.opening())
-      return await state.opening
-    } finally {
-      state.opening = undefined
-    }
-  }
-
-  function begin(prompt: string, { history, systemPrompt, tools, instructions = [] }: Opening): { current: Run; start: RunStart } {
+  async function* run(prompt: string): AsyncGenerator<AgentEvent> {
+    if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
     const identity = identify()
+    const { history, systemPrompt, tools, instructions = [] } = await config.opening()
     const current = createRun({
       identity,
       threads: [...program(limits), ...(config.rules ?? [])],
@@ -120,7 +97,7 @@ export function createAgent(config: AgentConfig): Agent {
     })
     state.run = current
     state.identity = identity
-    return { current, start: { ...startOf(prompt), ...(instructions.length > 0 ? { instructions } : {}) } }
+    yield* current.events({ ...startOf(prompt), ...(instructions.length > 0 ? { instructions } : {}) })
   }
 
   async function addThread(given: AnyUserThread): Promise<string | undefined> {
@@ -139,19 +116,6 @@ export function createAgent(config: AgentConfig): Agent {
     }
   }
 
-  async function close(graceMs: number): Promise<void> {
-    state.closed = true
-    await state.opening?.catch(() => undefined)
-    const { run } = state
-    if (!run || run.ending()) return
-    void run.send({ type: 'cancel', by: 'close' })
-    const late = Promise.withResolvers<void>()
-    const takeBack = ports.after(graceMs, () => late.resolve())
-    await Promise.race([run.over, late.promise])
-    takeBack()
-    run.abandon('the conversation was closed before its tools had ended')
-  }
-
   /** With the limits and rules that hold now, so that a replay needs no configuration. */
   function startOf(prompt: string): RunStart {
     const { journalledRules } = config
@@ -161,7 +125,11 @@ export function createAgent(config: AgentConfig): Agent {
 
   function identify(): RunIdentity {
     const [runId, turnId] = [createId('run', ports.random(12)), createId('turn', ports.random(12))]
-    const optional = { ...(folder ? { folder } : {}), ...(config.sandbox ? { sandbox: config.sandbox } : {}) }
+    const optional = {
+      ...(folder ? { folder } : {}),
+      ...(config.sandbox ? { sandbox: config.sandbox } : {}),
+      ...(config.agent ? { agent: config.agent } : {}),
+    }
     return { runId, turnId, conversationId, provider: ports.provider.name, model, channel, ...optional }
   }
 
@@ -169,9 +137,10 @@ export function createAgent(config: AgentConfig): Agent {
     conversationId,
     run,
     addThread,
-    close,
     approve: async (gateId, decision) => (state.run ? await state.run.approve(gateId, decision) : 'approval'),
     gate: (gateId) => state.run?.gate(gateId),
+    gateClosed: async (gateId) => await state.run?.gateClosed(gateId),
+    settled: async () => await state.run?.settled,
     cancel: (by = 'user') => void state.run?.send({ type: 'cancel', by }),
     stop: (reason) => void state.run?.send({ type: 'estop', reason }),
     setMode: async ({ newMode, maxIterations }) => {
@@ -183,14 +152,4 @@ export function createAgent(config: AgentConfig): Agent {
     runId: () => state.identity?.runId,
     usage: () => state.run?.usage(),
   }
-}
-
-const refused = (code: string, message: string): readonly AgentEvent[] => [
-  { type: 'error', code, message, recoverable: code === 'busy' },
-  { type: 'done', stopReason: 'error' },
-]
-
-const refusals = {
-  busy: refused('busy', 'a run is under way in this conversation; wait for its end or cancel it'),
-  closed: refused('closed', 'this conversation is closed; open it again to go on'),
 }

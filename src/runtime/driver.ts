@@ -59,11 +59,8 @@ export type RunOptions = {
 }
 
 export type Run = {
-  /**
-   * Starts the run and yields until `done`. A consumer that breaks out cancels what is in flight and waits for it. `signal` cancels it, also
-   * when it is aborted already.
-   */
-  events(start: Extract<ExternalEvent, { type: 'run.start' }>, signal?: AbortSignal): AsyncGenerator<AgentEvent>
+  /** Starts the run and yields until `done`. A consumer that breaks out cancels what is in flight and waits for it. */
+  events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent>
   /** Resolves when it is on disk that the thread takes part, with undefined, or with the name of the thread that rejected it. */
   add(thread: PreparedThread): Promise<string | undefined>
   /** Resolves when it is on disk, with undefined, or with the name of the thread that rejected it. A cancel or stop aborts at once. */
@@ -71,11 +68,11 @@ export type Run = {
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** What an open gate asks about; undefined once it is answered. */
   gate(gateId: string): Proposal | undefined
+  /** Resolves when the gate is no longer open. */
+  gateClosed(gateId: string): Promise<void>
+  /** Resolves when the run has ended, whether or not anybody reads its events. */
+  readonly settled: Promise<void>
   ending(): Ending | undefined
-  /** Resolves when the run is over and on disk. */
-  readonly over: Promise<void>
-  /** Ends it now, whatever is in flight: nothing more of it is written. */
-  abandon(why: string): void
   /** Of all model calls so far; undefined before the first. */
   usage(): Usage | undefined
 }
@@ -259,34 +256,29 @@ export function createRun({ identity, threads, joining, ports, request, history,
     for (const controller of inFlight.values()) controller.abort()
   }
 
-  async function* events(start: Extract<ExternalEvent, { type: 'run.start' }>, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
-    const cancel = () => void send({ type: 'cancel', by: 'program' })
+  async function* events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent> {
     // The clock may be set back meanwhile; that the appointment came due is proof enough that the time is over.
     const over = start.at + maxMs + 5
     if (maxMs > 0) appointments.push(ports.after(maxMs + 5, () => void send({ type: 'clock', at: Math.max(ports.now(), over) })))
     for (const { name, digest } of joining) void enter({ type: 'thread.add', name, digest })
     void send(ports.redact(start))
-    if (signal?.aborted) cancel()
-    else signal?.addEventListener('abort', cancel, { once: true })
     try {
       yield* queue.items()
     } finally {
       queue.close()
-      signal?.removeEventListener('abort', cancel)
       if (!state.ending) void send({ type: 'cancel', by: 'consumer' })
       await settled.promise
     }
   }
 
-  const abandon = (why: string) => collapse(new Error(why))
   return {
     events,
     send,
     add,
-    over: settled.promise,
-    abandon,
     approve: gates.approve,
     gate: gates.get,
+    gateClosed: gates.closed,
+    settled: settled.promise,
     ending: () => state.ending,
     usage: () => state.usage,
   }

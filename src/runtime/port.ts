@@ -1,7 +1,7 @@
 /** What the runtime needs of the world. Organs implement these; `main.ts` passes them in. */
 
 import type { Json, JsonObject } from '../kit/json.ts'
-import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, Risk, ToolOutcome, Usage } from './event.ts'
+import type { Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, Proposal, Risk, ToolOutcome, Usage } from './event.ts'
 
 /** A JSON Schema of an object, as the model sees it. */
 export type Schema = {
@@ -151,11 +151,24 @@ export type Committed = {
  */
 export type Recorder = { commit(run: RunIdentity, batch: readonly RecordEntry[]): Promise<Committed> }
 
-/** Answers to open gates that were given in another process. */
+/** Answers to open gates that come from elsewhere: another process, or another part of this one. */
 export type Questions = {
-  /** What somebody elsewhere has answered, if anybody has. */
+  /** What somebody in another process has answered, if anybody has. */
   answered(run: RunIdentity, callId: string): Decision | undefined
+  /** Calls `asked.answer` with what is answered elsewhere, or `asked.fail` when the record cannot be read. @returns a function that ends that */
+  watch(run: RunIdentity, asked: WatchedQuestion): () => void
 }
+
+export type WatchedQuestion = {
+  readonly callId: string
+  readonly proposal: Proposal
+  /** @returns undefined when it counted, else the name of the rule that rejected it */
+  answer(decision: Decision): Promise<string | undefined>
+  fail(error: unknown): void
+}
+
+/** The agent in whose files a run is told: where its folder is, which of its files names the conversation to go on with, and whether it keeps a history of pairs. */
+export type RunAgent = { readonly id: string; readonly folder: string; readonly pointer: string; readonly remembers?: true }
 
 export type RunIdentity = {
   readonly runId: string
@@ -168,6 +181,8 @@ export type RunIdentity = {
   readonly folder?: string
   /** Commands run unconfined because somebody asked for that: every receipt of the run says so, whatever the call. */
   readonly sandbox?: 'none'
+  /** Absent: the run is told in no agent's files. */
+  readonly agent?: RunAgent
 }
 
 /** Names are seed 001's: "tool requested", "receipt written", … Values are redacted by the sink. */
@@ -180,20 +195,6 @@ export type Redact = <T>(value: T) => T
 export type RedactStream = () => { push(piece: string): string; flush(): string }
 
 export type Clock = () => number
-
-/** A place where people talk to the agent. */
-export type Channel = {
-  readonly name: string
-  start(handle: RuntimeHandle): Promise<void>
-  send(conversationId: string, message: string): Promise<void>
-  supportsDraftUpdates(): boolean
-}
-
-export type RuntimeHandle = {
-  run(prompt: string, options?: { readonly conversationId?: string }): AsyncGenerator<AgentEvent>
-  approve(gateId: string, decision: { readonly allow: boolean; readonly by: string; readonly note?: string }): boolean
-  cancel(): void
-}
 
 /** @returns the line without its end, or undefined at EOF or when the question was taken back. */
 export type AskLine = (question: string, signal?: AbortSignal) => Promise<string | undefined>

@@ -1,5 +1,6 @@
 /** An agent over scripted replies and in-memory ports, for tests of the runtime alone: the kernel and all behaviours are the real ones. */
 
+import { createPendingApprovals } from '../../src/host/run/pending-approvals.ts'
 import { type Agent, createAgent } from '../../src/runtime/create-agent.ts'
 import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, ToolOutcome } from '../../src/runtime/event.ts'
 import {
@@ -80,7 +81,7 @@ export function stage(script: Script): Stage {
           return keep(script, log, batch)
         },
       },
-      questions: { answered: script.questions?.answered ?? (() => undefined) },
+      questions: createPendingApprovals(script.questions?.answered ?? (() => undefined)),
       log: () => {},
       redact: script.redact ?? ((value) => value),
       redactStream: () => ({ push: (piece) => piece, flush: () => '' }),

@@ -2,8 +2,8 @@
 
 import { version } from '../../../package.json'
 import type { Flags } from '../../config/layers/flags.ts'
-import type { Animal, Wish } from '../../host/api.ts'
-import { wake } from '../../host/run/conversation.ts'
+import type { Conversation, ConversationChoice, ConversationOptions } from '../../host/api.ts'
+import { openHost } from '../../host/open-host.ts'
 import type { Speaker } from '../../host/setup/agent-profile.ts'
 import { setUp } from '../../host/setup/setup.ts'
 import { tellOn } from './audience.ts'
@@ -12,7 +12,8 @@ import { createRepl } from './line-editor.ts'
 import { turn } from './run-turn.ts'
 import { slash, slashCommands } from './slash-commands.ts'
 
-export type Conversing = Pick<Wish, 'conversation' | 'acceptAltered' | 'sandbox'> & {
+export type Conversing = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
+  readonly conversation: ConversationChoice
   readonly setup: CliSetup
   /** What `/model` keeps of the command line. */
   readonly settings: Flags
@@ -24,50 +25,43 @@ export async function converse({ setup, settings, speaker, conversation: first, 
   const { context, paths, redactor } = setup
   // A conversation lasts: from here on compiling pays (scripts/compile.ts makes the start reluctant to).
   Bun.unsafe.setJITPolicy(1)
+  const host = openHost(setup)
   const repl = createRepl({
     historyPath: `${paths.home}/history`,
     printer: context.process.stdout,
     commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
     redact: redactor.text,
   })
-  const awake = (from: CliSetup, conversation: Wish['conversation']) =>
-    wake(from, { channel: 'cli', ask: repl.ask, tell: tellOn(context), conversation, ...speaker?.wish, ...accepted })
+  const open = (from: CliSetup, which: ConversationChoice) =>
+    host.conversation(which, { setup: from, channel: 'cli', ask: repl.ask, tell: tellOn(context), ...speaker?.wish, ...accepted })
   try {
-    const state = { setup, animal: await awake(setup, first) }
-    context.process.stderr.write(`BraidClaw ${version} · ${state.animal.model} · ${state.animal.workspace} · /help\n`)
+    const state = { setup, conversation: await open(setup, first) }
+    context.process.stderr.write(`BraidClaw ${version} · ${state.conversation.model} · ${state.conversation.workspace} · /help\n`)
 
     /** The old one is closed only when the new one is there: a wrong model name must not end the conversation. */
-    const replace = async (model?: string) => {
+    const replace = async (model?: string): Promise<Conversation> => {
       const next = model === undefined ? state.setup : setUp(context, { ...settings, model })
-      const animal = await awake(next, model === undefined ? { kind: 'new' } : same(state.animal))
-      state.animal.close()
-      Object.assign(state, { setup: next, animal })
-      return animal
+      // Before the first turn there is nothing to go on with.
+      const conversation = await open(next, model === undefined ? { kind: 'new' } : { kind: 'session', id: state.conversation.id })
+      await state.conversation.close()
+      Object.assign(state, { setup: next, conversation })
+      return conversation
     }
 
     const say = async (prompt: string) => {
-      const { animal } = state
-      speaker?.mirror.begin(prompt, animal.agent.conversationId)
-      const watch = speaker ? { watch: speaker.mirror.show } : {}
-      try {
-        await turn({ animal, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true, ...watch })
-      } finally {
-        speaker?.mirror.end()
-      }
+      const { conversation } = state
+      await turn({ conversation, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true })
     }
 
     const take = async (line: string): Promise<'on' | 'exit'> => {
-      const outcome = await slash({ line, setup: state.setup, animal: state.animal, fresh: replace })
+      const outcome = await slash({ line, ...state, fresh: replace })
       if (outcome === 'message') await say(line)
       return outcome === 'exit' ? 'exit' : 'on'
     }
 
-    try {
-      await repl.run((line) => take(line).catch((error) => complain(setup, error)))
-    } finally {
-      state.animal.close()
-    }
+    await repl.run((line) => take(line).catch((error) => complain(setup, error)))
   } finally {
+    await host.close()
     repl.close()
   }
 }
@@ -76,10 +70,4 @@ export async function converse({ setup, settings, speaker, conversation: first, 
 function complain({ context }: CliSetup, error: unknown): 'on' {
   context.process.stderr.write(`${context.explain(error)}\n`)
   return 'on'
-}
-
-/** Before the first turn there is nothing to go on with. */
-function same({ agent, memory }: Animal): Wish['conversation'] {
-  const id = agent.conversationId
-  return memory.conversations.has(id) ? { kind: 'resume', id } : { kind: 'new' }
 }

@@ -68,6 +68,16 @@ export const limits: readonly Setting[] = [
     absent: "128,000, or three quarters of the model's context window where that is less",
     about: 'How much of the earlier conversation goes along with a question.',
   },
+  {
+    key: 'limits.max_turns_at_once',
+    type: 'whole',
+    min: 1,
+    max: 10_000,
+    unit: 'turns',
+    default: 256,
+    project: 'refused',
+    about: 'Turns under way in one process at a time; further ones wait in the order in which they came.',
+  },
   { key: 'limits.max_parallel', type: 'whole', min: 1, max: 64, unit: 'calls', default: 4, about: 'Tool calls in flight at a time.' },
   { key: 'limits.max_run_seconds', ...seconds, project: 'stricter', absent: 'no limit', about: 'Budget of one turn: wall clock.' },
   {

@@ -60,9 +60,9 @@ export function sealsOf(setup: Pick<Setup, 'config' | 'paths'>): Seal | undefine
   return setup.config.receipts.enabled ? sealsBy(receiptPaths(setup).key) : undefined
 }
 
-/** Approvals as the runtime asks for them: in the same database, so in the same transactions. */
-export function questionsOf({ redactor }: Pick<Setup, 'redactor'>, { approvals }: Memory): Questions {
-  return createApprovalRequests(approvals, redactor.text)
+/** What the record says of questions that were put to somebody. */
+export function answersIn({ approvals }: Memory): Questions['answered'] {
+  return createApprovalRequests(approvals, (text) => text).answered
 }
 
 export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { readonly redact: Redact }, memory: Memory): RecordWriter {

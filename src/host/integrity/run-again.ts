@@ -6,8 +6,9 @@ import { type Entry, limitsOf, rulesOf } from '../../runtime/replay/journal-read
 import { type Replay, replayRun } from '../../runtime/replay/replay.ts'
 import type { RuleThread } from '../../runtime/rules/rule-thread.ts'
 import { missingThreads } from '../../runtime/threads/joined-threads.ts'
-import type { PreparedThread } from '../../runtime/threads/prepare-thread.ts'
-import type { Setup } from '../api.ts'
+import { type PreparedThread, prepareThreads } from '../../runtime/threads/prepare-thread.ts'
+import type { AnyUserThread } from '../../runtime/threads/thread.ts'
+import type { ReplayedRun, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { runLimits } from '../setup/run-limits.ts'
 import { alteration, withAlteration } from './altered-entry.ts'
@@ -48,24 +49,20 @@ export function runAgain(setup: Setup, memory: Pick<Memory, 'journal'>, run: Pas
   return { events: [], digest: '', ended, missing, ...(altered ? { divergence: altered } : {}) }
 }
 
-type Wanted = { readonly setup: Setup; readonly memory: Memory; readonly wanted: string; readonly joined: readonly PreparedThread[] }
+type Wanted = { readonly setup: Setup; readonly memory: Memory; readonly wanted: string; readonly threads: readonly AnyUserThread[] }
 
-/** @throws FailureError usage for an unknown run, integrity where it was altered, error without the threads that it had */
-export function replayWith({
-  setup,
-  memory,
-  wanted,
-  joined,
-}: Wanted): { readonly ok: true; readonly runId: string } & Pick<Replay, 'events' | 'digest' | 'ended'> {
+/** @throws FailureError integrity where it was altered, error for a run that is not there or without the threads that it had */
+export function replayWith({ setup, memory, wanted, threads }: Wanted): ReplayedRun {
   const { runId } = resolveRun(memory, wanted)
-  const { events, digest, ended, divergence, missing } = runAgain(setup, memory, readablePastRun(setup, memory, runId), joined)
+  const past = readablePastRun(setup, memory, runId)
+  const { events, digest, ended, divergence, missing } = runAgain(setup, memory, past, prepareThreads(threads))
   if (divergence) throw new FailureError('integrity', `${runId}: ${divergence.message} (journal entry ${divergence.seq})`)
   if (missing)
     throw new FailureError(
       'error',
-      missing.map((one) => `${runId}: ${one}`),
+      missing.map((one) => `${runId} is not run again: ${one}`),
     )
-  return { ok: true, runId, events, digest, ended }
+  return { runId, events, digest, ended }
 }
 
 /** A run that does not say its limits is older than the rule against circles. */

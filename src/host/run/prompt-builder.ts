@@ -4,7 +4,7 @@ import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { Opening } from '../../runtime/create-agent.ts'
 import type { Instruction } from '../../runtime/event.ts'
-import type { Provider, ToolSpec } from '../../runtime/port.ts'
+import type { Message, Provider, ToolSpec } from '../../runtime/port.ts'
 import { systemPrompt } from '../../runtime/prompt.ts'
 import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
 import type { Trial } from '../../sandbox/trial.ts'
@@ -46,18 +46,19 @@ export function createOpenings(options: OpeningOptions): Openings {
   const { config } = setup
   const state = { begun: wish.conversation.kind !== 'new', long: false, runs: 0, instructed: false }
 
-  function ownPast(): Past {
+  function ownHistory(): readonly Message[] {
     const isFirst = !state.begun
     state.begun = true
-    if (isFirst) return { history: [] }
+    if (isFirst) return []
     const { messages, turns } = history(options)
     state.long = (turns + 1) * 2 > config.memory.historyMax
-    return { history: messages }
+    return messages
   }
 
-  async function past(): Promise<Past> {
+  async function past(): Promise<Past & { readonly history: readonly Message[] }> {
     try {
-      return await (wish.past ? wish.past() : ownPast())
+      const given = await wish.past?.()
+      return { ...given, history: given?.history ?? ownHistory() }
     } catch (error) {
       throw inWords(options.memory, error)
     }

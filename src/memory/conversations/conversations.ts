@@ -4,7 +4,7 @@ import type { JsonObject } from '../../kit/json.ts'
 import { flat } from '../../kit/plain.ts'
 import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
-import type { Role, Turn } from '../journal/turns.ts'
+import { isFromFile, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { mindIndex } from './word-index.ts'
 
@@ -136,14 +136,15 @@ export function insertTurn(store: Store, turn: Turn, { seq, at }: Place): number
 }
 
 /** In the line of its conversation. */
-function enter(store: Store, turn: Pick<Turn, 'conversation_id' | 'role' | 'content'>, { seq, at }: Place): void {
+function enter(store: Store, turn: Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>, { seq, at }: Place): void {
+  const asks = turn.role === 'user' && !isFromFile(turn)
   store
     .sql<never, [string, number, number, string, number]>(
       `INSERT INTO conversations(conversation_id, started, updated, turns, title, last_seq) VALUES (?1, ?2, ?2, ?3, ?4, ?5)
        ON CONFLICT DO UPDATE SET updated = max(updated, ?2), turns = turns + ?3, title = CASE title WHEN '' THEN ?4 ELSE title END,
        last_seq = ?5`,
     )
-    .run(turn.conversation_id, at, turn.role === 'user' ? 1 : 0, turn.role === 'user' ? title(turn.content) : '', seq)
+    .run(turn.conversation_id, at, asks ? 1 : 0, asks ? title(turn.content) : '', seq)
 }
 
 /** `secure_delete` overwrites what is deleted; the emptied WAL and VACUUM take away the other copies. */
@@ -177,13 +178,15 @@ function forget(store: Store, underWay: readonly string[]): void {
     `journal WHERE ${others}`,
     `approvals WHERE ${others}`,
     `runs WHERE ${others} AND run_id NOT IN (SELECT run_id FROM intents)`,
+    `unprojected WHERE ${others}`,
   ])
     store.sql<never, [string]>(`DELETE FROM ${rows}`).run(JSON.stringify(underWay))
   store.script(
-    `DELETE FROM conversations; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all')`,
+    `DELETE FROM conversations; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all');
+     UPDATE agent_files SET base = bytes, base_sha256 = '', since = (SELECT coalesce(max(seq), 0) FROM journal), open = '{}'`,
   )
   const left = store.sql<TurnRow & { readonly journal_seq: number }, []>(`SELECT journal_seq, ${turnColumns} FROM turns ORDER BY id`).all()
-  for (const row of left) enter(store, row, { seq: row.journal_seq, at: row.at })
+  for (const row of left) enter(store, turnOfRow(row), { seq: row.journal_seq, at: row.at })
 }
 
 function shrink(store: Store): boolean {

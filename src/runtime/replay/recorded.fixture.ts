@@ -98,7 +98,7 @@ function ports({ replies, verdicts = {} }: Script): Omit<AgentConfig['ports'], '
     }),
     act: async ({ id }) =>
       id === 'd' ? { status: 'failed', output: 'half', error: 'it broke' } : { status: 'allowed', output: `did ${id.replace(/\d+$/, '')}` },
-    questions: { answered: () => undefined },
+    questions: { answered: () => undefined, watch: () => () => {} },
     log: () => {},
     redact: (value) => value,
     redactStream: () => ({ push: (piece) => piece, flush: () => '' }),

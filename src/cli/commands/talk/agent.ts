@@ -4,7 +4,7 @@ import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import type { Conversing } from '../../../channels/terminal/conversation-loop.ts'
 import { turn } from '../../../channels/terminal/run-turn.ts'
-import { wake } from '../../../host/run/conversation.ts'
+import { withConversation } from '../../../host/open-host.ts'
 import type { Speaker } from '../../../host/setup/agent-profile.ts'
 import { setUpKept } from '../../../host/setup/setup-kept.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
@@ -38,25 +38,14 @@ type Talk = { readonly setup: CliSetup; readonly flags: AgentFlags; readonly spe
 
 async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise<number> {
   const ask = personHere(setup.context)
-  const conversation = conversationOf(flags, speaker?.session)
+  const which = conversationOf(flags, speaker?.session)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
-  const animal = await wake(setup, { channel: 'cli', ask, ...tell, conversation, ...speaker?.wish, ...acceptance(flags) })
-  try {
-    speaker?.mirror.begin(prompt, animal.agent.conversationId)
-    return await turn({
-      animal,
-      setup,
-      format,
-      prompt,
-      sayUsage: true,
-      ...(ask ? { ask } : {}),
-      ...(speaker ? { watch: speaker.mirror.show } : {}),
-    })
-  } finally {
-    speaker?.mirror.end()
-    animal.close()
-  }
+  const options = { setup, which, channel: 'cli', ...(ask ? { ask } : {}), ...tell, ...speaker?.wish, ...acceptance(flags) }
+  return withConversation(options, async (conversation) => {
+    const common = { conversation, setup, format, prompt, sayUsage: true }
+    return await turn({ ...common, ...(ask ? { ask } : {}) })
+  })
 }
 
 function conversingOf({ setup, flags, speaker }: Talk): Conversing {

@@ -4,12 +4,10 @@ import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { renderWhole } from '../../../channels/terminal/render-whole.ts'
 import { turn } from '../../../channels/terminal/run-turn.ts'
-import type { Animal } from '../../../host/api.ts'
-import { wake } from '../../../host/run/conversation.ts'
+import type { Conversation, Host } from '../../../host/api.ts'
+import { withConversation } from '../../../host/open-host.ts'
 import { filterWish } from '../../../host/run/filter-options.ts'
-import { latestElsewhere } from '../../../host/run/find-conversation.ts'
-import { createMirror, sessionOf } from '../../../host/run/session-log.ts'
-import { type Persona, personaOf, soulOf } from '../../../host/setup/agent-profile.ts'
+import { type Persona, personaOf, runAgent, sessionOf, soulOf } from '../../../host/setup/agent-profile.ts'
 import { setUpKept } from '../../../host/setup/setup-kept.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
@@ -84,32 +82,26 @@ async function answer(question: Question): Promise<number> {
   const wish = await filterWish({
     setup,
     system: question.system,
-    conversation: conversationOf(flags, () => sessionOf(persona)),
     ...acceptance(flags),
     ...(flags.tools === undefined ? {} : { tools: flags.tools }),
   })
-  const mirror = createMirror(setup, persona)
+  const which = conversationOf(flags, () => sessionOf(persona))
   const ask = flags.tools === undefined ? undefined : personHere(setup.context)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
-  const animal = await wake(setup, { channel: 'filter', ask, ...tell, ...wish })
-  try {
-    const { conversationId } = animal.agent
-    mindSession({ setup, flags, persona }, animal)
-    mirror.begin(prompt, conversationId)
-    return await turn({ animal, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole, watch: mirror.show })
-  } finally {
-    mirror.end()
-    animal.close()
-  }
+  const options = { setup, which, channel: 'filter', ...(ask ? { ask } : {}), ...tell, ...wish, agent: runAgent(persona) }
+  return withConversation(options, async (conversation, host) => {
+    mindSession({ setup, flags, persona }, conversation, host)
+    return await turn({ conversation, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole })
+  })
 }
 
 /** -c with nothing to go on with begins a new conversation, so that a script can say it from its first line on. */
-function mindSession({ setup, flags, persona }: Asking, { agent, memory, workspace }: Animal): void {
+function mindSession({ setup, flags, persona }: Asking, { id, workspace }: Conversation, host: Host): void {
   if (!flags.continue) return
   const wanted = sessionOf(persona)
-  if (wanted.kind !== 'session' || wanted.id === agent.conversationId) return
-  const other = persona.id === 'default' ? latestElsewhere(memory, workspace) : undefined
+  if (wanted.kind !== 'session' || wanted.id === id) return
+  const other = persona.id === 'default' ? host.latestElsewhere(workspace) : undefined
   const why = other ? `${other.says} (to go on with that one: --resume ${other.id})` : 'nothing to go on with'
   setup.context.process.stderr.write(`note: ${why}; a new conversation begins\n`)
 }

@@ -3,11 +3,11 @@
 import { type Trace, traceOf, traceResult } from '../../../channels/filter/loop-trace.ts'
 import { type BackendEnd, backendOf, runBackend } from '../../../channels/filter/tool-backend.ts'
 import { takeTurn } from '../../../channels/take-turn.ts'
-import { atTerminal, personHere } from '../../../channels/terminal/audience.ts'
+import { atTerminal, personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { wake } from '../../../host/run/conversation.ts'
+import { withConversation } from '../../../host/open-host.ts'
 import { personaOf } from '../../../host/setup/agent-profile.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
@@ -68,27 +68,33 @@ async function native(
   const { toolWishOf } = await import('../../../host/toolset/tools-option.ts')
   const ask = personHere(context)
   const { providerFor } = await import('../../../host/setup/provider-pool.ts')
-  const animal = await wake(setup, {
+  const options = {
+    setup,
+    which: { kind: 'new' },
     channel: 'tool-loop',
-    ask,
-    conversation: { kind: 'new' },
+    ...(ask ? { ask } : {}),
     provider: traced(await providerFor(setup, setup.config.defaultProvider), trace),
     tools: toolWishOf(setup, tools),
     systemPrompt: system,
     ...(sandbox ? { sandbox } : {}),
+  } as const
+  return withConversation(options, async (conversation) => {
+    const interrupt = onInterrupt(conversation.cancel)
+    const tell = tellOn(context)
+    const listener = listen(trace, tell)
+    try {
+      const ending = await takeTurn({
+        ...atTerminal({ context, conversation, ask, signal: interrupt.signal }),
+        prompt: message,
+        show: listener.show,
+      })
+      if (ending.stop === 'end_turn' && ending.code !== 'estop') return { code: 0, text: listener.text() }
+      if (ending.code !== 'limit') tell(`error: ${ending.message}`)
+      return { code: ending.code === 'limit' ? 2 : 1, text: '' }
+    } finally {
+      interrupt.stop()
+    }
   })
-  const interrupt = onInterrupt((by) => animal.agent.cancel(by))
-  const audience = atTerminal(setup, animal, ask)
-  const listener = listen(trace, audience.tell)
-  try {
-    const ending = await takeTurn({ ...audience, prompt: message, render: listener.render, signal: interrupt.signal })
-    if (ending.stop === 'end_turn' && ending.code !== 'estop') return { code: 0, text: listener.text() }
-    if (ending.code !== 'limit') audience.tell(`error: ${ending.message}`)
-    return { code: ending.code === 'limit' ? 2 : 1, text: '' }
-  } finally {
-    interrupt.stop()
-    animal.close()
-  }
 }
 
 /** One question to the model is one iteration; what it is told of its calls comes with the next. */
@@ -113,5 +119,5 @@ function listen(trace: Trace, tell: (line: string) => void) {
     else if (event.type === 'error') tell(`${event.recoverable ? 'warning' : 'error'}: ${event.message}`)
     else if (event.type === 'done') state.text = event.result ?? ''
   }
-  return { render: { show, end: () => {} }, text: () => state.text }
+  return { show, text: () => state.text }
 }

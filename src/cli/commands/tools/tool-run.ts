@@ -6,7 +6,7 @@ import { atTerminal, personHere } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { wake } from '../../../host/run/conversation.ts'
+import { withConversation } from '../../../host/open-host.ts'
 import { policyOf } from '../../../host/setup/effective-policy.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
@@ -88,33 +88,29 @@ type Called = { readonly ending: Ending; readonly result?: Extract<AgentEvent, {
 async function callOnce(setup: CliSetup, { sandbox, channel = 'cli' }: ToolRunFlags, { call, wish }: Once): Promise<Called> {
   const ask = personHere(setup.context)
   const seen: { result?: Called['result']; told?: string } = {}
-  const animal = await wake(setup, {
+  const options = {
+    setup,
+    which: { kind: 'new' },
     channel,
-    ask,
-    conversation: { kind: 'new' },
+    ...(ask ? { ask } : {}),
     systemPrompt: '',
     provider: directCall(call, (told) => {
       seen.told = told
     }),
     tools: wish,
     ...(sandbox ? { sandbox } : {}),
+  } as const
+  return withConversation(options, async (conversation) => {
+    const interrupt = onInterrupt(conversation.cancel)
+    const show = (event: AgentEvent) => {
+      if (event.type === 'tool_result') seen.result = event
+    }
+    try {
+      const person = atTerminal({ context: setup.context, conversation, ask, signal: interrupt.signal })
+      const ending = await takeTurn({ ...person, prompt: `tool run ${call.name}`, show })
+      return { ending, ...seen }
+    } finally {
+      interrupt.stop()
+    }
   })
-  const interrupt = onInterrupt((by) => animal.agent.cancel(by))
-  try {
-    const ending = await takeTurn({
-      ...atTerminal(setup, animal, ask),
-      prompt: `tool run ${call.name}`,
-      render: {
-        show: (event) => {
-          if (event.type === 'tool_result') seen.result = event
-        },
-        end: () => {},
-      },
-      signal: interrupt.signal,
-    })
-    return { ending, ...seen }
-  } finally {
-    interrupt.stop()
-    animal.close()
-  }
 }
