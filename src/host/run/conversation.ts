@@ -7,6 +7,7 @@ import type { Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Setup, Wish } from '../api.ts'
 import type { Home } from '../open-home.ts'
+import { metersOf } from '../setup/meters.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
 import { runLimits } from '../setup/run-limits.ts'
@@ -105,7 +106,8 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
       async compact(how) {
         if (!openings.isLong()) return
         const { makeRoom } = await import('./compact-conversation.ts')
-        await makeRoom({ ...how, setup, memory, conversationId, provider: answering })
+        const meters = await metersOf(home, setup, { agent: agentOf(profile, options), conversationId })
+        await makeRoom({ ...how, setup, memory, conversationId, provider: answering, meter: meters() })
       },
       async close() {
         await turns.close()
@@ -150,6 +152,7 @@ async function runnerOf({ home, profile, options }: Opening, { begun, provider, 
     opening,
     ports: {
       provider,
+      meter: await metersOf(home, profile.setup, { agent: agentOf(profile, options), conversationId: begun.conversationId }),
       judge: async (call) => (await hands.get().catch(plainly)).judge(call),
       act: async (act, signal) => {
         const { act: carryOut } = await hands.get()
@@ -166,6 +169,10 @@ async function runnerOf({ home, profile, options }: Opening, { begun, provider, 
       random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
     },
   })
+}
+
+function agentOf({ setup }: Profile, { agent }: Opening['options']): string {
+  return agent?.id ?? setup.config.defaultAgent ?? 'default'
 }
 
 /** Whoever begins a conversation in a folder that is not trusted hears once what is not read. */
