@@ -32,6 +32,8 @@ export type Config = Values<typeof topRows> & { readonly [Name in keyof typeof s
   readonly channels: { readonly [name: string]: { readonly [key: string]: Value | undefined } }
 }
 
+export type LimitsConfig = Config['limits']
+
 /** By the rows of its kind, never by its keys: an optional key may be missing. */
 export function isWireProvider(provider: ProviderConfig): provider is WireProvider {
   return Object.hasOwn(rowsOfKind(provider.kind) ?? {}, 'max_retries')

@@ -3,6 +3,7 @@
 import type { Rows, Values } from '../kit/settings.ts'
 import type { Provider } from '../runtime/port.ts'
 import { providerKinds } from './list.ts'
+import { meteredProvider } from './metered.ts'
 import type { CreateDeps, ProviderKind } from './provider-kind.ts'
 
 /** As it was checked, defaults included. */
@@ -12,5 +13,13 @@ type Configured = Values<Rows> & { readonly kind: string; readonly name: string 
 export async function createProvider({ kind, name, ...settings }: Configured, deps: CreateDeps): Promise<Provider> {
   const found: ProviderKind | undefined = providerKinds.find((each) => each.kind === kind)
   if (found === undefined) throw new Error(`no provider is of the kind "${kind}"`)
-  return found.create({ name, settings, deps })
+  const provider = await found.create({ name, settings, deps })
+  if (found.budget === 'kept') return provider
+  const { priceInput, priceOutput, priceCached, totalTimeoutS } = settings
+  const prices = { input: numberIn(priceInput), output: numberIn(priceOutput), cached: numberIn(priceCached) }
+  return meteredProvider(provider, { prices, free: found.budget === 'free', longestS: numberIn(totalTimeoutS) })
+}
+
+function numberIn(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
 }

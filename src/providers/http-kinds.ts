@@ -13,18 +13,21 @@ const openaiRows = { ...wireRows, api_key_env: { ...wireRows.api_key_env, defaul
 export const openaiCompatible = {
   kind: 'openai-compatible',
   settings: compatibleRows,
+  budget: 'kept',
   create: (given) => wired('openai-compatible', given),
 } as const satisfies ProviderKind<typeof compatibleRows>
 
 export const anthropic = {
   kind: 'anthropic',
   settings: anthropicRows,
+  budget: 'kept',
   create: (given) => wired('anthropic', given),
 } as const satisfies ProviderKind<typeof anthropicRows>
 
 export const openai = {
   kind: 'openai',
   settings: openaiRows,
+  budget: 'kept',
   create: (given) => wired('openai', given),
 } as const satisfies ProviderKind<typeof openaiRows>
 

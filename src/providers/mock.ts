@@ -27,7 +27,7 @@ const settings = {
   ...prices,
 } as const satisfies Rows
 
-export const mock = { kind: 'mock', settings, create: createMock } as const satisfies ProviderKind<typeof settings>
+export const mock = { kind: 'mock', settings, budget: 'free', create: createMock } as const satisfies ProviderKind<typeof settings>
 
 type Setup = Creating<typeof settings>
 

@@ -29,6 +29,11 @@ export type Creating<R extends Rows> = { readonly name: string; readonly setting
 export type ProviderKind<R extends Rows = Rows> = {
   readonly kind: string
   readonly settings: R
+  /**
+   * Absent: a budget reserves for each call by the prices of its rows; without them what it costs is not known. `free`: without them it costs
+   * nothing. `kept`: it reserves for each of its attempts itself, or hands calls to providers that do.
+   */
+  readonly budget?: 'free' | 'kept'
   /** @throws ProviderFailure `bad_request` for what cannot be used: a fixture that cannot be read, FIFOs that are not there */
   create(given: Creating<R>): Provider | Promise<Provider>
 }

@@ -15,6 +15,7 @@ const settings = {
 export const reliable = {
   kind: 'reliable',
   settings,
+  budget: 'kept',
   async create({ name, settings, deps: { provider, log } }) {
     return createReliable({ name, providers: await Promise.all(settings.providers.map(provider)), log })
   },

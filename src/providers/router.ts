@@ -18,6 +18,7 @@ const settings = {
 export const router = {
   kind: 'router',
   settings,
+  budget: 'kept',
   async create({ name, settings, deps: { provider, log } }) {
     const routes = new Map<string, Provider>()
     for (const [hint, to] of Object.entries(settings.routes)) routes.set(hint, await provider(to))

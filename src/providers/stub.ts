@@ -7,7 +7,7 @@ import { model } from './rows.ts'
 
 const settings = { model: { ...model, default: 'stub' } } as const satisfies Rows
 
-export const stub = { kind: 'stub', settings, create: createStub } as const satisfies ProviderKind<typeof settings>
+export const stub = { kind: 'stub', settings, budget: 'free', create: createStub } as const satisfies ProviderKind<typeof settings>
 
 function createStub({ name, settings: { model }, deps: { count } }: Creating<typeof settings>): Provider {
   return {

@@ -2,6 +2,10 @@
 
 import { type Rows, seconds } from '../kit/settings.ts'
 
+const budget = { project: 'stricter', absent: 'no limit' } as const
+const tokens = { type: 'whole', min: 1, max: 1_000_000_000_000, unit: 'tokens', ...budget } as const
+const usd = { type: 'number', min: 0, max: 1_000_000, unit: 'US dollars', ...budget } as const
+
 export const limitRows = {
   max_tool_rounds: {
     type: 'whole',
@@ -77,24 +81,12 @@ export const limitRows = {
   },
   max_parallel: { type: 'whole', min: 1, max: 64, unit: 'calls', default: 4, project: 'free', about: 'Tool calls in flight at a time.' },
   max_run_seconds: { ...seconds, project: 'stricter', absent: 'no limit', example: 600, about: 'Budget of one turn: wall clock.' },
-  max_run_tokens: {
-    type: 'whole',
-    min: 1,
-    max: 1_000_000_000_000,
-    unit: 'tokens',
-    project: 'stricter',
-    absent: 'no limit',
-    example: 200_000,
-    about: 'Budget of one turn: tokens in and out.',
-  },
-  max_run_usd: {
-    type: 'number',
-    min: 0,
-    max: 1_000_000,
-    unit: 'US dollars',
-    project: 'stricter',
-    absent: 'no limit',
-    example: 1,
-    about: 'Budget of one turn: money. Needs the prices of the model.',
-  },
+  max_run_tokens: { ...tokens, example: 200_000, about: 'Budget of one turn: tokens in and out.' },
+  max_run_usd: { ...usd, example: 1, about: 'Budget of one turn: money. Needs the prices of the model.' },
+  max_conversation_tokens: { ...tokens, example: 2_000_000, about: 'Budget of one conversation, as long as it lasts: tokens.' },
+  max_conversation_usd: { ...usd, example: 5, about: 'Budget of one conversation: money.' },
+  agent_daily_tokens: { ...tokens, example: 100_000, about: 'Budget of each agent for a day in UTC: tokens.' },
+  agent_daily_usd: { ...usd, example: 5, about: 'Budget of each agent for a day in UTC: money.' },
+  daily_tokens: { ...tokens, example: 1_000_000, about: 'Budget of this home for a day in UTC, all its processes together: tokens.' },
+  daily_usd: { ...usd, example: 10, about: 'Budget of this home for a day in UTC: money.' },
 } as const satisfies Rows

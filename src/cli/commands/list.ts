@@ -54,6 +54,7 @@ export const commands: List = [
   { name: 'run', about: 'List runs or show the journal of one' },
   { name: 'run list', about: 'List runs, latest first', load: async () => (await import('./records/run.ts')).list },
   { name: 'run show', about: 'Print the journal of one run', load: async () => (await import('./records/run.ts')).show },
+  { name: 'budget', about: 'What is spent and reserved of each budget of money and tokens, and when it is anew', load: async () => (await import('./records/budget.ts')).budget },
   { name: 'replay', about: 'Run a past run again from its journal, byte for byte; nothing is executed, asked or fetched (exit 9 when altered)', load: async () => (await import('./proof/replay.ts')).replay },
   { name: 'rebuild', about: 'Make turns, conversations and search index anew from the journal, and compare the receipts with it', load: async () => (await import('./proof/rebuild.ts')).rebuild },
   { name: 'verify', about: 'Model-check the rules that run in production; print the shortest counterexample', load: async () => (await import('./proof/verify.ts')).verify },
