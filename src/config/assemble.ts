@@ -49,6 +49,12 @@ export function assemble(entries: Entries, agents: { readonly [id: string]: Agen
       maxRunSeconds: take.maybe('limits.max_run_seconds', take.number),
       maxRunTokens: take.maybe('limits.max_run_tokens', take.number),
       maxRunUsd: take.maybe('limits.max_run_usd', take.number),
+      maxConversationTokens: take.maybe('limits.max_conversation_tokens', take.number),
+      maxConversationUsd: take.maybe('limits.max_conversation_usd', take.number),
+      agentDailyTokens: take.maybe('limits.agent_daily_tokens', take.number),
+      agentDailyUsd: take.maybe('limits.agent_daily_usd', take.number),
+      dailyTokens: take.maybe('limits.daily_tokens', take.number),
+      dailyUsd: take.maybe('limits.daily_usd', take.number),
     },
     providers: { models: Object.fromEntries(providerNames(entries).map((name) => [name, provider(entries, name)])) },
     channels: {

@@ -191,6 +191,9 @@ export type Channel = {
   supportsDraftUpdates(): boolean
 }
 
+/** One that holds its conversations itself, because somebody is there who began it: the terminal, the filter. */
+export type AttendedChannel = Omit<Channel, 'start'> & { start(host: Host, signal: AbortSignal): Promise<void> }
+
 /** A line of channels/list.ts. */
 export type ChannelKind = {
   readonly name: string

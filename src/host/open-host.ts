@@ -2,8 +2,9 @@
 
 import { watchStop } from '../service/stop-file.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from './api.ts'
-import { createRecord, inWords, openRecords, recoverRecord } from './integrity/recovery.ts'
+import { createRecord, recoverRecord } from './integrity/recovery.ts'
 import { type Home, openHome } from './open-home.ts'
+import { inWords, openRecords } from './open-records.ts'
 import { type OpenConversation, openConversation } from './run/conversation.ts'
 import { latestElsewhere } from './run/find-conversation.ts'
 import { knock } from './setup/provider-pool.ts'

@@ -108,4 +108,15 @@ CREATE TABLE unprojected(
 ) STRICT;
 INSERT INTO agent_files SELECT '', '', 0, 0, '', max(seq), 0, '', '{}' FROM journal HAVING max(seq) IS NOT NULL;
 `,
+  // `budget_charges`: what is spent and reserved together, by scope and UTC day. `budget_reservations`: the part of it that is only reserved;
+  // a process that dies leaves its own there for ever, and so has spent it.
+  `
+CREATE TABLE budget_charges(
+  scope TEXT NOT NULL, day TEXT NOT NULL, tokens INTEGER NOT NULL, micros INTEGER NOT NULL, PRIMARY KEY (scope, day)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE budget_reservations(
+  id TEXT PRIMARY KEY, scopes TEXT NOT NULL, day TEXT NOT NULL, tokens INTEGER NOT NULL, micros INTEGER NOT NULL, owner TEXT NOT NULL,
+  expires INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+`,
 ]

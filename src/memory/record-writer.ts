@@ -10,6 +10,7 @@ import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
 import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
 import { storageFailure } from './storage-failure.ts'
+import type { Waiting } from './store.ts'
 
 /** The receipts log. `settle` and `begin` are called inside the database's write transaction, which is the lock between processes. */
 export type ReceiptPort = {
@@ -67,8 +68,11 @@ export type Deed = {
 export type RecordWriter = {
   /** One batch in a transaction of its own, or in the one under way. On disk when it, or that one, ends. @throws RecordFailure */
   write(run: RunIdentity, batch: readonly RecordEntry[]): Committed
-  /** Several writes in one transaction, with one sync of the receipts. Whatever fails in it leaves no trace. @throws RecordFailure */
-  transaction<T>(body: () => T): T
+  /**
+   * Several writes in one transaction, with one sync of the receipts. Whatever fails in it leaves no trace. `waiting`: see Store; one that
+   * gives up fails with `locked` before anything of `body` is done. @throws RecordFailure
+   */
+  transaction<T>(body: () => T, waiting?: Waiting): T
   /** Within a transaction: undone alone if it throws. */
   separate<T>(body: () => T): T
   /** After the commit: the files of the run's agent follow. */
@@ -117,7 +121,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   /** @returns the receipt of a result */
   function external(run: RunIdentity, event: ExternalEvent): string | undefined {
     const clean = withoutSecrets(event)
-    if (clean.type === 'run.start') memory.files.begin(run, { at: now(), redact: withoutSecrets })
+    if (clean.type === 'run.start') memory.files.begin(run, { now, redact: withoutSecrets })
     if (clean.type === 'tool.done') return toolDone(run, clean).outcome.receipt
     journal.append({ run, kind: 'external', type: clean.type, at: now(), body: clean })
     if (clean.type === 'approval.decision') approvals.decided(run, clean)
@@ -224,7 +228,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   /** The receipts are appended last, right before the commit: whatever fails leaves no trace in the database, and none in the log. */
-  function transaction<T>(body: () => T): T {
+  function transaction<T>(body: () => T, waiting?: Waiting): T {
     if (underWay) return body()
     return guarded(() => {
       underWay = true
@@ -233,7 +237,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
           const result = body()
           if (ledger && ledger.count() > 0) adopt(ledger.write())
           return result
-        })
+        }, waiting)
       } finally {
         underWay = false
         ledger?.close()

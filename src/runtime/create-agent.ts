@@ -4,7 +4,7 @@ import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, Ending, Mode, Proposal, RunEvent, Usage } from './event.ts'
-import type { ChatRequest, Decision, Message, RunAgent, RunIdentity } from './port.ts'
+import type { ChatRequest, Decision, Message, Meter, RunAgent, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import type { JournalledRules } from './rules/journalled-rules.ts'
@@ -20,7 +20,7 @@ export type Opening = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
 }
 
 export type AgentConfig = {
-  readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array }
+  readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array; readonly meter?: (runId: string) => Meter | undefined }
   readonly model: string
   /** The conversation so far, the system prompt and the tools, asked afresh before each run. */
   readonly opening: () => Opening | Promise<Opening>
@@ -85,12 +85,13 @@ export function createAgent(config: AgentConfig): Agent {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
     const identity = identify()
     const { history, systemPrompt, tools, instructions = [] } = await config.opening()
+    const meter = ports.meter?.(identity.runId)
     const current = createRun({
       identity,
       threads: [...program(limits), ...(config.rules ?? [])],
       joining,
       ports,
-      request: { systemPrompt, tools, model },
+      request: { systemPrompt, tools, model, ...(meter ? { meter } : {}) },
       history,
       approvalTtlMs: config.approvalTtlMs,
       maxMs: limits.maxMs ?? 0,

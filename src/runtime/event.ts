@@ -12,6 +12,8 @@ export type Usage = {
   readonly outputTokens: number
   readonly cachedInputTokens?: number
   readonly costMicros?: number
+  /** Counted by us from what was sent and received, since the far side did not say. */
+  readonly estimated?: true
 }
 
 /** A piece of a model's reply, in the order it came. `meta` is the provider's own (a thinking signature) and goes back unmodified. */
@@ -146,7 +148,8 @@ export type RunEvent = ExternalEvent | InternalEvent
 
 /**
  * Why a model call failed. `aborted` is ours (cancel, estop); all others come from the far side or the wire. `empty` is a reply with neither
- * text nor calls, `refused` one that the model or its content filter would not give.
+ * text nor calls, `refused` one that the model or its content filter would not give;
+ * `budget` is ours too: the call was not made.
  */
 export type FailureCode =
   | 'auth'
@@ -160,6 +163,7 @@ export type FailureCode =
   | 'too_large'
   | 'empty'
   | 'refused'
+  | 'budget'
   | 'aborted'
   | 'unknown'
 

@@ -1,6 +1,6 @@
 /** From selected events to what a consumer sees: one pure reducer, used live and in replay. */
 
-import type { AgentEvent, Ending, Part, RunEvent } from './event.ts'
+import type { AgentEvent, Ending, FailureCode, Part, RunEvent } from './event.ts'
 import { callIdOf, gateIdOf } from './gate-id.ts'
 
 /** `text` is the text of the latest reply, which becomes the run's result. */
@@ -35,7 +35,7 @@ function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string)
     case 'model.done':
       return [...event.parts.flatMap(spoken), ...(event.cut ? [cutNotice(event.cut)] : [])]
     case 'model.fail':
-      return event.code === 'aborted' ? [] : [{ type: 'error', code: `provider.${event.code}`, message: event.message, recoverable: false }]
+      return event.code === 'aborted' ? [] : [{ type: 'error', code: failureCode(event.code), message: event.message, recoverable: false }]
     case 'propose':
       return [{ type: 'tool_use', toolCallId: event.id, toolName: event.call.name, input: event.call.input }]
     case 'gate.open':
@@ -55,6 +55,11 @@ function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string)
     default:
       return []
   }
+}
+
+/** A budget is not the provider's affair. */
+function failureCode(code: FailureCode): string {
+  return code === 'budget' ? code : `provider.${code}`
 }
 
 function spoken(part: Part): AgentEvent[] {

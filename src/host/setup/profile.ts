@@ -2,8 +2,11 @@
 
 import { sha256 } from '../../kit/sha256.ts'
 import type { Provider } from '../../runtime/port.ts'
+import type { SandboxKind } from '../../sandbox/confinement.ts'
+import type { Trial } from '../../sandbox/trial.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Setup } from '../api.ts'
+import { sandboxState } from '../toolset/sandbox-state.ts'
 import { providerFor } from './provider-pool.ts'
 import type { LoadedRules } from './rule-files.ts'
 
@@ -12,6 +15,8 @@ export type Profile = {
   readonly setup: Setup
   /** The configured one; tried again by the next who asks when it cannot be had. @throws FailureError provider */
   provider(): Promise<Provider>
+  /** Whether commands can be confined; asked for again after a while. */
+  sandbox(kind?: SandboxKind): Promise<Trial>
   /** As the file system is now; the same object while nothing has changed. */
   policy(): Promise<Policy>
   /** Rules as they were just read; the same objects as before while their text is the same. */
@@ -22,6 +27,9 @@ export type Profiles = {
   /** Equal in configuration, environment, folder and in who hears the log. */
   of(setup: Setup): Profile
 }
+
+/** So long a sandbox that worked is taken to work, in milliseconds: to look costs as much as the rest of a short turn. */
+const trustedMs = 5_000
 
 export function createProfiles(): Profiles {
   const bySetup = new Map<Setup, Profile>()
@@ -52,6 +60,7 @@ export function createProfiles(): Profiles {
 
 function createProfile(setup: Setup): Profile {
   const state: { provider?: Promise<Provider>; policy?: Policy; rules?: { readonly text: string; readonly read: LoadedRules } } = {}
+  const trials = new Map<SandboxKind, { readonly trial: Promise<Trial>; until: number }>()
   return {
     setup,
     provider() {
@@ -60,6 +69,19 @@ function createProfile(setup: Setup): Profile {
         throw error
       })
       return state.provider
+    },
+    sandbox(kind = 'auto') {
+      const known = trials.get(kind)
+      if (known && performance.now() < known.until) return known.trial
+      const fresh = { trial: sandboxState(setup, kind), until: Number.POSITIVE_INFINITY }
+      trials.set(kind, fresh)
+      fresh.trial.then(
+        ({ ok }) => {
+          fresh.until = ok ? performance.now() + trustedMs : 0
+        },
+        () => trials.delete(kind),
+      )
+      return fresh.trial
     },
     async policy() {
       const { policyOf } = await import('./effective-policy.ts')

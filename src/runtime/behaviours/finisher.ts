@@ -106,5 +106,6 @@ const timeouts: readonly FailureCode[] = ['timeout']
 
 function failure({ code, message }: Extract<RunEvent, { type: 'model.fail' }>): Ending {
   if (code === 'aborted') return { stop: 'cancelled', code: 'cancelled', message }
+  if (code === 'budget') return { stop: 'error', code, message }
   return { stop: 'error', code: timeouts.includes(code) ? 'timeout' : 'provider', message }
 }

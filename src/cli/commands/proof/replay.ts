@@ -1,42 +1,55 @@
 /** `replay`: past runs again from the journal, or what another policy would have done in them. Nothing is run, asked or fetched. */
 
-import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { judgeBy } from '../../../host/integrity/other-policy.ts'
-import { withMemory } from '../../../host/integrity/recovery.ts'
 import { everyRun, resolveRun } from '../../../host/integrity/run-lookup.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import type { RunRecord } from '../../../memory/journal/journal.ts'
 import type { Memory } from '../../../memory/memory.ts'
+import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { notRunAgain, policyLines, replayLines } from './replay-report.ts'
 
-export type ReplayFlags = { readonly policy?: string; readonly all?: boolean; readonly workspace?: string; readonly json?: boolean }
+const flags = {
+  policy: { type: 'text', about: 'What would this configuration have decided?' },
+  all: { type: 'boolean', about: 'Every run of this home' },
+  ...workspaceFlag,
+  ...jsonFlag,
+} as const satisfies Flags
+const args = { run: { type: 'text', optional: true, about: 'Run id, or "last"' } } as const satisfies Arguments
 
 /** Exit 0 when every run is as it was journalled, 9 when one is not, 1 when one had threads of a program's own; with `--policy` it is a question, and the exit is 0. */
-export async function replay(
-  this: CliContext,
-  { policy, all = false, workspace, json = false }: ReplayFlags,
-  wanted?: string,
-): Promise<void> {
-  if (all === (wanted !== undefined))
-    throw new CliExit(exitCodes.usage, 'error: name one run ("last" is the latest; see: braidclaw run list), or all of them with --all')
-  const setup = setUp(this, { workspace })
-  await withMemory(setup, async (memory) => {
-    const runs = wanted === undefined ? memory.journal.runs({ limit: everyRun }).reverse() : [resolveRun(memory, wanted)]
-    if (policy === undefined) return again({ setup, memory, runs, json, stream: !all })
-    const { rejudge } = await import('../../../runtime/replay/rejudge.ts')
-    const { readablePastRun } = await import('../../../host/integrity/run-again.ts')
-    const judgeOf = await judgeBy(setup, policy, memory)
-    for (const run of runs) {
-      const past = readablePastRun(setup, memory, run.runId)
-      const found = await rejudge({ ...past, judge: judgeOf(past.entries) })
-      this.process.stdout.write(
-        json ? `${JSON.stringify({ runId: run.runId, ...found })}\n` : `${policyLines(run.runId, found).join('\n')}\n`,
-      )
-      if (this.outputClosed()) return
-    }
-  })
-}
+export const replay = {
+  flags: flags,
+  args: args,
+  examples: [
+    ['last', 'the latest run'],
+    ['--all --policy stricter.toml', 'what would that policy have done?'],
+  ],
+  exits: [9],
+  async run(context, { policy, all = false, workspace, json = false }, { run: wanted }) {
+    if (all === (wanted !== undefined))
+      throw new CliExit(exitCodes.usage, 'error: name one run ("last" is the latest; see: braidclaw run list), or all of them with --all')
+    const setup = setUp(context, { workspace })
+    await withMemory(setup, async (memory) => {
+      const runs = wanted === undefined ? memory.journal.runs({ limit: everyRun }).reverse() : [resolveRun(memory, wanted)]
+      if (policy === undefined) return again({ setup, memory, runs, json, stream: !all })
+      const { rejudge } = await import('../../../runtime/replay/rejudge.ts')
+      const { readablePastRun } = await import('../../../host/integrity/run-again.ts')
+      const judgeOf = await judgeBy(setup, policy, memory)
+      for (const run of runs) {
+        const past = readablePastRun(setup, memory, run.runId)
+        const found = await rejudge({ ...past, judge: judgeOf(past.entries) })
+        context.process.stdout.write(
+          json ? `${JSON.stringify({ runId: run.runId, ...found })}\n` : `${policyLines(run.runId, found).join('\n')}\n`,
+        )
+        if (context.outputClosed()) return
+      }
+    })
+  },
+} as const satisfies Command<typeof flags, typeof args>
 
 type Again = {
   readonly setup: CliSetup

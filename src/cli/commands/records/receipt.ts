@@ -3,7 +3,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { type ChainCheck, checkChain } from '../../../host/integrity/receipt-check.ts'
-import { receiptPaths, withMemory } from '../../../host/integrity/recovery.ts'
+import { receiptPaths } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'
@@ -11,43 +12,78 @@ import { hashJson } from '../../../memory/journal/json-hash.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { anchorLine, parseAnchor } from '../../../receipts/form/anchor.ts'
 import { listReceipts, showReceipt } from '../../../receipts/list-receipts.ts'
-import type { Json } from '../../args/flags.ts'
+import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { jsonFlag, limitOf20 } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { AnchorFlags, ListFlags, VerifyFlags } from '../../routes/types.ts'
 
-export function list(this: CliContext, { limit, json = false }: ListFlags): void {
-  const found = listReceipts({ path: setUp(this).config.receipts.path, limit })
-  if (!found.ok) throw new CliExit(exitCodes.error, `error: ${found.failure.message}`)
-  if (found.unreadable.length > 0)
-    this.process.stderr.write(`warning: unreadable lines: ${found.unreadable.join(', ')}; run: braidclaw receipt verify\n`)
-  if (json) return void this.process.stdout.write(`${JSON.stringify(found.receipts.map(({ receipt }) => receipt))}\n`)
-  if (found.receipts.length === 0) this.process.stderr.write('no receipts yet\n')
-  for (const { receipt } of found.receipts) {
-    const { seq, id, timestamp, tool, status, risk } = receipt
-    this.process.stdout.write(
-      `${String(seq).padStart(6)}  ${timestamp}  ${status.padEnd(7)}  ${risk.padEnd(6)}  ${visible(tool).padEnd(14)}  ${id}\n`,
-    )
-  }
-}
+const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
+const showArgs = { receipt: { type: 'text', about: 'Receipt id or number' } } as const satisfies Arguments
+const verifyFlags = {
+  deep: { type: 'boolean', about: 'Also join the journal: every attempt has its receipt, every hash its content' },
+  against: { type: 'text', about: 'An anchor line kept elsewhere, or a file that holds one' },
+  ...jsonFlag,
+} as const satisfies Flags
+const anchorFlags = {
+  to: { type: 'text', about: 'Append the line to this file' },
+  gitNote: { type: 'boolean', about: "Add it to a note on the workspace's HEAD (refs/notes/braidclaw)" },
+  command: { type: 'boolean', about: 'Give it to a command on stdin; no shell' },
+  ...jsonFlag,
+} as const satisfies Flags
+const anchorArgs = {
+  word: { type: 'text', many: true, optional: true, about: 'With --command, after --: the command' },
+} as const satisfies Arguments
 
-export function show(this: CliContext, { json = false }: Json, wanted: string): void {
-  const receipt = showReceipt(setUp(this).config.receipts.path, wanted)
-  if (!receipt) throw new CliExit(exitCodes.error, `error: no receipt "${wanted}"; see: braidclaw receipt list`)
-  this.process.stdout.write(`${JSON.stringify(receipt, null, json ? 0 : 2)}\n`)
-}
+export const list = {
+  flags: listFlags,
+  examples: [['--limit 5', 'the latest five']],
+  run(context, { limit, json = false }) {
+    const found = listReceipts({ path: setUp(context).config.receipts.path, limit })
+    if (!found.ok) throw new CliExit(exitCodes.error, `error: ${found.failure.message}`)
+    if (found.unreadable.length > 0)
+      context.process.stderr.write(`warning: unreadable lines: ${found.unreadable.join(', ')}; run: braidclaw receipt verify\n`)
+    if (json) return void context.process.stdout.write(`${JSON.stringify(found.receipts.map(({ receipt }) => receipt))}\n`)
+    if (found.receipts.length === 0) context.process.stderr.write('no receipts yet\n')
+    for (const { receipt } of found.receipts) {
+      const { seq, id, timestamp, tool, status, risk } = receipt
+      context.process.stdout.write(
+        `${String(seq).padStart(6)}  ${timestamp}  ${status.padEnd(7)}  ${risk.padEnd(6)}  ${visible(tool).padEnd(14)}  ${id}\n`,
+      )
+    }
+  },
+} as const satisfies Command<typeof listFlags>
 
-export async function verify(this: CliContext, { deep = false, against, json = false }: VerifyFlags): Promise<void> {
-  const setup = setUp(this)
-  const anchor = against === undefined ? undefined : anchorOf(against)
-  await withMemory(setup, (memory) => {
-    const checked = checkChain({ setup, memory, anchor, deep })
-    const { found, joined, unfinished } = checked
-    const ok = found.ok && joined.length === 0
-    if (json) this.process.stdout.write(`${JSON.stringify({ ...found, ok, deep: joined, unfinished })}\n`)
-    else report(this, checked)
-    if (!ok) throw new CliExit(exitCodes.integrity)
-  })
-}
+export const show = {
+  flags: jsonFlag,
+  args: showArgs,
+  examples: [['7', 'the seventh']],
+  run(context, { json = false }, { receipt: wanted }) {
+    const receipt = showReceipt(setUp(context).config.receipts.path, wanted)
+    if (!receipt) throw new CliExit(exitCodes.error, `error: no receipt "${wanted}"; see: braidclaw receipt list`)
+    context.process.stdout.write(`${JSON.stringify(receipt, null, json ? 0 : 2)}\n`)
+  },
+} as const satisfies Command<typeof jsonFlag, typeof showArgs>
+
+export const verify = {
+  flags: verifyFlags,
+  examples: [
+    ['', 'chain, mac, head and checkpoint'],
+    ['--deep', 'and that every result matches its hash'],
+    ['--against bc1:…', 'and that nothing was cut since that anchor'],
+  ],
+  exits: [9],
+  async run(context, { deep = false, against, json = false }) {
+    const setup = setUp(context)
+    const anchor = against === undefined ? undefined : anchorOf(against)
+    await withMemory(setup, (memory) => {
+      const checked = checkChain({ setup, memory, anchor, deep })
+      const { found, joined, unfinished } = checked
+      const ok = found.ok && joined.length === 0
+      if (json) context.process.stdout.write(`${JSON.stringify({ ...found, ok, deep: joined, unfinished })}\n`)
+      else report(context, checked)
+      if (!ok) throw new CliExit(exitCodes.integrity)
+    })
+  },
+} as const satisfies Command<typeof verifyFlags>
 
 function report({ process: { stdout, stderr } }: CliContext, { found, joined, unfinished }: ChainCheck): void {
   for (const { message } of found.warnings) stderr.write(`warning: ${message}\n`)
@@ -70,44 +106,57 @@ function anchorOf(given: string) {
 }
 
 /** With a place the line is kept there too; it is printed in any case. */
-export async function anchor(
-  this: CliContext,
-  { to, gitNote = false, command = false, json = false }: AnchorFlags,
-  ...argv: string[]
-): Promise<void> {
-  const setup = setUp(this)
-  if (command !== argv.length > 0)
-    throw new CliExit(exitCodes.usage, 'error: --command takes the command and its arguments after --, and nothing else takes any')
-  await withMemory(setup, async (memory) => {
-    const checkpoint = sound(setup, memory)
-    const line = anchorLine(checkpoint)
-    const { anchorToCommand, anchorToFile, anchorToGit } = await import('./anchor-targets.ts')
-    if (to !== undefined) anchorToFile(to, line)
-    if (gitNote) await anchorToGit(setup.config.workspaceDir, line)
-    if (command) await anchorToCommand(argv, line)
-    this.process.stdout.write(json ? `${JSON.stringify({ ...checkpoint, line: anchorLine(checkpoint) })}\n` : `${anchorLine(checkpoint)}\n`)
-  })
-}
+export const anchor = {
+  flags: anchorFlags,
+  args: anchorArgs,
+  examples: [
+    ['--to /mnt/elsewhere/anchors', 'keep it on another disk'],
+    ['--git-note', 'keep it with the code, and push refs/notes/braidclaw'],
+    ['--command -- ssh host tee -a anchors', 'keep it on another machine'],
+  ],
+  exits: [9],
+  async run(context, { to, gitNote = false, command = false, json = false }, { word: argv }) {
+    const setup = setUp(context)
+    if (command !== argv.length > 0)
+      throw new CliExit(exitCodes.usage, 'error: --command takes the command and its arguments after --, and nothing else takes any')
+    await withMemory(setup, async (memory) => {
+      const checkpoint = sound(setup, memory)
+      const line = anchorLine(checkpoint)
+      const { anchorToCommand, anchorToFile, anchorToGit } = await import('./anchor-targets.ts')
+      if (to !== undefined) anchorToFile(to, line)
+      if (gitNote) await anchorToGit(setup.config.workspaceDir, line)
+      if (command) await anchorToCommand(argv, line)
+      context.process.stdout.write(
+        json ? `${JSON.stringify({ ...checkpoint, line: anchorLine(checkpoint) })}\n` : `${anchorLine(checkpoint)}\n`,
+      )
+    })
+  },
+} as const satisfies Command<typeof anchorFlags, typeof anchorArgs>
 
 /** Begins a new file; the chain goes on across the two. */
-export async function rotateLog(this: CliContext, { json = false }: Json): Promise<void> {
-  const setup = setUp(this)
-  const { rotate } = await import('../../../receipts/rotate.ts')
-  await withMemory(setup, (memory) => {
-    sound(setup, memory)
-    const rotated = memory.transaction(() => {
-      const made = rotate({ paths: receiptPaths(setup), checkpoint: memory.checkpoint.get(), draft: rotationDraft(Date.now()) })
-      if (made.ok && made.checkpoint) memory.checkpoint.put(made.checkpoint)
-      return made
+export const rotate = {
+  flags: jsonFlag,
+  examples: [['', 'tool_receipts.log becomes tool_receipts.1.log']],
+  exits: [9],
+  async run(context, { json = false }) {
+    const setup = setUp(context)
+    const { rotate } = await import('../../../receipts/rotate.ts')
+    await withMemory(setup, (memory) => {
+      sound(setup, memory)
+      const rotated = memory.transaction(() => {
+        const made = rotate({ paths: receiptPaths(setup), checkpoint: memory.checkpoint.get(), draft: rotationDraft(Date.now()) })
+        if (made.ok && made.checkpoint) memory.checkpoint.put(made.checkpoint)
+        return made
+      })
+      if (!rotated.ok)
+        throw new CliExit(rotated.failure.code === 'altered' ? exitCodes.integrity : exitCodes.error, `error: ${rotated.failure.message}`)
+      const { segment, receiptIds } = rotated
+      context.process.stdout.write(
+        json ? `${JSON.stringify({ segment, receipt: receiptIds[0] })}\n` : `closed: ${segment}; ${receiptIds[0]} begins the next\n`,
+      )
     })
-    if (!rotated.ok)
-      throw new CliExit(rotated.failure.code === 'altered' ? exitCodes.integrity : exitCodes.error, `error: ${rotated.failure.message}`)
-    const { segment, receiptIds } = rotated
-    this.process.stdout.write(
-      json ? `${JSON.stringify({ segment, receipt: receiptIds[0] })}\n` : `closed: ${segment}; ${receiptIds[0]} begins the next\n`,
-    )
-  })
-}
+  },
+} as const satisfies Command<typeof jsonFlag>
 
 function rotationDraft(at: number) {
   const [argsHash, resultHash] = [hashJson({}), hashJson({ status: 'allowed', output: '' })]

@@ -12,29 +12,50 @@ import { personaOf } from '../../../host/setup/agent-profile.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Provider } from '../../../runtime/port.ts'
+import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { ToolLoopFlags } from '../../routes/types.ts'
 import { exitOf } from '../../trouble.ts'
+
+const flags = {
+  toolBackend: { type: 'text', about: 'Who runs the loop: native, bash or llm (default: tools.backend)' },
+  model: { ...modelFlag.model, short: 'm' },
+  ...loggingAgentFlag,
+  ...sandboxFlag,
+  ...approveFlag,
+  ...autonomyFlag,
+  ...workspaceFlag,
+} as const satisfies Flags
+const args = {
+  message: { type: 'text', about: 'The question; "-" reads it from stdin' },
+  system: { type: 'text', about: 'The system prompt' },
+  tools: { type: 'text', about: 'Which tools, as --tools takes them' },
+  max: { type: 'whole', optional: true, about: 'Rounds of tool calls (default: limits.max_tool_rounds)' },
+} as const satisfies Arguments
+type ToolLoopFlags = Given<typeof flags>
 
 type Asked = { readonly message: string; readonly system: string; readonly tools: string }
 
 /** Its exit codes are not those of the other commands: whatever else goes wrong is 1. */
-export async function loop(
-  this: CliContext,
-  flags: ToolLoopFlags,
-  text: string,
-  system: string,
-  tools: string,
-  max?: number,
-): Promise<void> {
-  const end = await attempt(this, flags, { text, system, tools, max }).catch((error: unknown): BackendEnd => {
-    const { message } = exitOf(error)
-    if (message) this.process.stderr.write(`${message}\n`)
-    return { code: 1, text: '' }
-  })
-  if (end.text !== '') this.process.stdout.data(`${end.text}\n`)
-  if (end.code !== 0) throw new CliExit(end.code)
-}
+export const loop = {
+  flags: flags,
+  args: args,
+  examples: [['"Is the disk full?" "Be brief." tools.json 8', 'the contract of every loop']],
+  usageExit: 1,
+  exits: [
+    [1, 'error, also a wrong command line'],
+    [2, 'too many rounds'],
+  ],
+  async run(context, given, { message, system, tools, max }) {
+    const end = await attempt(context, given, { text: message, system, tools, max }).catch((error: unknown): BackendEnd => {
+      const { message } = exitOf(error)
+      if (message) context.process.stderr.write(`${message}\n`)
+      return { code: 1, text: '' }
+    })
+    if (end.text !== '') context.process.stdout.data(`${end.text}\n`)
+    if (end.code !== 0) throw new CliExit(end.code)
+  },
+} as const satisfies Command<typeof flags, typeof args>
 
 type Words = { readonly text: string; readonly system: string; readonly tools: string; readonly max: number | undefined }
 
