@@ -65,9 +65,11 @@ export type Agent = {
   usage(): Usage | undefined
 }
 
+type Ended = { readonly ending: Ending | undefined; readonly usage: Usage | undefined }
+
 export function createAgent(config: AgentConfig): Agent {
   const { ports, model, limits, conversationId, channel, folder } = config
-  const state: { run?: Run; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
+  const state: { run?: Run | undefined; ended?: Ended; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
 
   async function* run(prompt: string): AsyncGenerator<AgentEvent> {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
@@ -85,7 +87,14 @@ export function createAgent(config: AgentConfig): Agent {
     })
     state.run = current
     state.identity = identity
+    void current.settled.then(() => keepEnd(current))
     yield* current.events({ ...startOf(prompt), ...(instructions.length > 0 ? { instructions } : {}) })
+  }
+
+  /** A conversation that says nothing holds no messages, threads and gates of the run before. */
+  function keepEnd(over: Run): void {
+    state.ended = { ending: over.ending(), usage: over.usage() }
+    state.run = undefined
   }
 
   /** With the limits and rules that hold now, so that a replay needs no configuration. */
@@ -119,8 +128,8 @@ export function createAgent(config: AgentConfig): Agent {
       state.mode = newMode
       return await state.run?.send({ type: 'mode.set', mode: newMode, ...(maxIterations ? { maxIterations } : {}) })
     },
-    ending: () => state.run?.ending(),
+    ending: () => (state.run ? state.run.ending() : state.ended?.ending),
     runId: () => state.identity?.runId,
-    usage: () => state.run?.usage(),
+    usage: () => (state.run ? state.run.usage() : state.ended?.usage),
   }
 }

@@ -1,7 +1,7 @@
 /** `reset`: the session of an agent is archived, and `-c` begins anew. Nothing is deleted; memory and receipts stay. */
 
 import { existsSync } from 'node:fs'
-import { withMemory } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { personaOf, runAgent } from '../../../host/setup/agent-profile.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { forgetPointer } from '../../../memory/agent-files/conversation-pointer.ts'
