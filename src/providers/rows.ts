@@ -39,6 +39,14 @@ export const wireRows = {
     default: 2,
     about: 'Further attempts after a failure that may pass.',
   },
+  max_concurrent: {
+    type: 'whole',
+    min: 1,
+    max: 1000,
+    unit: 'calls',
+    default: 16,
+    about: 'Model calls at once with one address and key, for all conversations of a process; further ones wait in the order of coming.',
+  },
   max_output_tokens: {
     type: 'whole',
     min: 1,

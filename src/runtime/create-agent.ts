@@ -75,10 +75,12 @@ export type Agent = {
   usage(): Usage | undefined
 }
 
+type Ended = { readonly ending: Ending | undefined; readonly usage: Usage | undefined }
+
 /** @throws ThreadFailure when a thread of the developer's is not fit to take part */
 export function createAgent(config: AgentConfig): Agent {
   const { ports, model, limits, conversationId, channel, folder } = config
-  const state: { run?: Run; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
+  const state: { run?: Run | undefined; ended?: Ended; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
   let joining = prepareThreads(config.threads ?? [])
 
   async function* run(prompt: string): AsyncGenerator<AgentEvent> {
@@ -98,6 +100,7 @@ export function createAgent(config: AgentConfig): Agent {
     })
     state.run = current
     state.identity = identity
+    void current.settled.then(() => keepEnd(current))
     yield* current.events({ ...startOf(prompt), ...(instructions.length > 0 ? { instructions } : {}) })
   }
 
@@ -115,6 +118,12 @@ export function createAgent(config: AgentConfig): Agent {
       if (error instanceof ThreadFailure) return error.message
       throw error
     }
+  }
+
+  /** A conversation that says nothing holds no messages, threads and gates of the run before. */
+  function keepEnd(over: Run): void {
+    state.ended = { ending: over.ending(), usage: over.usage() }
+    state.run = undefined
   }
 
   /** With the limits and rules that hold now, so that a replay needs no configuration. */
@@ -149,8 +158,8 @@ export function createAgent(config: AgentConfig): Agent {
       state.mode = newMode
       return await state.run?.send({ type: 'mode.set', mode: newMode, ...(maxIterations ? { maxIterations } : {}) })
     },
-    ending: () => state.run?.ending(),
+    ending: () => (state.run ? state.run.ending() : state.ended?.ending),
     runId: () => state.identity?.runId,
-    usage: () => state.run?.usage(),
+    usage: () => (state.run ? state.run.usage() : state.ended?.usage),
   }
 }

@@ -108,7 +108,7 @@ export async function judgeFor({ by, call, judge, redact, usedIds }: Judging): P
     }
   } catch (error) {
     const why = redact(error instanceof Error ? error.message : String(error))
-    const none: Judgement = { verdict: 'deny', risk: 'high', rule: 'gate.failed', reason: why, plan: '', summary: call.name, writes: [] }
+    const none: Judgement = { verdict: 'deny', risk: 'high', rule: 'gate.error', reason: why, plan: '', summary: call.name, writes: [] }
     return { parts, proposals: [{ call: redact(call), judgement: none }] }
   }
 }

@@ -3,6 +3,7 @@
 import type { Values } from '../../kit/settings.ts'
 import type { Log } from '../../runtime/port.ts'
 import { type prices, wireRows } from '../rows.ts'
+import type { Lane } from './lane.ts'
 
 /** US dollars per million tokens. A cost is told only when `input` and `output` are known; `cached` falls back to `input`. */
 export type Prices = { readonly input?: number; readonly output?: number; readonly cached?: number }
@@ -30,6 +31,8 @@ export type ProviderDeps = {
   /** Resolves after `ms`, or at once (resolved or rejected) when the signal aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
   random(): number
+  /** Shared by all that use the same provider with the same key; absent: nobody else does. */
+  readonly lane?: Lane
   now(): number
   /** Where relative fixture paths start. */
   readonly baseDir?: string
@@ -39,6 +42,7 @@ export const defaults = {
   idleTimeoutS: wireRows.idle_timeout_s.default,
   totalTimeoutS: wireRows.total_timeout_s.default,
   maxRetries: wireRows.max_retries.default,
+  maxConcurrent: wireRows.max_concurrent.default,
   /** All waits between the attempts of one chat together. A longer Retry-After is not waited for. */
   maxRetryWaitMs: 30_000,
   maxResponseBytes: 1_048_576,
