@@ -103,6 +103,7 @@ function provider(entries: Entries, name: string): ProviderConfig {
     stream: take.boolean('stream'),
     idleTimeoutS: take.number('idle_timeout_s'),
     maxRetries: take.number('max_retries'),
+    maxConcurrent: take.number('max_concurrent'),
     maxOutputTokens: take.maybe('max_output_tokens', take.number),
     contextTokens: take.maybe('context_tokens', take.number),
     temperature: take.maybe('temperature', take.number),

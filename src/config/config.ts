@@ -49,6 +49,7 @@ export type WireProvider = {
   readonly idleTimeoutS: number
   readonly totalTimeoutS: number
   readonly maxRetries: number
+  readonly maxConcurrent: number
   readonly maxOutputTokens?: number
   /** The model's context window. */
   readonly contextTokens?: number

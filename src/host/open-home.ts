@@ -11,6 +11,7 @@ import { answersIn } from './integrity/recovery.ts'
 import { createPendingApprovals, type PendingApprovals } from './run/pending-approvals.ts'
 import { createTurnQueue, type TurnQueue } from './run/turn-queue.ts'
 import { createProfiles, type Profiles } from './setup/profile.ts'
+import { createSharedProviders } from './setup/provider-pool.ts'
 import { createSandboxPool, type SandboxPool } from './toolset/command-sandbox.ts'
 
 /** What a first user opens for all. */
@@ -108,7 +109,7 @@ function openFirst({ open, watchStop }: HomeOptions): Shared {
 function servicesOver({ memory }: HomeParts): HomeServices {
   return {
     approvals: createPendingApprovals(answersIn(memory)),
-    profiles: createProfiles(),
+    profiles: createProfiles(createSharedProviders()),
     sandboxes: createSandboxPool(),
     turns: createTurnQueue(),
   }

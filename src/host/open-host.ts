@@ -61,6 +61,10 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     setup,
     conversation,
     questions: home.services.approvals.open,
+    async replay(wanted, threads) {
+      const { replayWith } = await import('./integrity/run-again.ts')
+      return replayWith({ setup, memory: home.memory, wanted, threads })
+    },
     latestElsewhere: (folder) => latestElsewhere(home.memory, folder),
     close,
   }

@@ -4,11 +4,16 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type AgentStage, createAgentStage, told } from './agent-stage.fixture.ts'
+import { type AgentStage, createAgentStage, told } from './agent-files/agent-stage.fixture.ts'
+
+function alter(path: string, sql: string): void {
+  using db = new Database(path)
+  db.run(sql)
+}
 
 let at: AgentStage
 beforeEach(() => {
-  at = createAgentStage()
+  at = createAgentStage(alter)
 })
 afterEach(() => at.desk.remove())
 
@@ -35,7 +40,7 @@ describe('after a crash', () => {
       await at.turn(1)
       at.crash(2, { commits: 3, unwritten: 1 })
       const line = JSON.stringify({ ts: '2026-05-12T12:00:00Z', role: 'user', content: 'question 2' })
-      appendFileSync(at.path('session'), line.slice(0, count))
+      appendFileSync(at.placeOf('session'), line.slice(0, count))
       await at.turn(3)
       await at.turn(4)
       expect(at.contents('session')).toEqual([1, 2, 3, 4].flatMap((n) => [`question ${n}`, `answer ${n}`]))
@@ -59,8 +64,7 @@ describe('after a crash', () => {
     for (const batch of at.batches(1)) write(at.identity(1), batch)
     const child = Bun.spawn(['sleep', '60'])
     const { ownerOf } = await import('./journal/process-owner.ts')
-    using db = new Database(at.desk.path)
-    db.run('UPDATE runs SET owner = ? WHERE run_id = ?', [ownerOf(child.pid), at.identity(1).runId])
+    alter(at.desk.path, `UPDATE runs SET owner = '${ownerOf(child.pid)}' WHERE run_id = '${at.identity(1).runId}'`)
     await at.turn(2)
     expect(at.events()).toEqual(told(2))
     child.kill()
@@ -75,8 +79,8 @@ describe('lines of other programs', () => {
 
   test('are journalled with file, line and digest before the next question, and found by search', async () => {
     await at.turn(1)
-    appendFileSync(at.path('session'), '{"ts":"x","role":"assistant","content":"the zebra said so"}\n')
-    appendFileSync(at.path('history'), '{"role":"user","content":"about the okapi"}\n')
+    appendFileSync(at.placeOf('session'), '{"ts":"x","role":"assistant","content":"the zebra said so"}\n')
+    appendFileSync(at.placeOf('history'), '{"role":"user","content":"about the okapi"}\n')
     await at.turn(2)
     const notes = at.desk.memory.journal.events('run-2').map(({ type, body }) => [type, body])
     expect(notes[0]).toEqual([
@@ -94,7 +98,7 @@ describe('lines of other programs', () => {
 
   test('are no question of the conversation: neither its turns nor its title count them, and the model is not told them', async () => {
     mkdirSync(join(at.folder, 'sessions'), { recursive: true })
-    writeFileSync(at.path('session'), '{"ts":"x","role":"user","content":"planted before"}\n')
+    writeFileSync(at.placeOf('session'), '{"ts":"x","role":"user","content":"planted before"}\n')
     await at.turn(1)
     expect(at.desk.memory.conversations.list()).toMatchObject([{ turns: 1, title: 'question 1' }])
     expect(JSON.stringify(at.desk.memory.context('conversation_1', 10_000))).not.toContain('planted')
@@ -102,7 +106,7 @@ describe('lines of other programs', () => {
 
   test('are taken in once, also what is no JSON and what has no end, and never what we wrote ourselves', async () => {
     await at.turn(1)
-    appendFileSync(at.path('session'), 'plain words of a giraffe\n\n{"role":"user","con')
+    appendFileSync(at.placeOf('session'), 'plain words of a giraffe\n\n{"role":"user","con')
     await at.turn(2)
     await at.turn(3)
     const notes = ['run-2', 'run-3'].map((run) => at.desk.memory.journal.events(run).filter(({ type }) => type === 'file.line').length)
@@ -114,7 +118,7 @@ describe('lines of other programs', () => {
 
   test('keep no secret in the journal', async () => {
     await at.turn(1)
-    appendFileSync(at.path('session'), '{"ts":"x","role":"user","content":"it is hunter2"}\n')
+    appendFileSync(at.placeOf('session'), '{"ts":"x","role":"user","content":"it is hunter2"}\n')
     await at.turn(2)
     expect(JSON.stringify(at.desk.memory.journal.events('run-2'))).not.toContain('hunter2')
     expect(found('secret')).toHaveLength(1)
@@ -125,7 +129,7 @@ describe('lines of other programs', () => {
     await at.turn(1)
     await at.turn(2)
     const [, , third] = at.text('session').split('\n')
-    writeFileSync(at.path('session'), `${third}\n{"ts":"x","role":"user","content":"a new okapi"}\n`)
+    writeFileSync(at.placeOf('session'), `${third}\n{"ts":"x","role":"user","content":"a new okapi"}\n`)
     await at.turn(3)
     const notes = at.desk.memory.journal.events('run-3').filter(({ type }) => type === 'file.line')
     expect(notes.map(({ body }) => Object(body).text)).toEqual(['{"ts":"x","role":"user","content":"a new okapi"}'])
@@ -135,7 +139,7 @@ describe('lines of other programs', () => {
 
   test('a file that was taken away stays away', async () => {
     await at.turn(1)
-    rmSync(at.path('session'))
+    rmSync(at.placeOf('session'))
     await at.turn(2)
     expect(at.contents('session')).toEqual(['question 2', 'answer 2'])
   })
@@ -144,8 +148,8 @@ describe('lines of other programs', () => {
     await at.turn(1)
     const outside = join(at.desk.folder, 'outside.jsonl')
     writeFileSync(outside, 'not ours\n')
-    rmSync(at.path('session'))
-    symlinkSync(outside, at.path('session'))
+    rmSync(at.placeOf('session'))
+    symlinkSync(outside, at.placeOf('session'))
     await at.turn(2)
     expect(readFileSync(outside, 'utf8')).toBe('not ours\n')
     expect(at.said.filter((line) => line.startsWith('warn'))).toEqual(['warn the files of the agent cannot be written'])

@@ -1,13 +1,19 @@
 /** The files of an agent, held against the journal and made anew from it, byte for byte. */
 
+import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type AgentStage, createAgentStage } from './agent-stage.fixture.ts'
+import { type AgentStage, createAgentStage } from './agent-files/agent-stage.fixture.ts'
+
+function alter(path: string, sql: string): void {
+  using db = new Database(path)
+  db.run(sql)
+}
 
 let at: AgentStage
 beforeEach(() => {
-  at = createAgentStage()
+  at = createAgentStage(alter)
 })
 afterEach(() => at.desk.remove())
 
@@ -16,8 +22,8 @@ describe('rebuild', () => {
 
   test('makes the same bytes, lines of other programs among them, when all files are gone', async () => {
     await at.turn(1)
-    appendFileSync(at.path('session'), '{"ts":"x","role":"user","content":"zebra"}\nplain\n')
-    appendFileSync(at.path('trace'), '{"ts":"x","agent":"default","event":"deploy","message":"done"}\n')
+    appendFileSync(at.placeOf('session'), '{"ts":"x","role":"user","content":"zebra"}\nplain\n')
+    appendFileSync(at.placeOf('trace'), '{"ts":"x","agent":"default","event":"deploy","message":"done"}\n')
     await at.turn(2)
     const before = [...bytes(), readFileSync(join(at.folder, 'sessions/conversation'), 'utf8')]
     rmSync(at.folder, { recursive: true })
@@ -37,8 +43,8 @@ describe('rebuild', () => {
     await at.turn(1)
     await at.turn(2)
     const before = bytes()
-    writeFileSync(at.path(file), alter(at.text(file)))
-    expect((await at.files()).check().difference).toContain(at.path(file))
+    writeFileSync(at.placeOf(file), alter(at.text(file)))
+    expect((await at.files()).check().difference).toContain(at.placeOf(file))
     ;(await at.files()).rebuild()
     expect(bytes()).toEqual(before)
     expect((await at.files()).check()).toEqual({ files: 3, untaken: 0 })
@@ -47,7 +53,7 @@ describe('rebuild', () => {
   test('writes what a crash left unwritten, and the next turn does not write it again', async () => {
     await at.turn(1)
     at.crash(2, { commits: 3, unwritten: 3 })
-    rmSync(at.path('session'))
+    rmSync(at.placeOf('session'))
     ;(await at.files()).rebuild()
     await at.turn(3)
     expect(at.contents('session')).toEqual([1, 2, 3].flatMap((n) => [`question ${n}`, `answer ${n}`]))
@@ -55,8 +61,8 @@ describe('rebuild', () => {
 
   test('keeps lines that were not taken in yet, for the next turn', async () => {
     await at.turn(1)
-    writeFileSync(at.path('session'), at.text('session').replace('answer 1', 'answer 9'))
-    appendFileSync(at.path('session'), 'later words\n')
+    writeFileSync(at.placeOf('session'), at.text('session').replace('answer 1', 'answer 9'))
+    appendFileSync(at.placeOf('session'), 'later words\n')
     ;(await at.files()).rebuild()
     expect((await at.files()).check()).toEqual({ files: 3, untaken: 1 })
     await at.turn(2)
@@ -66,12 +72,12 @@ describe('rebuild', () => {
   test('leaves a session that was reset empty, and its pointer away', async () => {
     await at.turn(1)
     at.desk.memory.files.reset({ id: 'default', folder: at.folder, pointer: 'conversation' }, () => {
-      rmSync(at.path('session'))
+      rmSync(at.placeOf('session'))
       rmSync(join(at.folder, 'sessions/conversation'))
     })
     expect((await at.files()).check()).toEqual({ files: 3, untaken: 0 })
     ;(await at.files()).rebuild()
-    expect([existsSync(at.path('session')), existsSync(join(at.folder, 'sessions/conversation'))]).toEqual([false, false])
+    expect([existsSync(at.placeOf('session')), existsSync(join(at.folder, 'sessions/conversation'))]).toEqual([false, false])
     await at.turn(2)
     expect(at.contents('session')).toEqual(['question 2', 'answer 2'])
   })

@@ -10,7 +10,7 @@ import { baseUrlOf, keyHint, vendors } from './wire/dialects.ts'
 import { openWire } from './wire/exchange.ts'
 import { libraryFailure, ownFailure } from './wire/failure-of-response.ts'
 import { defaults, type ProviderDeps, type WireConfig } from './wire/provider-settings.ts'
-import { withRetry } from './wire/retry.ts'
+import { concernsAll, waitMs, withRetry } from './wire/retry.ts'
 import { usageOf } from './wire/usage.ts'
 
 type Setup = { readonly name: string; readonly config: WireConfig; readonly deps: ProviderDeps }
@@ -36,10 +36,12 @@ export function createWired(setup: Setup): Provider {
         idleS: config.idleTimeoutS ?? defaults.idleTimeoutS,
         deps,
       })
-      const attempt = () => metered(request, costOf(setup), (paid) => attemptOnce({ ...setup, request: paid, deadline }))
+      const { lane } = deps
+      const ticket = lane?.ticket() ?? 0
+      const attempt = (tries: number) => inTurn({ ...setup, request, deadline }, { ticket, tries })
       const maxRetries = config.maxRetries ?? defaults.maxRetries
       try {
-        yield* withRetry({ provider: name, attempt, maxRetries, signal: deadline.signal, deps })
+        yield* withRetry({ provider: name, attempt, maxRetries, signal: deadline.signal, deps, together: lane !== undefined })
       } finally {
         deadline.end()
       }
@@ -52,13 +54,40 @@ function costOf({ name, config }: Setup): Cost {
   return { provider: name, prices, free: false, maxOutputTokens, longestS: totalTimeoutS }
 }
 
-async function* attemptOnce(attempt: Attempt): AsyncGenerator<ModelChunk> {
+/** Waits for its turn first: whoever waits has reserved nothing. */
+async function* inTurn(
+  attempt: Attempt,
+  { ticket, tries }: { readonly ticket: number; readonly tries: number },
+): AsyncGenerator<ModelChunk> {
+  const { name, config, deps, request, deadline } = attempt
+  const pass = await deps.lane?.enter({
+    provider: name,
+    ticket,
+    most: config.maxConcurrent ?? defaults.maxConcurrent,
+    signal: deadline.signal,
+    patienceMs: defaults.maxRetryWaitMs,
+    onWait: ({ ahead, holdOffMs }) =>
+      deps.log(holdOffMs > 0 ? 'warn' : 'info', 'provider waits', { provider: name, ahead, holdOffMs: Math.round(holdOffMs) }),
+  })
+  try {
+    yield* metered(request, costOf(attempt), (paid) => attemptOnce({ ...attempt, request: paid, began: pass?.began }))
+  } catch (error) {
+    // Before anybody takes the place that is left.
+    if (error instanceof ProviderFailure && concernsAll(error)) deps.lane?.holdOff(waitMs({ tries, failure: error, random: deps.random }))
+    throw error
+  } finally {
+    pass?.leave()
+  }
+}
+
+async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }): AsyncGenerator<ModelChunk> {
   const { name, config, deps, deadline } = attempt
   const maxBytes = config.maxResponseBytes ?? defaults.maxResponseBytes
   const limits = { provider: name, deadline, maxBytes }
   const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: config.stream !== false, keyHint: keyHint(config) })
   try {
     const { next, reply } = await begin({ ...attempt, wire, maxBytes, baseUrl: usableBaseUrl(attempt) })
+    attempt.began?.()
     for (let chunk = await next(); chunk !== undefined; chunk = await next()) yield chunk
     yield { type: 'done', response: respond(attempt, reply()) }
   } catch (error) {

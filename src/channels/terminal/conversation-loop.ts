@@ -29,8 +29,6 @@ export function createTerminalChannel(options: Conversing): AttendedChannel {
   return {
     name: 'cli',
     async start(host, signal) {
-      // A conversation lasts: from here on compiling pays (scripts/compile.ts makes the start reluctant to).
-      Bun.unsafe.setJITPolicy(1)
       const repl = createRepl({
         historyPath: `${paths.home}/history`,
         printer: context.process.stdout,

@@ -7,7 +7,7 @@ import type { Trial } from '../../sandbox/trial.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Setup } from '../api.ts'
 import { sandboxState } from '../toolset/sandbox-state.ts'
-import { providerFor } from './provider-pool.ts'
+import { providerFor, type SharedProviders } from './provider-pool.ts'
 import type { LoadedRules } from './rule-files.ts'
 
 export type Profile = {
@@ -31,7 +31,7 @@ export type Profiles = {
 /** So long a sandbox that worked is taken to work, in milliseconds: to look costs as much as the rest of a short turn. */
 const trustedMs = 5_000
 
-export function createProfiles(): Profiles {
+export function createProfiles(shared: SharedProviders): Profiles {
   const bySetup = new Map<Setup, Profile>()
   const byKey = new Map<string, Profile[]>()
 
@@ -49,7 +49,7 @@ export function createProfiles(): Profiles {
   }
 
   function add(setup: Setup): Profile {
-    const profile = createProfile(setup)
+    const profile = createProfile(setup, shared)
     if (bySetup.size > 0) index(profile).push(profile)
     bySetup.set(setup, profile)
     return profile
@@ -58,13 +58,13 @@ export function createProfiles(): Profiles {
   return { of: (setup) => bySetup.get(setup) ?? (bySetup.size > 0 ? equalTo(setup) : undefined) ?? add(setup) }
 }
 
-function createProfile(setup: Setup): Profile {
+function createProfile(setup: Setup, shared: SharedProviders): Profile {
   const state: { provider?: Promise<Provider>; policy?: Policy; rules?: { readonly text: string; readonly read: LoadedRules } } = {}
   const trials = new Map<SandboxKind, { readonly trial: Promise<Trial>; until: number }>()
   return {
     setup,
     provider() {
-      state.provider ??= providerFor(setup, setup.config.defaultProvider).catch((error: unknown) => {
+      state.provider ??= providerFor(setup, setup.config.defaultProvider, shared).catch((error: unknown) => {
         delete state.provider
         throw error
       })

@@ -63,9 +63,10 @@ export function entryLine({ kind, type, body }: JournalEntry, number: number): s
 }
 
 function details(body: { readonly [key: string]: unknown }): string {
-  const { id, by, call, outcome, ending, proposals } = body
+  const { id, name, by, call, outcome, ending, proposals } = body
   const words = [
     id,
+    name,
     isObject(call) ? call.name : undefined,
     isObject(outcome) ? outcome.status : undefined,
     isObject(ending) ? ending.code : undefined,

@@ -1,13 +1,12 @@
 /** For tests: a memory with one agent, whole turns in its files, and turns whose process died before it had written them. */
 
-import { Database } from 'bun:sqlite'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RecordEntry, RunIdentity } from '../runtime/port.ts'
-import { fileNames } from './agent-files/agent-paths.ts'
-import { callOf, createDesk, finish, judgement, replied, runOf, started } from './fixture.ts'
-import { createRecordWriter } from './record-writer.ts'
-import { createRecorder } from './recorder.ts'
+import type { RecordEntry, RunIdentity } from '../../runtime/port.ts'
+import { callOf, createDesk, finish, judgement, replied, runOf, started } from '../fixture.ts'
+import { createRecordWriter } from '../record-writer.ts'
+import { createRecorder } from '../recorder.ts'
+import { fileNames } from './agent-paths.ts'
 
 export type AgentStage = ReturnType<typeof createAgentStage>
 
@@ -19,7 +18,8 @@ export const told = (number: number): readonly string[] => [
   `llm_response: answer ${number}`,
 ]
 
-export function createAgentStage() {
+/** @param alter runs a statement on the database file, as a foreign program would */
+export function createAgentStage(alter: (path: string, sql: string) => void) {
   const said: string[] = []
   const log = (level: string, event: string) => void said.push(`${level} ${event}`)
   const desk = createDesk(undefined, log)
@@ -66,12 +66,11 @@ export function createAgentStage() {
       if (at < commits - unwritten) follow(identity(number))
     }
     abandon(identity(number))
-    using db = new Database(desk.path)
-    db.run(`UPDATE runs SET owner = '1@1-gone' WHERE run_id = ?`, [identity(number).runId])
+    alter(desk.path, `UPDATE runs SET owner = '1@1-gone' WHERE run_id = '${identity(number).runId}'`)
   }
 
-  const path = (file: keyof typeof fileNames) => join(folder, fileNames[file])
-  const text = (file: keyof typeof fileNames) => (existsSync(path(file)) ? readFileSync(path(file), 'utf8') : '')
+  const placeOf = (file: keyof typeof fileNames) => join(folder, fileNames[file])
+  const text = (file: keyof typeof fileNames) => (existsSync(placeOf(file)) ? readFileSync(placeOf(file), 'utf8') : '')
   function contents(file: 'session' | 'history'): readonly string[] {
     return text(file)
       .split('\n')
@@ -93,5 +92,5 @@ export function createAgentStage() {
 
   const files = async () => (await desk.memory.projections()).files
 
-  return { desk, folder, said, identity, batches, writer, turn, crash, path, text, contents, events, files }
+  return { desk, folder, said, identity, batches, writer, turn, crash, placeOf, text, contents, events, files }
 }
