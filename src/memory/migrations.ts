@@ -96,7 +96,7 @@ ALTER TABLE runs ADD COLUMN entries INTEGER;
 `,
   // The agent in whose files a run is told. `agent_files`: up to where each file is accounted for, and from which journal entry on its lines
   // are told by the journal; the first `base` bytes are older than that. `unprojected`: runs whose lines were not all seen in the files yet,
-  // with how many of each were. What stood in the files of a home that is older than this is left as it is: its row says so.
+  // with how many of each were. By folder: whoever goes on in a folder must not wait for all the runs of others. What stood in the files of a home that is older than this is left as it is: its row says so.
   `
 ALTER TABLE runs ADD COLUMN agent TEXT;
 CREATE TABLE agent_files(
@@ -106,6 +106,7 @@ CREATE TABLE agent_files(
 CREATE TABLE unprojected(
   run_id TEXT PRIMARY KEY, folder TEXT NOT NULL, trace INTEGER NOT NULL, session INTEGER NOT NULL, history INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX runs_by_folder ON runs(folder) WHERE folder IS NOT NULL;
 INSERT INTO agent_files SELECT '', '', 0, 0, '', max(seq), 0, '', '{}' FROM journal HAVING max(seq) IS NOT NULL;
 `,
   // `budget_charges`: what is spent and reserved together, by scope and UTC day. `budget_reservations`: the part of it that is only reserved;

@@ -6,6 +6,7 @@ import { compare } from './compare-turns.ts'
 import { insertLine, insertValues, type TurnRow, turnColumns, turnOfRow } from './conversations/conversations.ts'
 import { alteredSummary, disprovedSummary, dropDisproved } from './conversations/summaries.ts'
 import { projectTurns } from './journal/turns.ts'
+import { type AgentFilesCheck, createFilesCheck } from './rebuild-files.ts'
 import type { Store } from './store.ts'
 import { entryColumns, entryOf, type JournalRow, toldTurns, Unreadable } from './told-turns.ts'
 
@@ -28,6 +29,8 @@ export type Projections = {
   check(progress?: Progress): ProjectionCheck
   /** Deletes them and makes them anew, or leaves all as it was. Summaries that the journal disproves go too. Others wait meanwhile. */
   rebuild(progress?: Progress): Rebuilt
+  /** The files of agents. */
+  readonly files: AgentFilesCheck
   /** Whether the turns of one run are what its journal says. @returns the first difference */
   differenceIn(run: RunIdentity): string | undefined
   /** Whether the summaries of a conversation, which are no projection, are as they were written. @returns the first that is not */
@@ -84,7 +87,13 @@ export function createProjections(store: Store): Projections {
     return at === undefined ? undefined : `turn row ${at + 1} of ${run.runId} is not what its journal says`
   }
 
-  return { check, rebuild, differenceIn, alteredSummary: (conversationId) => alteredSummary(store, conversationId)?.message }
+  return {
+    check,
+    rebuild,
+    files: createFilesCheck(store),
+    differenceIn,
+    alteredSummary: (conversationId) => alteredSummary(store, conversationId)?.message,
+  }
 }
 
 /** Tells how far it is after every few thousand entries. */

@@ -19,6 +19,8 @@ export type Store = {
    * processes write it waits; `briefly`: at most a tenth of a second, then it throws SQLITE_BUSY.
    */
   write<T>(body: () => T, waiting?: Waiting): T
+  /** The same, briefly, for what could be made anew: on disk with the next transaction, not when it returns. Not within another one. */
+  writeLater<T>(body: () => T): T
   /** For whoever wants to wait for other processes by itself. */
   lockWait(): LockWait
   /** Within a transaction: what `body` did is undone if it throws, and the transaction can go on. */
@@ -90,6 +92,7 @@ function storeOver(db: Database, path: string, busyTimeoutMs: number): Store {
     sql: db.query.bind(db),
     script: (text) => void db.run(text),
     write: (body, waiting = 'long') => transact(db, () => waitAndBegin(begin, lockWait, waiting), body),
+    writeLater: (body) => unsynced(db, () => transact(db, () => waitAndBegin(begin, lockWait, 'briefly'), body)),
     lockWait,
     separate: (body) => undone(db, body),
     // Finalises the cached statements too: an unfinalised one would keep the file open and its WAL unmerged.
@@ -136,6 +139,16 @@ function transact<T>(db: Database, begin: () => void, body: () => T): T {
     // A full disk or an I/O error may have rolled back already.
     if (db.inTransaction) db.run('ROLLBACK')
     throw error
+  }
+}
+
+/** Not OFF: the merging of the log into the file stays safe. */
+function unsynced<T>(db: Database, body: () => T): T {
+  db.run('PRAGMA synchronous = NORMAL')
+  try {
+    return body()
+  } finally {
+    db.run('PRAGMA synchronous = FULL')
   }
 }
 

@@ -6,8 +6,14 @@ import { callIdOf, gateIdOf } from './gate-id.ts'
 /** `text` is the text of the latest reply, which becomes the run's result. */
 export type Projected = { readonly runId: string; readonly text: string; readonly events: readonly AgentEvent[] }
 
-/** What an event adds to the digest of its run. A gate counts by its call alone, as it did before its id named the run as well. */
-export function digestLine(event: AgentEvent, runId: string): string {
+/** What a selected event adds to the digest of its run: what was seen of it, and which threads of the developer's joined. */
+export function digestLines(event: RunEvent, { runId, events }: Projected): string[] {
+  const lines = events.map((shown) => digestLine(shown, runId))
+  return event.type === 'thread.add' ? [...lines, `${JSON.stringify([event.type, event.name, event.digest])}\n`] : lines
+}
+
+/** A gate counts by its call alone, as it did before its id named the run as well. */
+function digestLine(event: AgentEvent, runId: string): string {
   const counted = event.type === 'approval_gate' ? { ...event, gateId: callIdOf(runId, event.gateId) } : event
   return `${JSON.stringify(counted)}\n`
 }

@@ -93,6 +93,7 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
       gate: agent.gate,
       gateClosed: agent.gateClosed,
       setMode: agent.setMode,
+      addThread: agent.addThread,
       runId: agent.runId,
       usage: agent.usage,
       unanswered() {
@@ -125,8 +126,8 @@ async function begin({ home, profile, which, options }: Opening): Promise<Begun>
   if (!begun.goesOn) return begun
   const { mustBeWhole } = await import('../integrity/resume-check.ts')
   const { conversationId } = begun
-  const { sandbox, acceptAltered = false } = options
-  await mustBeWhole({ setup: profile.setup, memory, record, conversationId, sandbox, accept: acceptAltered })
+  const { sandbox, acceptAltered = false, threads = [] } = options
+  await mustBeWhole({ setup: profile.setup, memory, record, conversationId, sandbox, threads, accept: acceptAltered })
   return begun
 }
 
@@ -147,6 +148,7 @@ async function runnerOf({ home, profile, options }: Opening, { begun, provider, 
     ...(options.agent ? { agent: options.agent } : {}),
     limits: runLimits(config),
     ...(await rulesFor(profile)),
+    threads: options.threads ?? [],
     approvalTtlMs: 600_000,
     model: config.defaultModel,
     opening,

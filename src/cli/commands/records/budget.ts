@@ -1,6 +1,6 @@
 /** `budget`: what is spent and reserved of each budget, and when it is free again. */
 
-import { withMemory } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { type Budget, budgetsOf, freeAt, shown } from '../../../host/setup/budget.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { visible } from '../../../kit/text.ts'

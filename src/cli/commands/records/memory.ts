@@ -1,6 +1,6 @@
 /** `memory list | search | show | clear | export`. */
 
-import { withMemory } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { resolveConversation } from '../../../host/run/find-conversation.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
