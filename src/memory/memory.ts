@@ -9,6 +9,7 @@ import { type Context, createContext } from './conversations/model-context.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
+import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
 import type { Projections } from './rebuild.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore } from './store.ts'
@@ -20,6 +21,7 @@ export type Memory = {
   readonly conversations: Conversations
   readonly approvals: Approvals
   readonly checkpoint: CheckpointTable
+  readonly actions: OperatorActions
   context(conversationId: string, tokenBudget: number): Context
   search(request: SearchRequest): Hit[]
   /** Of one run, or of all. */
@@ -53,6 +55,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       conversations: createConversations(store),
       approvals: createApprovals(store, now),
       checkpoint: createCheckpointTable(store),
+      actions: createOperatorActions(store),
       context: createContext(store),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),

@@ -28,7 +28,10 @@ afterEach(() => desk.remove())
 
 function recorder() {
   const { memory, clock } = desk
-  const receipts: ReceiptPort = { ...counted.port, begin: (known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).begin(known) }
+  const receipts: ReceiptPort = {
+    ...counted.port,
+    begin: (...known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).begin(...known),
+  }
   return createRecorder(createRecordWriter({ memory, receipts, log: () => {}, now: () => clock.now++, redact: (event) => event }))
 }
 

@@ -4,7 +4,7 @@ import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../../channels/terminal/context.ts'
 import { type Json, jsonFlag, wholeNumber } from '../args/flags.ts'
 import { agentFlag } from '../args/turn-flags.ts'
-import type { AgentOnly, AnchorFlags, ApprovalListFlags, ClearFlags, DecisionFlags, ListFlags, VerifyFlags } from './types.ts'
+import type { AcceptFlags, AgentOnly, AnchorFlags, ApprovalListFlags, ClearFlags, DecisionFlags, ListFlags, VerifyFlags } from './types.ts'
 
 type PinFlags = Json & AgentOnly
 
@@ -137,6 +137,22 @@ export const receipt = buildRouteMap<string, CliContext>({
         ],
       },
     }),
+    accept: buildCommand<AcceptFlags, [], CliContext>({
+      loader: async () => (await import('../commands/records/receipt.ts')).accept,
+      parameters: {
+        flags: {
+          note: { kind: 'parsed', parse: String, optional: true, brief: 'Why; kept for good with the receipt', placeholder: 'text' },
+          ...jsonFlag,
+        },
+      },
+      docs: {
+        brief: 'Go on with a record that has holes: what is missing is named, and a receipt says who accepted it, when and why',
+        customUsage: [
+          { input: '', brief: 'only look at what would be accepted' },
+          { input: '--note "the disk died; restored Monday\'s copy"', brief: 'accept it' },
+        ],
+      },
+    }),
     rotate: buildCommand<Json, [], CliContext>({
       loader: async () => (await import('../commands/records/receipt.ts')).rotateLog,
       parameters: { flags: jsonFlag },
@@ -171,7 +187,7 @@ export const receipt = buildRouteMap<string, CliContext>({
       },
     }),
   },
-  docs: { brief: 'List, show, verify, anchor or rotate receipts' },
+  docs: { brief: 'List, show, verify, accept, anchor or rotate receipts' },
 })
 
 const approvalId = { kind: 'tuple', parameters: [{ parse: String, brief: 'As "approvals list" shows it', placeholder: 'id' }] } as const

@@ -75,4 +75,5 @@ export type ClearFlags = Json & { readonly yes?: boolean }
 export type ApprovalListFlags = ListFlags & { readonly all?: boolean }
 export type DecisionFlags = Json & { readonly note?: string }
 export type AnchorFlags = Json & { readonly to?: string; readonly gitNote?: boolean; readonly command?: boolean }
+export type AcceptFlags = Json & { readonly note?: string }
 export type VerifyFlags = Json & { readonly deep?: boolean; readonly against?: string }

@@ -6,6 +6,7 @@ import { closeSync, constants, openSync, readSync } from 'node:fs'
 export type Line = { readonly text: string | undefined; readonly bytes: number; readonly torn: boolean }
 
 const pieceSize = 1 << 20
+export const longestLine = pieceSize
 const newline = 0x0a
 
 /** @throws errno errors (ENOENT when there is no file). After a line that is too long nothing more is read. */
@@ -55,7 +56,8 @@ function* singly(decoder: TextDecoder, bytes: Uint8Array): Generator<Line> {
   }
 }
 
-function decode(decoder: TextDecoder, bytes: Uint8Array): string | undefined {
+/** @returns undefined for bytes that are no UTF-8 */
+export function decode(decoder: TextDecoder, bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes)
   } catch {

@@ -1,7 +1,7 @@
 /** `rebuild`: what is made from the journal, made anew from it, or held against it. */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
-import { checkChain } from '../../../host/integrity/receipt-check.ts'
+import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
 import { withMemory } from '../../../host/integrity/recovery.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
@@ -20,7 +20,7 @@ export async function rebuild(this: CliContext, { check = false, json = false }:
     if (made?.ok === false) throw new CliExit(exitCodes.integrity, `error: nothing was rebuilt: ${made.message}`)
     const found = projections.check()
     const { found: chain, joined } = checkChain({ setup, memory, deep: true })
-    const receipts = chain.problems[0] ? `receipt ${chain.problems[0].record}: ${chain.problems[0].message}` : joined[0]?.message
+    const receipts = chain.problems.map(brokenChain)[0] ?? joined[0]?.message
     const equal = found.equal && receipts === undefined
     if (json) stdout.write(`${JSON.stringify({ ...found, equal, rebuilt_anew: !check, receipts: receipts ?? 'agree' })}\n`)
     else {

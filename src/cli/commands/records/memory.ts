@@ -2,15 +2,17 @@
 
 import { mkdirSync } from 'node:fs'
 import type { CliContext } from '../../../channels/terminal/context.ts'
-import { withMemory } from '../../../host/integrity/recovery.ts'
+import { createRecord, inRecordWords, withMemory } from '../../../host/integrity/recovery.ts'
 import { resolveConversation } from '../../../host/run/find-conversation.ts'
 import { personaOf } from '../../../host/setup/agent-profile.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
+import type { JsonObject } from '../../../kit/json.ts'
 import { flat } from '../../../kit/plain.ts'
 import { agentFolder } from '../../../memory/agent-files/agent-folder.ts'
 import { openPins } from '../../../memory/agent-files/agent-memory.ts'
 import type { Pin, Pinned, Pins } from '../../../memory/agent-files/pins.ts'
+import { clearing } from '../../../receipts/without-run.ts'
 import type { Json } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import type { AgentOnly, ClearFlags, ListFlags } from '../../routes/types.ts'
@@ -48,9 +50,13 @@ export async function show(this: CliContext, { json = false }: Json, id: string)
   })
 }
 
+/** It leaves a receipt, so that a clear and a loss look different; when that cannot be written, nothing is deleted. */
 export async function clear(this: CliContext, { yes = false, json = false }: ClearFlags): Promise<void> {
-  await withMemory(setUp(this), ({ conversations }) => {
-    const cleared = conversations.clear({ yes })
+  const setup = setUp(this)
+  await withMemory(setup, (memory) => {
+    const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
+    const leave = (input: JsonObject) => void record.deed({ conversationId: 'none', tool: clearing, input, risk: 'medium' })
+    const cleared = inRecordWords(() => memory.conversations.clear({ yes, leave }))
     if (!cleared.ok) throw new CliExit(exitCodes.usage, `error: ${cleared.message}`)
     this.process.stdout.write(
       json
