@@ -43,7 +43,8 @@ export const replay = buildCommand<ReplayFlags, [string?], CliContext>({
     positional: { kind: 'tuple', parameters: [{ parse: String, optional: true, brief: 'Run id, or "last"', placeholder: 'run' }] },
   },
   docs: {
-    brief: 'Run a past run again from its journal, byte for byte; nothing is executed, asked or fetched (exit 9 when altered)',
+    brief:
+      'Run a past run again from its journal: its events byte for byte, without the partial texts of the stream; nothing is executed, asked or fetched (exit 9 when altered)',
     customUsage: [
       { input: 'last', brief: 'the latest run' },
       { input: '--all --policy stricter.toml', brief: 'what would that policy have done?' },
