@@ -61,7 +61,7 @@ export function showReceipt(path: string, wanted: string): Receipt | undefined {
 function listed(path: string, seq: number): readonly Receipt[] | undefined {
   const all = listReceipts({ path, limit: 1 })
   const last = all.ok ? (all.receipts[0]?.seq ?? 0) : 0
-  if (seq > last) return undefined
+  if (seq === 0 || seq > last) return undefined
   const whole = listReceipts({ path, limit: Number.MAX_SAFE_INTEGER })
   return whole.ok ? whole.receipts : undefined
 }
