@@ -1,5 +1,6 @@
 /** The deep check: what the journal says was attempted, held against what the receipts say. */
 
+import { tidyEvery } from '../kit/tidy.ts'
 import { findLine, numberOf } from './find-receipt.ts'
 import { readReceipt } from './form/grammar.ts'
 import type { Receipt } from './form/receipt.ts'
@@ -89,10 +90,12 @@ function judgeAll(attempts: Iterable<JournalledAttempt>, judge: Judge): Judged {
   const problems: DeepProblem[] = []
   const unfinished: string[] = []
   const count = { attempts: 0, pending: 0 }
+  const tidy = tidyEvery(20_000)
   for (const attempt of attempts) {
     const { receiptId, status } = attempt
     const what = nameOf(attempt)
     count.attempts += 1
+    tidy()
     if (attempt.pending) count.pending += 1
     else if (attempt.unfinished) unfinished.push(`${what} began before its process died; the next start gives it a result`)
     else if (status === undefined)

@@ -1,6 +1,7 @@
 /** The receipts of this home, held against their checkpoint and, when asked, against the journal. */
 
 import { visible } from '../../kit/text.ts'
+import { tidyEvery } from '../../kit/tidy.ts'
 import type { Seal } from '../../memory/journal/run-end.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { type DeepResult, deepVerify } from '../../receipts/deep.ts'
@@ -93,7 +94,9 @@ function lostLog({ count }: Verification, { checkpoint, journal }: Memory): Mess
 
 function alteredRuns(memory: Memory, seal: Seal | undefined): string[] {
   const found: string[] = []
+  const tidy = tidyEvery(200)
   for (const runId of memory.journal.ids()) {
+    tidy()
     const altered = alteration(memory, runId, seal)
     if (altered) found.push(`run ${runId}: ${altered.message} (journal entry ${altered.seq})`)
   }
