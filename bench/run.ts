@@ -1,8 +1,7 @@
 #!/usr/bin/env bun
 /**
  * `npm run bench`: whole turns of our executable beside the floors, on a loopback model, and then the parts by themselves.
- * Flags: `--runs N`, `--json`, `--floors` (these alone), `--turns` (without the parts), `--record` (measures nothing, but writes down which
- * functions a turn uses, for scripts/compile.ts).
+ * Flags: `--runs N`, `--json`, `--floors` (these alone), `--turns` (without the parts).
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,7 +13,6 @@ import { type Model, startModel } from './loopback.ts'
 import { type Program, peakMemory, type Timing, time } from './measure.ts'
 import { type Stats, scenarios } from './model.ts'
 import { isMet, measureParts, partsTable } from './parts.ts'
-import { record } from './record.ts'
 import { type Figure, judge, table } from './report.ts'
 import { writeSection } from './results.ts'
 
@@ -40,7 +38,6 @@ async function main(): Promise<number> {
       json: { type: 'boolean', default: false },
       floors: { type: 'boolean', default: false },
       turns: { type: 'boolean', default: false },
-      record: { type: 'boolean', default: false },
     },
   })
   const names = ['hello', 'bare', 'store', ...(values.floors ? [] : ['braidclaw'])]
@@ -49,7 +46,6 @@ async function main(): Promise<number> {
   const model = await startModel()
   try {
     const folders = prepare(scratch, model.url)
-    if (values.record) return await recordTurns(folders, model)
     const figures = await measure({ names, folders, model, runs: Number(values.runs) })
     const turns = await publish(figures, values)
     return values.floors || values.turns ? turns : Math.max(turns, await publishParts(values.json))
@@ -111,15 +107,6 @@ model = "text"
 base_url = "${url}/v1"
 api_key_env = "BENCH_API_KEY"
 `
-}
-
-/** The first turn reads the configuration, and the others find it kept: it does not count. A turn with a tool uses most of what the others do. */
-async function recordTurns(folders: Folders, model: Model): Promise<number> {
-  const program = programOf('braidclaw', folders, model)
-  await rehearse(program(turn('braidclaw', 'text')), 'text', model)
-  const turns = ['one-tool', 'text', 'filter', '4000-deltas'].map((scenario) => program(turn('braidclaw', scenario)))
-  await record(turns, join(root, 'scripts', 'turn.order'))
-  return 0
 }
 
 type Job = { readonly names: readonly string[]; readonly folders: Folders; readonly model: Model; readonly runs: number }

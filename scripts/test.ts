@@ -35,7 +35,7 @@ export async function main(patterns: readonly string[]): Promise<number> {
   return summarise(done)
 }
 
-/** Those that cross organs first: they take longest, and a long file started last would leave a core idle. */
+/** Those that cross adapters first: they take longest, and a long file started last would leave a core idle. */
 function testFiles(): string[] {
   const found = [...new Bun.Glob('{src,test,bench,scripts}/**/*.test.{ts,tsx}').scanSync({ cwd: root })]
   const weight = (file: string): number => statSync(join(root, file)).size + (file.startsWith('test/') ? 1e9 : 0)

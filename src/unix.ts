@@ -1,13 +1,12 @@
 /** The library of the Unix half: `import { llmCall, composeSystem, session, tools } from 'braidclaw/unix'`. */
 
 import { statSync } from 'node:fs'
-import type { Setup } from './host/api.ts'
+import type { Conversation, ConversationChoice, Setup } from './host/api.ts'
 import type { FailureCode } from './host/failure.ts'
-import { asValue, type Surroundings, setUpFor, unended, withAnimal } from './host/library.ts'
-import { wake } from './host/run/conversation.ts'
+import { asValue, type Surroundings, setUpFor, unended } from './host/library.ts'
+import { withConversation } from './host/open-host.ts'
 import { filterWish } from './host/run/filter-options.ts'
-import { createMirror, sessionOf } from './host/run/session-log.ts'
-import { personaOf, soulOf } from './host/setup/agent-profile.ts'
+import { personaOf, runAgent, sessionOf, soulOf } from './host/setup/agent-profile.ts'
 import { directCall } from './host/toolset/direct-call.ts'
 import { composeSystem as compose } from './memory/agent-files/compose-system.ts'
 import { appendSession, archiveSession, countSession, type Loaded, loadSession } from './memory/agent-files/session-file.ts'
@@ -53,32 +52,24 @@ async function ask(message: string, { system, tools: named, onText, signal, ...o
   const wish = await filterWish({
     setup,
     system: system ?? (await soulOf(setup, persona)),
-    conversation: options.continue ? sessionOf(persona) : { kind: 'new' },
     ...(named === undefined ? {} : { tools: named }),
   })
-  const mirror = createMirror(setup, persona)
-  return withAnimal(await wake(setup, { channel: 'library', ...wish }), async ({ agent }) => {
+  const which: ConversationChoice = options.continue ? sessionOf(persona) : { kind: 'new' }
+  return withConversation({ setup, which, channel: 'library', ...wish, agent: runAgent(persona) }, async (conversation) => {
     const seen = { text: '' }
-    const cancel = () => agent.cancel('program')
-    mirror.begin(message, agent.conversationId)
-    try {
-      for await (const event of agent.run(message)) {
-        if (signal?.aborted) cancel()
-        else if (event.type === 'init') signal?.addEventListener('abort', cancel, { once: true })
-        mirror.show(event)
-        if (event.type === 'text' && event.isPartial) onText?.(event.content)
-        if (event.type === 'approval_gate')
-          await agent.approve(event.gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
-        if (event.type === 'done') seen.text = event.result ?? ''
-      }
-    } finally {
-      signal?.removeEventListener('abort', cancel)
-      mirror.end()
+    for await (const event of conversation.run(message, signal)) {
+      if (event.type === 'text' && event.isPartial) onText?.(event.content)
+      if (event.type === 'approval_gate') await refuse(conversation, event.gateId)
+      if (event.type === 'done') seen.text = event.result ?? ''
     }
-    const ending = agent.ending() ?? unended
+    const ending = conversation.ending() ?? unended
     if (ending.code !== 'answered') return { ok: false, code: ending.code, message: ending.message, text: seen.text }
-    return { ok: true, text: seen.text, runId: agent.runId() ?? '', conversationId: agent.conversationId }
+    return { ok: true, text: seen.text, runId: conversation.runId() ?? '', conversationId: conversation.id }
   })
+}
+
+async function refuse(conversation: Conversation, gateId: string): Promise<void> {
+  await conversation.approve(gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
 }
 
 /**
@@ -155,16 +146,15 @@ async function runTool(name: string, input: JsonObject, { tools: named, ...optio
   const setup = setUpFor(options, {})
   const wish = await (await import('./host/toolset/tool-selections.ts')).wishFor(setup, name, named)
   const provider = directCall({ name, input })
-  const animal = await wake(setup, { channel: 'library', conversation: { kind: 'new' }, provider, tools: wish, systemPrompt: '' })
-  return withAnimal(animal, async ({ agent }) => {
+  const call = { setup, which: { kind: 'new' }, channel: 'library', provider, tools: wish, systemPrompt: '' } as const
+  return withConversation(call, async (conversation) => {
     const seen = { done: false, output: '' }
-    for await (const event of agent.run(`tool run ${name}`)) {
-      if (event.type === 'approval_gate')
-        await agent.approve(event.gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
+    for await (const event of conversation.run(`tool run ${name}`)) {
+      if (event.type === 'approval_gate') await refuse(conversation, event.gateId)
       if (event.type === 'tool_result') Object.assign(seen, { done: event.status === 'completed', output: String(event.output ?? '') })
     }
     if (seen.done) return { ok: true, output: seen.output }
-    const { code, message } = agent.ending() ?? unended
+    const { code, message } = conversation.ending() ?? unended
     return { ok: false, code: code === 'answered' ? 'error' : code, message: seen.output || message }
   })
 }

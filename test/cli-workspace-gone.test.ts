@@ -5,7 +5,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createAgent, type ModelCall } from '../src/agent.ts'
 import { silentContext } from '../src/host/library.ts'
-import { wake } from '../src/host/run/conversation.ts'
+import { openHost } from '../src/host/open-host.ts'
 import { setUp } from '../src/host/setup/setup.ts'
 import { modelCallProvider } from '../src/providers/model-call.ts'
 import { nest } from './support/cli.ts'
@@ -73,10 +73,11 @@ test('before the first turn of a program that waits: no model is asked', async (
     model.asked += 1
     yield { type: 'text', content: 'Nothing.' }
   })
-  const animal = await wake(setUp(context, { workspace: folder }), { channel: 'library', conversation: { kind: 'new' }, provider })
+  const host = openHost(setUp(context, { workspace: folder }))
+  const conversation = await host.conversation({ kind: 'new' }, { channel: 'library', provider })
   rmSync(folder, { recursive: true })
-  await expect(animal.agent.run('what is here?').next()).rejects.toThrow(gone(folder))
-  animal.close()
+  await expect(conversation.run('what is here?').next()).rejects.toThrow(gone(folder))
+  await host.close()
   expect(model.asked).toBe(0)
 })
 

@@ -1,29 +1,29 @@
-/** One message of a channel from hearing it to remembering it: run, remember, answer, and only then make room in the memory. */
+/** One message of a channel from its turn to the memory of it: run, answer, and only then make room. */
 
-import type { Animal, Setup } from '../host/api.ts'
-import type { Mirror } from '../host/run/session-log.ts'
-import type { Recall } from '../memory/agent-files/agent-memory.ts'
-import { summariserOf } from '../memory/conversations/summarise.ts'
+import type { Conversation, InboundMessage } from '../host/api.ts'
 import type { AgentEvent } from '../runtime/event.ts'
-import type { Provider } from '../runtime/port.ts'
-import type { Heard } from './inbound-message.ts'
+import type { Log } from '../runtime/port.ts'
+import type { ChannelQuestions } from './ask-in-channel.ts'
 import { replyOf, type Told } from './reply-text.ts'
-import { behindWire, takeTurn, unanswered } from './take-turn.ts'
+import { refusedBy, takeTurn } from './take-turn.ts'
 
-export type TurnsOptions = {
-  readonly setup: Setup
-  readonly animal: Animal
-  readonly recall: Recall
-  readonly mirror: Mirror
-  /** Who summarises: the one that answers. */
-  readonly provider: Provider
-  /** Aborted when the daemon stops. */
-  readonly signal: AbortSignal
+/** A conversation that messages are answered in. */
+export type Answering = {
+  readonly conversation: Conversation
+  /** Has what is long summarised. Never rejects. */
+  compact(): Promise<void>
 }
 
-export type Turns = {
+export type AnswerOptions = {
+  readonly log: Log
+  /** By the name of InboundMessage. May reject: then the message is answered so, and the next one tries again. */
+  readonly answering: (name: string | undefined) => Promise<Answering>
+  readonly questions: ChannelQuestions
+}
+
+export type Answers = {
   /** Answers one message; never rejects. */
-  take(heard: Heard): Promise<void>
+  take(message: InboundMessage): Promise<void>
   /** Resolves when no summary is being written. */
   settled(): Promise<void>
 }
@@ -31,37 +31,49 @@ export type Turns = {
 /** What Discord shows of "typing" fades after ten seconds. */
 const WORKING_MS = 8_000
 
-export function createTurns(options: TurnsOptions): Turns {
-  const { setup, recall } = options
-  const state: { compacting?: Promise<void> } = {}
+export function createAnswers({ log, answering, questions }: AnswerOptions): Answers {
+  const compacting = new Map<string, Promise<void>>()
 
-  async function take(heard: Heard): Promise<void> {
-    const told = await whileWorking(heard, () => toldOf(options, heard))
-    if (told.remembered !== undefined) remember(heard.text, told.remembered)
-    await heard.answer(told.text)
-    if (told.remembered !== undefined) state.compacting ??= compact().finally(() => delete state.compacting)
-  }
-
-  /** Before it is answered: what somebody has read must not be gone after a crash. */
-  function remember(question: string, answer: string): void {
-    const kept = recall.remember(question, answer)
-    if (!kept.ok) setup.log('error', 'history not written', { why: kept.message })
-  }
-
-  /** Beside the next turn: a summary takes a model's time, and must not cost a person's. */
-  async function compact(): Promise<void> {
-    const { provider, signal } = options
+  async function take(message: InboundMessage): Promise<void> {
+    const { from, channel } = message
     try {
-      await recall.compact(summariserOf({ provider, model: setup.config.defaultModel }), signal)
+      const at = await answering(message.conversation)
+      message.taken?.(at.conversation.id)
+      const told = await whileWorking(message, () => toldOf(at, message))
+      await message.answer(told.text)
+      if (told.remembered !== undefined) compact(at)
     } catch (error) {
-      setup.log('error', 'compaction failed', { why: wordsOf(error) })
+      log('error', 'turn failed', { from, channel, why: error instanceof Error ? error.message : String(error) })
+      await message.answer('[failed; the log of the daemon says why]')
     }
   }
 
-  return { take, settled: async () => state.compacting }
+  async function toldOf({ conversation }: Answering, message: InboundMessage): Promise<Told> {
+    const { from, channel, text } = message
+    const seen: { result?: string } = {}
+    const ending = await takeTurn({
+      conversation,
+      prompt: text,
+      show: (event) => note(seen, event),
+      onGate: message.asks ? (gateId, proposal) => questions.ask(message, { conversation, gateId, proposal }) : refusedBy(conversation),
+    })
+    if (ending.code !== 'answered') log('warn', 'turn not answered', { from, channel, code: ending.code, why: ending.message })
+    return replyOf({ ending, ...seen, open: conversation.unanswered() })
+  }
+
+  /** Beside the next turn: a summary takes a model's time, and must not cost a person's. */
+  function compact({ conversation: { id }, compact: make }: Answering): void {
+    if (compacting.has(id)) return
+    compacting.set(
+      id,
+      make().finally(() => compacting.delete(id)),
+    )
+  }
+
+  return { take, settled: async () => void (await Promise.all(compacting.values())) }
 }
 
-async function whileWorking<T>({ working }: Heard, work: () => Promise<T>): Promise<T> {
+async function whileWorking<T>({ working }: InboundMessage, work: () => Promise<T>): Promise<T> {
   working?.()
   const again = working && setInterval(working, WORKING_MS)
   try {
@@ -71,35 +83,6 @@ async function whileWorking<T>({ working }: Heard, work: () => Promise<T>): Prom
   }
 }
 
-async function toldOf(options: TurnsOptions, { channel, from, text }: Heard): Promise<Told> {
-  const { log } = options.setup
-  try {
-    const { ending, ...rest } = await run(options, text)
-    if (ending.code !== 'answered') log('warn', 'turn not answered', { from, channel, code: ending.code, why: ending.message })
-    return replyOf({ ending, ...rest })
-  } catch (error) {
-    log('error', 'turn failed', { from, channel, why: wordsOf(error) })
-    return { text: '[failed; the log of the daemon says why]' }
-  }
-}
-
-async function run({ setup, animal, mirror, signal }: TurnsOptions, text: string) {
-  const seen: { result?: string } = {}
-  mirror.begin(text, animal.agent.conversationId)
-  const ending = await takeTurn({
-    ...behindWire(setup, animal),
-    prompt: text,
-    render: { show: (event) => note(seen, mirror, event), end: () => {} },
-    signal,
-  }).finally(mirror.end)
-  return { ending, ...seen, open: unanswered(animal) }
-}
-
-function note(seen: { result?: string }, mirror: Mirror, event: AgentEvent): void {
-  mirror.show(event)
+function note(seen: { result?: string }, event: AgentEvent): void {
   if (event.type === 'done' && event.result !== undefined) seen.result = event.result
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

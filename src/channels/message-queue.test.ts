@@ -1,111 +1,85 @@
 import { expect, test } from 'bun:test'
-import { createQueue } from '../runtime/event-queue.ts'
-import type { Heard } from './inbound-message.ts'
-import { createDesk } from './message-queue.ts'
+import type { InboundMessage } from '../host/api.ts'
+import { createMessageQueue } from './message-queue.ts'
 
-/** A desk whose work ends when the test says so, and a channel. */
-function stage(most?: number) {
+/** A queue whose work in one conversation ends when the test says so. */
+function stage(limits: { readonly most?: number; readonly mostChars?: number } = {}) {
   const log: string[] = []
   const taken: string[] = []
   const answers: string[] = []
-  const hold = { open: true, gate: Promise.withResolvers<void>() }
-  const desk = createDesk({
-    log: (level, event, fields) => void log.push(`${level} ${event} ${fields?.channel ?? fields?.why}`),
-    async take({ text }) {
+  const gates = new Map<string | undefined, PromiseWithResolvers<void>>()
+  const queue = createMessageQueue({
+    log: (level, event, fields) => void log.push(`${level} ${event} ${fields?.beginning}`),
+    async take({ text, conversation }) {
       taken.push(text)
-      if (!hold.open) await hold.gate.promise
+      await gates.get(conversation)?.promise
     },
-    ...(most ? { most } : {}),
+    ...limits,
   })
-  const heard = (text: string): Heard => ({
-    text,
-    channel: text,
-    from: 'test',
-    answer: async (words) => void answers.push(`${text}: ${words}`),
-  })
-  return { desk, log, taken, answers, hold, heard }
+  const put = (text: string, conversation?: string) => {
+    const message: InboundMessage = { text, channel: text, from: 'test', answer: async (words) => void answers.push(`${text}: ${words}`) }
+    queue.put(conversation === undefined ? message : { ...message, conversation })
+  }
+  const hold = (conversation?: string) => void gates.set(conversation, Promise.withResolvers())
+  const go = (conversation?: string) => {
+    gates.get(conversation)?.resolve()
+    gates.delete(conversation)
+  }
+  return { queue, log, taken, answers, put, hold, go }
 }
 
 const settle = () => Bun.sleep(1)
 
-test('after close nobody is taken: who waits and who is still heard is told, and close waits for the one at hand', async () => {
-  const { desk, log, taken, answers, hold, heard } = stage()
-  hold.open = false
-  const channel = createQueue<Heard>(100)
-  const listening = desk.listen(channel.items())
-  for (const text of ['a', 'b']) channel.push(heard(text))
+test('after close nobody is taken: who waits and who is still heard is told, and close waits for those at hand', async () => {
+  const { queue, log, taken, answers, put, hold, go } = stage()
+  hold()
+  hold('other')
+  put('a')
+  put('b')
+  put('x', 'other')
   await settle()
   const closed = { now: false }
-  const closing = desk.close().then(() => Object.assign(closed, { now: true }))
-  channel.push(heard('c'))
+  const closing = queue.close().then(() => Object.assign(closed, { now: true }))
+  put('c')
   await settle()
-  expect(taken).toEqual(['a'])
+  expect(taken).toEqual(['a', 'x'])
   expect(answers.map((text) => text.slice(0, 17))).toEqual(['b: [not answered:', 'c: [not answered:'])
   expect(log).toEqual(['warn message not answered b', 'warn message not answered c'])
+  go()
+  await settle()
   expect(closed.now).toBe(false)
-  hold.gate.resolve()
+  go('other')
   await closing
-  channel.close()
-  await listening
+  expect(taken).toEqual(['a', 'x'])
 })
 
-test('all channels are taken one after the other, in the order in which they came', async () => {
-  const { desk, taken, hold, heard } = stage()
-  hold.open = false
-  const [one, two] = [createQueue<Heard>(100), createQueue<Heard>(100)]
-  const listening = [desk.listen(one.items()), desk.listen(two.items())]
-  for (const [channel, text] of [
-    [one, '1'],
-    [two, '2'],
-    [one, '3'],
-    [two, '4'],
-  ] as const) {
-    channel.push(heard(text))
-    await settle()
-  }
-  expect(taken).toEqual(['1'])
-  hold.open = true
-  hold.gate.resolve()
+test('beyond what may wait in a conversation a message is answered so, and other conversations are not concerned', async () => {
+  const { taken, answers, put, hold, go } = stage({ most: 2, mostChars: 10 })
+  hold()
+  for (const text of ['1', '2', '3', '4']) put(text)
+  put('elsewhere', 'other')
   await settle()
-  expect(taken).toEqual(['1', '2', '3', '4'])
-  one.close()
-  two.close()
-  await Promise.all(listening)
+  expect(taken).toEqual(['1', 'elsewhere'])
+  expect(answers).toEqual(['4: [not answered: 2 messages wait here already; send it again later]'])
+  go()
+  await settle()
+  expect(taken).toEqual(['1', 'elsewhere', '2', '3'])
+  hold()
+  for (const text of ['5', '66666', 'too long']) put(text)
+  await settle()
+  expect(answers[1]).toBe('too long: [not answered: 1 message waits here already; send it again later]')
 })
 
-test('with too many waiting the channel is not listened to until there is room', async () => {
-  const { desk, taken, hold, heard } = stage(2)
-  hold.open = false
-  const read: string[] = []
-  async function* endless(): AsyncGenerator<Heard> {
-    for (const text of ['1', '2', '3', '4', '5']) {
-      read.push(text)
-      yield heard(text)
-    }
-  }
-  const listening = desk.listen(endless())
+test('those of one conversation are taken in order, one after the other; a slow conversation delays no other', async () => {
+  const { taken, put, hold, go } = stage()
+  hold()
+  put('1')
+  put('a', 'other')
+  put('2')
+  put('b', 'other')
   await settle()
-  expect([taken, read]).toEqual([['1'], ['1', '2', '3']])
-  hold.open = true
-  hold.gate.resolve()
-  await listening
+  expect(taken).toEqual(['1', 'a', 'b'])
+  go()
   await settle()
-  expect(taken).toEqual(['1', '2', '3', '4', '5'])
-})
-
-test('a channel that fails is said, and the others go on', async () => {
-  const { desk, log, taken, heard } = stage()
-  await desk.listen(
-    (async function* (): AsyncGenerator<Heard> {
-      yield* []
-      throw new Error('the line is dead')
-    })(),
-  )
-  await desk.listen(
-    (async function* () {
-      yield heard('alive')
-    })(),
-  )
-  await settle()
-  expect([log, taken]).toEqual([['error channel failed the line is dead'], ['alive']])
+  expect(taken).toEqual(['1', 'a', 'b', '2'])
 })

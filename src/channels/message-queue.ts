@@ -1,69 +1,79 @@
-/** The desk of the daemon: messages of all channels are taken one after the other, in the order in which they came. */
+/** Messages that wait: those of one conversation are taken one after the other, in the order in which they came; conversations side by side. */
 
+import type { InboundMessage } from '../host/api.ts'
 import type { Log } from '../runtime/port.ts'
-import type { Heard } from './inbound-message.ts'
 
-export type Desk = {
-  /** Listens to a channel until it ends. Never rejects. */
-  listen(messages: AsyncIterable<Heard>): Promise<void>
-  /** Nothing more is taken: what waits, and what is still heard, is told so. Resolves when the message at hand is answered. */
+export type MessageQueue = {
+  /** Never waits: with too many waiting in its conversation the message is answered so, and is not taken. */
+  put(message: InboundMessage): void
+  /** Nothing more is taken: what waits, and what is still put, is told so. Resolves when the messages at hand are answered. */
   close(): Promise<void>
 }
 
-export type DeskOptions = {
+export type QueueOptions = {
   /** Answers one message, and never rejects. */
-  readonly take: (heard: Heard) => Promise<void>
+  readonly take: (message: InboundMessage) => Promise<void>
   readonly log: Log
-  /** With so many waiting the channels are not listened to: whoever writes then waits as well. */
+  /** So many messages, and so many characters of them, may wait in one conversation. */
   readonly most?: number
+  readonly mostChars?: number
 }
 
-export function createDesk({ take, log, most = 100 }: DeskOptions): Desk {
-  const waiting: Heard[] = []
-  const state: { closed: boolean; working?: Promise<void>; room: PromiseWithResolvers<void> } = {
-    closed: false,
-    room: Promise.withResolvers(),
-  }
+const waitingWords = (count: number) => (count === 1 ? '1 message waits' : `${count} messages wait`)
 
-  async function work(): Promise<void> {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      makeRoom()
+type Line = { readonly waiting: InboundMessage[]; chars: number }
+
+export function createMessageQueue({ take, log, most = 1_000, mostChars = 16_777_216 }: QueueOptions): MessageQueue {
+  /** Those at work, by conversation. */
+  const lines = new Map<string | undefined, Line>()
+  const state: { closed: boolean; readonly working: Set<Promise<void>> } = { closed: false, working: new Set() }
+
+  async function work(name: string | undefined, line: Line): Promise<void> {
+    for (let next = line.waiting.shift(); next !== undefined; next = line.waiting.shift()) {
+      line.chars -= next.text.length
       await take(next)
     }
-    delete state.working
+    lines.delete(name)
   }
 
-  function makeRoom(): void {
-    state.room.resolve()
-    state.room = Promise.withResolvers()
+  function keep(work: Promise<void>): void {
+    state.working.add(work)
+    void work.finally(() => state.working.delete(work))
   }
 
-  async function put(heard: Heard): Promise<void> {
-    waiting.push(heard)
-    state.working ??= work()
-    while (waiting.length >= most && !state.closed) await state.room.promise
-  }
-
-  async function listen(messages: AsyncIterable<Heard>): Promise<void> {
-    try {
-      for await (const heard of messages) await (state.closed ? turnAway(heard) : put(heard))
-    } catch (error) {
-      log('error', 'channel failed', { why: error instanceof Error ? error.message : String(error) })
+  function put(message: InboundMessage): void {
+    const { conversation: name, text } = message
+    const known = lines.get(name)
+    const line = known ?? { waiting: [], chars: 0 }
+    const why = refusal(line, text)
+    if (why !== undefined) {
+      keep(refuse(message, why))
+      return
     }
+    line.waiting.push(message)
+    line.chars += text.length
+    if (known) return
+    lines.set(name, line)
+    keep(work(name, line))
   }
 
-  async function turnAway({ channel, from, text, answer }: Heard): Promise<void> {
-    log('warn', 'message not answered', { from, channel, beginning: text.slice(0, 80), why: 'the daemon is stopping' })
-    await answer('[not answered: the assistant is being stopped; send it again later]')
+  function refusal({ waiting, chars }: Line, text: string): string | undefined {
+    if (state.closed) return 'the assistant is being stopped; send it again later'
+    const isFull = waiting.length >= most || chars + text.length > mostChars
+    return isFull ? `${waitingWords(waiting.length)} here already; send it again later` : undefined
+  }
+
+  async function refuse({ channel, from, text, answer }: InboundMessage, why: string): Promise<void> {
+    log('warn', 'message not answered', { from, channel, beginning: text.slice(0, 80), why })
+    await answer(`[not answered: ${why}]`)
   }
 
   return {
-    listen,
+    put,
     async close() {
       state.closed = true
-      const left = waiting.splice(0)
-      makeRoom()
-      await Promise.all([...left.map(turnAway), state.working])
+      for (const line of lines.values()) for (const message of line.waiting.splice(0)) put(message)
+      while (state.working.size > 0) await Promise.all(state.working)
     },
   }
 }

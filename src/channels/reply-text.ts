@@ -1,6 +1,7 @@
 /** What a channel is told of a run: the answer, or in honest words why there is none. */
 
 import type { Ending } from '../runtime/event.ts'
+import { endingNote, isSilence, rememberedOf } from '../runtime/remembered.ts'
 
 /** The two of the original: for a brain that did not answer in time, and for one that failed. */
 export const apologies = { timeout: "I'm temporarily unavailable.", provider: 'Temporarily unavailable' } as const
@@ -23,29 +24,14 @@ export type RunReport = {
 export function replyOf({ ending, result = '', open }: RunReport): Told {
   const said = result.trim()
   if (ending.code === 'answered') return said === '' ? { text: '(no answer)' } : { text: said, remembered: said }
-  if (!isOwnDeadline(ending) && (ending.code === 'timeout' || ending.code === 'provider')) return { text: apologies[ending.code] }
-  const what = noteOf(ending)
-  const note = `[${what}${wayOut(ending, open)}]`
-  return said === '' ? { text: note } : { text: `${said}\n\n${note}`, remembered: `${said}\n\n[${what}]` }
+  if (isSilence(ending)) return { text: ending.code === 'timeout' ? apologies.timeout : apologies.provider }
+  const note = `[${endingNote(ending)}${wayOut(ending, open)}]`
+  return said === '' ? { text: note } : { text: `${said}\n\n${note}`, ...kept(ending, said) }
 }
 
-function noteOf({ code, message }: Ending): string {
-  const words: { readonly [code: string]: string } = {
-    denied: 'denied',
-    approval_needed: 'approval needed',
-    limit: 'limit reached',
-    timeout: 'limit reached',
-    budget: 'budget spent',
-    estop: 'stopped',
-    cancelled: 'cancelled',
-    integrity: 'the records were altered, nothing further is done',
-  }
-  return `${words[code] ?? 'failed'}: ${message}`
-}
-
-/** The operator's limit of a run ended it, and no silent model: who asks should hear which one. */
-function isOwnDeadline({ code, message }: Ending): boolean {
-  return code === 'timeout' && message.includes('limits.max_run_seconds')
+function kept(ending: Ending, said: string): Pick<Told, 'remembered'> {
+  const remembered = rememberedOf(ending, said)
+  return remembered === undefined ? {} : { remembered }
 }
 
 /** For people: a model that reads how a yes is given would be tempted to give it, so the history does not have it. */

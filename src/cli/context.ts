@@ -9,7 +9,7 @@ import { columnsOfStderr } from '../channels/terminal/tty.ts'
 import type { Environment } from '../host/api.ts'
 import { createHostContext } from '../host/setup/context.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
-import { exitCodes, silence } from './exit.ts'
+import { exitCodes } from './exit.ts'
 import { exitOf } from './trouble.ts'
 
 /** @throws FailureError when nothing says where our records are */
@@ -22,7 +22,7 @@ export function createContext(given: Environment): CliContext {
   const stderr = messages(env, redactor, createPrinter(2, status, messagesOut))
   return {
     ...host,
-    process: { stdout, stderr, env, exitCode: null },
+    process: { stdout, stderr, env },
     exitCodeOf: (code) => exitCodes[code],
     explain: (error) => exitOf(error).message,
     status,
@@ -35,7 +35,6 @@ export function createContext(given: Environment): CliContext {
 function messages({ BRAIDCLAW_LOG: wish = '' }: Environment, redactor: Redactor, printer: Printer): Printer {
   const json = wish.startsWith('json')
   const write = (text: Printed) => {
-    if (text === `${silence}\n`) return
     const clean =
       typeof text === 'string' ? redactor.text(text) : text.map((piece) => (typeof piece === 'string' ? redactor.text(piece) : piece))
     printer.write(json ? jsonLines(wordsOf(clean)) : clean)

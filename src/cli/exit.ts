@@ -19,7 +19,7 @@ export const exitCodes = {
 } as const satisfies Record<Ending['code'] | 'usage', number>
 
 export const exitCodeHelp: readonly (readonly [number, string])[] = [
-  [0, 'answered'],
+  [0, 'answered, or done'],
   [1, 'error'],
   [2, 'usage: a flag, argument or command is wrong'],
   [3, 'denied: a tool was refused and the turn could not do what was asked'],
@@ -42,6 +42,3 @@ export class CliExit extends Error {
     super(message)
   }
 }
-
-/** The argument parser prints a line for every failure; this one our stderr drops. */
-export const silence = '\0'

@@ -99,15 +99,25 @@ export type LimitsConfig = {
   /** Absent: as much as suits the model's context window. */
   readonly contextTokens?: number
   readonly maxParallel: number
+  /** In one process. */
+  readonly maxTurnsAtOnce: number
   readonly maxRunSeconds?: number
   readonly maxRunTokens?: number
   readonly maxRunUsd?: number
+  readonly maxConversationTokens?: number
+  readonly maxConversationUsd?: number
+  /** Of each agent, and of the whole home, in a UTC day. */
+  readonly agentDailyTokens?: number
+  readonly agentDailyUsd?: number
+  readonly dailyTokens?: number
+  readonly dailyUsd?: number
 }
 
-/** `tokenEnv` names a variable; `api` absent: Discord's own. */
+/** `approvers`: who may answer there what a call needs a yes for. `tokenEnv` names a variable; `api` absent: Discord's own. */
 export type DiscordConfig = {
   readonly enabled: boolean
   readonly tokenEnv: string
+  readonly approvers: readonly string[]
   readonly channelIds: readonly string[]
   readonly api?: string
 }
@@ -131,6 +141,7 @@ export type Config = {
   /** `toolsAllow` absent: every built-in tool. */
   readonly channels: {
     readonly cli: { readonly enabled: boolean; readonly toolsAllow?: readonly string[] }
+    readonly fifo: { readonly approvers: readonly string[] }
     readonly discord: DiscordConfig
   }
   /** `executables`: those of `dir` that every turn offers. */

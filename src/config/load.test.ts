@@ -146,6 +146,7 @@ describe('what holds', () => {
         httpTimeoutS: 20,
         maxOutputBytes: 65_536,
         maxParallel: 4,
+        maxTurnsAtOnce: 256,
       },
       providers: {
         models: {
@@ -166,7 +167,8 @@ describe('what holds', () => {
       },
       channels: {
         cli: { enabled: true, toolsAllow: ['file_read', 'file_list', 'time', 'memory_search', 'shell'] },
-        discord: { enabled: false, tokenEnv: 'DISCORD_BOT_TOKEN', channelIds: [] },
+        fifo: { approvers: [] },
+        discord: { enabled: false, tokenEnv: 'DISCORD_BOT_TOKEN', channelIds: [], approvers: [] },
       },
       tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], backend: 'native' },
       memory: { backend: 'sqlite', path: '/home/ann/.braidclaw/memory.sqlite', historyMax: 200, historyKeep: 40 },

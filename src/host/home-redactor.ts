@@ -11,14 +11,14 @@ export type HomeRedactor = {
 
 export function createHomeRedactor(): HomeRedactor {
   const all = createRedactor()
-  /** How many secrets of each user are known here. */
-  const known = new Map<Redactor, number>()
+  /** How many secrets of each are known here, and how many users have it. */
+  const known = new Map<Redactor, { count: number; users: number }>()
 
   function learn(): void {
-    for (const [user, count] of known) {
-      if (user.count() === count) continue
+    for (const [user, has] of known) {
+      if (user.count() === has.count) continue
       for (const [value, label] of user.entries()) all.register(value, nameOfLabel(label))
-      known.set(user, user.count())
+      has.count = user.count()
     }
   }
 
@@ -28,9 +28,14 @@ export function createHomeRedactor(): HomeRedactor {
       return all.json(value)
     },
     learnFrom(user) {
-      known.set(user, 0)
+      const has = known.get(user) ?? { count: 0, users: 0 }
+      has.users += 1
+      known.set(user, has)
       learn()
-      return () => void known.delete(user)
+      return () => {
+        has.users -= 1
+        if (has.users === 0) known.delete(user)
+      }
     },
   }
 }

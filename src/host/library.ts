@@ -1,7 +1,7 @@
 /** What a program that calls us as a library needs in place of a command line: a silent context, and failures as values. */
 
 import type { Ending } from '../runtime/event.ts'
-import type { Animal, HostContext, Setup } from './api.ts'
+import type { HostContext, Setup } from './api.ts'
 import { type FailureCode, FailureError } from './failure.ts'
 import { createHostContext } from './setup/context.ts'
 import { setUp } from './setup/setup.ts'
@@ -26,16 +26,10 @@ export function setUpFor({ workspace, ...around }: Surroundings, flags: { readon
 
 /** Nothing of ours goes to the streams of a program that is not ours. */
 export function silentContext({ home, env = process.env, log }: Omit<Surroundings, 'workspace'>): HostContext {
-  return createHostContext({ ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, (text) => log?.(text))
+  return createHostContext({ ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, log ?? nobodyHears)
 }
 
-export async function withAnimal<T>(animal: Animal, use: (animal: Animal) => Promise<T>): Promise<T> {
-  try {
-    return await use(animal)
-  } finally {
-    animal.close()
-  }
-}
+const nobodyHears = () => {}
 
 export type Failure = { readonly code: FailureCode; readonly message: string }
 

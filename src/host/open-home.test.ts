@@ -23,7 +23,7 @@ function options(own: Partial<HomeOptions> = {}): HomeOptions {
   return {
     database,
     key: 'stop',
-    redactor: createRedactor(),
+    redactor: createRedactor,
     recover: (record) => void record.recover(),
     watchStop(onStop) {
       counts.watched += 1
@@ -76,9 +76,9 @@ test('two paths to one database are one home; another place of the emergency sto
 test('what any user of a home keeps secret is taken out of what all of them store, also when it is learned later or its user has gone', async () => {
   const redactors = [createRedactor(), createRedactor(), createRedactor()] as const
   const [first, second, third] = [
-    openHome(options({ redactor: redactors[0] })),
-    openHome(options({ redactor: redactors[1] })),
-    openHome(options({ redactor: redactors[2] })),
+    openHome(options({ redactor: () => redactors[0] })),
+    openHome(options({ redactor: () => redactors[1] })),
+    openHome(options({ redactor: () => redactors[2] })),
   ]
   redactors[0].register('correct-horse-1', 'ONE')
   redactors[1].register('battery-staple-2', 'TWO')

@@ -3,10 +3,15 @@
 import { statSync } from 'node:fs'
 import type { Memory } from '../memory/memory.ts'
 import type { RecordWriter } from '../memory/record-writer.ts'
-import { createRecorder } from '../memory/recorder.ts'
-import type { Recorder, Redact } from '../runtime/port.ts'
+import { createRecorder, type OneWriter } from '../memory/recorder.ts'
+import type { Redact } from '../runtime/port.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
 import { createHomeRedactor, type HomeRedactor } from './home-redactor.ts'
+import { answersIn } from './integrity/recovery.ts'
+import { createPendingApprovals, type PendingApprovals } from './run/pending-approvals.ts'
+import { createTurnQueue, type TurnQueue } from './run/turn-queue.ts'
+import { createProfiles, type Profiles } from './setup/profile.ts'
+import { createSandboxPool, type SandboxPool } from './toolset/command-sandbox.ts'
 
 /** What a first user opens for all. */
 export type HomeParts = { readonly memory: Memory; readonly record: RecordWriter }
@@ -17,7 +22,7 @@ export type HomeOptions = {
   /** What must be equal besides for a home to be the same: where its receipts and its emergency stop are. */
   readonly key: string
   /** Knows this user's secrets; those of any user of the home are taken out of all that is stored. */
-  readonly redactor: Redactor
+  readonly redactor: (shared: HomeServices) => Redactor
   /** May throw; then nothing is left open. */
   readonly open: (redact: Redact) => HomeParts
   /** Puts right what dead processes left; called for each user, as at each start of a process. May throw; then this user has not joined. */
@@ -26,8 +31,17 @@ export type HomeOptions = {
   readonly watchStop: (onStop: (reason: string) => void) => () => void
 }
 
+/** What all users of a home share besides its files. */
+export type HomeServices = {
+  readonly approvals: PendingApprovals
+  readonly profiles: Profiles
+  readonly sandboxes: SandboxPool
+  readonly turns: TurnQueue
+}
+
 export type Home = HomeParts & {
-  readonly recorder: Recorder
+  readonly recorder: OneWriter
+  readonly services: HomeServices
   /** Called when the emergency stop is set. @returns a function that ends that */
   onStop(listener: (reason: string) => void): () => void
   /** Once a user; the last one closes the database. */
@@ -35,7 +49,8 @@ export type Home = HomeParts & {
 }
 
 type Shared = HomeParts & {
-  readonly recorder: Recorder
+  readonly recorder: OneWriter
+  readonly services: HomeServices
   readonly redactor: HomeRedactor
   readonly listeners: Set<(reason: string) => void>
   readonly unwatch: () => void
@@ -51,7 +66,7 @@ export function openHome(options: HomeOptions): Home {
   const homes = homesOf(globalThis)
   const shared = homes.get(identityOf(options) ?? '') ?? openFirst(options)
   homes.set(identityOf(options) ?? '', shared)
-  const home = join(shared, homes, options.redactor)
+  const home = join(shared, homes, options.redactor(shared.services))
   try {
     options.recover(home.record)
     return home
@@ -79,11 +94,28 @@ function openFirst({ open, watchStop }: HomeOptions): Shared {
   const unwatch = watchStop((reason) => {
     for (const listener of listeners) listener(reason)
   })
-  return { ...parts, recorder: createRecorder(parts.record), redactor, listeners, unwatch, users: 0 }
+  return {
+    ...parts,
+    recorder: createRecorder(parts.record, parts.memory.lockWait),
+    services: servicesOver(parts),
+    redactor,
+    listeners,
+    unwatch,
+    users: 0,
+  }
+}
+
+function servicesOver({ memory }: HomeParts): HomeServices {
+  return {
+    approvals: createPendingApprovals(answersIn(memory)),
+    profiles: createProfiles(),
+    sandboxes: createSandboxPool(),
+    turns: createTurnQueue(),
+  }
 }
 
 function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): Home {
-  const { memory, record, recorder, listeners } = shared
+  const { memory, record, recorder, services, listeners } = shared
   const forget = shared.redactor.learnFrom(redactor)
   const mine = { open: true }
   shared.users += 1
@@ -96,6 +128,7 @@ function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): H
     if (shared.users > 0) return
     for (const [identity, each] of homes) if (each === shared) homes.delete(identity)
     shared.unwatch()
+    services.sandboxes.close()
     memory.close()
   }
 
@@ -103,6 +136,7 @@ function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): H
     memory,
     record,
     recorder,
+    services,
     onStop(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)

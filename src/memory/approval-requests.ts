@@ -6,7 +6,7 @@ import type { Decision, Questions, RunIdentity } from '../runtime/port.ts'
 import type { Approval, Approvals } from './approval-table.ts'
 
 /** All but `answered` are called inside the recorder's transaction: what is asked, answered and used up is on disk with what it belongs to. */
-export type ApprovalRequests = Questions & {
+export type ApprovalRequests = Pick<Questions, 'answered'> & {
   /** `expires` in milliseconds since 1970. @returns the yes given earlier to this very plan in this conversation, hereby used up */
   opened(run: RunIdentity, gate: Extract<InternalEvent, { type: 'gate.open' }>, expires: number): Decision | undefined
   decided(run: RunIdentity, decision: Extract<ExternalEvent, { type: 'approval.decision' }>): void

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Call, ExternalEvent, InternalEvent, Judgement, Part } from '../runtime/event.ts'
-import type { RunIdentity } from '../runtime/port.ts'
+import type { Log, RunIdentity } from '../runtime/port.ts'
 import type { Appended, Checkpoint, Ledger, ReceiptDraft } from './checkpoint.ts'
 import { type Memory, openMemory } from './memory.ts'
 import { createRecordWriter, type ReceiptPort, RecordFailure, type RecordWriterOptions } from './record-writer.ts'
@@ -21,10 +21,10 @@ export type Desk = {
 export const noon = 1_778_587_200_000
 
 /** Each look at its clock is a millisecond later. */
-export function createDesk(folder = mkdtempSync(join(tmpdir(), 'braidclaw-memory-'))): Desk {
+export function createDesk(folder = mkdtempSync(join(tmpdir(), 'braidclaw-memory-')), log: Log = () => {}): Desk {
   const path = join(folder, 'home', 'memory.sqlite')
   const clock = { now: noon }
-  const opened = openMemory({ path, log: () => {}, now: () => clock.now++ })
+  const opened = openMemory({ path, log, now: () => clock.now++ })
   if (!opened.ok) throw new Error(opened.failure.message)
   const { memory } = opened
   const remove = () => {

@@ -10,6 +10,7 @@ import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
 import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
 import { storageFailure } from './storage-failure.ts'
+import type { Waiting } from './store.ts'
 
 /** The receipts log. `begin` is called inside the database's write transaction, which is the lock between processes. */
 export type ReceiptPort = {
@@ -66,10 +67,17 @@ export type Deed = {
 export type RecordWriter = {
   /** One batch in a transaction of its own, or in the one under way. On disk when it, or that one, ends. @throws RecordFailure */
   write(run: RunIdentity, batch: readonly RecordEntry[]): Committed
-  /** Several writes in one transaction, with one sync of the receipts. Whatever fails in it leaves no trace. @throws RecordFailure */
-  transaction<T>(body: () => T): T
+  /**
+   * Several writes in one transaction, with one sync of the receipts. Whatever fails in it leaves no trace. `waiting`: see Store; one that
+   * gives up fails with `locked` before anything of `body` is done. @throws RecordFailure
+   */
+  transaction<T>(body: () => T, waiting?: Waiting): T
   /** Within a transaction: undone alone if it throws. */
   separate<T>(body: () => T): T
+  /** After the commit: the files of the run's agent follow. */
+  follow(run: RunIdentity): void
+  /** Nothing more of this run will be committed. */
+  abandon(run: RunIdentity): void
   /** To be called once at start. It leaves alone what a living process is about. */
   recover(): Recovery
   /** @returns the id of its receipt; undefined when receipts are off */
@@ -103,6 +111,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
       const receipt = denied(run, entry.deny)
       if (receipt !== undefined) receipts.set(entry.deny.id, receipt)
     } else if (entry.kind === 'gate') {
+      journal.append({ run, kind: 'note', type: 'gate.open', at: now(), body: { type: 'gate.open', id: entry.gate.id } })
       const given = approvals.opened(run, entry.gate, entry.expires)
       if (given) earlier.set(entry.gate.id, given)
     } else finished(run, entry.finish, entry.digest)
@@ -111,6 +120,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   /** @returns the receipt of a result */
   function external(run: RunIdentity, event: ExternalEvent): string | undefined {
     const clean = withoutSecrets(event)
+    if (clean.type === 'run.start') memory.files.begin(run, { now, redact: withoutSecrets })
     if (clean.type === 'tool.done') return toolDone(run, clean).outcome.receipt
     journal.append({ run, kind: 'external', type: clean.type, at: now(), body: clean })
     if (clean.type === 'approval.decision') approvals.decided(run, clean)
@@ -210,7 +220,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   /** The checkpoint goes with the log. */
-  function follow(appended: Appended): Extract<Appended, { ok: true }> {
+  function adopt(appended: Appended): Extract<Appended, { ok: true }> {
     if (!appended.ok) throw new RecordFailure(appended.failure.code, appended.failure.message)
     const { checkpoint, adopted, tornBytes } = appended
     if (checkpoint && checkpoint.mac !== memory.checkpoint.get()?.mac) memory.checkpoint.put(checkpoint)
@@ -229,16 +239,16 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   /** The receipts are appended last, right before the commit: whatever fails leaves no trace in the database, and none in the log. */
-  function transaction<T>(body: () => T): T {
+  function transaction<T>(body: () => T, waiting?: Waiting): T {
     if (underWay) return body()
     return guarded(() => {
       underWay = true
       try {
         return memory.transaction(() => {
           const result = body()
-          if (ledger && (ledger.count() > 0 || ledger.tornBytes > 0)) follow(ledger.write())
+          if (ledger && (ledger.count() > 0 || ledger.tornBytes > 0)) adopt(ledger.write())
           return result
-        })
+        }, waiting)
       } finally {
         underWay = false
         ledger?.close()
@@ -267,7 +277,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     }
   }
 
-  return { write, transaction, separate, deed, recover }
+  return { write, transaction, separate, deed, recover, follow: memory.files.flush, abandon: memory.files.drop }
 }
 
 type Mutable = {

@@ -2,6 +2,7 @@
 
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { converse } from './chat/converse.ts'
+import { type Cost, metered } from './metered.ts'
 import { assertUsable } from './usable-reply.ts'
 import type { Exchange, Reply, Talk } from './wire/attempt.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
@@ -35,7 +36,7 @@ export function createWired(setup: Setup): Provider {
         idleS: config.idleTimeoutS ?? defaults.idleTimeoutS,
         deps,
       })
-      const attempt = () => attemptOnce({ ...setup, request, deadline })
+      const attempt = () => metered(request, costOf(setup), (paid) => attemptOnce({ ...setup, request: paid, deadline }))
       const maxRetries = config.maxRetries ?? defaults.maxRetries
       try {
         yield* withRetry({ provider: name, attempt, maxRetries, signal: deadline.signal, deps })
@@ -44,6 +45,11 @@ export function createWired(setup: Setup): Provider {
       }
     },
   }
+}
+
+function costOf({ name, config }: Setup): Cost {
+  const { prices, maxOutputTokens, totalTimeoutS } = config
+  return { provider: name, prices, free: false, maxOutputTokens, longestS: totalTimeoutS }
 }
 
 async function* attemptOnce(attempt: Attempt): AsyncGenerator<ModelChunk> {
@@ -72,7 +78,7 @@ async function begin(talk: Talk): Promise<Exchange> {
 
 function respond({ name, config, deps, request }: Attempt, reply: Reply): ChatResponse {
   const { parts, stop, model, rawProviderPayload } = reply
-  const { estimated, ...usage } = usageOf({
+  const { estimated, ...counted } = usageOf({
     reported: reply.usage,
     get sentBytes() {
       return Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages]))
@@ -80,6 +86,7 @@ function respond({ name, config, deps, request }: Attempt, reply: Reply): ChatRe
     gotBytes: reply.bytes,
     prices: config.prices,
   })
+  const usage = { ...counted, ...(estimated ? { estimated } : {}) }
   if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })
   return assertUsable({ parts, stop, usage, model, provider: name, rawProviderPayload })
 }

@@ -1,6 +1,5 @@
 /** The deep check: what the journal says was attempted, held against what the receipts say. */
 
-import { tidyEvery } from '../kit/tidy.ts'
 import { findLine, numberOf } from './find-receipt.ts'
 import { readReceipt } from './form/grammar.ts'
 import type { Receipt } from './form/receipt.ts'
@@ -12,6 +11,7 @@ import { showReceipt } from './list-receipts.ts'
 import { diskFailure } from './receipt-failure.ts'
 import { createFingerprints, type Fingerprints, type Told } from './receipt-fingerprints.ts'
 import { filesOf } from './segments.ts'
+import { tidyEvery } from './tidy.ts'
 import { isOperatorAction, type KnownToDatabase, type WithoutRun, withoutRun } from './without-run.ts'
 
 /** One attempt as journalled, its hashes computed from what the journal holds now. `pending`: a living process is about it; `unfinished`: a dead one was. */

@@ -11,6 +11,8 @@ export type Gates = {
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** @param gateId RUN/CALL */
   get(gateId: string): Proposal | undefined
+  /** Resolves when it is no longer open, at once when it is not. @param gateId RUN/CALL */
+  closed(gateId: string): Promise<void>
   /** Decided, or no longer to be decided. */
   close(id: string): void
   closeAll(): void
@@ -27,10 +29,7 @@ export type GatesOptions = {
   readonly fail: (error: unknown) => void
 }
 
-/** How often the record is looked at while a gate is open, in milliseconds. */
-const lookMs = 150
-
-type Gate = { readonly proposal: Proposal; readonly appointments: Map<'expiry' | 'look', () => void> }
+type Gate = { readonly proposal: Proposal; readonly takeBack: readonly (() => void)[]; readonly closed: PromiseWithResolvers<void> }
 
 export function createGates({ identity, questions, after, ttlMs, decide, fail }: GatesOptions): Gates {
   const gates = new Map<string, Gate>()
@@ -41,29 +40,21 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
       void decide(id, plan, earlier)
       return
     }
+    const answer = (decision: Decision) => decide(id, plan, decision)
     const note = `no answer within ${Math.round(ttlMs / 1000)} s`
-    const expire = after(ttlMs, () => void decide(id, plan, { allow: false, by: 'expiry', note }))
-    gates.set(id, { proposal, appointments: new Map([['expiry', expire]]) })
-    watch(id)
-  }
-
-  function watch(id: string): void {
-    gates.get(id)?.appointments.set(
-      'look',
-      after(lookMs, () => {
-        if (gates.has(id) && !answeredElsewhere(id)) watch(id)
-      }),
-    )
+    const takeBack = [
+      after(ttlMs, () => void answer({ allow: false, by: 'expiry', note })),
+      questions.watch(identity, { callId: id, proposal, answer, fail }),
+    ]
+    gates.set(id, { proposal, takeBack, closed: Promise.withResolvers() })
   }
 
   /** The first answer counts, wherever it was given. */
-  function answeredElsewhere(id: string): boolean {
+  function answeredElsewhere(id: string, plan: string): boolean {
     try {
-      const gate = gates.get(id)
       const answer = questions.answered(identity, id)
-      if (!gate || !answer) return false
-      void decide(id, gate.proposal.judgement.plan, answer)
-      return true
+      if (answer) void decide(id, plan, answer)
+      return answer !== undefined
     } catch (error) {
       fail(error)
       return true
@@ -73,24 +64,29 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
   async function approve(gateId: string, decision: Decision): Promise<string | undefined> {
     const id = callIdOf(identity.runId, gateId)
     const proposal = get(gateId)
-    if (id === undefined || !proposal || answeredElsewhere(id)) return 'approval'
-    return await decide(id, proposal.judgement.plan, decision)
+    if (id === undefined || !proposal) return 'approval'
+    const { plan } = proposal.judgement
+    return answeredElsewhere(id, plan) ? 'approval' : await decide(id, plan, decision)
   }
 
-  function get(gateId: string): Proposal | undefined {
-    const id = callIdOf(identity.runId, gateId)
-    return id === undefined ? undefined : gates.get(id)?.proposal
+  function gateOf(gateId: string): Gate | undefined {
+    return gates.get(callIdOf(identity.runId, gateId) ?? '')
   }
+
+  const get = (gateId: string) => gateOf(gateId)?.proposal
 
   function close(id: string): void {
-    for (const takeBack of gates.get(id)?.appointments.values() ?? []) takeBack()
+    const gate = gates.get(id)
     gates.delete(id)
+    for (const takeBack of gate?.takeBack ?? []) takeBack()
+    gate?.closed.resolve()
   }
 
   return {
     open,
     approve,
     get,
+    closed: async (gateId) => await gateOf(gateId)?.closed.promise,
     close,
     closeAll: () => {
       for (const id of gates.keys()) close(id)

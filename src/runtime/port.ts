@@ -1,7 +1,7 @@
 /** What the runtime needs of the world. Organs implement these; `main.ts` passes them in. */
 
 import type { Json, JsonObject } from '../kit/json.ts'
-import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, Risk, ToolOutcome, Usage } from './event.ts'
+import type { Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, Proposal, Risk, ToolOutcome, Usage } from './event.ts'
 
 /** A JSON Schema of an object, as the model sees it. */
 export type Schema = {
@@ -29,7 +29,29 @@ export type ChatRequest = {
   readonly maxOutputTokens?: number
   /** Hints for the router (`{ hint: "cheap" }`) and for logs; never sent to a vendor. */
   readonly metadata?: JsonObject
+  /** Every attempt at an answer is paid for through this; never sent. Absent: there is no budget. */
+  readonly meter?: Meter
 }
+
+/** What one attempt can cost. `prices` are in millionths of a US dollar a token; `null`: not known, although it costs something. */
+export type Quote = {
+  readonly provider: string
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly prices: { readonly input: number; readonly output: number } | null
+  /** How long it can take, in milliseconds. */
+  readonly longestMs: number
+}
+
+export type Grant = {
+  /** The longest answer that is paid for. */
+  readonly outputTokens: number
+  /** To be called once. `nothing`: the far side refused at once; `unknown` counts as all that was reserved. */
+  settle(used: Usage | 'nothing' | 'unknown'): Promise<void>
+}
+
+/** Budgets. The reservation is on disk when this resolves. @throws ProviderFailure `budget` when there is no room, naming the scope */
+export type Meter = (quote: Quote) => Promise<Grant>
 
 export type ChatResponse = {
   readonly parts: readonly Part[]
@@ -63,12 +85,20 @@ export type Provider = {
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ModelChunk>
 }
 
+/** `unsent`: the question did not reach the far side. */
+export type FailureDetail = {
+  readonly status?: number
+  readonly retryAfterMs?: number
+  readonly provider?: string
+  readonly unsent?: boolean
+}
+
 export class ProviderFailure extends Error {
   override readonly name = 'ProviderFailure'
   constructor(
     readonly code: FailureCode,
     message: string,
-    readonly detail: { readonly status?: number; readonly retryAfterMs?: number; readonly provider?: string } = {},
+    readonly detail: FailureDetail = {},
   ) {
     super(message)
   }
@@ -151,11 +181,24 @@ export type Committed = {
  */
 export type Recorder = { commit(run: RunIdentity, batch: readonly RecordEntry[]): Promise<Committed> }
 
-/** Answers to open gates that were given in another process. */
+/** Answers to open gates that come from elsewhere: another process, or another part of this one. */
 export type Questions = {
-  /** What somebody elsewhere has answered, if anybody has. */
+  /** What somebody in another process has answered, if anybody has. */
   answered(run: RunIdentity, callId: string): Decision | undefined
+  /** Calls `asked.answer` with what is answered elsewhere, or `asked.fail` when the record cannot be read. @returns a function that ends that */
+  watch(run: RunIdentity, asked: WatchedQuestion): () => void
 }
+
+export type WatchedQuestion = {
+  readonly callId: string
+  readonly proposal: Proposal
+  /** @returns undefined when it counted, else the name of the rule that rejected it */
+  answer(decision: Decision): Promise<string | undefined>
+  fail(error: unknown): void
+}
+
+/** The agent in whose files a run is told: where its folder is, which of its files names the conversation to go on with, and whether it keeps a history of pairs. */
+export type RunAgent = { readonly id: string; readonly folder: string; readonly pointer: string; readonly remembers?: true }
 
 export type RunIdentity = {
   readonly runId: string
@@ -168,6 +211,8 @@ export type RunIdentity = {
   readonly folder?: string
   /** Commands run unconfined because somebody asked for that: every receipt of the run says so, whatever the call. */
   readonly sandbox?: 'none'
+  /** Absent: the run is told in no agent's files. */
+  readonly agent?: RunAgent
 }
 
 /** Names are seed 001's: "tool requested", "receipt written", … Values are redacted by the sink. */
@@ -180,20 +225,6 @@ export type Redact = <T>(value: T) => T
 export type RedactStream = () => { push(piece: string): string; flush(): string }
 
 export type Clock = () => number
-
-/** A place where people talk to the agent. */
-export type Channel = {
-  readonly name: string
-  start(handle: RuntimeHandle): Promise<void>
-  send(conversationId: string, message: string): Promise<void>
-  supportsDraftUpdates(): boolean
-}
-
-export type RuntimeHandle = {
-  run(prompt: string, options?: { readonly conversationId?: string }): AsyncGenerator<AgentEvent>
-  approve(gateId: string, decision: { readonly allow: boolean; readonly by: string; readonly note?: string }): boolean
-  cancel(): void
-}
 
 /** @returns the line without its end, or undefined at EOF or when the question was taken back. */
 export type AskLine = (question: string, signal?: AbortSignal) => Promise<string | undefined>

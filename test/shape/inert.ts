@@ -41,7 +41,7 @@ const METHODS = new Set(
   ),
 )
 /** Packages whose calls build a description and do nothing else. */
-const BUILDERS = new Set(['zod', '@stricli/core'])
+const BUILDERS = new Set(['zod'])
 
 export const nothingHappensOnImport: Law = (modules) =>
   modules

@@ -1,11 +1,11 @@
 /** Who may import whom, with offenders and innocents. */
 
 import {
+  adapterImportsCoreAndItself,
   coreImportsOnlyCore,
   entrancesImportNoCommand,
   everyFolderIsKnown,
   hostImportsNoEntrance,
-  organImportsCoreAndItself,
   theProgramStandsAlone,
 } from './layers.ts'
 import type { LawCase } from './module.ts'
@@ -82,8 +82,8 @@ export const layerLaws: readonly LawCase[] = [
   },
 
   {
-    name: 'an organ imports core and its own folder only',
-    check: organImportsCoreAndItself,
+    name: 'an adapter imports core and its own folder only',
+    check: adapterImportsCoreAndItself,
     guilty: [
       ['src/tools/builtin/shell.ts', `import { open } from '../../workspace/open.ts'`],
       ['src/tools/builtin/shell.ts', `import type { Store } from '../../memory/store.ts'`],

@@ -1,9 +1,9 @@
-/** Who may import whom: core sees core, an organ sees core and itself, and only the shell sees several organs. */
+/** Who may import whom: core sees core, an adapter sees core and itself, and only the shell sees several adapters. */
 
 import { COMPUTED, type Import, isTest, type Law, type Module, type Violation } from './module.ts'
 
 const CORE = new Set(['kernel', 'runtime', 'security', 'kit'])
-const ORGANS = new Set([
+const ADAPTERS = new Set([
   'providers',
   'tools',
   'workspace',
@@ -28,14 +28,14 @@ const PURE_BUILTINS = new Set(['node:util', 'node:path'])
 /** They read the working directory. */
 const IMPURE_PATH = new Set(['resolve', 'relative', 'default', '*'])
 
-type Layer = 'core' | 'organ' | 'host' | 'entrance' | 'shell' | 'unknown' | 'outside'
+type Layer = 'core' | 'adapter' | 'host' | 'entrance' | 'shell' | 'unknown' | 'outside'
 
 export function layerOf(path: string): { readonly layer: Layer; readonly folder: string } {
   const [root, first = ''] = path.split('/')
   if (root !== 'src') return { layer: 'outside', folder: '' }
   const folder = path.split('/').length === 2 ? first.replace(/\.test\.ts$/, '.ts') : first
   if (CORE.has(folder)) return { layer: 'core', folder }
-  if (ORGANS.has(folder)) return { layer: 'organ', folder }
+  if (ADAPTERS.has(folder)) return { layer: 'adapter', folder }
   if (ENTRANCES.has(folder)) return { layer: 'entrance', folder }
   if (folder === HOST) return { layer: 'host', folder }
   return { layer: SHELL.has(folder) ? 'shell' : 'unknown', folder }
@@ -61,11 +61,11 @@ function isCoreImport(module: Module, one: Import): boolean {
   return PURE_BUILTINS.has(one.specifier) || PURE_PACKAGES.has(packageOf(one.specifier))
 }
 
-export const organImportsCoreAndItself: Law = (modules) =>
-  check(modules, 'organ', (module, one) => {
-    if (one.target === undefined) return isOurselves(one) ? 'an organ does not import the package it is part of' : undefined
+export const adapterImportsCoreAndItself: Law = (modules) =>
+  check(modules, 'adapter', (module, one) => {
+    if (one.target === undefined) return isOurselves(one) ? 'an adapter does not import the package it is part of' : undefined
     const [from, to] = [layerOf(module.path), layerOf(one.target)]
-    if (to.layer === 'core' || (to.layer === 'organ' && to.folder === from.folder)) return undefined
+    if (to.layer === 'core' || (to.layer === 'adapter' && to.folder === from.folder)) return undefined
     if (isTest(module) && to.layer === 'outside') return undefined
     return `"${from.folder}" imports core and itself; let main.ts pass in the function it needs`
   })

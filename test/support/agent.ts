@@ -1,5 +1,6 @@
 /** An agent over scripted replies and in-memory ports, for tests of the runtime alone: the kernel and all behaviours are the real ones. */
 
+import { createPendingApprovals } from '../../src/host/run/pending-approvals.ts'
 import { type Agent, createAgent } from '../../src/runtime/create-agent.ts'
 import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, ToolOutcome } from '../../src/runtime/event.ts'
 import {
@@ -12,6 +13,7 @@ import {
   type Redact,
 } from '../../src/runtime/port.ts'
 import type { RunLimits } from '../../src/runtime/program.ts'
+import type { AnyUserThread } from '../../src/runtime/threads/thread.ts'
 
 export type Reply = {
   text?: string
@@ -27,6 +29,7 @@ export type Script = {
   verdicts?: Record<string, Partial<Judgement>>
   act?: (act: Extract<InternalEvent, { type: 'act' }>, signal: AbortSignal) => Promise<ToolOutcome>
   limits?: Partial<RunLimits>
+  threads?: AnyUserThread[]
   record?: { external?: (event: ExternalEvent) => void; intent?: () => void; denied?: () => void }
   redact?: Redact
   /** Waited for before a batch is kept. */
@@ -54,6 +57,7 @@ export function stage(script: Script): Stage {
     conversationId: 'conversation-1',
     channel: 'test',
     approvalTtlMs: script.ttlMs ?? 60_000,
+    threads: script.threads ?? [],
     limits: { maxToolRounds: 5, maxParallel: 4, ...script.limits },
     model: 'scripted',
     opening: () => ({ history: [], systemPrompt: 'system', tools: [] }),
@@ -77,7 +81,7 @@ export function stage(script: Script): Stage {
           return keep(script, log, batch)
         },
       },
-      questions: { answered: script.questions?.answered ?? (() => undefined) },
+      questions: createPendingApprovals(script.questions?.answered ?? (() => undefined)),
       log: () => {},
       redact: script.redact ?? ((value) => value),
       redactStream: () => ({ push: (piece) => piece, flush: () => '' }),

@@ -1,9 +1,63 @@
-/** Discord beside the FIFOs, when the configuration switches it on. */
+/** Discord as one of the channels, when the configuration switches it on. */
 
-import type { Setup } from '../../host/api.ts'
+import type { Channel, ChannelHost, ChannelKind, InboundMessage, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import type { Heard } from '../inbound-message.ts'
+import { createAddresses } from '../addresses.ts'
+import type { Discord } from './connect.ts'
+import type { DiscordOptions } from './connection-options.ts'
+
+export const discord: ChannelKind = {
+  name: 'discord',
+  isOn: ({ config }) => config.channels.discord.enabled,
+  create: async ({ setup }) => createDiscordChannel(setup, await optionsFor(setup)),
+}
+
+/** Discord may be out of reach for long: the other channels do not wait for it, and go on when it ends for good. */
+function createDiscordChannel({ config }: Setup, options: DiscordOptions): Channel {
+  const state: { connected?: Discord } = {}
+  const addresses = createAddresses()
+  const { approvers, channelIds } = config.channels.discord
+
+  async function listen(connected: Discord, { receive, setup }: ChannelHost): Promise<void> {
+    for await (const { channel, text, authorId } of connected.messages)
+      receive({
+        ...{ channel, text, from: 'discord', asks: approvers.length > 0, taken: addresses.note(channel) },
+        ...(approvers.includes(authorId) ? { approver: authorId } : {}),
+        ...conversationOf(channel, channelIds),
+        working: () => void connected.typing(channel),
+        async answer(words) {
+          const sent = await connected.send(channel, words)
+          if (!sent.ok) setup.log('warn', 'answer not delivered', { to: channel, why: sent.message })
+        },
+      })
+  }
+
+  return {
+    name: 'discord',
+    async start(host, signal) {
+      const connected = await (await import('./connect.ts')).connectDiscord({ ...options, signal })
+      if (connected.ok) {
+        state.connected = connected
+        host.setup.log('info', 'channel started', { channel: 'discord', user: connected.userId })
+        await listen(connected, host)
+      }
+      const ended = connected.ok ? await connected.ended : connected
+      if (!ended.ok && !signal.aborted) throw new FailureError('error', ended.message)
+    },
+    async send(conversationId, text) {
+      const address = addresses.of(conversationId)
+      const sent = (await state.connected?.send(address, text)) ?? { ok: false, message: 'Discord is not connected' }
+      if (!sent.ok) throw new Error(sent.message)
+    },
+    supportsDraftUpdates: () => false,
+  }
+}
+
+/** The first one listed is where the agent itself is talked to, as on the FIFOs; each further one is a conversation of its own. */
+function conversationOf(channel: string, [own]: readonly string[]): Pick<InboundMessage, 'conversation'> {
+  return channel === own ? {} : { conversation: `discord ${channel}` }
+}
 
 type Connecting = {
   readonly setup: Setup
@@ -11,45 +65,22 @@ type Connecting = {
   readonly signal: AbortSignal
 }
 
-/**
- * None when it is off. Discord may be out of reach for long: the other channels do not wait for it, and go on when it ends for good.
- * @throws FailureError error for what is wrong before anything is tried
- */
-export async function openDiscord(connecting: Connecting): Promise<readonly AsyncIterable<Heard>[]> {
-  const { setup, signal } = connecting
-  if (!setup.config.channels.discord.enabled) return []
-  const options = await optionsFor(connecting)
-  return [messages()]
-
-  async function* messages(): AsyncGenerator<Heard> {
-    const [{ connectDiscord }, { discordMessages }] = await Promise.all([import('./connect.ts'), import('./messages.ts')])
-    const discord = await connectDiscord(options)
-    if (discord.ok) {
-      setup.log('info', 'channel started', { channel: 'discord', user: discord.userId })
-      yield* discordMessages(discord, setup.log)
-    }
-    const ended = discord.ok ? await discord.ended : discord
-    if (!ended.ok && !signal.aborted) setup.log('error', 'channel failed', { channel: 'discord', why: ended.message })
-  }
-}
-
 /** Undefined when it was told to stop before it was connected. @throws FailureError error for what is wrong before anything is tried, or for good */
-export async function connectTo(connecting: Connecting) {
-  const options = await optionsFor(connecting)
-  const connected = await (await import('./connect.ts')).connectDiscord(options)
+export async function connectTo({ setup, signal }: Connecting) {
+  const options = await optionsFor(setup)
+  const connected = await (await import('./connect.ts')).connectDiscord({ ...options, signal })
   if (connected.ok) return connected
-  if (connecting.signal.aborted) return undefined
+  if (signal.aborted) return undefined
   throw new FailureError('error', `${connected.message}`)
 }
 
-async function optionsFor({ setup, signal }: Connecting) {
-  const { config, context, log, redactor } = setup
+async function optionsFor({ config, context, log, redactor }: Setup): Promise<DiscordOptions> {
   const { tokenEnv, channelIds, api } = config.channels.discord
   const token = context.env[tokenEnv] ?? ''
   if (token !== '') redactor.register(token, tokenEnv)
   const { DISCORD_API, faultOf, settle } = await import('./connection-options.ts')
   const restApi = api ?? DISCORD_API
-  const options = { token, channelIds, fetch: createProviderFetch({ baseUrl: restApi }), log, signal, restApi }
+  const options = { token, channelIds, fetch: createProviderFetch({ baseUrl: restApi }), log, restApi }
   const fault = faultOf(settle(options))
   if (fault !== undefined) throw new FailureError('error', `${fault}`)
   return options

@@ -1,21 +1,63 @@
 /** The pair of FIFOs through which people talk: each line in is a message, each line out an answer. */
 
+import type { Channel, ChannelKind, InboundMessage } from '../../host/api.ts'
+import { FailureError } from '../../host/failure.ts'
 import type { Line } from '../../kit/lines.ts'
 import { messageLine, readMessage } from '../../kit/wire.ts'
 import type { Log } from '../../runtime/port.ts'
-import type { Heard } from '../inbound-message.ts'
+import { openLines } from '../../service/fifo/fifo-reader.ts'
+import { openWriter } from '../../service/fifo/fifo-writer.ts'
+import { createAddresses } from '../addresses.ts'
 
 export type Written = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
-export type FifoChannelOptions = {
+export type FifoMessages = {
   readonly lines: AsyncIterable<Line>
   /** Resolves when the whole line is in the pipe, or was given up. */
   readonly write: (line: string) => Promise<Written>
+  /** Channels of the wire whose writers may answer questions. */
+  readonly approvers?: readonly string[]
   readonly log: Log
 }
 
+/** A reader who is away may come back; a reader who never comes must not stop the others. */
+const READER_MS = 10_000
+
+export const fifo: ChannelKind = {
+  name: 'fifo',
+  vital: true,
+  isOn: () => true,
+  create: async ({ dir, setup }) => createFifoChannel(dir, setup.config.channels.fifo.approvers),
+}
+
+/** The FIFOs are there already. */
+function createFifoChannel(dir: string, approvers: readonly string[]): Channel {
+  const state: { write?: FifoMessages['write'] } = {}
+  const addresses = createAddresses()
+  return {
+    name: 'fifo',
+    async start(host, signal) {
+      const writer = openWriter(`${dir}/interact_out`)
+      const write = (line: string) => writer.write(line, { timeoutMs: READER_MS, signal })
+      state.write = write
+      const lines = openLines(`${dir}/interact_in`, { signal })
+      for await (const message of fifoMessages({ lines, write, approvers, log: host.setup.log })) {
+        host.receive({ ...message, taken: addresses.note(message.channel) })
+      }
+      writer.close()
+      if (!signal.aborted) throw new FailureError('error', `the FIFOs in "${dir}" were removed by somebody; start again`)
+    },
+    async send(conversationId, text) {
+      const line = messageLine({ channel: addresses.of(conversationId), text: text.trimEnd() })
+      const written = (await state.write?.(line)) ?? { ok: false, message: 'the channel is not started' }
+      if (!written.ok) throw new Error(written.message)
+    },
+    supportsDraftUpdates: () => false,
+  }
+}
+
 /** What is no message cannot be answered, having no channel: it is said in the log, with its beginning. */
-export async function* fifoMessages({ lines, write, log }: FifoChannelOptions): AsyncGenerator<Heard> {
+export async function* fifoMessages({ lines, write, approvers = [], log }: FifoMessages): AsyncGenerator<InboundMessage> {
   const ignored = (why: string) => log('warn', 'message ignored', { from: 'fifo', why })
   for await (const line of lines) {
     const read = readMessage(line.text)
@@ -24,11 +66,15 @@ export async function* fifoMessages({ lines, write, log }: FifoChannelOptions): 
       if (read.ok) await answer({ write, log }, read.channel, `[not answered: the message is ${line.error}]`)
     } else if (line.text.trim() === '') log('debug', 'empty line', { from: 'fifo' })
     else if (!read.ok) ignored(`${JSON.stringify(line.text.slice(0, 60))} has ${read.problem}; write channel, tab, text`)
-    else yield { channel: read.channel, text: read.text, from: 'fifo', answer: (text) => answer({ write, log }, read.channel, text) }
+    else {
+      const { channel, text } = read
+      const approves = approvers.includes(channel) ? { approver: channel, asks: true } : {}
+      yield { channel, text, from: 'fifo', ...approves, answer: (words) => answer({ write, log }, channel, words) }
+    }
   }
 }
 
-async function answer({ write, log }: Pick<FifoChannelOptions, 'write' | 'log'>, channel: string, text: string): Promise<void> {
+async function answer({ write, log }: Pick<FifoMessages, 'write' | 'log'>, channel: string, text: string): Promise<void> {
   const written = await write(messageLine({ channel, text: text.trimEnd() }))
   if (!written.ok) log('warn', 'answer not delivered', { to: channel, why: written.message })
 }

@@ -1,10 +1,10 @@
-/** A filter call whose loop of question, tools and answer somebody else runs (`--tool-backend`), mirrored like any other. */
+/** A filter call whose loop of question, tools and answer somebody else runs (`--tool-backend`): its lines are told in the files of the agent, and the next turn takes them in. */
 
 import { FailureError } from '../../host/failure.ts'
-import { createMirror } from '../../host/run/session-log.ts'
 import type { Persona } from '../../host/setup/agent-profile.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import type { CliSetup } from '../terminal/context.ts'
+import { createLoopTalk } from './loop-trace.ts'
 import { backendOf, runBackend } from './tool-backend.ts'
 
 export type Loop = {
@@ -38,8 +38,8 @@ export async function elsewhere({
   if (backend === 'native') return undefined
   if (odd !== undefined)
     throw new FailureError('usage', `${odd} means nothing with the tool backend "${backend}"; it is for --tool-backend native`)
-  const mirror = createMirror(setup, persona)
-  mirror.begin(prompt)
+  const talk = createLoopTalk(setup, persona)
+  talk.asked(prompt)
   try {
     const run = {
       setup,
@@ -53,10 +53,10 @@ export async function elsewhere({
     }
     const { code, text, cancelled } = await runBackend(run)
     if (cancelled) return setup.context.exitCodeOf('cancelled')
-    if (code === 0) mirror.show({ type: 'done', stopReason: 'end_turn', result: text.replace(/\n$/, '') })
+    if (code === 0) talk.answered(text.replace(/\n$/, ''))
     if (text !== '') setup.context.process.stdout.data(text.endsWith('\n') ? text : `${text}\n`)
     return code === 2 ? setup.context.exitCodeOf('limit') : code
   } finally {
-    mirror.end()
+    talk.end()
   }
 }

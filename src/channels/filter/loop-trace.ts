@@ -1,6 +1,7 @@
 /** What a tool loop did, in its agent's agent.jsonl: the same lines whoever runs the loop. */
 
-import { personaOf } from '../../host/setup/agent-profile.ts'
+import { type Persona, personaOf } from '../../host/setup/agent-profile.ts'
+import { appendSession } from '../../memory/agent-files/session-file.ts'
 import { appendTrace } from '../../memory/agent-files/trace-file.ts'
 import type { CliSetup } from '../terminal/context.ts'
 
@@ -27,4 +28,30 @@ export function traceResult(
 ): void {
   const event = ok ? 'tool_result' : text.startsWith('Tool not permitted') ? 'denied' : 'tool_failed'
   trace(event, `${name}: ${text}`)
+}
+
+export type LoopTalk = { asked(question: string): void; answered(answer: string): void; end(): void }
+
+/** Question and answer of a loop that another program runs: no run of ours tells them, so they are lines like those of any other program. */
+export function createLoopTalk(setup: CliSetup, { paths }: Persona): LoopTalk {
+  const trace = traceOf(setup)
+  const said: { role: string; content: string }[] = []
+  const keep = (role: string, content: string) => said.push({ role, content: setup.redactor.text(content) })
+  return {
+    asked(question) {
+      trace('user_input', question)
+      keep('user', question)
+    },
+    answered(answer) {
+      trace('llm_response', answer)
+      keep('assistant', answer)
+    },
+    end() {
+      try {
+        appendSession(paths.session, said, Date.now())
+      } catch (error) {
+        setup.log('warn', `${paths.session} cannot be written`, { error: String(error) })
+      }
+    },
+  }
 }

@@ -10,7 +10,6 @@ export type CliContext = HostContext & {
     readonly stdout: Printer
     readonly stderr: Printer
     readonly env: HostContext['env']
-    exitCode?: number | string | null
   }
   /** What is under way, at a terminal. */
   readonly status: StatusLine

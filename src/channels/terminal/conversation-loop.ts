@@ -1,9 +1,8 @@
-/** `agent` without a message: the conversation, its slash commands and its turns, until the person leaves. */
+/** The terminal as a channel: the conversation, its slash commands and its turns, until the person leaves. */
 
 import { version } from '../../../package.json'
 import type { Flags } from '../../config/layers/flags.ts'
-import type { Animal, Wish } from '../../host/api.ts'
-import { wake } from '../../host/run/conversation.ts'
+import type { AttendedChannel, Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
 import type { Speaker } from '../../host/setup/agent-profile.ts'
 import { setUp } from '../../host/setup/setup.ts'
 import { tellOn } from './audience.ts'
@@ -12,74 +11,89 @@ import { createRepl } from './line-editor.ts'
 import { turn } from './run-turn.ts'
 import { slash, slashCommands } from './slash-commands.ts'
 
-export type Conversing = Pick<Wish, 'conversation' | 'acceptAltered' | 'sandbox'> & {
+export type Conversing = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
+  readonly conversation: ConversationChoice
   readonly setup: CliSetup
   /** What `/model` keeps of the command line. */
   readonly settings: Flags
   readonly speaker?: Speaker
 }
 
-/** @throws FailureError when there is no conversation to be had */
-export async function converse({ setup, settings, speaker, conversation: first, ...accepted }: Conversing): Promise<void> {
+type Repl = ReturnType<typeof createRepl>
+type Current = { setup: CliSetup; conversation: Conversation }
+
+export function createTerminalChannel(options: Conversing): AttendedChannel {
+  const { setup } = options
   const { context, paths, redactor } = setup
-  // A conversation lasts: from here on compiling pays (scripts/compile.ts makes the start reluctant to).
-  Bun.unsafe.setJITPolicy(1)
-  const repl = createRepl({
-    historyPath: `${paths.home}/history`,
-    printer: context.process.stdout,
-    commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
-    redact: redactor.text,
-  })
-  const awake = (from: CliSetup, conversation: Wish['conversation']) =>
-    wake(from, { channel: 'cli', ask: repl.ask, tell: tellOn(context), conversation, ...speaker?.wish, ...accepted })
-  try {
-    const state = { setup, animal: await awake(setup, first) }
-    context.process.stderr.write(`BraidClaw ${version} · ${state.animal.model} · ${state.animal.workspace} · /help\n`)
-
-    /** The old one is closed only when the new one is there: a wrong model name must not end the conversation. */
-    const replace = async (model?: string) => {
-      const next = model === undefined ? state.setup : setUp(context, { ...settings, model })
-      const animal = await awake(next, model === undefined ? { kind: 'new' } : same(state.animal))
-      state.animal.close()
-      Object.assign(state, { setup: next, animal })
-      return animal
-    }
-
-    const say = async (prompt: string) => {
-      const { animal } = state
-      speaker?.mirror.begin(prompt, animal.agent.conversationId)
-      const watch = speaker ? { watch: speaker.mirror.show } : {}
+  const state: { current?: Current } = {}
+  return {
+    name: 'cli',
+    async start(host, signal) {
+      const repl = createRepl({
+        historyPath: `${paths.home}/history`,
+        printer: context.process.stdout,
+        commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
+        redact: redactor.text,
+      })
+      signal.addEventListener('abort', repl.close, { once: true })
       try {
-        await turn({ animal, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true, ...watch })
+        await converse({ host, repl, options, begun: (current) => Object.assign(state, { current }) })
       } finally {
-        speaker?.mirror.end()
+        repl.close()
       }
-    }
-
-    const take = async (line: string): Promise<'on' | 'exit'> => {
-      const outcome = await slash({ line, setup: state.setup, animal: state.animal, fresh: replace })
-      if (outcome === 'message') await say(line)
-      return outcome === 'exit' ? 'exit' : 'on'
-    }
-
-    try {
-      await repl.run((line) => take(line).catch((error) => complain(setup, error)))
-    } finally {
-      state.animal.close()
-    }
-  } finally {
-    repl.close()
+    },
+    async send(conversationId, message) {
+      if (state.current?.conversation.id !== conversationId) throw new Error(`${conversationId} is not the conversation at this terminal`)
+      context.process.stdout.write(`${message}\n`)
+    },
+    supportsDraftUpdates: () => true,
   }
+}
+
+type Talking = {
+  readonly host: Host
+  readonly repl: Repl
+  readonly options: Conversing
+  /** Called once, with what is kept up to date. */
+  readonly begun: (current: Current) => void
+}
+
+/** @throws FailureError when there is no conversation to be had */
+async function converse({ host, repl, options, begun }: Talking): Promise<void> {
+  const { setup, settings, speaker, conversation: first, ...accepted } = options
+  const { context } = setup
+  const open = (from: CliSetup, which: ConversationChoice) =>
+    host.conversation(which, { setup: from, channel: 'cli', ask: repl.ask, tell: tellOn(context), ...speaker?.wish, ...accepted })
+  const state: Current = { setup, conversation: await open(setup, first) }
+  begun(state)
+  context.process.stderr.write(`BraidClaw ${version} · ${state.conversation.model} · ${state.conversation.workspace} · /help\n`)
+
+  /** The old one is closed only when the new one is there: a wrong model name must not end the conversation. */
+  const replace = async (model?: string): Promise<Conversation> => {
+    const next = model === undefined ? state.setup : setUp(context, { ...settings, model })
+    // Before the first turn there is nothing to go on with.
+    const conversation = await open(next, model === undefined ? { kind: 'new' } : { kind: 'session', id: state.conversation.id })
+    await state.conversation.close()
+    Object.assign(state, { setup: next, conversation })
+    return conversation
+  }
+
+  const say = async (prompt: string) => {
+    const { conversation } = state
+    await turn({ conversation, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true })
+  }
+
+  const take = async (line: string): Promise<'on' | 'exit'> => {
+    const outcome = await slash({ line, ...state, fresh: replace })
+    if (outcome === 'message') await say(line)
+    return outcome === 'exit' ? 'exit' : 'on'
+  }
+
+  await repl.run((line) => take(line).catch((error) => complain(setup, error)))
 }
 
 /** One line gone wrong is no reason to leave. */
 function complain({ context }: CliSetup, error: unknown): 'on' {
   context.process.stderr.write(`${context.explain(error)}\n`)
   return 'on'
-}
-
-/** Before the first turn there is nothing to go on with. */
-function same({ agent, memory }: Animal): Wish['conversation'] {
-  const id = agent.conversationId
-  return memory.conversations.has(id) ? { kind: 'resume', id } : { kind: 'new' }
 }

@@ -1,12 +1,12 @@
 /** One turn at the command line: what is shown where, who is asked, what Ctrl-C does, and the exit code. */
 
-import type { Animal } from '../../host/api.ts'
+import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
-import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { Ending } from '../../runtime/event.ts'
 import type { AskLine } from '../../runtime/port.ts'
-import { takeTurn, unanswered } from '../take-turn.ts'
+import { takeTurn } from '../take-turn.ts'
 import { withActivity } from './activity.ts'
-import { atTerminal } from './audience.ts'
+import { atTerminal, tellOn } from './audience.ts'
 import type { CliContext, CliSetup } from './context.ts'
 import { createRender, type OutputFormat, type Render, type Screen } from './render.ts'
 import { onInterrupt } from './signals.ts'
@@ -14,53 +14,39 @@ import { isTerminal } from './tty.ts'
 import { usageLine } from './usage-line.ts'
 
 export type TurnOptions = {
-  readonly animal: Animal
+  readonly conversation: Conversation
   readonly setup: CliSetup
   readonly format: OutputFormat
   readonly prompt: string
   readonly ask?: AskLine
   /** How the format is shown, when not as usual. */
   readonly renderer?: (format: OutputFormat, screen: Screen) => Render
-  /** Told of every event before it is shown. */
-  readonly watch?: (event: AgentEvent) => void
   /** At a terminal, say what the turn used. */
   readonly sayUsage?: boolean
 }
 
 /** @returns the exit code. */
 export async function turn(options: TurnOptions): Promise<number> {
-  const { animal, format, prompt, ask, renderer = createRender, setup } = options
+  const { conversation, format, prompt, ask, renderer = createRender, setup } = options
   const { context } = setup
   const screen = screenOf(context)
   const status = format === 'text' && showsStatus(context, screen) ? context.status : nowhere
-  const active = withActivity(renderer(format, screen), status)
-  const render = watched(active, options.watch)
-  const audience = atTerminal(setup, animal, ask && ((question, signal) => active.paused(ask(question, signal))))
-  const { signal, stop } = onInterrupt((by) => animal.agent.cancel(by))
+  const render = withActivity(renderer(format, screen), status)
+  const { signal, stop } = onInterrupt(conversation.cancel)
+  const asking: AskLine | undefined = ask && ((question, taken) => render.paused(ask(question, taken)))
   try {
-    const ending = await takeTurn({ ...audience, prompt, render, signal })
+    const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), prompt, show: render.show })
     const exitCode = context.exitCodeOf(ending.code)
-    const told = withWayOut(animal, ending)
-    render.end({ ending: told, exitCode, runId: animal.agent.runId() ?? '', conversationId: animal.agent.conversationId })
+    const told = withWayOut(conversation, ending)
+    render.end({ ending: told, exitCode, runId: conversation.runId() ?? '', conversationId: conversation.id })
     if (format === 'text') explain(context, told)
-    if (format === 'text' && options.sayUsage) sayUsage(setup, screen, animal)
+    if (format === 'text' && options.sayUsage) sayUsage(setup, screen, conversation)
     status.begin('summarising')
-    if (exitCode === 0) await animal.makeRoom({ tell: audience.tell, signal })
+    if (exitCode === 0) await conversation.compact({ tell: tellOn(context), signal })
     return exitCode
   } finally {
     status.end()
     stop()
-  }
-}
-
-function watched(render: Render, watch: TurnOptions['watch']): Render {
-  if (!watch) return render
-  return {
-    show(event) {
-      watch(event)
-      render.show(event)
-    },
-    end: render.end,
   }
 }
 
@@ -71,17 +57,17 @@ function showsStatus({ env }: CliContext, { color }: Screen): boolean {
   return color && !env.BRAIDCLAW_LOG?.startsWith('json')
 }
 
-function sayUsage({ config, context }: CliSetup, { color }: Screen, { agent }: Animal): void {
+function sayUsage({ config, context }: CliSetup, { color }: Screen, conversation: Conversation): void {
   const { env, process } = context
   if (!isTerminal(2) || env.TERM === 'dumb' || isOffline(config, config.defaultProvider)) return
-  const line = usageLine(agent.usage())
+  const line = usageLine(conversation.usage())
   if (line !== undefined) process.stderr.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
 }
 
 /** Said to the person alone: a model that reads how a yes is given would be tempted to give it. */
-function withWayOut(animal: Animal, ending: Ending): Ending {
+function withWayOut(conversation: Conversation, ending: Ending): Ending {
   if (ending.code !== 'approval_needed') return ending
-  const ways = unanswered(animal).map((id) => `braidclaw approvals allow ${id}`)
+  const ways = conversation.unanswered().map((id) => `braidclaw approvals allow ${id}`)
   if (ways.length === 0) return ending
   return { ...ending, message: `${ending.message}; or: ${ways.join('; ')}, then: braidclaw agent -c -m "go on"` }
 }

@@ -1,6 +1,6 @@
 /** What a line in the conversation means: a command for us, or a message for the agent. */
 
-import type { Animal } from '../../host/api.ts'
+import type { Conversation } from '../../host/api.ts'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { CliSetup } from './context.ts'
@@ -8,9 +8,9 @@ import type { CliSetup } from './context.ts'
 export type Slash = {
   readonly line: string
   readonly setup: CliSetup
-  readonly animal: Animal
+  readonly conversation: Conversation
   /** A new conversation, or with a model the same one over that, from here on. */
-  readonly fresh: (model?: string) => Promise<Animal>
+  readonly fresh: (model?: string) => Promise<Conversation>
 }
 
 export type Outcome = 'message' | 'done' | 'exit'
@@ -27,7 +27,7 @@ export const slashCommands: readonly (readonly [string, string])[] = [
 
 const names = slashCommands.map(([usage]) => usage.split(' ')[0] ?? usage)
 
-export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outcome> {
+export async function slash({ line, setup, conversation, fresh }: Slash): Promise<Outcome> {
   // A path, and a pasted text of several lines, is something to say.
   if (!/^\/[\w-]*(?: .*)?$/.test(line)) return 'message'
   const { write } = setup.context.process.stdout
@@ -43,19 +43,19 @@ export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outc
       break
     case '/tools':
       write(
-        (await animal.hands()).tools
+        (await conversation.tools()).tools
           .map(({ name, risk, description }) => `  ${name.padEnd(14)} ${risk.padEnd(7)} ${description}\n`)
           .join(''),
       )
       break
     case '/memory':
-      write(argument === '' ? 'usage: /memory QUERY\n' : hits(animal, argument))
+      write(argument === '' ? 'usage: /memory QUERY\n' : hits(conversation, argument))
       break
     case '/policy':
-      write(policyLines((await animal.hands()).policy))
+      write(policyLines((await conversation.tools()).policy))
       break
     case '/model':
-      write(`${(argument === '' ? animal : await fresh(argument)).model}\n`)
+      write(`${(argument === '' ? conversation : await fresh(argument)).model}\n`)
       break
     case '/clear':
       await fresh()
@@ -67,8 +67,8 @@ export async function slash({ line, setup, animal, fresh }: Slash): Promise<Outc
   return 'done'
 }
 
-function hits({ memory }: Animal, query: string): string {
-  const found = memory.search({ query, limit: 10 })
+function hits({ search }: Conversation, query: string): string {
+  const found = search({ query, limit: 10 })
   if (found.length === 0) return 'nothing found\n'
   return found.map(({ conversationId, role, snippet }) => `  ${conversationId} ${role}: ${snippet}\n`).join('')
 }

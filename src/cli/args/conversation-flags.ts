@@ -3,11 +3,11 @@
 import type { OutputFormat } from '../../channels/terminal/render.ts'
 import type { Wish } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
-import type { AgentFlags } from '../routes/types.ts'
+import type { TurnFlags } from './turn-flags.ts'
 
 /** `session` is what an agent of its own goes on with. @throws FailureError usage when two conversations are named. */
 export function conversationOf(
-  { continue: latest = false, resume }: Pick<AgentFlags, 'continue' | 'resume'>,
+  { continue: latest = false, resume }: Pick<TurnFlags, 'continue' | 'resume'>,
   session?: () => Wish['conversation'],
 ): Wish['conversation'] {
   if (latest && resume !== undefined) throw new FailureError('usage', '--continue and --resume name two conversations; pass one')
@@ -19,11 +19,11 @@ export function conversationOf(
 export function acceptance({
   acceptAltered = false,
   sandbox,
-}: Pick<AgentFlags, 'acceptAltered' | 'sandbox'>): Pick<Wish, 'acceptAltered' | 'sandbox'> {
+}: Pick<TurnFlags, 'acceptAltered' | 'sandbox'>): Pick<Wish, 'acceptAltered' | 'sandbox'> {
   return { ...(acceptAltered ? { acceptAltered } : {}), ...(sandbox ? { sandbox } : {}) }
 }
 
-export function formatOf({ json = false, outputFormat }: Pick<AgentFlags, 'json' | 'outputFormat'>): OutputFormat {
+export function formatOf({ json = false, outputFormat }: Pick<TurnFlags, 'json' | 'outputFormat'>): OutputFormat {
   if (json && outputFormat !== undefined && outputFormat !== 'json')
     throw new FailureError('usage', `--json and --output-format ${outputFormat} name two formats; pass one`)
   return outputFormat ?? (json ? 'json' : 'text')

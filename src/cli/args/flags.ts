@@ -1,44 +1,67 @@
 /** Flags that several commands share, written once. */
 
+import type { Flags } from './command.ts'
+import { proposeAgents } from './completions.ts'
+
 export const workspaceFlag = {
   workspace: {
-    kind: 'parsed',
-    parse: String,
-    optional: true,
-    brief: 'The folder to work in (default: workspace_dir, or this folder without a config)',
-    placeholder: 'dir',
+    type: 'text',
+    short: 'C',
+    setting: 'workspace_dir',
+    about: 'The folder to work in (without a config file: this one)',
   },
-} as const
+} as const satisfies Flags
 
 export const sandboxFlag = {
   sandbox: {
-    kind: 'enum',
+    type: 'choice',
     values: ['auto', 'bubblewrap', 'landlock', 'none'],
-    optional: true,
-    brief: 'How commands are confined (default: auto); none runs them with all your rights',
+    about: 'How commands are confined (default: auto); none runs them with all your rights',
   },
-} as const
+} as const satisfies Flags
 
 export const toolsFlag = {
   tools: {
-    kind: 'parsed',
-    parse: String,
-    optional: true,
-    brief: 'Which tools: a folder of executables, a JSON file that lists some by name, or "default" for the built-in ones',
-    placeholder: 'what',
+    type: 'text',
+    about: 'Which tools: a folder of executables, a JSON file that lists some by name, or "default" for the built-in ones',
   },
-} as const
+} as const satisfies Flags
 
 export const autonomyFlag = {
-  autonomy: { kind: 'enum', values: ['readonly', 'supervised', 'full'], optional: true, brief: 'Instead of security.autonomy' },
-} as const
+  autonomy: {
+    type: 'choice',
+    values: ['readonly', 'supervised', 'full'],
+    setting: 'security.autonomy',
+    about: 'How much may happen without asking',
+  },
+} as const satisfies Flags
 
-export const jsonFlag = { json: { kind: 'boolean', optional: true, withNegated: false, brief: 'Print JSON for machines' } } as const
+export const approveFlag = {
+  approveAllMedium: {
+    type: 'boolean',
+    setting: 'security.approve_all_medium',
+    about: 'Say yes beforehand to every medium-risk call of this run',
+  },
+} as const satisfies Flags
 
-export type Workspace = { readonly workspace?: string }
-export type Json = { readonly json?: boolean }
+export const modelFlag = {
+  model: { type: 'text', setting: 'default_model', about: 'Provider and model for this call, e.g. local/mock' },
+} as const satisfies Flags
 
-export function wholeNumber(input: string): number {
-  if (!/^\d{1,9}$/.test(input)) throw new Error(`"${input}" is not a whole number`)
-  return Number(input)
-}
+export const agentFlag = {
+  agent: {
+    type: 'text',
+    setting: 'default_agent',
+    about: 'Whose soul, session and log',
+    complete: proposeAgents,
+  },
+} as const satisfies Flags
+
+/** Of a tool or a loop that somebody else calls. */
+export const loggingAgentFlag = {
+  agent: { ...agentFlag.agent, about: 'In whose agent.jsonl the loop is logged' },
+} as const satisfies Flags
+
+export const jsonFlag = { json: { type: 'boolean', about: 'Print JSON for machines' } } as const satisfies Flags
+
+export const limitOf20 = { limit: { type: 'whole', default: 20, about: 'How many at most' } } as const satisfies Flags

@@ -1,70 +1,146 @@
-/** Help that fits a terminal of 80 columns: prose and lists are wrapped, command lines stay whole, so that they can be copied. */
+/** Pages of help, 80 columns wide; command lines stay whole, so that they can be copied. */
 
-import type { Application } from '@stricli/core'
-import type { CliContext } from '../../channels/terminal/context.ts'
+import { exitCodeHelp } from '../exit.ts'
+import type { AnyCommand, Argument, Flag } from './command.ts'
+import { spelled } from './command.ts'
+import { below, isRunnable, type List, type Listed, lastWord, type Runnable } from './find-command.ts'
 
 const width = 80
 
-type Integration = Application<CliContext>['integrations'][string]
-
-/** The same application; whatever its flags print (--help, --help-all) is fitted. */
-export function withFittedHelp(app: Application<CliContext>): Application<CliContext> {
-  const integrations = Object.entries(app.integrations).map(([name, integration]) => [name, fitted(integration)] as const)
-  return { ...app, integrations: Object.fromEntries(integrations) }
+/** The page of the whole program. */
+export async function rootHelp(list: List): Promise<string> {
+  const usage = await Promise.all(below(list).map((row) => usageInRoot(list, row)))
+  return page([
+    block('USAGE', [...usage, 'braidclaw --help', 'braidclaw --version']),
+    wrapped(
+      '',
+      'BraidClaw takes a message, thinks with a model, acts through gated tools inside a workspace, remembers, and can prove what it did.',
+    ),
+    block('EXAMPLES', examples),
+    exitBlock(exitCodeHelp.map(([code]) => code)),
+    table('FLAGS', [helpRow, ['-v  --version', 'Print the version and exit'], dashesRow]),
+    commandTable(below(list)),
+  ])
 }
 
-function fitted(integration: Integration): Integration {
-  const { flag } = integration
-  if (!flag) return integration
-  return {
-    ...integration,
-    flag: {
-      ...flag,
-      async run(app, found) {
-        const printed: string[] = []
-        const stdout = { ...this.process.stdout, write: (text: string) => void printed.push(text) }
-        await flag.run.call({ ...this, process: { ...this.process, stdout } }, app, found)
-        this.process.stdout.write(narrowed(printed.join('')))
-      },
-    },
-  }
+const examples = [
+  'braidclaw "What is 2+2?"               # a question; only the answer is printed',
+  'git diff | braidclaw -s "Review this"  # a filter; see braidclaw help filter',
+  'braidclaw agent -m "What files are in this project?"',
+  'git diff | braidclaw agent -m "Review this change"',
+  'braidclaw agent                        # a conversation; /help lists its commands',
+  'braidclaw policy explain -- rm -rf /   # what the gate says, and which rule',
+  'braidclaw receipt verify',
+]
+
+/** The page of a command or of a group. */
+export async function helpOf(list: List, row: Listed): Promise<string> {
+  return isRunnable(row) ? commandHelp(row, await row.load()) : groupHelp(list, row)
 }
 
-/** Blocks stand between empty lines; one that begins with the name of a list is a table of names and meanings. */
-function narrowed(help: string): string {
-  return help
-    .split('\n\n')
-    .map((block) => (/^(FLAGS|COMMANDS|ARGUMENTS)\n/.test(block) ? table(block) : prose(block)))
-    .join('\n\n')
+async function groupHelp(list: List, { name, about }: Listed): Promise<string> {
+  const rows = below(list, name)
+  const usage = await Promise.all(rows.map((row) => (isRunnable(row) ? synopsis(row) : usageInRoot(list, row))))
+  return page([
+    block('USAGE', [...usage, `braidclaw ${name} --help`]),
+    wrapped('', about),
+    wrapped('', 'Exit codes: braidclaw --help, or --help of a command'),
+    table('FLAGS', [helpRow, dashesRow]),
+    commandTable(rows),
+  ])
 }
 
-/** Lines that are indented by two are command lines, or were laid out by whoever wrote them. */
-function prose(block: string): string {
-  const lines = block.split('\n').map((line) => {
-    const indent = line.length - line.trimStart().length
-    return indent === 0 || indent === 4 ? hang(line.slice(0, indent), line.trim()) : line.trimEnd()
-  })
-  return lines.join('\n')
+async function commandHelp({ name, about }: Runnable, { flags = {}, args = {}, ...command }: AnyCommand): Promise<string> {
+  const details = await command.details?.()
+  const usage = command.examples.flatMap(([line, does]) => [`braidclaw ${name} ${line}`.trimEnd(), `  ${does}`])
+  return page([
+    block('USAGE', [...usage, `braidclaw ${name} --help`]),
+    wrapped('', about),
+    ...(details === undefined ? [] : [wrapped('', details)]),
+    table('FLAGS', [...Object.entries(flags).map(([flag, row]) => flagRow(flag, row)), helpRow, dashesRow]),
+    ...(Object.keys(args).length > 0
+      ? [
+          table(
+            'ARGUMENTS',
+            Object.entries(args).map(([arg, row]) => argumentRow(arg, row)),
+          ),
+        ]
+      : []),
+    exitBlock([0, 1, 2, ...(command.exits ?? [])]),
+  ])
 }
 
-/** What a flag accepts stands right behind its meaning, in place of a column of its own. */
-function table(block: string): string {
-  const end = block.endsWith('\n') ? '\n' : ''
-  const [head = '', ...rows] = block.trimEnd().split('\n')
-  const column = meanings(rows)
-  const wrapped = rows.map((row) => hang(row.slice(0, column), row.slice(column).replaceAll(/ {2,}/g, ' ')))
-  return [head, ...wrapped].join('\n') + end
+type Row = readonly [head: string, meaning: string]
+
+const helpRow: Row = ['-h  --help', 'Print this help and exit']
+const dashesRow: Row = ['    --', 'What follows is no flag, whatever it begins with']
+
+function flagRow(name: string, flag: Flag): Row {
+  const many = flag.type !== 'boolean' && flag.many ? '...' : ''
+  return [`${flag.short === undefined ? '  ' : `-${flag.short}`} [${spelled(name)}]${many}`, `${flag.about}${limits(flag)}`]
 }
 
-/** Where in each row, after a name and two spaces, the meaning begins. */
-function meanings(rows: readonly string[]): number {
-  const begins = (row: string, at: number) => row.slice(0, at).trim() !== '' && row.slice(at - 2, at) === '  ' && (row[at] ?? ' ') !== ' '
-  const [first = ''] = rows
-  for (let at = 3; at < first.length; at++) if (rows.every((row) => begins(row, at))) return at
-  return 0
+function limits(flag: Flag): string {
+  const said = [
+    ...(flag.type === 'choice' ? [flag.values.join('|')] : []),
+    ...(flag.type !== 'boolean' && flag.default !== undefined ? [`default = ${flag.default}`] : []),
+    ...(flag.setting === undefined ? [] : [`instead of ${flag.setting}`]),
+  ]
+  return said.length === 0 ? '' : ` [${said.join(', ')}]`
 }
 
-function hang(head: string, text: string): string {
-  const lines = Bun.wrapAnsi(text, Math.max(width - head.length, width / 2)).split('\n')
-  return head + lines.join(`\n${' '.repeat(head.length)}`)
+function argumentRow(name: string, { about, optional, many }: Argument): Row {
+  return [many ? `${name}...` : optional ? `[${name}]` : name, about]
+}
+
+/** Only what must be there. */
+async function synopsis({ name, load }: Runnable): Promise<string> {
+  const { args = {} } = await load()
+  const wanted = Object.entries(args).filter(([, { optional, many }]) => many || !optional)
+  return ['braidclaw', name, ...wanted.map(([arg, { many }]) => `<${arg}>${many ? '...' : ''}`)].join(' ')
+}
+
+async function usageInRoot(list: List, row: Listed): Promise<string> {
+  if (isRunnable(row)) return synopsis(row)
+  const words = below(list, row.name).map(({ name }) => lastWord(name))
+  return `braidclaw ${row.name} ${words.join('|')} ...`
+}
+
+function commandTable(rows: List): string {
+  return table(
+    'COMMANDS',
+    rows.map(({ name, about }) => [lastWord(name), about]),
+  )
+}
+
+function exitBlock(codes: NonNullable<AnyCommand['exits']>): string {
+  const own = new Map(codes.map((code) => (typeof code === 'number' ? [code, undefined] : code)))
+  const shown = exitCodeHelp.filter(([code]) => own.has(code))
+  return table(
+    'EXIT CODES',
+    shown.map(([code, meaning]) => [String(code).padStart(3), own.get(code) ?? meaning]),
+  )
+}
+
+function table(title: string, rows: readonly Row[]): string {
+  const column = Math.max(...rows.map(([head]) => head.length)) + 2
+  return block(
+    title,
+    rows.map(([head, meaning]) => wrapped(head.padEnd(column), meaning, 2)),
+  )
+}
+
+function block(title: string, lines: readonly string[]): string {
+  return [title, ...lines.map((line) => `  ${line}`)].join('\n')
+}
+
+/** What goes on in the next line stands under its beginning. */
+function wrapped(head: string, text: string, indent = 0): string {
+  const room = Math.max(width - indent - head.length, width / 2)
+  const pad = ' '.repeat(indent + head.length)
+  return head + Bun.wrapAnsi(text, room).replaceAll('\n', `\n${pad}`)
+}
+
+function page(blocks: readonly string[]): string {
+  return `${blocks.join('\n\n')}\n`
 }

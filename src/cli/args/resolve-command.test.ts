@@ -1,11 +1,15 @@
 import { describe, expect, test } from 'bun:test'
+import { commands } from '../commands/list.ts'
 import type { Stdin } from './lone-word.ts'
-import { commands } from './parse-args.ts'
-import { meaningOf } from './resolve-command.ts'
+import { resolveCommand } from './resolve-command.ts'
+import { filterFlags } from './turn-flags.ts'
 
+/** A doubt is its message; the rest the kind of answer, the command, and the words that are for it. */
 const meaning = (line: readonly string[], stdin: Stdin = 'nothing') => {
-  const found = meaningOf(line, commands(), stdin)
-  return found.kind === 'doubt' ? found.message : [found.kind, ...found.words]
+  const found = resolveCommand(commands, filterFlags, line, stdin)
+  if (found.kind === 'doubt') return found.message
+  if (found.kind === 'version') return ['version']
+  return found.kind === 'help' ? ['help', found.row?.name ?? ''] : [found.row.name, ...found.words]
 }
 
 describe('in doubt nothing is asked of a model', () => {
@@ -53,15 +57,15 @@ describe('a word that is a command of another program is not asked of a model', 
       expect(meaning(line, stdin)).toContain(says)
       expect(meaning(line, stdin)).toContain(`To ask it all the same: braidclaw -- ${line.join(' ')}`)
     }
-    expect(meaning(line, 'data')).toEqual(['filter', 'filter', ...line])
+    expect(meaning(line, 'data')).toEqual(['filter', ...line])
   })
 
   test('of a person at a terminal any single word; of a script, or beside data, none', () => {
     expect(meaning(['summarise'], 'terminal')).toBe(
       'error: no command "summarise"; all commands: braidclaw --help. To ask it all the same: braidclaw -- summarise\n',
     )
-    expect(meaning(['summarise'], 'nothing')).toEqual(['filter', 'filter', 'summarise'])
-    expect(meaning(['summarise'], 'data')).toEqual(['filter', 'filter', 'summarise'])
+    expect(meaning(['summarise'], 'nothing')).toEqual(['filter', 'summarise'])
+    expect(meaning(['summarise'], 'data')).toEqual(['filter', 'summarise'])
   })
 
   test.each([
@@ -72,7 +76,7 @@ describe('a word that is a command of another program is not asked of a model', 
     [['-c', 'continue']],
     [['was', 'nun']],
   ])('%j is a question', (line) => {
-    expect(meaning(line)).toEqual(['filter', 'filter', ...line])
+    expect(meaning(line)).toEqual(['filter', ...line])
   })
 })
 
@@ -92,27 +96,54 @@ test.each([
   [['--max-turns', '3', 'go on']],
   [['-m', 'x']],
 ])('%j is a question', (line) => {
-  expect(meaning(line)).toEqual(['filter', 'filter', ...line])
+  expect(meaning(line)).toEqual(['filter', ...line])
 })
 
 test.each([
   [['agent'], ['agent']],
   [
     ['session', '5'],
-    ['session', '5'],
+    ['session load', '5'],
   ],
-  [['config'], ['config']],
   [
-    ['tool', 'rnu'],
-    ['tool', 'rnu'],
+    ['session', '--json'],
+    ['session load', '--json'],
   ],
-  [['--help'], ['--help']],
-  [['version'], ['--version']],
+  [['config'], ['config show']],
+  [['tool', 'rnu'], 'error: "tool" has no command "rnu"; did you mean "run"? See: braidclaw tool --help\n'],
+  [
+    ['approvals', 'rules', 'lst'],
+    'error: "approvals rules" has no command "lst"; did you mean "list"? See: braidclaw approvals rules --help\n',
+  ],
+  [['memory', '--json'], 'error: no flag "--json" before a command of "memory"\nSee: braidclaw memory --help\n'],
+  [['memory list'], ['filter', 'memory list']],
+  [['--help'], ['help', '']],
+  [['memory'], ['help', 'memory']],
+  [
+    ['agent', '-m', '--help'],
+    ['help', 'agent'],
+  ],
+  [
+    ['agent', '--', '--help'],
+    ['agent', '--', '--help'],
+  ],
+  [['version'], ['version']],
+  [['-v', 'x'], ['version']],
   [
     ['help', 'memory'],
-    ['memory', '--help'],
+    ['help', 'memory'],
   ],
-  [[], ['--help']],
-])('%j is a command', (line, words) => {
-  expect(meaning(line)).toEqual(['command', ...words])
+  [
+    ['help', 'approvals', 'rules', 'revoke'],
+    ['help', 'approvals rules revoke'],
+  ],
+  [['help', 'sesion'], 'error: no command "sesion"; did you mean "session"?\nSee: braidclaw --help\n'],
+  [['help', 'memory', 'nope'], 'error: "memory" has no command "nope". See: braidclaw memory --help\n'],
+  [[], ['help', '']],
+])('%j', (line, words) => {
+  expect<unknown>(meaning(line)).toEqual(words)
+})
+
+test('no words but data on stdin are a question', () => {
+  expect(meaning([], 'data')).toEqual(['filter'])
 })

@@ -1,64 +1,100 @@
-/** Whether a command line names a command or asks a question; in doubt, what to write instead. */
+/** Whether a command line names a command, asks for help or asks a question; in doubt, what to write instead. */
 
 import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
-import { isBare, plainQuestion } from '../plain.ts'
+import type { Flags } from './command.ts'
+import { aloneIn, below, isRunnable, type List, type Listed, lastWord, named, type Runnable } from './find-command.ts'
 import { elsewhere, type Stdin, unknownWord } from './lone-word.ts'
+import { scan } from './scan.ts'
 import { pasteable } from './shell-quote.ts'
 
 export type Meaning =
-  | { readonly kind: 'command' | 'filter'; readonly words: readonly string[] }
+  | { readonly kind: 'run'; readonly row: Runnable; readonly words: readonly string[] }
+  /** Without a row: of the whole program. */
+  | { readonly kind: 'help'; readonly row?: Listed }
+  | { readonly kind: 'version' }
   | { readonly kind: 'doubt'; readonly message: string }
 
-/** Answered by the parser itself, whatever the command. */
-const forAll = ['--help', '-h', '--help-all', '--helpAll', '-H', '--version', '-v']
+const helps = ['--help', '-h', '--help-all', '--helpAll', '-H']
 
-export type Commands = {
-  readonly names: readonly string[]
-  /** The sub-commands of a command. */
-  readonly under: (name: string) => readonly string[]
-  /** Whether it does something without a sub-command as well. */
-  readonly mayStandAlone: (name: string) => boolean
-}
-
-/** The words that are returned are for the parser. */
-export function meaningOf(words: readonly string[], { names: commands, under, mayStandAlone }: Commands, stdin: Stdin): Meaning {
-  const [first, second = ''] = words
-  if (first === undefined) return { kind: 'command', words: ['--help'] }
-  if (first === 'help') return { kind: 'command', words: [...words.slice(1), '--help'] }
-  if (forAll.includes(first)) return { kind: 'command', words }
-  if (commands.includes(first)) return strangeTo(mayStandAlone(first) ? under(first) : [], first, second) ?? { kind: 'command', words }
+/** A line that names no command is a question, with the flags of the filter. */
+export function resolveCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): Meaning {
+  const [first] = words
+  if (first === undefined) return stdin === 'data' ? toFilter(list, words) : { kind: 'help' }
+  if (first === 'help') return helpOf(list, words.slice(1))
+  if (helps.includes(first)) return { kind: 'help' }
+  if (first === '-v' || first === '--version') return { kind: 'version' }
+  const found = named(list, words)
+  if (found) return commandIn(list, found.row, found.rest)
   if (/^--\w/.test(first) && nearest(first, ['--help', '--version']))
     return doubt(`no flag "${first}"${didYouMean(first, ['--help', '--version'])} See: braidclaw --help`)
-  if (first === 'version' && words.length === 1) return { kind: 'command', words: ['--version'] }
-  const foreign = isBare(first) ? elsewhere(words, stdin) : undefined
-  if (foreign !== undefined) return doubt(foreign)
-  const meant = isBare(first) ? similar(first, [...commands, 'help']) : undefined
-  if (meant !== undefined && (isAlone(words) || under(meant).includes(second)))
-    return doubt(
-      `no command "${first}"; did you mean "${meant}"? See: braidclaw --help. To ask it all the same: braidclaw -- ${pasteable(words)}`,
-    )
-  const unknown = isBare(first) ? unknownWord(words, stdin) : undefined
-  if (unknown !== undefined) return doubt(unknown)
-  return lone(words, commands) ?? { kind: 'filter', words: ['filter', ...words] }
+  if (first === 'version' && words.length === 1) return { kind: 'version' }
+  const message = isBare(first) ? noCommand(list, flags, words, stdin) : undefined
+  return message === undefined ? (afterFlags(list, flags, words) ?? toFilter(list, words)) : doubt(message)
+}
+
+function toFilter(list: List, words: readonly string[]): Meaning {
+  const found = named(list, ['filter'])
+  return found ? commandIn(list, found.row, words) : { kind: 'help' }
+}
+
+/** What may be a command: one word of letters. */
+function isBare(word: string): boolean {
+  return /^[a-z][a-z-]*$/i.test(word)
+}
+
+function helpOf(list: List, words: readonly string[]): Meaning {
+  if (words.length === 0) return { kind: 'help' }
+  const found = named(list, words)
+  if (found) return isRunnable(found.row) ? { kind: 'help', row: found.row } : commandIn(list, found.row, [...found.rest, '--help'])
+  const [word = ''] = words
+  return doubt(`no command "${word}"${didYouMean(word, topNames(list))}\nSee: braidclaw --help`)
+}
+
+function commandIn(list: List, row: Listed, words: readonly string[]): Meaning {
+  if (isRunnable(row)) return running(row, words)
+  const [word] = words
+  const alone = aloneIn(list, row)
+  if (word !== undefined && helps.includes(word)) return { kind: 'help', row }
+  if (alone && (word === undefined || !isBare(word))) return running(alone, words)
+  if (word === undefined) return { kind: 'help', row }
+  if (word.startsWith('-')) return doubt(`no flag "${word}" before a command of "${row.name}"\nSee: braidclaw ${row.name} --help`)
+  const names = below(list, row.name).map(({ name }) => lastWord(name))
+  return doubt(`"${row.name}" has no command "${word}"${didYouMean(word, names) || '.'} See: braidclaw ${row.name} --help`)
+}
+
+function running(row: Runnable, words: readonly string[]): Meaning {
+  const end = words.indexOf('--')
+  return words.slice(0, end < 0 ? words.length : end).some((word) => helps.includes(word))
+    ? { kind: 'help', row }
+    : { kind: 'run', row, words }
+}
+
+/** Why a line that starts with this word is no question. */
+function noCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): string | undefined {
+  const [first = '', second = ''] = words
+  const foreign = elsewhere(words, stdin)
+  if (foreign !== undefined) return foreign
+  const meant = similar(first, [...topNames(list), 'help'])
+  const isCommand = meant !== undefined && (isAlone(flags, words) || below(list, meant).some(({ name }) => lastWord(name) === second))
+  if (isCommand)
+    return `no command "${first}"; did you mean "${meant}"? See: braidclaw --help. To ask it all the same: braidclaw -- ${pasteable(words)}`
+  return unknownWord(words, stdin)
 }
 
 /** Among more words it is part of what is asked. */
-function isAlone(words: readonly string[]): boolean {
-  return (plainQuestion(words)?.words.length ?? 1) === 1
-}
-
-/** The parser would take a mistyped sub-command for an argument of the one that may be left out. */
-function strangeTo(subcommands: readonly string[], first: string, second: string): Meaning | undefined {
-  if (subcommands.length === 0 || !isBare(second) || subcommands.includes(second)) return undefined
-  return doubt(`"${first}" has no command "${second}"${didYouMean(second, subcommands) || '.'} See: braidclaw ${first} --help`)
+function isAlone(flags: Flags, words: readonly string[]): boolean {
+  const { unsure, faults, words: asked } = scan({ flags, args: asking }, words)
+  return unsure || faults.length > 0 || asked.filter((word) => word !== '').length === 1
 }
 
 /** Flags, and then a single word that is a command, or nearly one: commands come first. */
-function lone(words: readonly string[], commands: readonly string[]): Meaning | undefined {
-  const question = plainQuestion(words)
-  const [word, ...more] = question?.words ?? []
-  if (question?.escaped || word === undefined || more.length > 0 || word === words[0] || !isBare(word)) return undefined
-  const meant = commands.includes(word) ? word : similar(word, commands)
+function afterFlags(list: List, flags: Flags, words: readonly string[]): Meaning | undefined {
+  if (words[0]?.startsWith('-') !== true) return undefined
+  const { escaped, faults, words: asked } = scan({ flags, args: asking }, words)
+  const [word, ...more] = asked
+  if (escaped || faults.length > 0 || word === undefined || more.length > 0 || !isBare(word)) return undefined
+  const names = topNames(list)
+  const meant = names.includes(word) ? word : similar(word, names)
   if (meant === undefined) return undefined
   const others = pasteable(words.filter((each) => each !== word))
   return doubt(
@@ -66,10 +102,16 @@ function lone(words: readonly string[], commands: readonly string[]): Meaning | 
   )
 }
 
+const asking = { message: { type: 'text', about: '', many: true, optional: true } } as const
+
 /** One slip away, or the first four letters of it. Two letters are like too much. */
 function similar(word: string, commands: readonly string[]): string | undefined {
   if (word.length < 3) return undefined
   return nearest(word, commands) ?? (word.length < 4 ? undefined : commands.find((command) => command.startsWith(word.toLowerCase())))
+}
+
+function topNames(list: List): readonly string[] {
+  return below(list).map(({ name }) => name)
 }
 
 function doubt(what: string): Meaning {

@@ -1,62 +1,43 @@
 /** Flags of every turn at the command line, whoever it is shown to. */
 
-import { proposeAgents } from './completions.ts'
-import { jsonFlag, sandboxFlag, wholeNumber, workspaceFlag } from './flags.ts'
+import type { Flags, Given } from './command.ts'
+import { agentFlag, approveFlag, autonomyFlag, jsonFlag, modelFlag, sandboxFlag, workspaceFlag } from './flags.ts'
 
-export const agentFlag = {
-  agent: {
-    kind: 'parsed',
-    parse: String,
-    optional: true,
-    brief: 'Whose soul, session and log (default: default_agent)',
-    placeholder: 'id',
-    proposeCompletions: proposeAgents,
-  },
-} as const
+export const roundsFlag = {
+  maxTurns: { type: 'whole', setting: 'limits.max_tool_rounds', about: 'Tool rounds at most' },
+} as const satisfies Flags
 
 export const turnFlags = {
   ...workspaceFlag,
-  model: {
-    kind: 'parsed',
-    parse: String,
-    optional: true,
-    brief: 'Provider and model for this call, e.g. local/mock',
-    placeholder: 'provider/model',
-  },
+  ...modelFlag,
   ...agentFlag,
-  autonomy: { kind: 'enum', values: ['readonly', 'supervised', 'full'], optional: true, brief: 'How much may happen without asking' },
-  maxTurns: {
-    kind: 'parsed',
-    parse: wholeNumber,
-    optional: true,
-    brief: 'Tool rounds at most (default: limits.max_tool_rounds)',
-    placeholder: 'n',
-  },
+  ...autonomyFlag,
+  ...roundsFlag,
   continue: {
-    kind: 'boolean',
-    optional: true,
-    withNegated: false,
-    brief: 'Go on with the latest conversation of this folder (with an agent: the one of its session)',
+    type: 'boolean',
+    short: 'c',
+    about: 'Go on with the latest conversation of this folder (with an agent: the one of its session)',
   },
-  resume: { kind: 'parsed', parse: String, optional: true, brief: 'Go on with this conversation', placeholder: 'id' },
-  acceptAltered: {
-    kind: 'boolean',
-    optional: true,
-    withNegated: false,
-    brief: 'Go on although the record of the conversation was altered; a receipt says so',
-  },
+  resume: { type: 'text', about: 'Go on with this conversation' },
+  acceptAltered: { type: 'boolean', about: 'Go on although the record of the conversation was altered; a receipt says so' },
   ...sandboxFlag,
-  approveAllMedium: {
-    kind: 'boolean',
-    optional: true,
-    withNegated: false,
-    brief: 'Say yes beforehand to every medium-risk call of this run',
-  },
+  ...approveFlag,
   outputFormat: {
-    kind: 'enum',
+    type: 'choice',
     values: ['text', 'json', 'stream-json'],
-    optional: true,
-    brief: 'text (default), one JSON object, or one AgentEvent a line',
+    about: 'text (default), one JSON object, or one AgentEvent a line',
   },
   ...jsonFlag,
-} as const
+} as const satisfies Flags
+
+export type TurnFlags = Given<typeof turnFlags>
+
+export const filterFlags = {
+  system: { type: 'text', short: 's', about: 'System prompt, in place of the soul: a text, or a file' },
+  ...turnFlags,
+  model: { ...turnFlags.model, short: 'm' },
+  tools: { type: 'text', about: 'Tools that the model may call: default (the ten), a folder of executables, or a JSON list' },
+  toolBackend: { type: 'text', about: 'Who runs the loop of a turn with --tools: native (default), bash or llm' },
+} as const satisfies Flags
+
+export type FilterFlags = Given<typeof filterFlags>

@@ -39,6 +39,12 @@ max_parallel = 18
 max_run_seconds = 19
 max_run_tokens = 20
 max_run_usd = 0.21
+max_conversation_tokens = 22
+max_conversation_usd = 0.23
+agent_daily_tokens = 24
+agent_daily_usd = 0.25
+daily_tokens = 26
+daily_usd = 0.27
 [providers.models.m]
 kind = "mock"
 model = "mm"

@@ -37,6 +37,22 @@ export const channels: readonly Setting[] = [
     about: 'The Discord channels it listens and answers in; all others are ignored.',
   },
   {
+    key: 'channels.discord.approvers',
+    type: 'words',
+    form: 'snowflake',
+    default: [],
+    project: 'refused',
+    about: 'The Discord users (ids) who may answer there what a call needs a yes for; nobody is asked there when empty.',
+  },
+  {
+    key: 'channels.fifo.approvers',
+    type: 'words',
+    form: 'any',
+    default: [],
+    project: 'refused',
+    about: 'The channels of interact_in whose writers may answer what a call needs a yes for; nobody is asked there when empty.',
+  },
+  {
     key: 'channels.discord.api',
     type: 'url',
     project: 'refused',

@@ -1,7 +1,6 @@
 /** The receipts of this home, held against their checkpoint and, when asked, against the journal. */
 
 import { visible } from '../../kit/text.ts'
-import { tidyEvery } from '../../kit/tidy.ts'
 import type { Seal } from '../../memory/journal/run-end.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { type DeepResult, deepVerify } from '../../receipts/deep.ts'
@@ -9,6 +8,7 @@ import type { Anchor } from '../../receipts/form/anchor.ts'
 import { readKey } from '../../receipts/key.ts'
 import type { Span } from '../../receipts/left-over.ts'
 import { showReceipt } from '../../receipts/list-receipts.ts'
+import { tidyEvery } from '../../receipts/tidy.ts'
 import { type Verification, type VerifyProblem, verifyReceipts } from '../../receipts/verify-chain.ts'
 import type { Setup } from '../api.ts'
 import { alteration } from './altered-entry.ts'

@@ -1,7 +1,7 @@
 /** Memory and receipts, opened for a command; trouble with either ends the command with a sentence and the right code. */
 
 import { createApprovalRequests } from '../../memory/approval-requests.ts'
-import { type Memory, openMemory } from '../../memory/memory.ts'
+import type { Memory } from '../../memory/memory.ts'
 import { createRecordWriter, RecordFailure, type RecordWriter, type RecordWriterOptions } from '../../memory/record-writer.ts'
 import { latestReceipts } from '../../receipts/latest.ts'
 import { createLedgers, type ReceiptPaths } from '../../receipts/ledger.ts'
@@ -9,32 +9,7 @@ import { atRest } from '../../receipts/resting.ts'
 import { createSealer, type Seal, sealsBy } from '../../receipts/seal.ts'
 import type { Questions, Redact } from '../../runtime/port.ts'
 import type { Setup } from '../api.ts'
-import { FailureError, storageProblem } from '../failure.ts'
-
-/** @throws FailureError: 9 for a corrupt file, 1 for what the file system refuses. */
-export function openRecords({ config, log }: Pick<Setup, 'config' | 'log'>): Memory {
-  const opened = openMemory({ path: config.memory.path, log, now: Date.now })
-  if (opened.ok) return opened.memory
-  throw storageProblem(opened.failure)
-}
-
-/** SQLite trouble as a FailureError with the file's name; anything else as it is. */
-export function inWords(memory: Memory, error: unknown): unknown {
-  const failure = memory.failureOf(error)
-  return failure ? storageProblem(failure) : error
-}
-
-/** Runs `use` on the open memory and closes it; SQLite trouble becomes the same sentences. */
-export async function withMemory<T>(setup: Pick<Setup, 'config' | 'log'>, use: (memory: Memory) => T | Promise<T>): Promise<T> {
-  const memory = openRecords(setup)
-  try {
-    return await use(memory)
-  } catch (error) {
-    throw inWords(memory, error)
-  } finally {
-    memory.close()
-  }
-}
+import { FailureError } from '../failure.ts'
 
 /** The log where the configuration puts it, its head and key beside it unless that is our home. */
 export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>): ReceiptPaths {
@@ -57,9 +32,9 @@ export function sealsOf(setup: Pick<Setup, 'config' | 'paths'>): Seal | undefine
   return setup.config.receipts.enabled ? sealsBy(receiptPaths(setup).key) : undefined
 }
 
-/** Approvals as the runtime asks for them: in the same database, so in the same transactions. */
-export function questionsOf({ redactor }: Pick<Setup, 'redactor'>, { approvals }: Memory): Questions {
-  return createApprovalRequests(approvals, redactor.text)
+/** What the record says of questions that were put to somebody. */
+export function answersIn({ approvals }: Memory): Questions['answered'] {
+  return createApprovalRequests(approvals, (text) => text).answered
 }
 
 export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { readonly redact: Redact }, memory: Memory): RecordWriter {

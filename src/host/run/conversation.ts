@@ -1,76 +1,67 @@
-/** The whole animal, top to bottom: every organ is plugged in here by hand, and nowhere else. What only some turns need is loaded when they do. */
+/** One conversation, top to bottom: every part is put together here by hand, and nowhere else. What only some turns need is loaded when they do. */
 
 import { existsSync } from 'node:fs'
 import { type Once, once } from '../../kit/once.ts'
-import { createAgent as createRunner } from '../../runtime/create-agent.ts'
+import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
+import type { Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
-import { watchStop } from '../../service/stop-file.ts'
-import type { Animal, Setup, Wish } from '../api.ts'
-import { createRecord, inWords, openRecords, questionsOf, recoverRecord } from '../integrity/recovery.ts'
-import { type Home, openHome } from '../open-home.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, Setup, Wish } from '../api.ts'
+import type { Home } from '../open-home.ts'
+import { metersOf } from '../setup/meters.ts'
+import type { Profile } from '../setup/profile.ts'
 import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
-import { knock, providerFor } from '../setup/provider-pool.ts'
 import { runLimits } from '../setup/run-limits.ts'
-import { warnOfWeakKeys } from '../setup/weak-keys.ts'
 import { mindWorkspace, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
-import { sandboxState } from '../toolset/sandbox-state.ts'
 import type { HandsOptions } from '../toolset/tool-executor.ts'
 import { builtInNames, type Hands, hasTools, type ToolWish, tenTools, unknownNames } from '../toolset/tool-selection.ts'
-import { conversationFor } from './find-conversation.ts'
+import { type Begun, conversationFor } from './find-conversation.ts'
 import { createOpenings } from './prompt-builder.ts'
+import { createTurns } from './turns.ts'
 
-/** @throws FailureError when memory, workspace, provider or conversation cannot be had; the message says what to do. */
-export async function wake(setup: Setup, wish: Wish): Promise<Animal> {
+export type Opening = {
+  readonly home: Home
+  readonly profile: Profile
+  readonly which: ConversationChoice
+  readonly options: Omit<ConversationOptions, 'setup'>
+  /** Called once, when it has ended. */
+  readonly closed: () => void
+}
+
+export type OpenConversation = {
+  readonly conversation: Conversation
+  /** The emergency stop reached this process. */
+  stop(reason: string): void
+}
+
+/** @throws FailureError when workspace, provider or conversation cannot be had; the message says what to do */
+export async function openConversation(opening: Opening): Promise<OpenConversation> {
+  const { home, profile, which, options, closed } = opening
+  const { setup } = profile
   const { config, log } = setup
-  if (!wish.provider) knock(setup)
-  log('info', 'startup', { channel: wish.channel })
-  log('info', 'config path', { path: setup.file ?? 'none' })
-  log('info', 'workspace path', { path: config.workspaceDir })
-  const home = homeOf(setup)
-  try {
-    warnOfWeakKeys(setup)
-    return await plugIn(setup, wish, home)
-  } catch (error) {
-    const said = inWords(home.memory, error)
-    home.release()
-    throw said
-  }
-}
-
-/** One for all conversations of this process that have the same home. @throws FailureError when its record cannot be used */
-function homeOf(setup: Setup): Home {
-  const { config, paths, redactor } = setup
-  return openHome({
-    database: config.memory.path,
-    key: `${paths.estop} ${config.receipts.enabled ? config.receipts.path : ''}`,
-    redactor,
-    watchStop: (onStop) => watchStop(paths.estop, onStop),
-    open(redact) {
-      const memory = openRecords(setup)
-      return { memory, record: createRecord({ ...setup, redact }, memory) }
-    },
-    recover: (record) => recoverRecord(setup, record),
-  })
-}
-
-async function plugIn(setup: Setup, wish: Wish, home: Home): Promise<Animal> {
-  const { config, log, redactor } = setup
-  const { memory, record, recorder } = home
-  const { conversationId, folder, goesOn } = conversationFor(memory, wish.conversation, realFolder(config.workspaceDir))
-  if (goesOn) {
-    const { mustBeWhole } = await import('../integrity/resume-check.ts')
-    await mustBeWhole({ setup, memory, record, conversationId, sandbox: wish.sandbox, accept: wish.acceptAltered === true })
-  }
-  const tools = wish.tools ?? (await standingTools(setup))
+  const { memory } = home
+  const begun = await begin(opening)
+  const { conversationId } = begun
+  const tools = options.tools ?? (await standingTools(setup))
   // Who only talks needs no folder.
   const workspace = hasTools(tools) ? workspaceOf(setup) : realFolder(config.workspaceDir)
   // It takes some milliseconds the first time, beside what follows here.
-  const sandbox = wantsShell(setup, tools) ? sandboxState(setup, wish.sandbox) : undefined
-  const answering = wish.provider ?? (await providerFor(setup, config.defaultProvider))
+  const sandbox = wantsShell(setup, tools) ? profile.sandbox(options.sandbox) : undefined
+  const answering = options.provider ?? (await profile.provider())
   const provider = tools.refusals ? (await import('../toolset/contract-refusals.ts')).saysNotPermitted(answering) : answering
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
+  const wish: Wish = { ...options, conversation: which }
   const instructions = instructionsFor(setup, wish, workspace)
-  const hands = handsOf({ setup, memory, conversationId, ask: wish.ask, sandbox: wish.sandbox, tools, instructions })
+  const { sandboxes } = home.services
+  const hands = handsOf(profile, {
+    setup,
+    memory,
+    conversationId,
+    ask: options.ask,
+    sandbox: options.sandbox,
+    sandboxes,
+    tools,
+    instructions,
+  })
   await mindNames(setup, tools)
   // Looked for at once, so that what is wrong with them is said before anything is asked.
   if (tools.more) await hands.get()
@@ -85,23 +76,93 @@ async function plugIn(setup: Setup, wish: Wish, home: Home): Promise<Animal> {
     hands: hands.get,
     instructions,
     sandbox,
+    sandboxState: () => profile.sandbox(options.sandbox),
   })
-  const agent = createRunner({
-    conversationId,
-    channel: wish.channel,
-    folder,
-    ...(wish.sandbox === 'none' ? { sandbox: wish.sandbox } : {}),
+  const agent = await runnerOf(opening, { begun, provider, hands, opening: openings.next })
+  const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce })
+  log('info', 'channel started', { channel: options.channel })
+  log('info', 'conversation started', { conversation: conversationId })
+  return {
+    stop: agent.stop,
+    conversation: {
+      ...turns,
+      id: conversationId,
+      model: `${provider.name}/${config.defaultModel}`,
+      workspace,
+      approve: agent.approve,
+      gate: agent.gate,
+      gateClosed: agent.gateClosed,
+      setMode: agent.setMode,
+      addThread: agent.addThread,
+      runId: agent.runId,
+      usage: agent.usage,
+      unanswered() {
+        const open = memory.approvals.list({ state: 'open' })
+        return open.filter(({ runId }) => runId === agent.runId()).map(({ id }) => id)
+      },
+      allowAlways: (proposal) => hands.made()?.allowAlways(proposal),
+      isStanding: (proposal) => hands.made()?.isStanding(proposal) ?? false,
+      tools: hands.get,
+      search: memory.search,
+      async compact(how) {
+        if (!openings.isLong()) return
+        const { makeRoom } = await import('./compact-conversation.ts')
+        const meters = await metersOf(home, setup, { agent: agentOf(profile, options), conversationId })
+        await makeRoom({ ...how, setup, memory, conversationId, provider: answering, meter: meters() })
+      },
+      async close() {
+        await turns.close()
+        hands.made()?.close()
+        closed()
+      },
+    },
+  }
+}
+
+/** Which one it is, looked over when there was something before. */
+async function begin({ home, profile, which, options }: Opening): Promise<Begun> {
+  const { memory, record } = home
+  const begun = conversationFor(memory, which, realFolder(profile.setup.config.workspaceDir))
+  if (!begun.goesOn) return begun
+  const { mustBeWhole } = await import('../integrity/resume-check.ts')
+  const { conversationId } = begun
+  const { sandbox, acceptAltered = false, threads = [] } = options
+  await mustBeWhole({ setup: profile.setup, memory, record, conversationId, sandbox, threads, accept: acceptAltered })
+  return begun
+}
+
+type Runner = {
+  readonly begun: Begun
+  readonly provider: Provider
+  readonly hands: Once<Hands>
+  readonly opening: Parameters<typeof createRunner>[0]['opening']
+}
+
+async function runnerOf({ home, profile, options }: Opening, { begun, provider, hands, opening }: Runner): Promise<Agent> {
+  const { config, log, redactor } = profile.setup
+  return createRunner({
+    conversationId: begun.conversationId,
+    channel: options.channel,
+    folder: begun.folder,
+    ...(options.sandbox === 'none' ? { sandbox: options.sandbox } : {}),
+    ...(options.agent ? { agent: options.agent } : {}),
     limits: runLimits(config),
-    ...(await rulesFor(setup)),
+    ...(await rulesFor(profile)),
+    threads: options.threads ?? [],
     approvalTtlMs: 600_000,
     model: config.defaultModel,
-    opening: openings.next,
+    opening,
     ports: {
       provider,
+      meter: await metersOf(home, profile.setup, { agent: agentOf(profile, options), conversationId: begun.conversationId }),
       judge: async (call) => (await hands.get().catch(plainly)).judge(call),
-      act: async (act, signal) => (await hands.get()).act(act, signal),
-      recorder,
-      questions: questionsOf(setup, memory),
+      act: async (act, signal) => {
+        const { act: carryOut } = await hands.get()
+        await shown()
+        return carryOut(act, signal)
+      },
+      recorder: home.recorder,
+      questions: home.services.approvals,
       log,
       redact: redactor.json,
       redactStream: () => (redactor.count() === 0 ? plain : createStreamRedactor(redactor)),
@@ -110,31 +171,10 @@ async function plugIn(setup: Setup, wish: Wish, home: Home): Promise<Animal> {
       random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
     },
   })
-  const stopListening = home.onStop((reason) => {
-    log('warn', 'estop triggered', { reason })
-    agent.stop(reason)
-  })
-  log('info', 'channel started', { channel: wish.channel })
-  log('info', 'conversation started', { conversation: conversationId })
-  return {
-    agent,
-    model: `${provider.name}/${config.defaultModel}`,
-    memory,
-    workspace,
-    hands: hands.get,
-    allowAlways: (proposal) => hands.made()?.allowAlways(proposal),
-    isStanding: (proposal) => hands.made()?.isStanding(proposal) ?? false,
-    async makeRoom(options) {
-      if (!openings.isLong()) return
-      const { makeRoom } = await import('./compact-conversation.ts')
-      await makeRoom({ ...options, setup, memory, conversationId, provider: answering })
-    },
-    close() {
-      stopListening()
-      hands.made()?.close()
-      home.release()
-    },
-  }
+}
+
+function agentOf({ setup }: Profile, { agent }: Opening['options']): string {
+  return agent?.id ?? setup.config.defaultAgent ?? 'default'
 }
 
 /** Whoever begins a conversation in a folder that is not trusted hears once what is not read. */
@@ -164,24 +204,20 @@ async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<vo
 }
 
 /** Tools and the gate before them are loaded by the first call: a turn that only talks does not pay for them. */
-function handsOf(options: Omit<HandsOptions, 'policy'>): Once<Hands> {
+function handsOf(profile: Profile, options: Omit<HandsOptions, 'policy'>): Once<Hands> {
   return once(async () => {
     mindWorkspace(options.setup.config)
-    const [{ createHands }, { policyOf }] = await Promise.all([
-      import('../toolset/tool-executor.ts'),
-      import('../setup/effective-policy.ts'),
-    ])
-    const { config, paths, context } = options.setup
-    return createHands({ ...options, policy: policyOf(config, paths, context.env) })
+    const [{ createHands }, policy] = await Promise.all([import('../toolset/tool-executor.ts'), profile.policy()])
+    return createHands({ ...options, policy })
   })
 }
 
 /** The operator's own rules. They are looked for at every start, and loaded only where there are any. @throws FailureError usage on a rule that is not understood */
-async function rulesFor(setup: Setup) {
+async function rulesFor({ setup, rules: shared }: Profile) {
   const folders = [`${setup.paths.home}/rules`, `${setup.config.workspaceDir}/.braidclaw/rules`]
   if (!folders.some((folder) => existsSync(folder))) return {}
   const { rulesInForce } = await import('../setup/operator-rules.ts')
-  const { rules, journal } = rulesInForce(setup)
+  const { rules, journal } = shared(rulesInForce(setup))
   return { rules, ...(journal ? { journalledRules: journal } : {}) }
 }
 
@@ -195,4 +231,9 @@ const plain = { push: (piece: string) => piece, flush: () => '' }
 function after(ms: number, then: () => void): () => void {
   const timer = setTimeout(then, ms)
   return () => clearTimeout(timer)
+}
+
+/** Whoever was shown what the model said before this call may have cancelled: that must count before anything is done. */
+function shown(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve))
 }

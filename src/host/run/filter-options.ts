@@ -1,8 +1,8 @@
-/** What a filter call wants of the animal: no tools unless they are named, and nothing of our own words before the question. */
+/** What a filter call wants of a conversation: no tools unless they are named, and nothing of our own words before the question. */
 
-import type { Setup, Wish } from '../api.ts'
+import type { ConversationOptions, Setup } from '../api.ts'
 
-export type FilterAsk = Pick<Wish, 'conversation' | 'acceptAltered' | 'sandbox'> & {
+export type FilterAsk = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
   readonly setup: Setup
   /** Empty: none. With tools it stands in place of our own first sentence, and how the gate works is still said. */
   readonly system: string
@@ -11,7 +11,7 @@ export type FilterAsk = Pick<Wish, 'conversation' | 'acceptAltered' | 'sandbox'>
 }
 
 /** @throws FailureError usage when tools are named that are not there */
-export async function filterWish({ setup, system, tools, ...common }: FilterAsk): Promise<Omit<Wish, 'channel'>> {
+export async function filterWish({ setup, system, tools, ...common }: FilterAsk): Promise<Omit<ConversationOptions, 'channel' | 'setup'>> {
   if (tools === undefined) return { ...common, tools: { builtIn: [] }, systemPrompt: system }
   const { toolWishOf } = await import('../toolset/tools-option.ts')
   return { ...common, tools: toolWishOf(setup, tools), ...(system.trim() === '' ? {} : { soul: system }) }

@@ -1,8 +1,9 @@
 /** Which conversation a turn belongs to. */
 
 import { createId } from '../../kit/id.ts'
+import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/memory.ts'
-import type { Wish } from '../api.ts'
+import type { ConversationChoice } from '../api.ts'
 import { FailureError } from '../failure.ts'
 
 export type Begun = {
@@ -14,16 +15,23 @@ export type Begun = {
 }
 
 /** `here`: the real path of the workspace. @throws FailureError error when there is none to go on with. */
-export function conversationFor(memory: Memory, wish: Wish['conversation'], here: string): Begun {
+export function conversationFor(memory: Memory, wish: ConversationChoice, here: string): Begun {
   const { conversations } = memory
   const known = knownFor(memory, wish, here)
   if (known !== undefined) return { conversationId: known, folder: conversations.folderOf(known) ?? here, goesOn: true }
-  return { conversationId: createId('conversation', crypto.getRandomValues(new Uint8Array(10))), folder: here, goesOn: false }
+  const conversationId = wish.kind === 'called' ? idOf(wish.name) : createId('conversation', crypto.getRandomValues(new Uint8Array(10)))
+  return { conversationId, folder: here, goesOn: false }
 }
 
-function knownFor(memory: Memory, wish: Wish['conversation'], here: string): string | undefined {
+/** The same in every process, so that nobody needs to keep a list of names. */
+function idOf(name: string): string {
+  return createId('conversation', Buffer.from(sha256(name).slice(0, 20), 'hex'))
+}
+
+function knownFor(memory: Memory, wish: ConversationChoice, here: string): string | undefined {
   const { conversations } = memory
   if (wish.kind === 'new') return undefined
+  if (wish.kind === 'called') return conversations.has(idOf(wish.name)) ? idOf(wish.name) : undefined
   if (wish.kind === 'session') return wish.id !== undefined && conversations.has(wish.id) ? wish.id : undefined
   if (wish.kind === 'resume') return resolveConversation(memory, wish.id)
   const found = conversations.latestIn(here)

@@ -4,16 +4,15 @@ import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { Opening } from '../../runtime/create-agent.ts'
 import type { Instruction } from '../../runtime/event.ts'
-import type { Provider, ToolSpec } from '../../runtime/port.ts'
+import type { Message, Provider, ToolSpec } from '../../runtime/port.ts'
 import { systemPrompt } from '../../runtime/prompt.ts'
 import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
 import type { Trial } from '../../sandbox/trial.ts'
 import type { Past, Setup, Wish } from '../api.ts'
-import { inWords } from '../integrity/recovery.ts'
+import { inWords } from '../open-records.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { historyTokens, shellTimesOf } from '../setup/run-limits.ts'
 import { mindWorkspace } from '../setup/workspace-folder.ts'
-import { sandboxState } from '../toolset/sandbox-state.ts'
 import { builtInSpecs, type Hands, hasTools, specOf, type ToolWish } from '../toolset/tool-selection.ts'
 import { offered } from '../toolset/tools-for-model.ts'
 
@@ -32,6 +31,7 @@ export type OpeningOptions = {
   readonly instructions?: Instructions
   /** Begun ahead for the first run; later ones look again. */
   readonly sandbox?: Promise<Trial> | undefined
+  readonly sandboxState: () => Promise<Trial>
 }
 
 export type Openings = {
@@ -46,18 +46,19 @@ export function createOpenings(options: OpeningOptions): Openings {
   const { config } = setup
   const state = { begun: wish.conversation.kind !== 'new', long: false, runs: 0, instructed: false }
 
-  function ownPast(): Past {
+  function ownHistory(): readonly Message[] {
     const isFirst = !state.begun
     state.begun = true
-    if (isFirst) return { history: [] }
+    if (isFirst) return []
     const { messages, turns } = history(options)
     state.long = (turns + 1) * 2 > config.memory.historyMax
-    return { history: messages }
+    return messages
   }
 
-  async function past(): Promise<Past> {
+  async function past(): Promise<Past & { readonly history: readonly Message[] }> {
     try {
-      return await (wish.past ? wish.past() : ownPast())
+      const given = await wish.past?.()
+      return { ...given, history: given?.history ?? ownHistory() }
     } catch (error) {
       throw inWords(options.memory, error)
     }
@@ -74,7 +75,7 @@ export function createOpenings(options: OpeningOptions): Openings {
   async function tools(): Promise<readonly ToolSpec[]> {
     const log = state.runs > 1 ? () => {} : setup.log
     const ahead = state.runs === 1 ? options.sandbox : undefined
-    return offered(await specs(options), { log, state: () => ahead ?? sandboxState(setup, wish.sandbox) })
+    return offered(await specs(options), { log, state: () => ahead ?? options.sandboxState() })
   }
 
   return {

@@ -1,30 +1,41 @@
 /** The agent of a turn: which one is meant, where its files lie, and what its soul says. */
 
 import { readdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { agentFolder } from '../../memory/agent-files/agent-folder.ts'
 import { type AgentPaths, agentPaths } from '../../memory/agent-files/agent-paths.ts'
 import { composeSystem } from '../../memory/agent-files/compose-system.ts'
+import { readPointer } from '../../memory/agent-files/conversation-pointer.ts'
+import type { RunAgent } from '../../runtime/port.ts'
 import type { Setup, Wish } from '../api.ts'
 import { FailureError } from '../failure.ts'
-import { createMirror, type Mirror, sessionOf } from '../run/session-log.ts'
 import { realFolder } from './workspace-folder.ts'
 
 export type Persona = { readonly id: string; readonly paths: AgentPaths }
 
 /** An agent with its soul, ready to speak. */
 export type Speaker = {
-  readonly wish: Pick<Wish, 'soul'>
-  readonly mirror: Mirror
+  readonly wish: Pick<Wish, 'soul' | 'agent'>
   readonly session: () => Wish['conversation']
 }
 
 export async function speakerOf(setup: Setup): Promise<Speaker> {
   const persona = personaOf(setup)
   const soul = await soulOf(setup, persona)
-  return { wish: soul === '' ? {} : { soul }, mirror: createMirror(setup, persona), session: () => sessionOf(persona) }
+  return { wish: { agent: runAgent(persona), ...(soul === '' ? {} : { soul }) }, session: () => sessionOf(persona) }
+}
+
+/** As the journal of a run names it. */
+export function runAgent({ id, paths }: Persona): RunAgent {
+  return { id, folder: paths.folder, pointer: basename(paths.conversation) }
+}
+
+/** The conversation that the agent's session is about, or a new one when there is none. */
+export function sessionOf({ paths }: Persona): Wish['conversation'] {
+  const id = readPointer(paths.conversation)
+  return { kind: 'session', ...(id === undefined ? {} : { id }) }
 }
 
 type Known = Pick<Setup, 'config' | 'paths'>

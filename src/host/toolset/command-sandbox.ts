@@ -1,10 +1,10 @@
-/** The sandbox for the commands of one agent: made when the first command wants one, taken down with the agent. */
+/** The sandboxes of a process: one for all conversations of the same workspace and settings, made when the first command wants one. */
 
 import { availableParallelism } from 'node:os'
 import type { Config } from '../../config/config.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
-import type { SandboxKind } from '../../sandbox/confinement.ts'
+import type { SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
 import type { Policy } from '../../security/policy.ts'
 import { forbiddenPlace } from '../../security/targets/path.ts'
 import { type Spawn, spawnPlain } from '../../tools/process.ts'
@@ -30,32 +30,106 @@ export function cpuSecondsOf(limits: Config['limits'], processors = availablePar
 /** Said only to those who have not tried it. */
 const instead: { readonly [kind: string]: string } = { auto: '; or --sandbox landlock, which protects less (docs/sandbox.md)' }
 
-export function createConfinement(kind: SandboxKind, { setup, policy }: { readonly setup: Setup; readonly policy: Policy }): Confinement {
-  const state: { made?: ReturnType<typeof make>; close?: () => void } = {}
+export type SandboxPool = {
+  /** For the commands of one conversation: cheap, and nothing runs before the first of them. */
+  confinement(kind: SandboxKind, around: Around): Confinement
+  /** Takes all of them down. */
+  close(): void
+}
+
+type Around = { readonly setup: Setup; readonly policy: Policy }
+
+type Shared = {
+  readonly spawn: Spawn
+  readonly close: () => void
+  users: number
+  idle?: ReturnType<typeof setTimeout>
+}
+
+/** So long a sandbox that no conversation uses stays for the next one, in milliseconds. */
+const usualIdleMs = 60_000
+
+export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
+  const shared = new Map<string, Shared>()
+
+  function join(key: string, kind: SandboxKind, around: Around): Shared {
+    const found = shared.get(key) ?? { ...createShared(kind, around), users: 0 }
+    shared.set(key, found)
+    clearTimeout(found.idle)
+    found.users += 1
+    return found
+  }
+
+  function leave(key: string, left: Shared): void {
+    left.users -= 1
+    if (left.users > 0) return
+    left.idle = setTimeout(() => {
+      if (shared.get(key) === left) shared.delete(key)
+      left.close()
+    }, idleMs)
+    left.idle.unref()
+  }
+
+  return {
+    confinement(kind, around) {
+      const key = keyOf(kind, around)
+      const mine: { shared?: Shared; closed: boolean } = { closed: false }
+      return {
+        async spawn(plan) {
+          if (mine.closed) return { ok: false, message: 'the conversation is closed, so no command runs' }
+          mine.shared ??= join(key, kind, around)
+          return mine.shared.spawn(plan)
+        },
+        close() {
+          if (mine.shared && !mine.closed) leave(key, mine.shared)
+          mine.closed = true
+        },
+      }
+    },
+    close() {
+      for (const each of shared.values()) {
+        clearTimeout(each.idle)
+        each.close()
+      }
+      shared.clear()
+    },
+  }
+}
+
+/** For somebody who is no conversation of a host. */
+export function createConfinement(kind: SandboxKind, around: Around): Confinement {
+  const pool = createSandboxPool()
+  return { ...pool.confinement(kind, around), close: pool.close }
+}
+
+/** All that a command can notice of its surroundings. */
+function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
+  const { workspace, home, forbiddenPaths, allowedDomains, allowedPorts } = policy
+  return JSON.stringify([
+    kind,
+    workspace,
+    home,
+    setup.paths.home,
+    forbiddenPaths,
+    outsideHome(setup),
+    allowedDomains,
+    allowedPorts,
+    cpuSecondsOf(setup.config.limits),
+  ])
+}
+
+/** Made by the first command; one that could not be made is tried again by the next. */
+function createShared(kind: SandboxKind, around: Around): Pick<Shared, 'spawn' | 'close'> {
+  const state: { made?: ReturnType<typeof make> | undefined; close?: () => void; closed: boolean } = { closed: false }
 
   async function make() {
-    const [{ createSandbox }, { wayOut }, { hideProcess }] = await Promise.all([
-      import('../../sandbox/create-sandbox.ts'),
-      import('./sandbox-network.ts'),
-      import('../../sandbox/protect/hide.ts'),
-    ])
-    const { paths, log } = setup
-    hideProcess()
-    const created = await createSandbox({
-      kind,
-      workspace: policy.workspace,
-      home: policy.home,
-      stateHome: paths.home,
-      protectedPaths: [],
-      forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
-      secretPaths: outsideHome(setup),
-      ...(await wayOut(kind, policy, setup)),
-      limits: { ...limits, cpuSeconds: cpuSecondsOf(setup.config.limits) },
-      spawnPlain,
-      log,
-    })
-    if (created.ok) state.close = created.sandbox.close
-    else forgetSandbox(setup)
+    const { createSandbox } = await import('../../sandbox/create-sandbox.ts')
+    const created = await createSandbox(await settingsFor(kind, around))
+    if (!created.ok) {
+      state.made = undefined
+      forgetSandbox(around.setup)
+    } else if (state.closed) created.sandbox.close?.()
+    else state.close = created.sandbox.close
     return created
   }
 
@@ -73,7 +147,28 @@ export function createConfinement(kind: SandboxKind, { setup, policy }: { readon
         message: `no sandbox, so no command runs: ${made.missing}${instead[kind] ?? ''}; or, with all your rights and at your own risk: --sandbox none`,
       }
     },
-    close: () => state.close?.(),
+    close() {
+      state.closed = true
+      state.close?.()
+    },
+  }
+}
+
+async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promise<SandboxSettings> {
+  const [{ wayOut }, { hideProcess }] = await Promise.all([import('./sandbox-network.ts'), import('../../sandbox/protect/hide.ts')])
+  hideProcess()
+  return {
+    kind,
+    workspace: policy.workspace,
+    home: policy.home,
+    stateHome: setup.paths.home,
+    protectedPaths: [],
+    forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
+    secretPaths: outsideHome(setup),
+    ...(await wayOut(kind, policy, setup)),
+    limits: { ...limits, cpuSeconds: cpuSecondsOf(setup.config.limits) },
+    spawnPlain,
+    log: setup.log,
   }
 }
 

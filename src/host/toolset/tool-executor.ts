@@ -21,7 +21,7 @@ import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
-import { createConfinement } from './command-sandbox.ts'
+import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { createGet } from './guarded-get.ts'
 import { type Hands, type SourcedTool, type ToolWish, tenTools } from './tool-selection.ts'
 
@@ -32,6 +32,8 @@ export type HandsOptions = {
   readonly conversationId: string
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
+  /** Of the host; absent: one of its own. */
+  readonly sandboxes?: SandboxPool
   readonly tools?: ToolWish
   readonly instructions?: Instructions
 }
@@ -53,6 +55,7 @@ export async function createHands({
   conversationId,
   ask,
   sandbox = 'auto',
+  sandboxes,
   tools: { builtIn, more } = tenTools,
   instructions,
 }: HandsOptions): Promise<Hands> {
@@ -65,7 +68,7 @@ export async function createHands({
   const env = cleanEnvironment({ home: policy.workspace, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { gate?: Gate; loading?: Promise<Gate>; kit?: Kit } = {}
   const standing = new Set<string>()
-  const confinement = createConfinement(sandbox, { setup, policy })
+  const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
   const own = createTools({
     files: workspace,
     spawn: confinement.spawn,

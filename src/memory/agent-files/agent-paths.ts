@@ -22,3 +22,15 @@ export function agentPaths(folder: string, place?: string) {
     stub: join(folder, 'stub.calls'),
   }
 }
+
+/** The files that the record of conversations is written into, line by line. */
+export type AgentFile = 'trace' | 'session' | 'history'
+
+/** By their names in the folder of an agent. */
+export const fileNames: { readonly [file in AgentFile]: string } = {
+  trace: 'agent.jsonl',
+  session: 'sessions/current.jsonl',
+  history: 'history.jsonl',
+}
+
+export const agentFiles: readonly AgentFile[] = ['trace', 'session', 'history']

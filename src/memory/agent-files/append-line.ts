@@ -3,12 +3,12 @@
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-const { O_RDWR, O_APPEND, O_CREAT, O_NONBLOCK, O_NOCTTY } = constants
-const flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY
+const { O_RDWR, O_APPEND, O_CREAT, O_NONBLOCK, O_NOCTTY, O_NOFOLLOW } = constants
+const flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW
 
 /**
  * `text` ends in a newline. The file (0600) and its folder (0700) are made when absent. After a line that a crash tore a new one begins.
- * Not synced: what lies here mirrors the journal. @throws errno errors, also when the disk took only a part
+ * Not synced: what lies here mirrors the journal. @throws errno errors, also for a link, and when the disk took only a part
  */
 export function appendText(path: string, text: string): void {
   const file = openMade(path, flags)

@@ -135,7 +135,7 @@ const longestResult = 500
 
 function linesOf(store: Store, runId: string, longest: number): Said[] {
   const rows = store.sql<{ role: Role; content: string; results: string | null }, [string]>(
-    'SELECT role, content, tool_results AS results FROM turns WHERE run_id = ? ORDER BY id',
+    `SELECT role, content, tool_results AS results FROM turns WHERE run_id = ? AND metadata ->> 'file' IS NULL ORDER BY id`,
   )
   return rows.all(runId).flatMap(({ role, content, results }): Said[] => {
     if (role === 'tool')

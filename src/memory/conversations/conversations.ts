@@ -4,7 +4,7 @@ import type { JsonObject } from '../../kit/json.ts'
 import { flat } from '../../kit/plain.ts'
 import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
-import type { Role, Turn } from '../journal/turns.ts'
+import { isFromFile, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { mindIndex } from './word-index.ts'
 
@@ -118,38 +118,73 @@ export function addTurn(store: Store, turn: Turn, entry: Place): void {
 type Place = { readonly seq: number; readonly at: number }
 
 /** @returns the row's id */
-export function insertTurn(store: Store, turn: Turn, { seq, at }: Place): number {
-  const { lastInsertRowid } = store
-    .sql<never, (string | number | null)[]>(
-      `INSERT INTO turns(journal_seq, run_id, ${turnColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    )
-    .run(
-      seq,
-      runOf(turn.metadata),
-      turn.conversation_id,
-      turn.turn_id,
-      at,
-      turn.role,
-      turn.content,
-      json(turn.tool_calls),
-      json(turn.tool_results),
-      turn.provider,
-      turn.model,
-      JSON.stringify(turn.metadata),
-    )
-  enter(store, turn, { seq, at })
+function insertTurn(store: Store, turn: Turn, place: Place): number {
+  const { lastInsertRowid } = insertValues(store, turnValues(turn, place))
+  enter(store, turn, place)
   return Number(lastInsertRowid)
 }
 
-/** In the line of its conversation. */
-function enter(store: Store, turn: Pick<Turn, 'conversation_id' | 'role' | 'content'>, { seq, at }: Place): void {
-  store
-    .sql<never, [string, number, number, string, number]>(
-      `INSERT INTO conversations(conversation_id, started, updated, turns, title, last_seq) VALUES (?1, ?2, ?2, ?3, ?4, ?5)
-       ON CONFLICT DO UPDATE SET updated = max(updated, ?2), turns = turns + ?3, title = CASE title WHEN '' THEN ?4 ELSE title END,
-       last_seq = ?5`,
+/** As `turnValues` gives them. */
+export function insertValues(store: Store, values: readonly (string | number | null)[]) {
+  return store
+    .sql<never, (string | number | null)[]>(
+      `INSERT INTO turns(journal_seq, run_id, ${turnColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
-    .run(turn.conversation_id, at, turn.role === 'user' ? 1 : 0, turn.role === 'user' ? title(turn.content) : '', seq)
+    .run(...values)
+}
+
+/** journal_seq, run_id, and the columns of `turnColumns`, as the table holds them. */
+export function turnValues(turn: Turn, { seq, at }: Place): readonly (string | number | null)[] {
+  const { conversation_id, turn_id, role, content, tool_calls, tool_results, provider, model, metadata } = turn
+  const told = [
+    conversation_id,
+    turn_id,
+    at,
+    role,
+    content,
+    json(tool_calls),
+    json(tool_results),
+    provider,
+    model,
+    JSON.stringify(metadata),
+  ]
+  return [seq, runOf(metadata), ...told]
+}
+
+/** What the list of conversations says of one. */
+export type ConversationLine = Omit<Conversation, 'conversationId'> & { readonly lastSeq: number }
+
+/** The line after one more turn. */
+export function enterLine(line: ConversationLine | undefined, turn: Told, { seq, at }: Place): ConversationLine {
+  const asks = turn.role === 'user' && !isFromFile(turn)
+  const { started = at, updated = at, turns = 0, title = '' } = line ?? {}
+  return {
+    started,
+    updated: Math.max(updated, at),
+    turns: turns + (asks ? 1 : 0),
+    title: title === '' && asks ? titleOf(turn.content) : title,
+    lastSeq: seq,
+  }
+}
+
+type Told = Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>
+
+/** In the line of its conversation. */
+function enter(store: Store, turn: Told, place: Place): void {
+  const { conversation_id: id } = turn
+  const kept = store.sql<ConversationLine, [string]>(`SELECT ${lineColumns} FROM conversations WHERE conversation_id = ?`).get(id)
+  insertLine(store, id, enterLine(kept ?? undefined, turn, place))
+}
+
+export const lineColumns = 'started, updated, turns, title, last_seq AS lastSeq'
+
+export function insertLine(store: Store, id: string, { started, updated, turns, title, lastSeq }: ConversationLine): void {
+  store
+    .sql<never, [string, number, number, number, string, number]>(
+      `INSERT INTO conversations(conversation_id, started, updated, turns, title, last_seq) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+       ON CONFLICT DO UPDATE SET updated = ?3, turns = ?4, title = ?5, last_seq = ?6`,
+    )
+    .run(id, started, updated, turns, title, lastSeq)
 }
 
 /** `secure_delete` overwrites what is deleted; the emptied WAL and VACUUM take away the other copies. */
@@ -185,13 +220,15 @@ function forget(store: Store, underWay: readonly string[]): void {
     `journal WHERE ${others}`,
     `approvals WHERE ${others}`,
     `runs WHERE ${others} AND run_id NOT IN (SELECT run_id FROM intents)`,
+    `unprojected WHERE ${others}`,
   ])
     store.sql<never, [string]>(`DELETE FROM ${rows}`).run(JSON.stringify(underWay))
   store.script(
-    `DELETE FROM conversations; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all')`,
+    `DELETE FROM conversations; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all');
+     UPDATE agent_files SET base = bytes, base_sha256 = '', since = (SELECT coalesce(max(seq), 0) FROM journal), open = '{}'`,
   )
   const left = store.sql<TurnRow & { readonly journal_seq: number }, []>(`SELECT journal_seq, ${turnColumns} FROM turns ORDER BY id`).all()
-  for (const row of left) enter(store, row, { seq: row.journal_seq, at: row.at })
+  for (const row of left) enter(store, turnOfRow(row), { seq: row.journal_seq, at: row.at })
 }
 
 function shrink(store: Store): boolean {
@@ -228,7 +265,7 @@ function json(value: Turn['tool_calls']): string | null {
   return value === null ? null : JSON.stringify(value)
 }
 
-function title(content: string): string {
+function titleOf(content: string): string {
   const line = flat(content.slice(0, 1000).trim())
   return line.length > titleLength ? `${line.slice(0, titleLength - 1).toWellFormed()}…` : line
 }

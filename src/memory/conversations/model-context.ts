@@ -4,6 +4,7 @@ import { utf8Bytes } from '../../kit/bytes.ts'
 import { isObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { Message } from '../../runtime/port.ts'
+import { foreignLine } from '../agent-files/foreign-line.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { latestSummary, placeOf } from './summaries.ts'
@@ -96,7 +97,7 @@ function rowsOf(store: Store, runId: string): Row[] {
   return store
     .sql<Row, [string]>(
       `SELECT role, content, tool_results AS toolResults, body FROM turns JOIN journal ON journal.seq = turns.journal_seq
-       WHERE turns.run_id = ? ORDER BY id`,
+       WHERE turns.run_id = ? AND journal.type <> '${foreignLine}' ORDER BY id`,
     )
     .all(runId)
 }

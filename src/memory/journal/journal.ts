@@ -5,6 +5,7 @@ import type { RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { thisProcess } from './process-owner.ts'
+import { agentText } from './run-agent.ts'
 import { alteredRun, type Seal, sealAgain, sealEnd } from './run-end.ts'
 import { type AlteredEntry, digestOf, type StoredEntry } from './running-digest.ts'
 import { type Turn, turnOf } from './turns.ts'
@@ -102,13 +103,13 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   /** A run has its row from its first entry on. */
-  function enrol({ runId, conversationId, turnId, provider, model, channel, folder }: RunIdentity, at: number): void {
+  function enrol({ runId, conversationId, turnId, provider, model, channel, folder, agent }: RunIdentity, at: number): void {
     store
-      .sql<never, [string, string, string, string, string, string, string, number, string | null]>(
-        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      .sql<never, [string, string, string, string, string, string, string, number, string | null, string | null]>(
+        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder, agent)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(runId, conversationId, turnId, provider, model, channel, owner, at, folder ?? null)
+      .run(runId, conversationId, turnId, provider, model, channel, owner, at, folder ?? null, agent ? agentText(store.path, agent) : null)
   }
 
   function events(runId: string): JournalEntry[] {

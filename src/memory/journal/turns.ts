@@ -3,6 +3,8 @@
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import { outcomeText } from '../../runtime/outcome-text.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
+import { fileNames } from '../agent-files/agent-paths.ts'
+import { foreignLine, foreignLineIn, saidIn } from '../agent-files/foreign-line.ts'
 import type { JournalEntry } from './journal-entry.ts'
 
 export type Role = 'user' | 'assistant' | 'tool'
@@ -42,9 +44,10 @@ export function turnOf(run: RunIdentity, entry: Told, toolOf: (callId: string) =
   if (entry.kind === 'external' && entry.type === 'run.start') {
     return turn(run, entry, { role: 'user', content: textOf(body, 'prompt'), metadata: pick(body, ['mode']) })
   }
-  if (entry.kind === 'external' && entry.type === 'model.done') return reply(run, entry)
+  if (entry.kind === 'external' && (entry.type === 'model.done' || entry.type === 'judged')) return reply(run, entry)
   if (entry.kind === 'external' && entry.type === 'tool.done') return result(run, entry, toolOf)
   if (entry.kind === 'note' && entry.type === 'deny') return refusal(run, entry)
+  if (entry.kind === 'note' && entry.type === foreignLine) return fromFile(run, entry)
   return undefined
 }
 
@@ -73,6 +76,18 @@ function refusal(run: RunIdentity, entry: Told): Turn {
   const name = textOf(member(entry.body, 'call'), 'name')
   const shown = { call_id: textOf(entry.body, 'id'), name, status: 'denied', error, ...pick(entry.body, ['receipt']) }
   return turn(run, entry, { role: 'tool', content: error, tool_results: [shown] })
+}
+
+/** What another program wrote into a file of the agent. It is no question of this conversation. */
+function fromFile(run: RunIdentity, entry: Told): Turn | undefined {
+  const line = foreignLineIn(entry)
+  const said = line && saidIn(line)
+  return line && said && turn(run, entry, { ...said, metadata: { file: fileNames[line.file], line: line.line, sha256: line.sha256 } })
+}
+
+/** Whether a turn came out of a file instead of a run. */
+export function isFromFile({ metadata }: Pick<Turn, 'metadata'>): boolean {
+  return metadata.file !== undefined
 }
 
 /** The words the runtime's `calls` thread tells the model, so that a resumed conversation reads as it was. */

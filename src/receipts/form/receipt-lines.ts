@@ -1,7 +1,7 @@
 /** The lines of a log that may be huge, damaged or cut short, read in pieces. */
 
 import { closeSync, constants, openSync, readSync } from 'node:fs'
-import { tidyEvery } from '../../kit/tidy.ts'
+import { tidyEvery } from '../tidy.ts'
 
 /** `text` is undefined when the bytes are no UTF-8 or the line is longer than 1 MiB. A torn line is the last, without its newline. */
 export type Line = { readonly text: string | undefined; readonly bytes: number; readonly torn: boolean }

@@ -1,4 +1,4 @@
-/** One sandbox is kept started, so that a command finds its namespaces and mounts already made. It is used for a single command. */
+/** One sandbox is kept started, so that a command finds its namespaces and mounts already made. It is used for a single command, and let go when none comes for long. */
 
 import { dismiss, isWaiting, type Waiting } from './run-confined.ts'
 import type { GuardMounts } from './view.ts'
@@ -11,29 +11,37 @@ export type Spare = {
   close(): Promise<void>
 }
 
-type Kept = { readonly key: string; readonly waiting: Waiting }
+type Kept = { readonly key: string; readonly waiting: Waiting; readonly idle: ReturnType<typeof setTimeout> }
 
-export function createSpare(start: (guards: GuardMounts) => Waiting | Error): Spare {
-  const state: { kept?: Kept; closed: boolean } = { closed: false }
-  const drop = async () => {
+/** So long one waits for a command that does not come, in milliseconds. */
+const usualIdleMs = 60_000
+
+export function createSpare(start: (guards: GuardMounts) => Waiting | Error, idleMs = usualIdleMs): Spare {
+  const state: { kept: Kept | undefined; closed: boolean } = { kept: undefined, closed: false }
+  const give = () => {
     const { kept } = state
     state.kept = undefined
-    if (kept) await dismiss(kept.waiting)
+    clearTimeout(kept?.idle)
+    return kept?.waiting
+  }
+  const drop = async () => {
+    const waiting = give()
+    if (waiting) await dismiss(waiting)
   }
   return {
     take(guards) {
       const { kept } = state
-      if (kept?.key === guards.key && isWaiting(kept.waiting)) {
-        state.kept = undefined
-        return kept.waiting
-      }
+      if (kept?.key === guards.key && isWaiting(kept.waiting)) return give() ?? start(guards)
       void drop()
       return start(guards)
     },
     prepare(guards) {
       if (state.closed || state.kept !== undefined) return
       const waiting = start(guards)
-      if (!(waiting instanceof Error)) state.kept = { key: guards.key, waiting }
+      if (waiting instanceof Error) return
+      const idle = setTimeout(drop, idleMs)
+      idle.unref()
+      state.kept = { key: guards.key, waiting, idle }
     },
     async close() {
       state.closed = true

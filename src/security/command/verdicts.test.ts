@@ -1,6 +1,5 @@
 /**
- * What the judge says of some hundred commands, word for word: verdict, rule, reason, what would be executed, what it would write. They were
- * chosen because each one alone notices some small change to the judge. After a change that is meant, write the table anew with
+ * What the judge says of some thousand commands: verdict, rule, what would be executed, what it would write. They were chosen because each one alone notices some small change to the judge. After a change that is meant, write the table anew with
  * `VERDICTS=write bun test ./src/security/command/verdicts.test.ts` and read the difference: every line of it is a decision.
  */
 
@@ -12,9 +11,9 @@ import { verdictOf } from './policy.fixture.ts'
 const path = join(import.meta.dir, 'verdicts.fixture.jsonl')
 
 function lineOf(command: string): string {
-  const { verdict, risk, rule, reason, plan, executables, writes } = verdictOf(command)
+  const { verdict, risk, rule, plan, executables, writes } = verdictOf(command)
   const shown = plan === undefined ? null : plan.kind === 'script' ? plan.script : [plan.executable, ...plan.argv]
-  return JSON.stringify([command, verdict === 'blocked' ? verdict : risk, rule, reason, shown, executables, writes])
+  return JSON.stringify([command, verdict === 'blocked' ? verdict : risk, rule, shown, executables, writes])
 }
 
 function commandIn(line: string): string {
@@ -28,6 +27,11 @@ if (process.env.VERDICTS === 'write') writeFileSync(path, known.map((line) => `$
 const parts = 25
 test.each(Array.from({ length: parts }, (_, part) => part))('every command of the table is judged as the table has it, part %i', (part) => {
   for (const line of known.filter((_, at) => at % parts === part)) expect(lineOf(commandIn(line))).toBe(line)
+})
+
+test('every refusal says why in one line that shows nothing hidden', () => {
+  const reasons = known.map((line) => verdictOf(commandIn(line)).reason)
+  expect(reasons.filter((reason) => reason.length < 12 || reason.length > 400 || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(reason))).toEqual([])
 })
 
 test('the table is there', () => expect(known.length).toBeGreaterThan(500))

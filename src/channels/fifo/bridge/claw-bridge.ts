@@ -1,7 +1,7 @@
 /** `bridge claw`: our tools for an agent that lists and calls them through two FIFOs; every call passes our gate and leaves a receipt. */
 
-import type { Animal, Wish } from '../../../host/api.ts'
-import { wake } from '../../../host/run/conversation.ts'
+import type { Conversation, ConversationOptions } from '../../../host/api.ts'
+import { withConversation } from '../../../host/open-host.ts'
 import { directCall } from '../../../host/toolset/direct-call.ts'
 import { specOf } from '../../../host/toolset/tool-selection.ts'
 import { frame } from '../../../kit/frames.ts'
@@ -10,40 +10,39 @@ import { parseJson, readClawRequest } from '../../../kit/wire.ts'
 import { toolOf } from '../../../providers/fifo/payload.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Tool } from '../../../runtime/port.ts'
-import { behindWire, takeTurn, unanswered } from '../../take-turn.ts'
+import { refusedBy, takeTurn } from '../../take-turn.ts'
 import { type Bridging, linesFrom, writerTo } from './bridge-ends.ts'
 
-export async function serveClaw(bridging: Bridging, { sandbox }: Pick<Wish, 'sandbox'>): Promise<void> {
+export async function serveClaw(bridging: Bridging, { sandbox }: Pick<ConversationOptions, 'sandbox'>): Promise<void> {
   const { setup, dir, signal } = bridging
   const direct = turningCall()
-  const animal = await wake(setup, {
+  const options = {
+    setup,
+    which: { kind: 'new' },
     channel: 'claw',
-    conversation: { kind: 'new' },
     provider: direct.provider,
     systemPrompt: '',
     // A call stands for itself: what was called before is in the journal, and nobody reads it here.
     past: () => ({ history: [] }),
     ...(sandbox ? { sandbox } : {}),
-  })
-  signal.addEventListener('abort', () => animal.agent.cancel('SIGTERM'), { once: true })
-  try {
+  } as const
+  await withConversation(options, async (conversation) => {
+    signal.addEventListener('abort', () => conversation.cancel('SIGTERM'), { once: true })
     const requests = linesFrom(bridging, 'claw_in')
     const answer = writerTo(bridging, 'claw_out')
     setup.context.process.stderr.write(`ready: our tools serve ${dir}; stop with Ctrl-C\n`)
     for await (const line of requests) {
       if (line.ok && line.text.trim() === '') continue
-      await answer(frame(line.ok ? await respond({ bridging, animal, direct }, line.text) : `error: the line is ${line.error}`))
+      await answer(frame(line.ok ? await respond({ bridging, conversation, direct }, line.text) : `error: the line is ${line.error}`))
     }
-  } finally {
-    animal.close()
-  }
+  })
 }
 
-type Claw = { readonly bridging: Bridging; readonly animal: Animal; readonly direct: ReturnType<typeof turningCall> }
+type Claw = { readonly bridging: Bridging; readonly conversation: Conversation; readonly direct: ReturnType<typeof turningCall> }
 
 async function respond(claw: Claw, text: string): Promise<string> {
   const request = readClawRequest(text)
-  if (request.type === 'list') return JSON.stringify((await toolsOf(claw.animal)).map(specOf).map(toolOf))
+  if (request.type === 'list') return JSON.stringify((await toolsOf(claw.conversation)).map(specOf).map(toolOf))
   if (request.type === 'problem') return `error: the line has ${request.problem}; write list_tools, or name, tab, JSON`
   const input = request.input.trim() === '' ? {} : parseJson(request.input)
   if (!isObjectOfJson(input)) return `error: ${request.name}: the arguments are no JSON object`
@@ -52,8 +51,8 @@ async function respond(claw: Claw, text: string): Promise<string> {
 }
 
 /** Found anew for each list. The question of a tool could reach nobody here. */
-async function toolsOf({ hands }: Animal): Promise<readonly Tool[]> {
-  return (await (await hands()).refresh()).filter(({ name }) => name !== 'ask_user')
+async function toolsOf({ tools }: Conversation): Promise<readonly Tool[]> {
+  return (await (await tools()).refresh()).filter(({ name }) => name !== 'ask_user')
 }
 
 function isObjectOfJson(value: unknown): value is JsonObject {
@@ -61,20 +60,18 @@ function isObjectOfJson(value: unknown): value is JsonObject {
 }
 
 /** A refusal is said in words: the wire has no other place for it. How a yes is given is for people, not for whoever called. */
-async function call({ bridging: { setup, signal }, animal }: Claw, name: string): Promise<string> {
+async function call({ bridging: { setup }, conversation }: Claw, name: string): Promise<string> {
   const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}
   const ending = await takeTurn({
-    ...behindWire(setup, animal),
+    conversation,
+    onGate: refusedBy(conversation),
     prompt: `tool ${name}`,
-    render: {
-      show: (event) => {
-        if (event.type === 'tool_result') seen.result = event
-      },
-      end: () => {},
+    show: (event) => {
+      if (event.type === 'tool_result') seen.result = event
     },
-    signal,
   })
-  for (const id of unanswered(animal)) setup.log('warn', 'approval needed', { tool: name, answer: `braidclaw approvals allow ${id}` })
+  for (const id of conversation.unanswered())
+    setup.log('warn', 'approval needed', { tool: name, answer: `braidclaw approvals allow ${id}` })
   const output = typeof seen.result?.output === 'string' ? seen.result.output : ''
   return seen.result?.status === 'completed' ? output : `error: ${output || ending.message}`
 }

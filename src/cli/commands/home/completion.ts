@@ -1,7 +1,9 @@
 /** `completion bash | zsh | fish`: the script, and behind it the answers. */
 
-import type { CliContext } from '../../../channels/terminal/context.ts'
+import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+
+const args = { shell: { type: 'choice', values: ['bash', 'zsh', 'fish'], about: 'bash, zsh or fish' } } as const satisfies Arguments
 
 const scripts: Readonly<Record<string, string>> = {
   bash: `_braidclaw() {
@@ -22,9 +24,13 @@ if [[ "\${funcstack[1]}" = _braidclaw ]]; then _braidclaw "$@"; else compdef _br
 `,
 }
 
-export function completion(this: CliContext, _flags: NonNullable<unknown>, shell: string): void {
-  const script = scripts[shell]
-  if (script === undefined)
-    throw new CliExit(exitCodes.usage, `error: no completions for "${shell}"; there are: ${Object.keys(scripts).join(', ')}`)
-  this.process.stdout.write(script)
-}
+export const completion = {
+  args: args,
+  examples: [['bash > ~/.local/share/bash-completion/completions/braidclaw', 'for bash']],
+  run(context, _, { shell }) {
+    const script = scripts[shell]
+    if (script === undefined)
+      throw new CliExit(exitCodes.usage, `error: no completions for "${shell}"; there are: ${Object.keys(scripts).join(', ')}`)
+    context.process.stdout.write(script)
+  },
+} as const satisfies Command<Flags, typeof args>

@@ -1,6 +1,5 @@
 /** `config show | validate | schema`. */
 
-import type { CliContext } from '../../../channels/terminal/context.ts'
 import { describeProblem } from '../../../config/config.ts'
 import { configSchema } from '../../../config/output/json-schema.ts'
 import { showConfig } from '../../../config/output/show.ts'
@@ -9,29 +8,52 @@ import { createTrust } from '../../../config/trust.ts'
 import { validateConfig } from '../../../config/validate.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
-import type { Json, Workspace } from '../../args/flags.ts'
+import type { Command, Flags } from '../../args/command.ts'
+import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { ConfigShowFlags } from '../../routes/types.ts'
 
-export function show(this: CliContext, { origin = false, json = false, workspace }: ConfigShowFlags): void {
-  const { config, origins, redactor } = setUp(this, { workspace })
-  this.process.stdout.write(redactor.text(showConfig(config, origins(), { origin, json })))
-}
+const showFlags = {
+  origin: { type: 'boolean', about: 'Say where each value comes from' },
+  ...workspaceFlag,
+  ...jsonFlag,
+} as const satisfies Flags
+const validateFlags = { ...workspaceFlag, ...jsonFlag } as const satisfies Flags
 
-export function validate(this: CliContext, { json = false, workspace }: Workspace & Json): void {
-  const { home, env, cwd } = this
-  const { config, trustedFolders } = homePaths(home)
-  const trusted = (folder: string) => createTrust(trustedFolders).isTrusted(folder)
-  const loaded = validateConfig({ home, env, cwd, flags: { workspace }, trusted })
-  if (json)
-    this.process.stdout.write(`${this.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null } : loaded))}\n`)
-  if (!loaded.ok) {
-    const lines = loaded.problems.map((problem) => `error: ${describeProblem(problem)}`)
-    throw new CliExit(exitCodes.error, json ? '' : [...lines, `${count(lines.length, 'problem')} found`].join('\n'))
-  }
-  if (!json) this.process.stdout.write(loaded.file ? `${loaded.file} is valid\n` : `valid: no ${config} yet, the defaults hold\n`)
-}
+export const show = {
+  flags: showFlags,
+  examples: [
+    ['--origin', 'and which file, variable or flag said so'],
+    ['--json', 'for scripts'],
+  ],
+  run(context, { origin = false, json = false, workspace }) {
+    const { config, origins, redactor } = setUp(context, { workspace })
+    context.process.stdout.write(redactor.text(showConfig(config, origins(), { origin, json })))
+  },
+} as const satisfies Command<typeof showFlags>
 
-export function schema(this: CliContext): void {
-  this.process.stdout.write(`${JSON.stringify(configSchema(), null, 2)}\n`)
-}
+export const validate = {
+  flags: validateFlags,
+  examples: [['', 'exit 0 when there is none']],
+  run(context, { json = false, workspace }) {
+    const { home, env, cwd } = context
+    const { config, trustedFolders } = homePaths(home)
+    const trusted = (folder: string) => createTrust(trustedFolders).isTrusted(folder)
+    const loaded = validateConfig({ home, env, cwd, flags: { workspace }, trusted })
+    if (json)
+      context.process.stdout.write(
+        `${context.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null } : loaded))}\n`,
+      )
+    if (!loaded.ok) {
+      const lines = loaded.problems.map((problem) => `error: ${describeProblem(problem)}`)
+      throw new CliExit(exitCodes.error, json ? '' : [...lines, `${count(lines.length, 'problem')} found`].join('\n'))
+    }
+    if (!json) context.process.stdout.write(loaded.file ? `${loaded.file} is valid\n` : `valid: no ${config} yet, the defaults hold\n`)
+  },
+} as const satisfies Command<typeof validateFlags>
+
+export const schema = {
+  examples: [['> config.schema.json', 'for an editor']],
+  run(context) {
+    context.process.stdout.write(`${JSON.stringify(configSchema(), null, 2)}\n`)
+  },
+} as const satisfies Command

@@ -1,23 +1,32 @@
 /** `doctor`: what is in order, what is not, and what to do about it. Changes nothing, but ends sandbox processes that a killed run left. */
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
-import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { isTerminal, openTerminal } from '../../../channels/terminal/tty.ts'
 import { type Config, describeProblem, isWireProvider, providerNamed } from '../../../config/config.ts'
 import { proposeProviders } from '../../../config/known-providers.ts'
 import { workspaceProblems } from '../../../config/validate.ts'
+import { FailureError } from '../../../host/failure.ts'
 import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
+import { openRecords } from '../../../host/open-records.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { sayWeakKey, weakKeys } from '../../../host/setup/weak-keys.ts'
 import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
 import { count } from '../../../kit/count.ts'
-import { openMemory } from '../../../memory/memory.ts'
+import type { Memory } from '../../../memory/memory.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import { readStop } from '../../../service/stop-file.ts'
+import type { Command, Flags } from '../../args/command.ts'
+import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { isInitsChoice } from '../../offline-notice.ts'
-import type { DoctorFlags } from '../../routes/types.ts'
+
+const flags = {
+  probeSandbox: { type: 'boolean', about: 'Try to get out of the sandbox in forty ways (exit 1 if one succeeds)' },
+  ...workspaceFlag,
+  ...jsonFlag,
+} as const satisfies Flags
 
 /** `remedy` are the lines below it: what to type, to be copied. */
 type Finding = {
@@ -27,27 +36,35 @@ type Finding = {
   readonly remedy?: readonly string[]
 }
 
-export async function doctor(this: CliContext, { workspace, probeSandbox = false, json = false }: DoctorFlags): Promise<void> {
-  const setup = setUp(this, { workspace })
-  if (probeSandbox) return (await import('./probe-sandbox.ts')).probe(setup, json)
-  const findings = setup.redactor.value([
-    home(setup),
-    configuration(setup),
-    folder(setup),
-    ...provider(setup),
-    ...unusedKeys(setup),
-    ...weakKeys(setup).map((weak): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(weak) })),
-    ...records(setup),
-    stop(setup),
-    await sandbox(setup),
-    ...leftovers(setup),
-    ...programs(),
-    terminal(),
-  ])
-  if (json) this.process.stdout.write(`${JSON.stringify(findings)}\n`)
-  else this.process.stdout.write(findings.map(told).join(''))
-  if (findings.some(({ state }) => state === 'bad')) throw new CliExit(exitCodes.error)
-}
+export const doctor = {
+  flags: flags,
+  examples: [
+    ['', 'read, then do what it says'],
+    ['--probe-sandbox', 'prove that commands are confined'],
+    ['--json', 'for scripts'],
+  ],
+  async run(context, { workspace, probeSandbox = false, json = false }) {
+    const setup = setUp(context, { workspace })
+    if (probeSandbox) return (await import('./probe-sandbox.ts')).probe(setup, json)
+    const findings = setup.redactor.value([
+      home(setup),
+      configuration(setup),
+      folder(setup),
+      ...provider(setup),
+      ...unusedKeys(setup),
+      ...weakKeys(setup).map((weak): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(weak) })),
+      ...records(setup),
+      stop(setup),
+      await sandbox(setup),
+      ...leftovers(setup),
+      ...programs(),
+      terminal(),
+    ])
+    if (json) context.process.stdout.write(`${JSON.stringify(findings)}\n`)
+    else context.process.stdout.write(findings.map(told).join(''))
+    if (findings.some(({ state }) => state === 'bad')) throw new CliExit(exitCodes.error)
+  },
+} as const satisfies Command<typeof flags>
 
 function told({ what, state, says, remedy = [] }: Finding): string {
   const first = `${{ ok: '✓', note: '·', bad: '✗' }[state]} ${what.padEnd(11)} ${says}\n`
@@ -126,12 +143,20 @@ function reachable(config: Config, name: string): readonly string[] {
   return [name, ...next.flatMap((other) => reachable(config, other))]
 }
 
+function opened(setup: CliSetup): Memory | FailureError {
+  try {
+    return openRecords(setup)
+  } catch (error) {
+    if (error instanceof FailureError) return error
+    throw error
+  }
+}
+
 function records(setup: CliSetup): Finding[] {
-  const { config, log } = setup
+  const { config } = setup
   if (!existsSync(config.memory.path)) return [{ what: 'memory', state: 'note', says: `${config.memory.path} does not exist yet` }]
-  const opened = openMemory({ path: config.memory.path, log, now: Date.now })
-  if (!opened.ok) return [{ what: 'memory', state: 'bad', says: opened.failure.message }]
-  const { memory } = opened
+  const memory = opened(setup)
+  if (memory instanceof FailureError) return [{ what: 'memory', state: 'bad', says: memory.message }]
   const open = memory.journal.unfinished().length
   const chain = existsSync(config.receipts.path) || memory.checkpoint.get() ? checkChain({ setup, memory, deep: false }).found : undefined
   memory.close()

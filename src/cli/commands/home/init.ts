@@ -4,13 +4,23 @@ import type { CliContext } from '../../../channels/terminal/context.ts'
 import { describeProblem } from '../../../config/config.ts'
 import { describeStep, type InitInput, initHome } from '../../../config/init.ts'
 import { anyVariable, type Proposal, proposeProviders } from '../../../config/known-providers.ts'
-import { openMemory } from '../../../memory/memory.ts'
+import { createDatabase } from '../../../host/open-records.ts'
+import type { Command, Flags } from '../../args/command.ts'
+import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { InitFlags } from '../../routes/types.ts'
 
-export async function init(this: CliContext, { workspace, json = false }: InitFlags): Promise<void> {
-  await initialise(this, { workspace, json, proposals: proposeProviders(this.env) })
-}
+const flags = { ...workspaceFlag, ...jsonFlag } as const satisfies Flags
+
+export const init = {
+  flags: flags,
+  examples: [
+    ['', 'in your home'],
+    ['--workspace ~/project', 'with this folder as the workspace'],
+  ],
+  async run(context, { workspace, json = false }) {
+    await initialise(context, { workspace, json, proposals: proposeProviders(context.env) })
+  },
+} as const satisfies Command<typeof flags>
 
 type Wanted = {
   readonly workspace?: string
@@ -38,10 +48,4 @@ function whoAnswers([first]: readonly Proposal[]): string {
   return first
     ? `The default provider is "${first.name}" (${first.because} is set). Try: braidclaw provider test ${first.name}`
     : `The offline helper answers until a model is connected: set ${anyVariable} and run init again, or run "braidclaw onboard"`
-}
-
-function createDatabase(path: string): void {
-  const opened = openMemory({ path, log: () => {}, now: Date.now })
-  if (!opened.ok) throw new Error(opened.failure.message)
-  opened.memory.close()
 }

@@ -8,6 +8,7 @@ import { keepKey } from '../../../config/keys-file.ts'
 import { isOfflineDefault } from '../../../config/offline-default.ts'
 import { errorCode, explainErrno, readConfigFile } from '../../../config/text/read-toml-file.ts'
 import { setUp } from '../../../host/setup/setup.ts'
+import type { Command } from '../../args/command.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { configText, modelsOf, tryCandidate } from '../../onboard/candidate.ts'
 import { Cancelled, createPrompts, type Prompts } from '../../onboard/prompts.ts'
@@ -16,23 +17,27 @@ import { initialise } from './init.ts'
 
 type Onboarding = { readonly context: CliContext; readonly setup: CliSetup; readonly prompts: Prompts }
 
-export async function onboard(this: CliContext): Promise<void> {
-  if (!isTerminal(0) || !isTerminal(1)) {
-    throw new CliExit(exitCodes.usage, 'error: onboard asks questions and needs a terminal; use "braidclaw init" in scripts')
-  }
-  const prompts = createPrompts(this.process.stdout)
-  const onboarding: Onboarding = { context: this, setup: setUp(this), prompts }
-  prompts.begin('BraidClaw')
-  try {
-    const candidate = await findCandidate(onboarding)
-    const answers = candidate === undefined || (await mayReplace(onboarding, candidate))
-    await write(onboarding, { candidate, answers })
-  } catch (error) {
-    if (!(error instanceof Cancelled)) throw error
-    prompts.cancel('Nothing was changed.')
-    throw new CliExit(exitCodes.cancelled)
-  }
-}
+export const onboard = {
+  examples: [['', 'in a terminal']],
+  exits: [130],
+  async run(context) {
+    if (!isTerminal(0) || !isTerminal(1)) {
+      throw new CliExit(exitCodes.usage, 'error: onboard asks questions and needs a terminal; use "braidclaw init" in scripts')
+    }
+    const prompts = createPrompts(context.process.stdout)
+    const onboarding: Onboarding = { context: context, setup: setUp(context), prompts }
+    prompts.begin('BraidClaw')
+    try {
+      const candidate = await findCandidate(onboarding)
+      const answers = candidate === undefined || (await mayReplace(onboarding, candidate))
+      await write(onboarding, { candidate, answers })
+    } catch (error) {
+      if (!(error instanceof Cancelled)) throw error
+      prompts.cancel('Nothing was changed.')
+      throw new CliExit(exitCodes.cancelled)
+    }
+  },
+} as const satisfies Command
 
 /** One that works, or that its owner wants all the same. Undefined: the offline helper. */
 async function findCandidate(onboarding: Onboarding): Promise<Candidate | undefined> {

@@ -14,32 +14,57 @@ import { quoteText } from '../../../security/command/syntax/quote.ts'
 import type { Explanation } from '../../../security/explain.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import { sight } from '../../../workspace/sight.ts'
+import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { autonomyFlag, jsonFlag, toolsFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { PolicyFlags } from '../../routes/types.ts'
 
-export async function explain(
-  this: CliContext,
-  { tool, tools, args, threads, json = false, autonomy, workspace }: PolicyFlags,
-  ...words: string[]
-): Promise<void> {
-  const setup = setUp(this, { autonomy, workspace })
-  const { explainCall, explainCommand } = await import('../../../security/explain.ts')
-  const options = {
-    ...(await gateOptions(setup, tool === undefined ? tenTools : await wishFor(setup, tool, tools))),
-    rulesFor: await rulesFor(setup, threads),
-  }
-  const show = (whole: Explanation) => {
-    const said = setup.redactor.value(whole)
-    return json ? this.process.stdout.write(`${JSON.stringify(said)}\n`) : print(this, said)
-  }
-  if (tool !== undefined) {
-    if (words.length > 0) throw new CliExit(exitCodes.usage, twoQuestions(tool, words))
-    return show(await explainCall(options, { name: tool, input: parseObject(args ?? '{}', '--args') }))
-  }
-  if (args !== undefined) throw new CliExit(exitCodes.usage, 'error: --args are the arguments of a tool; name it with --tool')
-  if (words.length === 0)
-    throw new CliExit(exitCodes.usage, `error: nothing to explain: braidclaw policy explain -- COMMAND, or --tool NAME --args ARGS`)
-  show(await explainCommand(options, commandLine(words)))
+const flags = {
+  tool: { type: 'text', about: 'Explain a call of this tool instead of a command' },
+  args: { type: 'text', about: 'Its arguments, a JSON object (with --tool)' },
+  threads: { type: 'text', about: 'Judge by the rules of this file instead of yours' },
+  ...jsonFlag,
+  ...toolsFlag,
+  ...autonomyFlag,
+  ...workspaceFlag,
+} as const satisfies Flags
+const args = { command: { type: 'text', many: true, optional: true, about: 'The command, after --' } } as const satisfies Arguments
+
+export const explain = {
+  flags: flags,
+  args: args,
+  examples: [
+    ['-- git push --force', 'a command'],
+    ['--json -- rm -rf /', 'for scripts'],
+    [`--tool file_read --args '{"path":"/etc/passwd"}'`, 'a tool call'],
+    ['--threads my.json -- git push', 'a rule before it is used'],
+  ],
+  advice: unescaped,
+  async run(context, { tool, tools, args: input, threads, json = false, autonomy, workspace }, { command: words }) {
+    const setup = setUp(context, { autonomy, workspace })
+    const { explainCall, explainCommand } = await import('../../../security/explain.ts')
+    const options = {
+      ...(await gateOptions(setup, tool === undefined ? tenTools : await wishFor(setup, tool, tools))),
+      rulesFor: await rulesFor(setup, threads),
+    }
+    const show = (whole: Explanation) => {
+      const said = setup.redactor.value(whole)
+      return json ? context.process.stdout.write(`${JSON.stringify(said)}\n`) : print(context, said)
+    }
+    if (tool !== undefined) {
+      if (words.length > 0) throw new CliExit(exitCodes.usage, twoQuestions(tool, words))
+      return show(await explainCall(options, { name: tool, input: parseObject(input ?? '{}', '--args') }))
+    }
+    if (input !== undefined) throw new CliExit(exitCodes.usage, 'error: --args are the arguments of a tool; name it with --tool')
+    if (words.length === 0)
+      throw new CliExit(exitCodes.usage, `error: nothing to explain: braidclaw policy explain -- COMMAND, or --tool NAME --args ARGS`)
+    show(await explainCommand(options, commandLine(words)))
+  },
+} as const satisfies Command<typeof flags, typeof args>
+
+/** A command whose flags were taken for ours. */
+async function unescaped(words: readonly string[]): Promise<string | undefined> {
+  const [first = '-'] = words
+  return first.startsWith('-') ? undefined : `A command goes behind --: braidclaw policy explain -- ${words.map(quoteText).join(' ')}`
 }
 
 function twoQuestions(tool: string, [first = '']: readonly string[]): string {

@@ -1,33 +1,52 @@
 /** `rebuild`: what is made from the journal, made anew from it, or held against it. */
 
-import type { CliContext } from '../../../channels/terminal/context.ts'
 import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
-import { withMemory } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
-import type { Json } from '../../args/flags.ts'
+import type { Command, Flags } from '../../args/command.ts'
+import { jsonFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 
-export type RebuildFlags = Json & { readonly check?: boolean }
+const flags = {
+  check: { type: 'boolean', about: 'Only compare; change nothing (exit 9 when something differs)' },
+  ...jsonFlag,
+} as const satisfies Flags
 
 /** Exit 0 when turns, conversations, search index and receipts are what the journal says, 9 when one is not. */
-export async function rebuild(this: CliContext, { check = false, json = false }: RebuildFlags): Promise<void> {
-  const setup = setUp(this)
-  const { stdout } = this.process
-  await withMemory(setup, async (memory) => {
-    const projections = await memory.projections()
-    const made = check ? undefined : projections.rebuild()
-    if (made?.ok === false) throw new CliExit(exitCodes.integrity, `error: nothing was rebuilt: ${made.message}`)
-    const found = projections.check()
-    const { found: chain, joined } = checkChain({ setup, memory, deep: true })
-    const receipts = chain.problems.map(brokenChain)[0] ?? joined[0]?.message
-    const equal = found.equal && receipts === undefined
-    if (json) stdout.write(`${JSON.stringify({ ...found, equal, rebuilt_anew: !check, receipts: receipts ?? 'agree' })}\n`)
-    else {
-      if (made?.ok) stdout.write(`rebuilt: ${count(made.turns, 'turn')} from the journal\n`)
-      stdout.write(found.equal ? `equal: ${count(found.turns, 'turn')}, digest ${found.live}\n` : `differs: ${found.difference}\n`)
-      stdout.write(receipts === undefined ? 'receipts agree with the journal\n' : `receipts and journal disagree: ${receipts}\n`)
-    }
-    if (!equal) throw new CliExit(exitCodes.integrity)
-  })
+export const rebuild = {
+  flags: flags,
+  examples: [['--check', 'prove that they are what the journal says']],
+  exits: [9],
+  async run(context, { check = false, json = false }) {
+    const setup = setUp(context)
+    const { stdout } = context.process
+    await withMemory(setup, async (memory) => {
+      const projections = await memory.projections()
+      const made = check ? undefined : projections.rebuild()
+      if (made?.ok === false) throw new CliExit(exitCodes.integrity, `error: nothing was rebuilt: ${made.message}`)
+      const mended = check ? undefined : projections.files.rebuild()
+      const found = projections.check()
+      const files = projections.files.check()
+      const { found: chain, joined } = checkChain({ setup, memory, deep: true })
+      const receipts = chain.problems.map(brokenChain)[0] ?? joined[0]?.message
+      const equal = found.equal && files.difference === undefined && receipts === undefined
+      if (json)
+        stdout.write(`${JSON.stringify({ ...found, equal, rebuilt_anew: !check, files, ...mended, receipts: receipts ?? 'agree' })}\n`)
+      else {
+        if (made?.ok) stdout.write(`rebuilt: ${count(made.turns, 'turn')} from the journal\n`)
+        stdout.write(found.equal ? `equal: ${count(found.turns, 'turn')}, digest ${found.live}\n` : `differs: ${found.difference}\n`)
+        for (const path of mended?.written ?? []) stdout.write(`rebuilt: ${path}\n`)
+        for (const what of mended?.lost ?? []) stdout.write(`not brought back: ${what}\n`)
+        if (files.difference !== undefined) stdout.write(`differs: ${files.difference}\n`)
+        else if (files.files > 0) stdout.write(`${count(files.files, 'file')} of agents agree with the journal${later(files.untaken)}\n`)
+        stdout.write(receipts === undefined ? 'receipts agree with the journal\n' : `receipts and journal disagree: ${receipts}\n`)
+      }
+      if (!equal) throw new CliExit(exitCodes.integrity)
+    })
+  },
+} as const satisfies Command<typeof flags>
+
+function later(untaken: number): string {
+  return untaken === 0 ? '' : `; the next turn takes in ${count(untaken, 'line')} of other programs`
 }

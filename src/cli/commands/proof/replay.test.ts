@@ -5,6 +5,7 @@ import { nest } from '../../../../test/support/cli.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { printTo } from '../../../channels/terminal/printer.ts'
 import { openMemory } from '../../../memory/memory.ts'
+import type { AnyCommand } from '../../args/command.ts'
 import { createContext } from '../../context.ts'
 import { exitOf } from '../../trouble.ts'
 import { list, show } from '../records/run.ts'
@@ -30,7 +31,7 @@ async function live(): Promise<string> {
 }
 
 /** A command in this process: what it wrote and how it ended. */
-async function run(command: (this: CliContext, ...args: never[]) => void | Promise<void>, ...args: unknown[]) {
+async function run(command: AnyCommand, flags: object = {}, id?: string) {
   const said = { stdout: '', stderr: '', code: 0 }
   const base = createContext(home.env)
   const write = (stream: 'stdout' | 'stderr') =>
@@ -43,7 +44,7 @@ async function run(command: (this: CliContext, ...args: never[]) => void | Promi
     process: { ...base.process, stdout: write('stdout'), stderr: write('stderr') },
   }
   try {
-    await Reflect.apply(command, context, args)
+    await command.run(context, { ...flags }, id === undefined ? {} : { run: id })
   } catch (error) {
     const { code, message } = exitOf(error)
     Object.assign(said, { code, stderr: said.stderr + message })

@@ -1,27 +1,36 @@
 /** `verify`: the model checker over the threads that run in production, with the user's rules. */
 
-import type { CliContext } from '../../../channels/terminal/context.ts'
 import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
 import { setUp } from '../../../host/setup/setup.ts'
+import type { Command, Flags } from '../../args/command.ts'
+import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { verifyLines } from './verify-report.ts'
 
-export type VerifyProgramFlags = { readonly threads?: string; readonly workspace?: string; readonly json?: boolean }
+const flags = {
+  threads: { type: 'text', about: 'Check these rules instead of the installed ones' },
+  ...workspaceFlag,
+  ...jsonFlag,
+} as const satisfies Flags
 
 /** Exit 0 when every property holds, 1 when one breaks or could not be decided, 2 when a rule cannot be read. */
-export async function verify(this: CliContext, { threads, workspace, json = false }: VerifyProgramFlags): Promise<void> {
-  const setup = setUp(this, { workspace })
-  const { ruleThread } = await import('../../../runtime/rules/rule-thread.ts')
-  const { verifyProgram } = await import('../../../runtime/verify/verify-program.ts')
-  const rules = threads === undefined ? rulesInForce(setup).rules : rulesOfFile(setup, threads).map(ruleThread)
-  const report = verifyProgram({ rules })
-  this.process.stdout.write(
-    json
-      ? `${JSON.stringify(report)}\n`
-      : `${verifyLines(
-          report,
-          rules.map(({ name }) => name),
-        ).join('\n')}\n`,
-  )
-  if (!report.ok) throw new CliExit(exitCodes.error)
-}
+export const verify = {
+  flags: flags,
+  examples: [['--threads my-rules.json', 'with rules of your own (docs/rules.md)']],
+  async run(context, { threads, workspace, json = false }) {
+    const setup = setUp(context, { workspace })
+    const { ruleThread } = await import('../../../runtime/rules/rule-thread.ts')
+    const { verifyProgram } = await import('../../../runtime/verify/verify-program.ts')
+    const rules = threads === undefined ? rulesInForce(setup).rules : rulesOfFile(setup, threads).map(ruleThread)
+    const report = verifyProgram({ rules })
+    context.process.stdout.write(
+      json
+        ? `${JSON.stringify(report)}\n`
+        : `${verifyLines(
+            report,
+            rules.map(({ name }) => name),
+          ).join('\n')}\n`,
+    )
+    if (!report.ok) throw new CliExit(exitCodes.error)
+  },
+} as const satisfies Command<typeof flags>

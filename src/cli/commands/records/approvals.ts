@@ -1,21 +1,41 @@
 /** `approvals list | allow | deny | rules`: questions of waiting turns, answered from any terminal; and the standing answers. */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
-import { withMemory } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import type { AlwaysRule, Approval } from '../../../memory/approval-table.ts'
-import type { Json } from '../../args/flags.ts'
+import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { jsonFlag, limitOf20 } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { ApprovalListFlags, DecisionFlags } from '../../routes/types.ts'
 
-export async function list(this: CliContext, { limit, all = false, json = false }: ApprovalListFlags): Promise<void> {
-  await withMemory(setUp(this), ({ approvals }) => {
-    const found = approvals.list({ limit, ...(all ? {} : { state: 'open' as const }) })
-    if (json) return this.process.stdout.write(`${JSON.stringify(found)}\n`)
-    if (found.length === 0) this.process.stderr.write(all ? 'nothing was asked yet\n' : 'nothing waits for an answer\n')
-    for (const approval of found) this.process.stdout.write(lineOf(approval, Date.now()))
-  })
-}
+const listFlags = {
+  ...limitOf20,
+  all: { type: 'boolean', about: 'Also those that are answered, used or expired' },
+  ...jsonFlag,
+} as const satisfies Flags
+const decisionFlags = {
+  note: { type: 'text', about: 'Why; kept, and shown to the model when it is a no' },
+  ...jsonFlag,
+} as const satisfies Flags
+const asked = { id: { type: 'text', about: 'As "approvals list" shows it' } } as const satisfies Arguments
+const ruleArgs = { id: { type: 'whole', about: 'As "approvals rules list" shows it' } } as const satisfies Arguments
+
+export const list = {
+  flags: listFlags,
+  examples: [
+    ['', 'what is asked, and until when'],
+    ['--all', 'what was answered, too'],
+  ],
+  exits: [9],
+  async run(context, { limit, all = false, json = false }) {
+    await withMemory(setUp(context), ({ approvals }) => {
+      const found = approvals.list({ limit, ...(all ? {} : { state: 'open' as const }) })
+      if (json) return context.process.stdout.write(`${JSON.stringify(found)}\n`)
+      if (found.length === 0) context.process.stderr.write(all ? 'nothing was asked yet\n' : 'nothing waits for an answer\n')
+      for (const approval of found) context.process.stdout.write(lineOf(approval, Date.now()))
+    })
+  },
+} as const satisfies Command<typeof listFlags>
 
 function lineOf({ id, state, expires, risk, reason, summary }: Approval, now: number): string {
   const seconds = Math.ceil((expires - now) / 1000)
@@ -23,15 +43,27 @@ function lineOf({ id, state, expires, risk, reason, summary }: Approval, now: nu
   return `${id}  ${state}${left}  ${risk}\n  ${summary}\n  ${reason}\n`
 }
 
-export function allow(this: CliContext, flags: DecisionFlags, id: string): Promise<void> {
-  return decide(this, { ...flags, id, allowed: true })
-}
+export const allow = {
+  flags: decisionFlags,
+  args: asked,
+  examples: [['run_4q2fqk8fd4spk980/call_1', 'a waiting turn goes on at once']],
+  exits: [9],
+  run(context, flags, { id }) {
+    return decide(context, { ...flags, id, allowed: true })
+  },
+} as const satisfies Command<typeof decisionFlags, typeof asked>
 
-export function deny(this: CliContext, flags: DecisionFlags, id: string): Promise<void> {
-  return decide(this, { ...flags, id, allowed: false })
-}
+export const deny = {
+  flags: decisionFlags,
+  args: asked,
+  examples: [['run_4q2fqk8fd4spk980/call_1 --note "not on a Friday"', 'and why']],
+  exits: [9],
+  run(context, flags, { id }) {
+    return decide(context, { ...flags, id, allowed: false })
+  },
+} as const satisfies Command<typeof decisionFlags, typeof asked>
 
-type Decided = DecisionFlags & { readonly id: string; readonly allowed: boolean }
+type Decided = Given<typeof decisionFlags> & { readonly id: string; readonly allowed: boolean }
 
 /** A late answer, a second one and one to a question that nobody asked are refused with the reason. */
 async function decide(context: CliContext, { id, allowed, note, json = false }: Decided): Promise<void> {
@@ -47,27 +79,38 @@ async function decide(context: CliContext, { id, allowed, note, json = false }: 
   })
 }
 
-export async function listRules(this: CliContext, { json = false }: Json): Promise<void> {
-  await withMemory(setUp(this), ({ approvals }) => {
-    const rules = approvals.rules().map((rule) => ({ ...rule, allows: wordsOf(rule) }))
-    if (json) return this.process.stdout.write(`${JSON.stringify(rules)}\n`)
-    if (rules.length === 0) this.process.stderr.write('nothing is always allowed\n')
-    for (const { id, tool, allows, addedBy, addedAt } of rules) {
-      this.process.stdout.write(
-        `${String(id).padStart(4)}  ${tool}  ${allows}  (by ${addedBy}, ${new Date(addedAt).toISOString().slice(0, 16)})\n`,
-      )
-    }
-  })
-}
+export const listRules = {
+  flags: jsonFlag,
+  examples: [['', 'what "a" was said to']],
+  exits: [9],
+  async run(context, { json = false }) {
+    await withMemory(setUp(context), ({ approvals }) => {
+      const rules = approvals.rules().map((rule) => ({ ...rule, allows: wordsOf(rule) }))
+      if (json) return context.process.stdout.write(`${JSON.stringify(rules)}\n`)
+      if (rules.length === 0) context.process.stderr.write('nothing is always allowed\n')
+      for (const { id, tool, allows, addedBy, addedAt } of rules) {
+        context.process.stdout.write(
+          `${String(id).padStart(4)}  ${tool}  ${allows}  (by ${addedBy}, ${new Date(addedAt).toISOString().slice(0, 16)})\n`,
+        )
+      }
+    })
+  },
+} as const satisfies Command<typeof jsonFlag>
 
-export async function revokeRule(this: CliContext, { json = false }: Json, id: number): Promise<void> {
-  await withMemory(setUp(this), ({ approvals }) => {
-    const rule = approvals.rules().find((each) => each.id === id)
-    if (!approvals.revokeRule(id) || !rule)
-      throw new CliExit(exitCodes.error, `error: there is no rule ${id}; see: braidclaw approvals rules list`)
-    this.process.stdout.write(json ? `${JSON.stringify({ revoked: rule })}\n` : `revoked: ${wordsOf(rule)} is asked about again\n`)
-  })
-}
+export const revokeRule = {
+  flags: jsonFlag,
+  args: ruleArgs,
+  examples: [['3', 'the third rule']],
+  exits: [9],
+  async run(context, { json = false }, { id }) {
+    await withMemory(setUp(context), ({ approvals }) => {
+      const rule = approvals.rules().find((each) => each.id === id)
+      if (!approvals.revokeRule(id) || !rule)
+        throw new CliExit(exitCodes.error, `error: there is no rule ${id}; see: braidclaw approvals rules list`)
+      context.process.stdout.write(json ? `${JSON.stringify({ revoked: rule })}\n` : `revoked: ${wordsOf(rule)} is asked about again\n`)
+    })
+  },
+} as const satisfies Command<typeof jsonFlag, typeof ruleArgs>
 
 /** The scope is the JSON of an executable and its sub-command; anything else is shown as it is. */
 function wordsOf({ scope }: AlwaysRule): string {

@@ -3,9 +3,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
-import { acceptRecord } from '../../../host/integrity/accept-record.ts'
+import { type Accepted, acceptRecord } from '../../../host/integrity/accept-record.ts'
 import { brokenChain, type ChainCheck, checkChain } from '../../../host/integrity/receipt-check.ts'
-import { createRecord, inRecordWords, receiptPaths, recoverRecord, withMemory } from '../../../host/integrity/recovery.ts'
+import { createRecord, inRecordWords, receiptPaths, recoverRecord } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'
@@ -14,45 +15,83 @@ import type { Memory } from '../../../memory/memory.ts'
 import { anchorLine, parseAnchor } from '../../../receipts/form/anchor.ts'
 import { listReceipts, showReceipt } from '../../../receipts/list-receipts.ts'
 import { isOperatorAction, wordsUnder } from '../../../receipts/without-run.ts'
-import type { Json } from '../../args/flags.ts'
+import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { jsonFlag, limitOf20 } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { AcceptFlags, AnchorFlags, ListFlags, VerifyFlags } from '../../routes/types.ts'
 
-export function list(this: CliContext, { limit, json = false }: ListFlags): void {
-  const found = listReceipts({ path: setUp(this).config.receipts.path, limit })
-  if (!found.ok) throw new CliExit(exitCodes.error, `error: ${found.failure.message}`)
-  if (found.unreadable > 0)
-    this.process.stderr.write(`warning: ${count(found.unreadable, 'line')} among these cannot be read; run: braidclaw receipt verify\n`)
-  if (json) return void this.process.stdout.write(`${JSON.stringify(found.receipts)}\n`)
-  if (found.receipts.length === 0) this.process.stderr.write('no receipts yet\n')
-  for (const { seq, id, timestamp, tool, status, risk } of found.receipts) {
-    this.process.stdout.write(
-      `${String(seq).padStart(6)}  ${timestamp}  ${status.padEnd(7)}  ${risk.padEnd(6)}  ${visible(tool).padEnd(14)}  ${id}\n`,
-    )
-  }
-}
+const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
+const showArgs = { receipt: { type: 'text', about: 'Receipt id or number' } } as const satisfies Arguments
+const verifyFlags = {
+  deep: { type: 'boolean', about: 'Also join the journal: every attempt has its receipt, every hash its content' },
+  against: { type: 'text', about: 'An anchor line kept elsewhere, or a file that holds one' },
+  ...jsonFlag,
+} as const satisfies Flags
+const acceptFlags = { note: { type: 'text', about: 'Why; kept for good with the receipt' }, ...jsonFlag } as const satisfies Flags
+const anchorFlags = {
+  to: { type: 'text', about: 'Append the line to this file' },
+  gitNote: { type: 'boolean', about: "Add it to a note on the workspace's HEAD (refs/notes/braidclaw)" },
+  command: { type: 'boolean', about: 'Give it to a command on stdin; no shell' },
+  ...jsonFlag,
+} as const satisfies Flags
+const anchorArgs = {
+  word: { type: 'text', many: true, optional: true, about: 'With --command, after --: the command' },
+} as const satisfies Arguments
+
+export const list = {
+  flags: listFlags,
+  examples: [['--limit 5', 'the latest five']],
+  run(context, { limit, json = false }) {
+    const found = listReceipts({ path: setUp(context).config.receipts.path, limit })
+    if (!found.ok) throw new CliExit(exitCodes.error, `error: ${found.failure.message}`)
+    if (found.unreadable > 0)
+      context.process.stderr.write(
+        `warning: ${count(found.unreadable, 'line')} among these cannot be read; run: braidclaw receipt verify\n`,
+      )
+    if (json) return void context.process.stdout.write(`${JSON.stringify(found.receipts)}\n`)
+    if (found.receipts.length === 0) context.process.stderr.write('no receipts yet\n')
+    for (const { seq, id, timestamp, tool, status, risk } of found.receipts) {
+      context.process.stdout.write(
+        `${String(seq).padStart(6)}  ${timestamp}  ${status.padEnd(7)}  ${risk.padEnd(6)}  ${visible(tool).padEnd(14)}  ${id}\n`,
+      )
+    }
+  },
+} as const satisfies Command<typeof listFlags>
 
 /** With the operator's own words, where the receipt vouches for some. */
-export async function show(this: CliContext, { json = false }: Json, wanted: string): Promise<void> {
-  const setup = setUp(this)
-  const receipt = showReceipt(setup.config.receipts.path, wanted)
-  if (!receipt) throw new CliExit(exitCodes.error, `error: no receipt "${wanted}"; see: braidclaw receipt list`)
-  const words = isOperatorAction(receipt) ? await withMemory(setup, ({ actions }) => wordsUnder(receipt, actions.wordsOf)) : undefined
-  this.process.stdout.write(`${JSON.stringify(words === undefined ? receipt : { ...receipt, words }, null, json ? 0 : 2)}\n`)
-}
+export const show = {
+  flags: jsonFlag,
+  args: showArgs,
+  examples: [['7', 'the seventh']],
+  async run(context, { json = false }, { receipt: wanted }) {
+    const setup = setUp(context)
+    const receipt = showReceipt(setup.config.receipts.path, wanted)
+    if (!receipt) throw new CliExit(exitCodes.error, `error: no receipt "${wanted}"; see: braidclaw receipt list`)
+    const words = isOperatorAction(receipt) ? await withMemory(setup, ({ actions }) => wordsUnder(receipt, actions.wordsOf)) : undefined
+    context.process.stdout.write(`${JSON.stringify(words === undefined ? receipt : { ...receipt, words }, null, json ? 0 : 2)}\n`)
+  },
+} as const satisfies Command<typeof jsonFlag, typeof showArgs>
 
-export async function verify(this: CliContext, { deep = false, against, json = false }: VerifyFlags): Promise<void> {
-  const setup = setUp(this)
-  const anchor = against === undefined ? undefined : anchorOf(against)
-  await withMemory(setup, (memory) => {
-    const checked = checkChain({ setup, memory, anchor, deep })
-    const { found, joined, unfinished, older } = checked
-    const ok = found.ok && joined.length === 0
-    if (json) this.process.stdout.write(`${JSON.stringify({ ...found, ok, deep: joined, unfinished, older })}\n`)
-    else report(this, checked)
-    if (!ok) throw new CliExit(exitCodes.integrity)
-  })
-}
+export const verify = {
+  flags: verifyFlags,
+  examples: [
+    ['', 'chain, mac, head and checkpoint'],
+    ['--deep', 'and that every result matches its hash'],
+    ['--against bc1:…', 'and that nothing was cut since that anchor'],
+  ],
+  exits: [9],
+  async run(context, { deep = false, against, json = false }) {
+    const setup = setUp(context)
+    const anchor = against === undefined ? undefined : anchorOf(against)
+    await withMemory(setup, (memory) => {
+      const checked = checkChain({ setup, memory, anchor, deep })
+      const { found, joined, unfinished, older } = checked
+      const ok = found.ok && joined.length === 0
+      if (json) context.process.stdout.write(`${JSON.stringify({ ...found, ok, deep: joined, unfinished, older })}\n`)
+      else report(context, checked)
+      if (!ok) throw new CliExit(exitCodes.integrity)
+    })
+  },
+} as const satisfies Command<typeof verifyFlags>
 
 function report({ process: { stdout, stderr } }: CliContext, { found, joined, unfinished, older }: ChainCheck): void {
   for (const { message } of found.warnings) stderr.write(`warning: ${message}\n`)
@@ -76,68 +115,67 @@ function anchorOf(given: string) {
 }
 
 /** With a place the line is kept there too; it is printed in any case. */
-export async function anchor(
-  this: CliContext,
-  { to, gitNote = false, command = false, json = false }: AnchorFlags,
-  ...argv: string[]
-): Promise<void> {
-  const setup = setUp(this)
-  if (command !== argv.length > 0)
-    throw new CliExit(exitCodes.usage, 'error: --command takes the command and its arguments after --, and nothing else takes any')
-  await withMemory(setup, async (memory) => {
-    const checkpoint = sound(setup, memory)
-    const line = anchorLine(checkpoint)
-    const { anchorToCommand, anchorToFile, anchorToGit } = await import('./anchor-targets.ts')
-    if (to !== undefined) anchorToFile(to, line)
-    if (gitNote) await anchorToGit(setup.config.workspaceDir, line)
-    if (command) await anchorToCommand(argv, line)
-    this.process.stdout.write(json ? `${JSON.stringify({ ...checkpoint, line: anchorLine(checkpoint) })}\n` : `${anchorLine(checkpoint)}\n`)
-  })
-}
-
-/** Begins a new file; the chain goes on across the two. */
-export async function rotateLog(this: CliContext, { json = false }: Json): Promise<void> {
-  const setup = setUp(this)
-  const { rotate } = await import('../../../receipts/rotate.ts')
-  await withMemory(setup, (memory) => {
-    sound(setup, memory)
-    // What a crash left is recorded in the file that it is in.
-    if (setup.config.receipts.enabled) recoverRecord(setup, createRecord({ ...setup, redact: setup.redactor.json }, memory))
-    const rotated = memory.transaction(() => {
-      const made = rotate({ paths: receiptPaths(setup), checkpoint: memory.checkpoint.get(), draft: rotationDraft(Date.now()) })
-      if (made.ok && made.checkpoint) memory.checkpoint.put(made.checkpoint)
-      return made
+export const anchor = {
+  flags: anchorFlags,
+  args: anchorArgs,
+  examples: [
+    ['--to /mnt/elsewhere/anchors', 'keep it on another disk'],
+    ['--git-note', 'keep it with the code, and push refs/notes/braidclaw'],
+    ['--command -- ssh host tee -a anchors', 'keep it on another machine'],
+  ],
+  exits: [9],
+  async run(context, { to, gitNote = false, command = false, json = false }, { word: argv }) {
+    const setup = setUp(context)
+    if (command !== argv.length > 0)
+      throw new CliExit(exitCodes.usage, 'error: --command takes the command and its arguments after --, and nothing else takes any')
+    await withMemory(setup, async (memory) => {
+      const checkpoint = sound(setup, memory)
+      const line = anchorLine(checkpoint)
+      const { anchorToCommand, anchorToFile, anchorToGit } = await import('./anchor-targets.ts')
+      if (to !== undefined) anchorToFile(to, line)
+      if (gitNote) await anchorToGit(setup.config.workspaceDir, line)
+      if (command) await anchorToCommand(argv, line)
+      context.process.stdout.write(
+        json ? `${JSON.stringify({ ...checkpoint, line: anchorLine(checkpoint) })}\n` : `${anchorLine(checkpoint)}\n`,
+      )
     })
-    if (!rotated.ok)
-      throw new CliExit(rotated.failure.code === 'altered' ? exitCodes.integrity : exitCodes.error, `error: ${rotated.failure.message}`)
-    const { segment, receiptIds } = rotated
-    this.process.stdout.write(
-      json ? `${JSON.stringify({ segment, receipt: receiptIds[0] })}\n` : `closed: ${segment}; ${receiptIds[0]} begins the next\n`,
-    )
-  })
-}
+  },
+} as const satisfies Command<typeof anchorFlags, typeof anchorArgs>
 
 /** Without a note it is a look at what would be accepted. */
-export async function accept(this: CliContext, { note, json = false }: AcceptFlags): Promise<void> {
-  const setup = setUp(this)
-  if (note?.trim() === '') throw new CliExit(exitCodes.usage, 'error: --note "" says nothing; say why you accept the record as it is')
-  const { stdout } = this.process
-  await withMemory(setup, (memory) => {
-    const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
-    const found = inRecordWords(() => acceptRecord({ setup, memory, record, by: userName(), note }))
-    const { database, problems, receipts, receipt } = found
-    const isNothing = database === undefined && problems.length + receipts.length === 0
-    if (json) stdout.write(`${JSON.stringify({ ...found, accepted: receipt !== undefined })}\n`)
-    else {
-      for (const line of [...(database === undefined ? [] : [database]), ...problems]) stdout.write(`${visible(line)}\n`)
-      for (const { first, last } of receipts)
-        stdout.write(`belonging to no run: ${first === last ? `receipt ${first}` : `receipts ${first} to ${last}`}\n`)
-      if (isNothing) stdout.write('there is nothing to accept\n')
-      if (receipt !== undefined) stdout.write(`accepted: ${receipt}\n`)
-    }
-    if (!isNothing && note === undefined)
-      throw new CliExit(exitCodes.usage, 'error: nothing was accepted: add --note WHY to accept this as it is; it leaves a receipt')
-  })
+export const accept = {
+  flags: acceptFlags,
+  examples: [
+    ['', 'only look at what would be accepted'],
+    ['--note "the disk died; restored Monday\'s copy"', 'accept it'],
+  ],
+  exits: [9],
+  async run(context, { note, json = false }) {
+    const setup = setUp(context)
+    if (note?.trim() === '') throw new CliExit(exitCodes.usage, 'error: --note "" says nothing; say why you accept the record as it is')
+    await withMemory(setup, (memory) => {
+      const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
+      const found = inRecordWords(() => acceptRecord({ setup, memory, record, by: userName(), note }))
+      const lines = acceptedLines(found)
+      context.process.stdout.write(
+        json
+          ? `${JSON.stringify({ ...found, accepted: found.receipt !== undefined })}\n`
+          : `${(lines.length > 0 ? lines : ['there is nothing to accept']).join('\n')}\n`,
+      )
+      if (lines.length > 0 && note === undefined)
+        throw new CliExit(exitCodes.usage, 'error: nothing was accepted: add --note WHY to accept this as it is; it leaves a receipt')
+    })
+  },
+} as const satisfies Command<typeof acceptFlags>
+
+function acceptedLines({ database, problems, receipts, receipt }: Accepted): string[] {
+  const ownerless = receipts.map(({ first, last }) => (first === last ? `receipt ${first}` : `receipts ${first} to ${last}`))
+  return [
+    ...(database === undefined ? [] : [database]),
+    ...problems.map(visible),
+    ...ownerless.map((which) => `belonging to no run: ${which}`),
+    ...(receipt === undefined ? [] : [`accepted: ${receipt}`]),
+  ]
 }
 
 /** As the system knows who asks; some systems have a number only. */
@@ -145,6 +183,33 @@ function userName(): string {
   const { username, uid } = userInfo()
   return username === 'unknown' ? `user ${uid}` : username
 }
+
+/** Begins a new file; the chain goes on across the two. */
+export const rotate = {
+  flags: jsonFlag,
+  examples: [['', 'tool_receipts.log becomes tool_receipts.1.log']],
+  exits: [9],
+  async run(context, { json = false }) {
+    const setup = setUp(context)
+    const { rotate } = await import('../../../receipts/rotate.ts')
+    await withMemory(setup, (memory) => {
+      sound(setup, memory)
+      // What a crash left is recorded in the file that it is in.
+      if (setup.config.receipts.enabled) recoverRecord(setup, createRecord({ ...setup, redact: setup.redactor.json }, memory))
+      const rotated = memory.transaction(() => {
+        const made = rotate({ paths: receiptPaths(setup), checkpoint: memory.checkpoint.get(), draft: rotationDraft(Date.now()) })
+        if (made.ok && made.checkpoint) memory.checkpoint.put(made.checkpoint)
+        return made
+      })
+      if (!rotated.ok)
+        throw new CliExit(rotated.failure.code === 'altered' ? exitCodes.integrity : exitCodes.error, `error: ${rotated.failure.message}`)
+      const { segment, receiptIds } = rotated
+      context.process.stdout.write(
+        json ? `${JSON.stringify({ segment, receipt: receiptIds[0] })}\n` : `closed: ${segment}; ${receiptIds[0]} begins the next\n`,
+      )
+    })
+  },
+} as const satisfies Command<typeof jsonFlag>
 
 function rotationDraft(at: number) {
   const [argsHash, resultHash] = [hashJson({}), hashJson({ status: 'allowed', output: '' })]

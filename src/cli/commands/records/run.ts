@@ -1,42 +1,61 @@
 /** `run list | show`: what ran, and what its journal holds. */
 
-import type { CliContext } from '../../../channels/terminal/context.ts'
-import { withMemory } from '../../../host/integrity/recovery.ts'
 import { resolveRun } from '../../../host/integrity/run-lookup.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { isObject } from '../../../kit/json.ts'
 import { visible } from '../../../kit/text.ts'
 import type { JournalEntry } from '../../../memory/journal/journal-entry.ts'
-import type { Json } from '../../args/flags.ts'
-import type { ListFlags } from '../../routes/types.ts'
+import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { jsonFlag, limitOf20 } from '../../args/flags.ts'
 
-export async function list(this: CliContext, { limit, json = false }: ListFlags): Promise<void> {
-  await withMemory(setUp(this), ({ journal }) => {
-    const runs = journal.runs({ limit })
-    if (json) return this.process.stdout.write(`${JSON.stringify(runs)}\n`)
-    if (runs.length === 0) this.process.stderr.write('no runs yet\n')
-    for (const { runId, started, code, model, channel, conversationId } of runs) {
-      this.process.stdout.write(
-        `${runId}  ${when(started)}  ${(code ?? 'unfinished').padEnd(15)}  ${channel.padEnd(6)}  ${model}  ${conversationId}\n`,
+const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
+const wanted = { run: { type: 'text', about: 'Run id, or "last"' } } as const satisfies Arguments
+
+export const list = {
+  flags: listFlags,
+  examples: [
+    ['', 'the latest twenty'],
+    ['--limit 5', 'the latest five'],
+  ],
+  exits: [9],
+  async run(context, { limit, json = false }) {
+    await withMemory(setUp(context), ({ journal }) => {
+      const runs = journal.runs({ limit })
+      if (json) return context.process.stdout.write(`${JSON.stringify(runs)}\n`)
+      if (runs.length === 0) context.process.stderr.write('no runs yet\n')
+      for (const { runId, started, code, model, channel, conversationId } of runs) {
+        context.process.stdout.write(
+          `${runId}  ${when(started)}  ${(code ?? 'unfinished').padEnd(15)}  ${channel.padEnd(6)}  ${model}  ${conversationId}\n`,
+        )
+      }
+    })
+  },
+} as const satisfies Command<typeof listFlags>
+
+export const show = {
+  flags: jsonFlag,
+  args: wanted,
+  examples: [
+    ['last', 'the latest run'],
+    ['run_4q2fqk8fd4spk980 --json', 'one of "run list", for scripts'],
+  ],
+  exits: [9],
+  async run(context, { json = false }, { run: wantedRun }) {
+    await withMemory(setUp(context), (memory) => {
+      const run = resolveRun(memory, wantedRun)
+      const entries = memory.journal.events(run.runId)
+      if (json) return context.process.stdout.write(`${JSON.stringify({ ...run, entries })}\n`)
+      const { runId, conversationId, started, ended, code, message, digest } = run
+      context.process.stdout.write(
+        `${runId} of ${conversationId}\n${when(started)} to ${ended === null ? 'no end' : when(ended)}: ${code ?? 'unfinished'}${message ? ` (${message})` : ''}\n`,
       )
-    }
-  })
-}
-
-export async function show(this: CliContext, { json = false }: Json, wanted: string): Promise<void> {
-  await withMemory(setUp(this), (memory) => {
-    const run = resolveRun(memory, wanted)
-    const entries = memory.journal.events(run.runId)
-    if (json) return this.process.stdout.write(`${JSON.stringify({ ...run, entries })}\n`)
-    const { runId, conversationId, started, ended, code, message, digest } = run
-    this.process.stdout.write(
-      `${runId} of ${conversationId}\n${when(started)} to ${ended === null ? 'no end' : when(ended)}: ${code ?? 'unfinished'}${message ? ` (${message})` : ''}\n`,
-    )
-    for (const [at, entry] of entries.entries()) this.process.stdout.write(`${entryLine(entry, at + 1)}\n`)
-    this.process.stdout.write(`digest ${digest ?? 'none'}\n`)
-  })
-}
+      for (const [at, entry] of entries.entries()) context.process.stdout.write(`${entryLine(entry, at + 1)}\n`)
+      context.process.stdout.write(`digest ${digest ?? 'none'}\n`)
+    })
+  },
+} as const satisfies Command<typeof jsonFlag, typeof wanted>
 
 /** `   3  intent    act call_1  file_read`: the number is the one that a divergence names. */
 export function entryLine({ kind, type, body }: JournalEntry, number: number): string {
@@ -44,9 +63,10 @@ export function entryLine({ kind, type, body }: JournalEntry, number: number): s
 }
 
 function details(body: { readonly [key: string]: unknown }): string {
-  const { id, by, call, outcome, ending, proposals } = body
+  const { id, name, by, call, outcome, ending, proposals } = body
   const words = [
     id,
+    name,
     isObject(call) ? call.name : undefined,
     isObject(outcome) ? outcome.status : undefined,
     isObject(ending) ? ending.code : undefined,

@@ -8,33 +8,52 @@ import { fifoFolder, makeFifos } from '../../../channels/fifo/fifo-folder.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { setUp } from '../../../host/setup/setup.ts'
+import type { Command, Flags, Given } from '../../args/command.ts'
+import { folderFlags } from '../../args/fifo-flags.ts'
+import { approveFlag, autonomyFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
 import { withEnvFile } from '../../env-file.ts'
-import type { BridgeFlags } from '../../routes/types.ts'
+
+const flags = {
+  ...folderFlags,
+  channel: { type: 'text', about: 'cli: whom the answers go to (default: cli)' },
+  ...workspaceFlag,
+  ...sandboxFlag,
+  ...modelFlag,
+  ...autonomyFlag,
+  ...approveFlag,
+} as const satisfies Flags
+type BridgeFlags = Given<typeof flags>
+
+const shared = {
+  flags,
+  examples: [
+    ['', 'serve /tmp/planckclaw'],
+    ['--fifo-dir ~/fifos', 'another folder'],
+  ],
+} as const
+
+type Row = Command<typeof flags>
+
+export const interact = { ...shared, run: (context, given) => bridge(context, given, serveInteract) } as const satisfies Row
+export const cli = { ...shared, run: (context, given) => bridge(context, given, serveCli) } as const satisfies Row
+export const discord = { ...shared, run: (context, given) => bridge(context, given, serveDiscord) } as const satisfies Row
+export const brain = { ...shared, run: (context, given) => bridge(context, given, serveBrain) } as const satisfies Row
+export const claw = { ...shared, run: (context, given) => bridge(context, given, serveClaw) } as const satisfies Row
 
 type Serve = (bridging: Bridging, flags: BridgeFlags) => Promise<void>
 
 /** It ends with 0 when it is told to stop, or when whoever it serves people for has left. */
-function bridge(serve: Serve) {
-  return async function (this: CliContext, flags: BridgeFlags): Promise<void> {
-    const context = withEnvFile(this, flags.envFile)
-    const { workspace, model, autonomy, approveAllMedium } = flags
-    const setup = setUp(context, { workspace, model, autonomy, approveAllMedium }, { stays: true })
-    const dir = fifoFolder(context, flags.fifoDir)
-    await makeFifos(dir)
-    const stop = new AbortController()
-    const interrupt = onInterrupt(() => stop.abort())
-    try {
-      await serve({ setup, dir, signal: stop.signal, stop: () => stop.abort() }, flags)
-    } finally {
-      interrupt.stop()
-    }
+async function bridge(outer: CliContext, given: BridgeFlags, serve: Serve): Promise<void> {
+  const context = withEnvFile(outer, given.envFile)
+  const { workspace, model, autonomy, approveAllMedium } = given
+  const setup = setUp(context, { workspace, model, autonomy, approveAllMedium }, { stays: true })
+  const dir = fifoFolder(context, given.fifoDir)
+  await makeFifos(dir)
+  const stop = new AbortController()
+  const interrupt = onInterrupt(() => stop.abort())
+  try {
+    await serve({ setup, dir, signal: stop.signal, stop: () => stop.abort() }, given)
+  } finally {
+    interrupt.stop()
   }
-}
-
-export const bridges = {
-  interact: bridge(serveInteract),
-  cli: bridge(serveCli),
-  discord: bridge(serveDiscord),
-  brain: bridge(serveBrain),
-  claw: bridge(serveClaw),
 }

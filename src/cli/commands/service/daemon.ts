@@ -14,31 +14,61 @@ import { setUp } from '../../../host/setup/setup.ts'
 import { FIFOS } from '../../../kit/wire.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import type { Supervised } from '../../../service/supervise.ts'
+import type { Command, Flags, Given } from '../../args/command.ts'
+import { folderFlags } from '../../args/fifo-flags.ts'
+import { agentFlag, approveFlag, autonomyFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
+import { roundsFlag } from '../../args/turn-flags.ts'
 import { withEnvFile } from '../../env-file.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { DaemonFlags } from '../../routes/types.ts'
+
+const flags = {
+  ...folderFlags,
+  bridge: {
+    type: 'text',
+    many: true,
+    about: 'Start and keep running a bridge: interact=COMMAND, brain=COMMAND or claw=COMMAND; may be repeated',
+  },
+  brain: { type: 'choice', values: ['inside', 'fifo'], about: 'Who thinks: the configured provider, or a brain on the FIFOs' },
+  claw: { type: 'choice', values: ['inside', 'fifo', 'both'], about: 'Who has the tools: our ten, a claw on the FIFOs, or both' },
+  ...workspaceFlag,
+  ...sandboxFlag,
+  ...agentFlag,
+  ...modelFlag,
+  ...autonomyFlag,
+  ...roundsFlag,
+  ...approveFlag,
+} as const satisfies Flags
+type DaemonFlags = Given<typeof flags>
 
 /** What a bridge may take to end: together with the last answer less than whoever sent SIGTERM waits. */
 const LEAVE_MS = 1_000
 
 /** @throws CliExit when it cannot start, or when its FIFOs are taken away; it ends with 0 once it is told to stop */
-export async function daemon(this: CliContext, flags: DaemonFlags): Promise<void> {
-  const bridges = bridgesIn(flags.bridge ?? [])
-  const setup = talkative(withEnvFile(this, flags.envFile), flags)
-  const dir = fifoFolder(setup.context, flags.fifoDir)
-  const casting = castingOf(flags, bridges, dir)
-  const held = await take(dir)
-  if (held.orphans > 0) setup.log('warn', 'recovered after a crash', { bridgesEnded: held.orphans })
-  clearLeftovers(setup.paths.home, setup.log)
-  const stop = new AbortController()
-  const interrupt = onInterrupt(() => stop.abort())
-  try {
-    await run({ setup, casting, bridges, held, signal: stop.signal, flags })
-  } finally {
-    held.release()
-    interrupt.stop()
-  }
-}
+export const daemon = {
+  flags: flags,
+  examples: [
+    ['', 'with the configured model and our ten tools'],
+    ['--bridge brain=./bridges/brain.sh --bridge claw=./bridges/claw.sh', 'brain and claw are scripts'],
+    ['--fifo-dir ~/fifos --agent planck', 'elsewhere, as another agent'],
+  ],
+  async run(context, given) {
+    const bridges = bridgesIn(given.bridge ?? [])
+    const setup = talkative(withEnvFile(context, given.envFile), given)
+    const dir = fifoFolder(setup.context, given.fifoDir)
+    const casting = castingOf(given, bridges, dir)
+    const held = await take(dir)
+    if (held.orphans > 0) setup.log('warn', 'recovered after a crash', { bridgesEnded: held.orphans })
+    clearLeftovers(setup.paths.home, setup.log)
+    const stop = new AbortController()
+    const interrupt = onInterrupt(() => stop.abort())
+    try {
+      await run({ setup, casting, bridges, held, signal: stop.signal, flags: given })
+    } finally {
+      held.release()
+      interrupt.stop()
+    }
+  },
+} as const satisfies Command<typeof flags>
 
 /** Of a program that stays one wants to know what it does, unless somebody said otherwise. */
 function talkative(context: CliContext, flags: DaemonFlags): CliSetup {

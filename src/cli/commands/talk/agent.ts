@@ -1,35 +1,58 @@
 /** `agent`: a conversation in the terminal, or one turn. */
 
+import { attend } from '../../../channels/attend.ts'
+import { createQuestionChannel } from '../../../channels/filter/channel.ts'
 import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
-import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
 import type { Conversing } from '../../../channels/terminal/conversation-loop.ts'
-import { turn } from '../../../channels/terminal/run-turn.ts'
-import { wake } from '../../../host/run/conversation.ts'
 import type { Speaker } from '../../../host/setup/agent-profile.ts'
 import { setUpKept } from '../../../host/setup/setup-kept.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
+import type { Command, Flags, Given } from '../../args/command.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
 import { messageOf } from '../../args/message-text.ts'
+import { turnFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { introduce } from '../../offline-notice.ts'
-import type { AgentFlags } from '../../routes/types.ts'
 
-export async function agent(this: CliContext, flags: AgentFlags): Promise<void> {
-  const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = flags
-  const setup = await setUpKept(this, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
-  if (!setup.config.channels.cli.enabled)
-    throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
-  const speaker =
-    setup.config.defaultAgent === undefined ? undefined : await (await import('../../../host/setup/agent-profile.ts')).speakerOf(setup)
-  const message = await messageOf({ message: flags.message, advice }, this)
-  introduce(setup)
-  sayWhere(setup)
-  if (message === undefined)
-    return (await import('../../../channels/terminal/conversation-loop.ts')).converse(
-      conversingOf({ setup, flags, ...(speaker ? { speaker } : {}) }),
-    )
-  const exitCode = await oneTurn({ setup, flags, ...(speaker ? { speaker } : {}) }, message)
-  if (exitCode !== 0) throw new CliExit(exitCode)
+const flags = {
+  message: { type: 'text', short: 'm', about: 'Run one turn with this message and exit; text on stdin is appended' },
+  ...turnFlags,
+} as const satisfies Flags
+type AgentFlags = Given<typeof flags>
+
+export const agent = {
+  flags: flags,
+  examples: [
+    ['', 'a conversation in the terminal'],
+    ['-m "What files are in this project?"', 'one turn'],
+    ['-c -m "And the largest?"', 'go on with the latest conversation'],
+  ],
+  details: async () => (await import('../../args/limits-help.ts')).limitsHelp(),
+  exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
+  advice: question,
+  async run(context, given) {
+    const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
+    const setup = await setUpKept(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
+    if (!setup.config.channels.cli.enabled)
+      throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
+    const speaker =
+      setup.config.defaultAgent === undefined ? undefined : await (await import('../../../host/setup/agent-profile.ts')).speakerOf(setup)
+    const message = await messageOf({ message: given.message, advice }, context)
+    introduce(setup)
+    sayWhere(setup)
+    const talk: Talk = { setup, flags: given, ...(speaker ? { speaker } : {}) }
+    if (message === undefined) return converse(talk)
+    const exitCode = await oneTurn(talk, message)
+    if (exitCode !== 0) throw new CliExit(exitCode)
+  },
+} as const satisfies Command<typeof flags>
+
+/** Words that are no flags are most likely what someone wanted to ask. */
+async function question(words: readonly string[]): Promise<string | undefined> {
+  if (words.length === 0 || words.some((word) => word.startsWith('-'))) return undefined
+  const { pasteable } = await import('../../args/shell-quote.ts')
+  return `To ask something: braidclaw agent -m ${pasteable([words.join(' ')])}`
 }
 
 const advice = 'pass -m "message", pipe text in, or run it in a terminal for a conversation'
@@ -38,25 +61,18 @@ type Talk = { readonly setup: CliSetup; readonly flags: AgentFlags; readonly spe
 
 async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise<number> {
   const ask = personHere(setup.context)
-  const conversation = conversationOf(flags, speaker?.session)
+  const which = conversationOf(flags, speaker?.session)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
-  const animal = await wake(setup, { channel: 'cli', ask, ...tell, conversation, ...speaker?.wish, ...acceptance(flags) })
-  try {
-    speaker?.mirror.begin(prompt, animal.agent.conversationId)
-    return await turn({
-      animal,
-      setup,
-      format,
-      prompt,
-      sayUsage: true,
-      ...(ask ? { ask } : {}),
-      ...(speaker ? { watch: speaker.mirror.show } : {}),
-    })
-  } finally {
-    speaker?.mirror.end()
-    animal.close()
-  }
+  const options = { channel: 'cli', ...tell, ...speaker?.wish, ...acceptance(flags) }
+  const channel = createQuestionChannel({ setup, which, options, format, prompt, sayUsage: true, ...(ask ? { ask } : {}) })
+  await attend(setup, channel)
+  return channel.exitCode() ?? exitCodes.error
+}
+
+async function converse(talk: Talk): Promise<void> {
+  const { createTerminalChannel } = await import('../../../channels/terminal/conversation-loop.ts')
+  await attend(talk.setup, createTerminalChannel(conversingOf(talk)))
 }
 
 function conversingOf({ setup, flags, speaker }: Talk): Conversing {

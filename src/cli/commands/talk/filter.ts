@@ -1,38 +1,54 @@
 /** The filter: text in, one answer out. `braidclaw "question"`, `… | braidclaw`. */
 
+import { attend } from '../../../channels/attend.ts'
+import { createQuestionChannel } from '../../../channels/filter/channel.ts'
 import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { renderWhole } from '../../../channels/terminal/render-whole.ts'
-import { turn } from '../../../channels/terminal/run-turn.ts'
-import type { Animal } from '../../../host/api.ts'
-import { wake } from '../../../host/run/conversation.ts'
+import type { Conversation, Host } from '../../../host/api.ts'
 import { filterWish } from '../../../host/run/filter-options.ts'
-import { latestElsewhere } from '../../../host/run/find-conversation.ts'
-import { createMirror, sessionOf } from '../../../host/run/session-log.ts'
-import { type Persona, personaOf, soulOf } from '../../../host/setup/agent-profile.ts'
+import { type Persona, personaOf, runAgent, sessionOf, soulOf } from '../../../host/setup/agent-profile.ts'
 import { setUpKept } from '../../../host/setup/setup-kept.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
+import type { Arguments, Command } from '../../args/command.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
 import { messageOf } from '../../args/message-text.ts'
+import { type FilterFlags, filterFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { introduce } from '../../offline-notice.ts'
-import type { FilterFlags } from '../../routes/types.ts'
+
+const args = {
+  message: { type: 'text', many: true, optional: true, about: 'The question; text on stdin is appended' },
+} as const satisfies Arguments
 
 /** Several words are one question. @throws CliExit with the exit code of the turn, unless it is 0 */
-export async function filter(this: CliContext, flags: FilterFlags, ...words: string[]): Promise<void> {
-  await mindModel(flags, words)
-  const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
-  // The program llm knows its own models.
-  const ours = flags.toolBackend === 'llm' ? {} : { model }
-  const setup = await setUpKept(this, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
-  if (!setup.config.channels.cli.enabled)
-    throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
-  const persona = personaOf(setup)
-  const said = await systemOf({ setup, flags, persona })
-  const prompt = await promptOf(this, flags, words)
-  const code = await answer({ setup, flags, persona, prompt, system: said })
-  if (code !== 0) throw new CliExit(code)
-}
+export const filter = {
+  flags: filterFlags,
+  args: args,
+  examples: [
+    ['"What is 2+2?"', 'a question'],
+    ['-s "Which service is failing?" < error.log', 'with a system prompt, over text from stdin'],
+    ['-c "And then?"', 'go on'],
+    ['--tools default "Which file here is the largest?"', 'with tools, through the gate'],
+  ],
+  details: () =>
+    'Answers one question on stdout, and nothing else there. `braidclaw "question"` is the same as `braidclaw filter "question"`; `--` before the question keeps a word from being taken for a command. No tool is offered to the model without --tools. Each call is a conversation of its own; -c goes on with the last one of the agent.',
+  exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
+  async run(context, flags, { message: words }) {
+    await mindModel(flags, words)
+    const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
+    // The program llm knows its own models.
+    const ours = flags.toolBackend === 'llm' ? {} : { model }
+    const setup = await setUpKept(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
+    if (!setup.config.channels.cli.enabled)
+      throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
+    const persona = personaOf(setup)
+    const said = await systemOf({ setup, flags, persona })
+    const prompt = await promptOf(context, flags, words)
+    const code = await answer({ setup, flags, persona, prompt, system: said })
+    if (code !== 0) throw new CliExit(code)
+  },
+} as const satisfies Command<typeof filterFlags, typeof args>
 
 /** `agent` has its message behind -m; here it is the model, whose name has no spaces. */
 async function mindModel({ model }: FilterFlags, words: readonly string[]): Promise<void> {
@@ -84,32 +100,33 @@ async function answer(question: Question): Promise<number> {
   const wish = await filterWish({
     setup,
     system: question.system,
-    conversation: conversationOf(flags, () => sessionOf(persona)),
     ...acceptance(flags),
     ...(flags.tools === undefined ? {} : { tools: flags.tools }),
   })
-  const mirror = createMirror(setup, persona)
+  const which = conversationOf(flags, () => sessionOf(persona))
   const ask = flags.tools === undefined ? undefined : personHere(setup.context)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
-  const animal = await wake(setup, { channel: 'filter', ask, ...tell, ...wish })
-  try {
-    const { conversationId } = animal.agent
-    mindSession({ setup, flags, persona }, animal)
-    mirror.begin(prompt, conversationId)
-    return await turn({ animal, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole, watch: mirror.show })
-  } finally {
-    mirror.end()
-    animal.close()
-  }
+  const channel = createQuestionChannel({
+    setup,
+    which,
+    options: { channel: 'filter', ...tell, ...wish, agent: runAgent(persona) },
+    format,
+    prompt,
+    ...(ask ? { ask } : {}),
+    renderer: renderWhole,
+    begun: (conversation, host) => mindSession({ setup, flags, persona }, conversation, host),
+  })
+  await attend(setup, channel)
+  return channel.exitCode() ?? exitCodes.error
 }
 
 /** -c with nothing to go on with begins a new conversation, so that a script can say it from its first line on. */
-function mindSession({ setup, flags, persona }: Asking, { agent, memory, workspace }: Animal): void {
+function mindSession({ setup, flags, persona }: Asking, { id, workspace }: Conversation, host: Host): void {
   if (!flags.continue) return
   const wanted = sessionOf(persona)
-  if (wanted.kind !== 'session' || wanted.id === agent.conversationId) return
-  const other = persona.id === 'default' ? latestElsewhere(memory, workspace) : undefined
+  if (wanted.kind !== 'session' || wanted.id === id) return
+  const other = persona.id === 'default' ? host.latestElsewhere(workspace) : undefined
   const why = other ? `${other.says} (to go on with that one: --resume ${other.id})` : 'nothing to go on with'
   setup.context.process.stderr.write(`note: ${why}; a new conversation begins\n`)
 }

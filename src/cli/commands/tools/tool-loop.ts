@@ -3,38 +3,59 @@
 import { type Trace, traceOf, traceResult } from '../../../channels/filter/loop-trace.ts'
 import { type BackendEnd, backendOf, runBackend } from '../../../channels/filter/tool-backend.ts'
 import { takeTurn } from '../../../channels/take-turn.ts'
-import { atTerminal, personHere } from '../../../channels/terminal/audience.ts'
+import { atTerminal, personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { wake } from '../../../host/run/conversation.ts'
+import { withConversation } from '../../../host/open-host.ts'
 import { personaOf } from '../../../host/setup/agent-profile.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Provider } from '../../../runtime/port.ts'
+import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { ToolLoopFlags } from '../../routes/types.ts'
 import { exitOf } from '../../trouble.ts'
+
+const flags = {
+  toolBackend: { type: 'text', about: 'Who runs the loop: native, bash or llm (default: tools.backend)' },
+  model: { ...modelFlag.model, short: 'm' },
+  ...loggingAgentFlag,
+  ...sandboxFlag,
+  ...approveFlag,
+  ...autonomyFlag,
+  ...workspaceFlag,
+} as const satisfies Flags
+const args = {
+  message: { type: 'text', about: 'The question; "-" reads it from stdin' },
+  system: { type: 'text', about: 'The system prompt' },
+  tools: { type: 'text', about: 'Which tools, as --tools takes them' },
+  max: { type: 'whole', optional: true, about: 'Rounds of tool calls (default: limits.max_tool_rounds)' },
+} as const satisfies Arguments
+type ToolLoopFlags = Given<typeof flags>
 
 type Asked = { readonly message: string; readonly system: string; readonly tools: string }
 
 /** Its exit codes are not those of the other commands: whatever else goes wrong is 1. */
-export async function loop(
-  this: CliContext,
-  flags: ToolLoopFlags,
-  text: string,
-  system: string,
-  tools: string,
-  max?: number,
-): Promise<void> {
-  const end = await attempt(this, flags, { text, system, tools, max }).catch((error: unknown): BackendEnd => {
-    const { message } = exitOf(error)
-    if (message) this.process.stderr.write(`${message}\n`)
-    return { code: 1, text: '' }
-  })
-  if (end.text !== '') this.process.stdout.data(`${end.text}\n`)
-  if (end.code !== 0) throw new CliExit(end.code)
-}
+export const loop = {
+  flags: flags,
+  args: args,
+  examples: [['"Is the disk full?" "Be brief." tools.json 8', 'the contract of every loop']],
+  usageExit: 1,
+  exits: [
+    [1, 'error, also a wrong command line'],
+    [2, 'too many rounds'],
+  ],
+  async run(context, given, { message, system, tools, max }) {
+    const end = await attempt(context, given, { text: message, system, tools, max }).catch((error: unknown): BackendEnd => {
+      const { message } = exitOf(error)
+      if (message) context.process.stderr.write(`${message}\n`)
+      return { code: 1, text: '' }
+    })
+    if (end.text !== '') context.process.stdout.data(`${end.text}\n`)
+    if (end.code !== 0) throw new CliExit(end.code)
+  },
+} as const satisfies Command<typeof flags, typeof args>
 
 type Words = { readonly text: string; readonly system: string; readonly tools: string; readonly max: number | undefined }
 
@@ -68,27 +89,33 @@ async function native(
   const { toolWishOf } = await import('../../../host/toolset/tools-option.ts')
   const ask = personHere(context)
   const { providerFor } = await import('../../../host/setup/provider-pool.ts')
-  const animal = await wake(setup, {
+  const options = {
+    setup,
+    which: { kind: 'new' },
     channel: 'tool-loop',
-    ask,
-    conversation: { kind: 'new' },
+    ...(ask ? { ask } : {}),
     provider: traced(await providerFor(setup, setup.config.defaultProvider), trace),
     tools: toolWishOf(setup, tools),
     systemPrompt: system,
     ...(sandbox ? { sandbox } : {}),
+  } as const
+  return withConversation(options, async (conversation) => {
+    const interrupt = onInterrupt(conversation.cancel)
+    const tell = tellOn(context)
+    const listener = listen(trace, tell)
+    try {
+      const ending = await takeTurn({
+        ...atTerminal({ context, conversation, ask, signal: interrupt.signal }),
+        prompt: message,
+        show: listener.show,
+      })
+      if (ending.stop === 'end_turn' && ending.code !== 'estop') return { code: 0, text: listener.text() }
+      if (ending.code !== 'limit') tell(`error: ${ending.message}`)
+      return { code: ending.code === 'limit' ? 2 : 1, text: '' }
+    } finally {
+      interrupt.stop()
+    }
   })
-  const interrupt = onInterrupt((by) => animal.agent.cancel(by))
-  const audience = atTerminal(setup, animal, ask)
-  const listener = listen(trace, audience.tell)
-  try {
-    const ending = await takeTurn({ ...audience, prompt: message, render: listener.render, signal: interrupt.signal })
-    if (ending.stop === 'end_turn' && ending.code !== 'estop') return { code: 0, text: listener.text() }
-    if (ending.code !== 'limit') audience.tell(`error: ${ending.message}`)
-    return { code: ending.code === 'limit' ? 2 : 1, text: '' }
-  } finally {
-    interrupt.stop()
-    animal.close()
-  }
 }
 
 /** One question to the model is one iteration; what it is told of its calls comes with the next. */
@@ -113,5 +140,5 @@ function listen(trace: Trace, tell: (line: string) => void) {
     else if (event.type === 'error') tell(`${event.recoverable ? 'warning' : 'error'}: ${event.message}`)
     else if (event.type === 'done') state.text = event.result ?? ''
   }
-  return { render: { show, end: () => {} }, text: () => state.text }
+  return { show, text: () => state.text }
 }

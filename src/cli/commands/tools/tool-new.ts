@@ -2,7 +2,6 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { CliContext } from '../../../channels/terminal/context.ts'
 import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
@@ -13,28 +12,44 @@ import { isToolName, nameRule } from '../../../tools/executable/description.ts'
 import type { Survey } from '../../../tools/executable/executable-source.ts'
 import { extensionOf, type TypeScriptRuntime, templateOf } from '../../../tools/executable/tool-template.ts'
 import { cleanEnvironment } from '../../../tools/process.ts'
+import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { jsonFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
 import { pasteable } from '../../args/shell-quote.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { ToolDescribeFlags, ToolNewFlags } from '../../routes/types.ts'
 
-export async function describe(
-  this: CliContext,
-  { workspace, sandbox = 'auto', json = false }: ToolDescribeFlags,
-  path?: string,
-): Promise<void> {
-  const setup = setUp(this, { workspace })
-  const { config, paths } = setup
-  workspaceOf(setup)
-  const policy = policyOf(config, paths, this.env)
-  const confinement = createConfinement(sandbox, { setup, policy })
-  const at = path === undefined ? config.tools.dir : resolve(this.cwd, path)
-  const deps = { spawn: confinement.spawn, env: cleanEnvironment({ home: policy.workspace }), maxOutputBytes: config.limits.maxOutputBytes }
-  const survey = await surveyor(setup, at, deps)()
-  confinement.close()
-  if (!survey.ok) throw new CliExit(exitCodes.error, `error: ${survey.why}`)
-  this.process.stdout.write(json ? asJson(survey) : asText(survey, at))
-  if (survey.refused.length > 0) throw new CliExit(exitCodes.error)
-}
+const describeFlags = { ...sandboxFlag, ...workspaceFlag, ...jsonFlag } as const satisfies Flags
+const describeArgs = {
+  path: { type: 'text', optional: true, about: 'Folder or executable (default: tools.dir)' },
+} as const satisfies Arguments
+const newFlags = {
+  lang: { type: 'choice', values: ['sh', 'python', 'ts'], about: 'Language of the template (default: sh)' },
+  tools: { type: 'text', about: 'Folder to write it to (default: tools.dir)' },
+} as const satisfies Flags
+const newArgs = { name: { type: 'text', about: 'Name of the tool' } } as const satisfies Arguments
+
+export const describe = {
+  flags: describeFlags,
+  args: describeArgs,
+  examples: [['./tools', 'name, risk, parameters, and what is wrong with which']],
+  async run(context, { workspace, sandbox = 'auto', json = false }, { path }) {
+    const setup = setUp(context, { workspace })
+    const { config, paths } = setup
+    workspaceOf(setup)
+    const policy = policyOf(config, paths, context.env)
+    const confinement = createConfinement(sandbox, { setup, policy })
+    const at = path === undefined ? config.tools.dir : resolve(context.cwd, path)
+    const deps = {
+      spawn: confinement.spawn,
+      env: cleanEnvironment({ home: policy.workspace }),
+      maxOutputBytes: config.limits.maxOutputBytes,
+    }
+    const survey = await surveyor(setup, at, deps)()
+    confinement.close()
+    if (!survey.ok) throw new CliExit(exitCodes.error, `error: ${survey.why}`)
+    context.process.stdout.write(json ? asJson(survey) : asText(survey, at))
+    if (survey.refused.length > 0) throw new CliExit(exitCodes.error)
+  },
+} as const satisfies Command<typeof describeFlags, typeof describeArgs>
 
 type Surveyed = Extract<Survey, { ok: true }>
 
@@ -60,26 +75,31 @@ function asText({ tools, refused }: Surveyed, at: string): string {
   return `${[...good, ...bad].join('\n')}\n`
 }
 
-export async function create(this: CliContext, { lang = 'sh', tools }: ToolNewFlags, name: string): Promise<void> {
-  const { config } = setUp(this)
-  if (!isToolName(name)) throw new CliExit(exitCodes.usage, `error: ${JSON.stringify(name)} is no name for a tool: ${nameRule}`)
-  if (builtInNames.includes(name)) throw new CliExit(exitCodes.usage, `error: "${name}" is a built-in tool; choose another name`)
-  const folder = tools === undefined ? config.tools.dir : resolve(this.cwd, tools)
-  const path = join(folder, `${name}${extensionOf[lang]}`)
-  const runtime = lang === 'ts' ? typeScriptRuntime() : undefined
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  try {
-    writeFileSync(path, templateOf(lang, name, runtime), { mode: 0o755, flag: 'wx' })
-  } catch (error) {
-    const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
-    throw exists ? new CliExit(exitCodes.error, `error: ${path} is there already; nothing was written`) : error
-  }
-  this.process.stdout.write(`${path}\n`)
-  const missing = missingFor(lang, runtime)
-  if (missing) this.process.stderr.write(`note: it does not run yet: ${missing}\n`)
-  const describe = `braidclaw tool describe ${pasteable([folder])}`
-  this.process.stderr.write(`look at it: ${describe}; offer it in every turn: tools.executables = ["${name}"]\n`)
-}
+export const create = {
+  flags: newFlags,
+  args: newArgs,
+  examples: [['weather --lang python', 'an executable in ~/.braidclaw/tools']],
+  async run(context, { lang = 'sh', tools }, { name }) {
+    const { config } = setUp(context)
+    if (!isToolName(name)) throw new CliExit(exitCodes.usage, `error: ${JSON.stringify(name)} is no name for a tool: ${nameRule}`)
+    if (builtInNames.includes(name)) throw new CliExit(exitCodes.usage, `error: "${name}" is a built-in tool; choose another name`)
+    const folder = tools === undefined ? config.tools.dir : resolve(context.cwd, tools)
+    const path = join(folder, `${name}${extensionOf[lang]}`)
+    const runtime = lang === 'ts' ? typeScriptRuntime() : undefined
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    try {
+      writeFileSync(path, templateOf(lang, name, runtime), { mode: 0o755, flag: 'wx' })
+    } catch (error) {
+      const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
+      throw exists ? new CliExit(exitCodes.error, `error: ${path} is there already; nothing was written`) : error
+    }
+    context.process.stdout.write(`${path}\n`)
+    const missing = missingFor(lang, runtime)
+    if (missing) context.process.stderr.write(`note: it does not run yet: ${missing}\n`)
+    const describe = `braidclaw tool describe ${pasteable([folder])}`
+    context.process.stderr.write(`look at it: ${describe}; offer it in every turn: tools.executables = ["${name}"]\n`)
+  },
+} as const satisfies Command<typeof newFlags, typeof newArgs>
 
 /** Tools find their interpreter on the system's path alone, whatever PATH says. */
 function typeScriptRuntime(): TypeScriptRuntime | undefined {

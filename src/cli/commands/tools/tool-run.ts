@@ -3,10 +3,10 @@
 import { traceOf, traceResult } from '../../../channels/filter/loop-trace.ts'
 import { takeTurn } from '../../../channels/take-turn.ts'
 import { atTerminal, personHere } from '../../../channels/terminal/audience.ts'
-import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { wake } from '../../../host/run/conversation.ts'
+import { withConversation } from '../../../host/open-host.ts'
 import { policyOf } from '../../../host/setup/effective-policy.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
@@ -17,52 +17,88 @@ import { builtInNames, type ToolWish } from '../../../host/toolset/tool-selectio
 import { everything, wishFor } from '../../../host/toolset/tool-selections.ts'
 import type { AgentEvent, Call, Ending } from '../../../runtime/event.ts'
 import type { Tool } from '../../../runtime/port.ts'
+import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { proposeTools } from '../../args/completions.ts'
+import { approveFlag, autonomyFlag, jsonFlag, loggingAgentFlag, sandboxFlag, toolsFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { ToolListFlags, ToolRunFlags } from '../../routes/types.ts'
 import { parseObject } from '../proof/policy.ts'
 
-export async function list(this: CliContext, { workspace, tools, sandbox, json = false }: ToolListFlags): Promise<void> {
-  const setup = setUp(this, { workspace })
-  const { config, paths } = setup
-  const wish =
-    tools === undefined ? await everything(setup) : (await import('../../../host/toolset/tools-option.ts')).toolWishOf(setup, tools)
-  const hands = await createHands({ setup, policy: policyOf(config, paths, this.env), conversationId: 'list', sandbox, tools: wish })
-  hands.close()
-  const offered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
-  const trial = await trySandboxNow(setup, sandbox)
-  const off = (tool: Tool, source: string) => {
-    const isListed = hands.tools.includes(tool) && offered(tool.name)
-    if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
-    return tool.name === 'shell' && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
-  }
-  const rows = hands.all.map((tool) => {
-    const source = 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in'
-    const why = off(tool, source)
-    const { name, description, risk, parameters } = tool
-    return { name, description, risk, active: why === undefined, ...(why === undefined ? {} : { why }), source, parameters }
-  })
-  if (json) return void this.process.stdout.write(`${JSON.stringify(rows)}\n`)
-  for (const { name, description, risk, active, why, source } of rows) {
-    const [own, first = ''] = [source !== 'built in', description.split('\n')[0]]
-    const tail = `${own ? ` [${source}]` : ''}${why === undefined ? '' : ` (${why})`}`
-    this.process.stdout.write(`${active ? ' ' : '-'} ${name.padEnd(14)} ${risk.padEnd(7)} ${first}${tail}\n`)
-  }
-}
+const listFlags = { ...toolsFlag, ...sandboxFlag, ...workspaceFlag, ...jsonFlag } as const satisfies Flags
+const runFlags = {
+  json: { type: 'text', about: 'The arguments, a JSON object; "-" reads them from stdin (default: {})' },
+  ...toolsFlag,
+  ...sandboxFlag,
+  ...approveFlag,
+  ...autonomyFlag,
+  channel: {
+    type: 'choice',
+    values: ['cli', 'tool-loop'],
+    about: 'tool-loop: called by a loop of somebody else; prints what a model would be told, refusals too',
+  },
+  ...loggingAgentFlag,
+  ...workspaceFlag,
+} as const satisfies Flags
+const runArgs = { name: { type: 'text', about: 'Name of the tool', complete: proposeTools } } as const satisfies Arguments
+type ToolRunFlags = Given<typeof runFlags>
 
-export async function run(this: CliContext, flags: ToolRunFlags, name: string): Promise<void> {
-  const { json = '{}', workspace, autonomy, approveAllMedium, tools } = flags
-  const setup = setUp(this, { workspace, autonomy, approveAllMedium, agent: flags.agent })
-  sayWhere(setup)
-  const text = json === '-' ? await readStdin({ patient: true, tell: (line) => this.process.stderr.write(`${line}\n`) }) : json
-  const wish = await wishFor(setup, name, tools)
-  if (flags.channel === 'tool-loop') return forLoop(setup, flags, { name, text, wish })
-  const { ending, result } = await callOnce(setup, flags, { call: { name, input: parseObject(text) }, wish })
-  const output = typeof result?.output === 'string' ? result.output : ''
-  if (result?.status !== 'completed') {
-    throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${output || ending.message}`)
-  }
-  this.process.stdout.data(output.endsWith('\n') || output === '' ? output : `${output}\n`)
-}
+export const list = {
+  flags: listFlags,
+  examples: [
+    ['', '- marks what is not offered, and why'],
+    ['--tools ./tools', 'what that folder would offer'],
+  ],
+  async run(context, { workspace, tools, sandbox, json = false }) {
+    const setup = setUp(context, { workspace })
+    const { config, paths } = setup
+    const wish =
+      tools === undefined ? await everything(setup) : (await import('../../../host/toolset/tools-option.ts')).toolWishOf(setup, tools)
+    const hands = await createHands({ setup, policy: policyOf(config, paths, context.env), conversationId: 'list', sandbox, tools: wish })
+    hands.close()
+    const offered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
+    const trial = await trySandboxNow(setup, sandbox)
+    const off = (tool: Tool, source: string) => {
+      const isListed = hands.tools.includes(tool) && offered(tool.name)
+      if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
+      return tool.name === 'shell' && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
+    }
+    const rows = hands.all.map((tool) => {
+      const source = 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in'
+      const why = off(tool, source)
+      const { name, description, risk, parameters } = tool
+      return { name, description, risk, active: why === undefined, ...(why === undefined ? {} : { why }), source, parameters }
+    })
+    if (json) return void context.process.stdout.write(`${JSON.stringify(rows)}\n`)
+    for (const { name, description, risk, active, why, source } of rows) {
+      const [own, first = ''] = [source !== 'built in', description.split('\n')[0]]
+      const tail = `${own ? ` [${source}]` : ''}${why === undefined ? '' : ` (${why})`}`
+      context.process.stdout.write(`${active ? ' ' : '-'} ${name.padEnd(14)} ${risk.padEnd(7)} ${first}${tail}\n`)
+    }
+  },
+} as const satisfies Command<typeof listFlags>
+
+export const run = {
+  flags: runFlags,
+  args: runArgs,
+  examples: [
+    [`file_read --json '{"path":"README.md"}'`, 'read a file'],
+    [`weather --tools ./tools --json '{"city":"Bern"}'`, 'an executable of that folder'],
+  ],
+  exits: [3, 4, 7, 9, 10, 130],
+  async run(context, flags, { name }) {
+    const { json = '{}', workspace, autonomy, approveAllMedium, tools } = flags
+    const setup = setUp(context, { workspace, autonomy, approveAllMedium, agent: flags.agent })
+    sayWhere(setup)
+    const text = json === '-' ? await readStdin({ patient: true, tell: (line) => context.process.stderr.write(`${line}\n`) }) : json
+    const wish = await wishFor(setup, name, tools)
+    if (flags.channel === 'tool-loop') return forLoop(setup, flags, { name, text, wish })
+    const { ending, result } = await callOnce(setup, flags, { call: { name, input: parseObject(text) }, wish })
+    const output = typeof result?.output === 'string' ? result.output : ''
+    if (result?.status !== 'completed') {
+      throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${output || ending.message}`)
+    }
+    context.process.stdout.data(output.endsWith('\n') || output === '' ? output : `${output}\n`)
+  },
+} as const satisfies Command<typeof runFlags, typeof runArgs>
 
 /** For a loop that somebody else runs: stdout is, byte for byte, what a model would be told, also of a refusal or a failure. */
 async function forLoop(
@@ -88,33 +124,29 @@ type Called = { readonly ending: Ending; readonly result?: Extract<AgentEvent, {
 async function callOnce(setup: CliSetup, { sandbox, channel = 'cli' }: ToolRunFlags, { call, wish }: Once): Promise<Called> {
   const ask = personHere(setup.context)
   const seen: { result?: Called['result']; told?: string } = {}
-  const animal = await wake(setup, {
+  const options = {
+    setup,
+    which: { kind: 'new' },
     channel,
-    ask,
-    conversation: { kind: 'new' },
+    ...(ask ? { ask } : {}),
     systemPrompt: '',
     provider: directCall(call, (told) => {
       seen.told = told
     }),
     tools: wish,
     ...(sandbox ? { sandbox } : {}),
+  } as const
+  return withConversation(options, async (conversation) => {
+    const interrupt = onInterrupt(conversation.cancel)
+    const show = (event: AgentEvent) => {
+      if (event.type === 'tool_result') seen.result = event
+    }
+    try {
+      const person = atTerminal({ context: setup.context, conversation, ask, signal: interrupt.signal })
+      const ending = await takeTurn({ ...person, prompt: `tool run ${call.name}`, show })
+      return { ending, ...seen }
+    } finally {
+      interrupt.stop()
+    }
   })
-  const interrupt = onInterrupt((by) => animal.agent.cancel(by))
-  try {
-    const ending = await takeTurn({
-      ...atTerminal(setup, animal, ask),
-      prompt: `tool run ${call.name}`,
-      render: {
-        show: (event) => {
-          if (event.type === 'tool_result') seen.result = event
-        },
-        end: () => {},
-      },
-      signal: interrupt.signal,
-    })
-    return { ending, ...seen }
-  } finally {
-    interrupt.stop()
-    animal.close()
-  }
 }

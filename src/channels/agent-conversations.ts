@@ -1,0 +1,104 @@
+/** The conversations of an agent that stays: its own, whose past is its files, and one for each further place where people talk to it. */
+
+import { existsSync } from 'node:fs'
+import type { Conversation, ConversationOptions, Host, Past, Setup } from '../host/api.ts'
+import { FailureError } from '../host/failure.ts'
+import { type Persona, runAgent, sessionOf, soulOf } from '../host/setup/agent-profile.ts'
+import { historyTokens } from '../host/setup/run-limits.ts'
+import { openRecall, type Recall } from '../memory/agent-files/agent-memory.ts'
+import { summariserOf } from '../memory/conversations/summarise.ts'
+import type { Provider } from '../runtime/port.ts'
+import type { Answering } from './answer-message.ts'
+
+export type AgentConversations = {
+  /** The agent's own without a name; opened when it is first asked for. @throws FailureError */
+  answering(name: string | undefined): Promise<Answering>
+  /** Of all that are open. */
+  cancel(by: string): void
+}
+
+export type ConversationsOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
+  readonly host: Host
+  readonly persona: Persona
+  readonly provider: Provider
+  /** Aborted when the daemon stops. */
+  readonly signal: AbortSignal
+}
+
+export function createAgentConversations(options: ConversationsOptions): AgentConversations {
+  const { host, persona, provider, tools, sandbox, signal } = options
+  const { setup } = host
+  const { log } = setup
+  const recall = recallOf(setup, persona)
+  const open = new Map<string | undefined, Promise<Answering>>()
+  const opened = new Set<Conversation>()
+  const common = { provider, ...(tools ? { tools } : {}), ...(sandbox ? { sandbox } : {}) }
+
+  async function own(): Promise<Answering> {
+    const past = async () => ({ ...(await words()), history: history() })
+    const conversation = await host.conversation(sessionOf(persona), {
+      ...common,
+      channel: 'daemon',
+      agent: { ...runAgent(persona), remembers: true },
+      past,
+    })
+    return {
+      conversation,
+      async compact() {
+        try {
+          await recall.compact(summariserOf({ provider, model: setup.config.defaultModel }), signal)
+        } catch (error) {
+          log('error', 'compaction failed', { why: error instanceof Error ? error.message : String(error) })
+        }
+      },
+    }
+  }
+
+  async function other(name: string): Promise<Answering> {
+    const which = { kind: 'called', name: `${persona.id} ${name}` } as const
+    const conversation = await host.conversation(which, { ...common, channel: name.split(' ')[0] ?? name, past: words })
+    return { conversation, compact: () => conversation.compact({ tell: (line) => log('info', line), signal }) }
+  }
+
+  function history() {
+    const { messages, omittedTurns } = recall.context(historyTokens(setup.config, provider))
+    if (omittedTurns > 0) log('debug', 'context trimmed', { omittedTurns })
+    return messages
+  }
+
+  /** Without any tool of ours nothing is said of where they work: the soul speaks alone. */
+  async function words(): Promise<Past> {
+    const soul = isComposed(setup, persona) ? await soulOf(setup, persona) : recall.system()
+    return tools?.builtIn.length === 0 ? { systemPrompt: soul } : { soul }
+  }
+
+  async function begin(name: string | undefined): Promise<Answering> {
+    const answering = await (name === undefined ? own() : other(name))
+    opened.add(answering.conversation)
+    return answering
+  }
+
+  return {
+    answering(name) {
+      const found = open.get(name) ?? begin(name)
+      open.set(name, found)
+      found.catch(() => open.delete(name))
+      return found
+    },
+    cancel(by) {
+      for (const conversation of opened) conversation.cancel(by)
+    },
+  }
+}
+
+function recallOf({ config, log, redactor }: Setup, { paths }: Persona): Recall {
+  const { historyMax: max, historyKeep: keep } = config.memory
+  const opened = openRecall({ folder: paths.folder, now: Date.now, log, redact: redactor.text, max, keep })
+  if (opened.ok) return opened.recall
+  throw new FailureError('error', opened.message)
+}
+
+/** More than soul.md, summary and pins. */
+function isComposed({ config }: Setup, { id, paths }: Persona): boolean {
+  return existsSync(paths.context) || (Object.hasOwn(config.agents, id) && config.agents[id]?.soul !== undefined)
+}

@@ -1,0 +1,90 @@
+/** A call that needs a yes is put to the people in the channel where it was asked for; only who is allowed to may answer. */
+
+import type { Conversation, InboundMessage } from '../host/api.ts'
+import { escapeHidden } from '../kit/escape.ts'
+import { createId } from '../kit/id.ts'
+import { flat } from '../kit/plain.ts'
+import { cut, visible } from '../kit/text.ts'
+import type { Proposal } from '../runtime/event.ts'
+
+export type Asked = {
+  readonly conversation: Pick<Conversation, 'approve' | 'gateClosed'>
+  readonly gateId: string
+  readonly proposal: Proposal
+}
+
+export type ChannelQuestions = {
+  /** Resolves when it has been said; the answer comes with a later message. */
+  ask(message: InboundMessage, asked: Asked): Promise<void>
+  /** @returns whether the message was an answer to a question: then it is dealt with, and is none for the agent */
+  hear(message: InboundMessage): boolean
+}
+
+type Open = Asked & Pick<InboundMessage, 'channel' | 'from'>
+
+/** A code of a question that is over is still one for so many further questions. */
+const remembered = 1_000
+
+export function createChannelQuestions(): ChannelQuestions {
+  const open = new Map<string, Open>()
+  const over = new Set<string>()
+
+  function forget(code: string): void {
+    open.delete(code)
+    over.add(code)
+    for (const old of over) if (over.size > remembered) over.delete(old)
+  }
+
+  function newCode(): string {
+    const code = codeOf(crypto.getRandomValues(new Uint8Array(8)))
+    return open.has(code) || over.has(code) ? newCode() : code
+  }
+
+  async function decide(message: InboundMessage, code: string, allow: boolean): Promise<void> {
+    const { channel, from, approver, answer } = message
+    const question = open.get(code)
+    if (!question) return answer(`[not counted: question ${code} is no longer open]`)
+    if (question.channel !== channel || question.from !== from) return answer(`[not counted: question ${code} was not asked here]`)
+    if (approver === undefined) return answer(`[not counted: you may not answer questions here; channels.${from}.approvers says who may]`)
+    const rejected = await question.conversation.approve(question.gateId, { allow, by: `${from} ${visible(approver)}` })
+    if (rejected !== undefined) await answer(`[not counted: question ${code} is no longer open]`)
+  }
+
+  return {
+    async ask(message, asked) {
+      const code = newCode()
+      const { channel, from } = message
+      open.set(code, { ...asked, channel, from })
+      void asked.conversation.gateClosed(asked.gateId).then(() => forget(code))
+      await message.answer(questionText(code, asked))
+    },
+    hear(message) {
+      const [, word = '', code = ''] = /^\s*(yes|no)\s+([0-9a-z]{5})[.!]?\s*$/i.exec(message.text) ?? []
+      const known = code.toLowerCase()
+      if (!open.has(known) && !over.has(known)) return false
+      void decide(message, known, word.toLowerCase() === 'yes')
+      return true
+    },
+  }
+}
+
+/** Five characters that are easily typed, with a digit first, so that no word looks like one. */
+function codeOf(random: Uint8Array): string {
+  const [, letters = ''] = createId('q', random).split('_')
+  return `${(random[0] ?? 0) % 10}${letters.slice(0, 4)}`
+}
+
+/** In one piece, and with nothing of the model's that could look like words of ours on a line of its own. */
+function questionText(code: string, { gateId, proposal: { call, judgement } }: Asked): string {
+  const { risk, reason, summary } = judgement
+  return [
+    `BraidClaw asks (${risk} risk): ${oneLine(summary)}`,
+    `why: ${oneLine(reason)}`,
+    `with: ${cut(visible(JSON.stringify(call.input)), 800)}`,
+    `Reply "yes ${code}" or "no ${code}" within ten minutes. On the machine: braidclaw approvals allow ${gateId}`,
+  ].join('\n')
+}
+
+function oneLine(words: string): string {
+  return flat(escapeHidden(words))
+}

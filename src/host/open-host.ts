@@ -1,0 +1,107 @@
+/** `openHost`: a home, opened once a process, and the conversations that are held in it. */
+
+import { watchStop } from '../service/stop-file.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from './api.ts'
+import { createRecord, recoverRecord } from './integrity/recovery.ts'
+import { type Home, openHome } from './open-home.ts'
+import { inWords, openRecords } from './open-records.ts'
+import { type OpenConversation, openConversation } from './run/conversation.ts'
+import { latestElsewhere } from './run/find-conversation.ts'
+import { knock } from './setup/provider-pool.ts'
+import { warnOfWeakKeys } from './setup/weak-keys.ts'
+
+/** How long `close` waits for turns under way, in milliseconds, unless said otherwise. */
+const usualGraceMs = 3_000
+
+/** `ahead`: connects to the configured provider at once; false where another one will answer. */
+export type HostWish = { readonly ahead?: boolean }
+
+/**
+ * Further calls for the same home share its database, writer, stop watch, sandboxes and, for equal settings, provider, policy and rules.
+ * @throws FailureError when the record cannot be used; the message says what to do
+ */
+export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
+  const { config, log } = given
+  if (ahead) knock(given)
+  log('info', 'startup')
+  log('info', 'config path', { path: given.file ?? 'none' })
+  log('info', 'workspace path', { path: config.workspaceDir })
+  const home = homeOf(given)
+  const { setup } = home.services.profiles.of(given)
+  const open = new Set<OpenConversation>()
+  const closing = { over: false }
+  warnOfWeakKeys(setup)
+
+  const stopListening = home.onStop((reason) => {
+    log('warn', 'estop triggered', { reason })
+    for (const { stop } of open) stop(reason)
+  })
+
+  const conversation: Host['conversation'] = async (which, { setup: other = setup, ...options }) => {
+    if (!options.provider && other !== setup && other !== given) knock(other)
+    const profile = home.services.profiles.of(other)
+    try {
+      const made = await openConversation({ home, profile, which, options, closed: () => void open.delete(made) })
+      open.add(made)
+      return made.conversation
+    } catch (error) {
+      throw inWords(home.memory, error)
+    }
+  }
+
+  async function close(graceMs = usualGraceMs): Promise<void> {
+    if (closing.over) return
+    closing.over = true
+    await within(graceMs, Promise.all([...open].map((each) => each.conversation.close())))
+    stopListening()
+    home.release()
+  }
+
+  return {
+    setup,
+    conversation,
+    questions: home.services.approvals.open,
+    async replay(wanted, threads) {
+      const { replayWith } = await import('./integrity/run-again.ts')
+      return replayWith({ setup, memory: home.memory, wanted, threads })
+    },
+    latestElsewhere: (folder) => latestElsewhere(home.memory, folder),
+    close,
+  }
+}
+
+/** A host for one conversation: both are closed when `use` has ended. @throws what openHost and conversation throw */
+export async function withConversation<T>(
+  { setup, which, ...options }: ConversationOptions & { readonly setup: Setup; readonly which: ConversationChoice },
+  use: (conversation: Conversation, host: Host) => Promise<T>,
+): Promise<T> {
+  const host = openHost(setup, { ahead: options.provider === undefined })
+  try {
+    return await use(await host.conversation(which, options), host)
+  } finally {
+    await host.close()
+  }
+}
+
+/** One for all that have the same files. @throws FailureError when its record cannot be used */
+function homeOf(setup: Setup): Home {
+  const { config, paths } = setup
+  return openHome({
+    database: config.memory.path,
+    key: `${paths.estop} ${config.receipts.enabled ? config.receipts.path : ''}`,
+    redactor: ({ profiles }) => profiles.of(setup).setup.redactor,
+    watchStop: (onStop) => watchStop(paths.estop, onStop),
+    open(redact) {
+      const memory = openRecords(setup)
+      return { memory, record: createRecord({ ...setup, redact }, memory) }
+    },
+    recover: (record) => recoverRecord(setup, record),
+  })
+}
+
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  await Promise.race([work, promise])
+  clearTimeout(timer)
+}

@@ -1,0 +1,63 @@
+/** Who waits for a yes or a no: woken at once by an answer in this process, and by one look at the record for all, while anybody waits. */
+
+import { gateIdOf } from '../../runtime/gate-id.ts'
+import type { Decision, Questions, RunIdentity, WatchedQuestion } from '../../runtime/port.ts'
+import type { OpenQuestion } from '../api.ts'
+
+export type PendingApprovals = Questions & {
+  /** Those that are open in this process, oldest first. */
+  open(): readonly OpenQuestion[]
+  /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it */
+  decide(id: string, decision: Decision): Promise<string | undefined>
+}
+
+type Waiting = WatchedQuestion & { readonly run: RunIdentity }
+
+/** How often the record is looked at, in milliseconds. */
+const lookMs = 150
+
+/** @param answered what the record says of a call; throws what the database throws */
+export function createPendingApprovals(answered: Questions['answered'], everyMs = lookMs): PendingApprovals {
+  const waiting = new Map<string, Waiting>()
+  const state: { look?: ReturnType<typeof setInterval> } = {}
+
+  function look(): void {
+    for (const [id, { run, callId, answer, fail }] of [...waiting]) {
+      try {
+        const decision = answered(run, callId)
+        if (!decision) continue
+        waiting.delete(id)
+        void answer(decision)
+      } catch (error) {
+        waiting.delete(id)
+        fail(error)
+      }
+    }
+    rest()
+  }
+
+  function rest(): void {
+    if (waiting.size > 0) return
+    clearInterval(state.look)
+    delete state.look
+  }
+
+  return {
+    answered,
+    watch(run, question) {
+      const id = gateIdOf(run.runId, question.callId)
+      waiting.set(id, { run, ...question })
+      state.look ??= setInterval(look, everyMs)
+      return () => {
+        waiting.delete(id)
+        rest()
+      }
+    },
+    open: () => [...waiting].map(([id, { run, proposal }]) => ({ id, conversationId: run.conversationId, proposal })),
+    async decide(id, decision) {
+      const asked = waiting.get(id)
+      if (!asked || answered(asked.run, asked.callId)) return 'approval'
+      return await asked.answer(decision)
+    },
+  }
+}

@@ -1,0 +1,57 @@
+/** How many turns run at once in a process: whoever comes beyond the limit waits, and goes in the order of coming. */
+
+export type TurnQueue = {
+  /** @returns a function that ends the turn; undefined when the signal was aborted before its time came */
+  enter(limit: number, signal: AbortSignal): Promise<(() => void) | undefined>
+}
+
+type Waiting = { readonly limit: number; readonly go: () => void }
+
+export function createTurnQueue(): TurnQueue {
+  const waiting = new Set<Waiting>()
+  const state = { running: 0 }
+
+  /** From the front; nobody is overtaken. */
+  function next(): void {
+    for (const each of waiting) {
+      if (state.running >= each.limit) return
+      begin()
+      waiting.delete(each)
+      each.go()
+    }
+  }
+
+  function begin(): void {
+    state.running += 1
+  }
+
+  function leaving(): () => void {
+    const turn = { over: false }
+    return () => {
+      if (turn.over) return
+      turn.over = true
+      state.running -= 1
+      next()
+    }
+  }
+
+  return {
+    async enter(limit, signal) {
+      if (signal.aborted) return undefined
+      if (waiting.size === 0 && state.running < limit) {
+        begin()
+        return leaving()
+      }
+      const { promise, resolve } = Promise.withResolvers<(() => void) | undefined>()
+      const mine: Waiting = { limit, go: () => resolve(leaving()) }
+      waiting.add(mine)
+      const giveUp = () => {
+        if (!waiting.delete(mine)) return
+        resolve(undefined)
+        next()
+      }
+      signal.addEventListener('abort', giveUp, { once: true })
+      return promise.finally(() => signal.removeEventListener('abort', giveUp))
+    },
+  }
+}

@@ -1,0 +1,106 @@
+/** The turns of one conversation: one at a time, each waiting for its place among those of the process, cancelled as a whole. */
+
+import type { Agent } from '../../runtime/create-agent.ts'
+import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { Conversation } from '../api.ts'
+import type { TurnQueue } from './turn-queue.ts'
+
+export type Turns = Pick<Conversation, 'run' | 'cancel' | 'ending' | 'close'>
+
+export type TurnsOptions = {
+  readonly agent: Pick<Agent, 'run' | 'cancel' | 'ending' | 'settled'>
+  readonly queue: TurnQueue
+  /** So many turns at once in this process. */
+  readonly most: number
+}
+
+type Turn = {
+  /** Aborted by a cancel. */
+  readonly waiting: AbortController
+  /** Resolved when the run has begun, or will not begin. */
+  readonly started: PromiseWithResolvers<void>
+  by?: string
+  begun: boolean
+  leave?: () => void
+  /** Of a turn that ended before its run began. */
+  ending?: Ending
+}
+
+export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
+  const state: { closed: boolean; latest?: Turn; running: boolean } = { closed: false, running: false }
+
+  function cancel(by = 'user'): void {
+    const turn = state.running ? state.latest : undefined
+    if (!turn) return
+    turn.by = by
+    turn.waiting.abort()
+    if (turn.begun) agent.cancel(by)
+  }
+
+  async function* run(message: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
+    if (state.closed) return yield* refusal('closed', 'this conversation is closed; open it again')
+    if (state.running) return yield* refusal('busy', 'a turn is under way in this conversation; wait for it or cancel it')
+    const turn: Turn = { waiting: new AbortController(), started: Promise.withResolvers(), begun: false }
+    Object.assign(state, { latest: turn, running: true })
+    const stop = () => cancel('program')
+    signal?.addEventListener('abort', stop, { once: true })
+    if (signal?.aborted) stop()
+    try {
+      const leave = await queue.enter(most, turn.waiting.signal)
+      if (!leave) return yield* givenUp(turn)
+      turn.leave = leave
+      yield* events(turn, message)
+    } finally {
+      signal?.removeEventListener('abort', stop)
+      over(turn)
+    }
+  }
+
+  async function* events(turn: Turn, message: string): AsyncGenerator<AgentEvent> {
+    for await (const event of agent.run(message)) {
+      // What came before the run could be cancelled.
+      if (!turn.begun && turn.by !== undefined) agent.cancel(turn.by)
+      turn.begun = true
+      turn.started.resolve()
+      yield event
+    }
+  }
+
+  function over(turn: Turn): void {
+    turn.started.resolve()
+    turn.leave?.()
+    if (state.latest === turn) state.running = false
+  }
+
+  return {
+    run,
+    cancel,
+    ending() {
+      const turn = state.latest
+      if (turn?.ending) return turn.ending
+      return turn?.begun ? agent.ending() : undefined
+    },
+    async close() {
+      state.closed = true
+      const turn = state.running ? state.latest : undefined
+      if (!turn) return
+      cancel('close')
+      await turn.started.promise
+      // Also when nobody reads its events any more.
+      if (turn.begun) await agent.settled()
+      over(turn)
+    },
+  }
+}
+
+function* refusal(code: 'busy' | 'closed', message: string): Generator<AgentEvent> {
+  yield { type: 'error', code, message, recoverable: true }
+  yield { type: 'done', stopReason: 'error' }
+}
+
+/** Cancelled while it waited: nothing was asked, so nothing is in the journal. */
+function* givenUp(turn: Turn): Generator<AgentEvent> {
+  turn.ending = { stop: 'cancelled', code: 'cancelled', message: `cancelled by ${turn.by ?? 'user'} before it began` }
+  yield { type: 'error', code: 'cancelled', message: turn.ending.message, recoverable: true }
+  yield { type: 'done', stopReason: turn.ending.stop }
+}

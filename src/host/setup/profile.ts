@@ -1,0 +1,102 @@
+/** What conversations of equal settings share: the loaded setup, the provider, the policy, the rules. */
+
+import { sha256 } from '../../kit/sha256.ts'
+import type { Provider } from '../../runtime/port.ts'
+import type { SandboxKind } from '../../sandbox/confinement.ts'
+import type { Trial } from '../../sandbox/trial.ts'
+import type { Policy } from '../../security/policy.ts'
+import type { Setup } from '../api.ts'
+import { sandboxState } from '../toolset/sandbox-state.ts'
+import { providerFor } from './provider-pool.ts'
+import type { LoadedRules } from './rule-files.ts'
+
+export type Profile = {
+  /** Of whoever came first with these settings. */
+  readonly setup: Setup
+  /** The configured one; tried again by the next who asks when it cannot be had. @throws FailureError provider */
+  provider(): Promise<Provider>
+  /** Whether commands can be confined; asked for again after a while. */
+  sandbox(kind?: SandboxKind): Promise<Trial>
+  /** As the file system is now; the same object while nothing has changed. */
+  policy(): Promise<Policy>
+  /** Rules as they were just read; the same objects as before while their text is the same. */
+  rules(read: LoadedRules): LoadedRules
+}
+
+export type Profiles = {
+  /** Equal in configuration, environment, folder and in who hears the log. */
+  of(setup: Setup): Profile
+}
+
+/** So long a sandbox that worked is taken to work, in milliseconds: to look costs as much as the rest of a short turn. */
+const trustedMs = 5_000
+
+export function createProfiles(): Profiles {
+  const bySetup = new Map<Setup, Profile>()
+  const byKey = new Map<string, Profile[]>()
+
+  /** Comparing costs a walk through everything: only the second setup pays for it. */
+  function index(profile: Profile): Profile[] {
+    const key = keyOf(profile.setup)
+    const alike = byKey.get(key) ?? []
+    byKey.set(key, alike)
+    return alike
+  }
+
+  function equalTo(setup: Setup): Profile | undefined {
+    if (byKey.size === 0) for (const profile of bySetup.values()) index(profile).push(profile)
+    return byKey.get(keyOf(setup))?.find((profile) => profile.setup.context.say === setup.context.say)
+  }
+
+  function add(setup: Setup): Profile {
+    const profile = createProfile(setup)
+    if (bySetup.size > 0) index(profile).push(profile)
+    bySetup.set(setup, profile)
+    return profile
+  }
+
+  return { of: (setup) => bySetup.get(setup) ?? (bySetup.size > 0 ? equalTo(setup) : undefined) ?? add(setup) }
+}
+
+function createProfile(setup: Setup): Profile {
+  const state: { provider?: Promise<Provider>; policy?: Policy; rules?: { readonly text: string; readonly read: LoadedRules } } = {}
+  const trials = new Map<SandboxKind, { readonly trial: Promise<Trial>; until: number }>()
+  return {
+    setup,
+    provider() {
+      state.provider ??= providerFor(setup, setup.config.defaultProvider).catch((error: unknown) => {
+        delete state.provider
+        throw error
+      })
+      return state.provider
+    },
+    sandbox(kind = 'auto') {
+      const known = trials.get(kind)
+      if (known && performance.now() < known.until) return known.trial
+      const fresh = { trial: sandboxState(setup, kind), until: Number.POSITIVE_INFINITY }
+      trials.set(kind, fresh)
+      fresh.trial.then(
+        ({ ok }) => {
+          fresh.until = ok ? performance.now() + trustedMs : 0
+        },
+        () => trials.delete(kind),
+      )
+      return fresh.trial
+    },
+    async policy() {
+      const { policyOf } = await import('./effective-policy.ts')
+      const policy = policyOf(setup.config, setup.paths, setup.context.env)
+      if (state.policy?.version !== policy.version) state.policy = policy
+      return state.policy
+    },
+    rules(read) {
+      const text = JSON.stringify(read.journal)
+      if (state.rules?.text !== text) state.rules = { text, read }
+      return state.rules.read
+    },
+  }
+}
+
+function keyOf({ config, origins, paths, context: { env, cwd }, file, assumed }: Setup): string {
+  return sha256(JSON.stringify([config, origins(), paths, Object.entries(env).sort(), cwd, file, assumed]))
+}

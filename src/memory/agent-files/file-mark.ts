@@ -1,0 +1,88 @@
+/** How far a file of an agent is accounted for, and what stands beyond that: lines of our own, and lines that other programs wrote. */
+
+import { closeSync, constants, fstatSync, openSync } from 'node:fs'
+import { sha256 } from '../../kit/sha256.ts'
+import { appendText } from './append-line.ts'
+import { bytesOf, type FileLine, linesOf } from './bounded-read.ts'
+
+/**
+ * The first `bytes` (`lines` lines) are accounted for; `tail` is the digest of the last of them. Entries of the journal after `since` tell what
+ * stands after the first `base` bytes, whose digest is `baseSha256`; of the runs in `open` so many lines stood there before.
+ */
+export type FileMark = {
+  readonly bytes: number
+  readonly lines: number
+  readonly tail: string
+  readonly since: number
+  readonly base: number
+  readonly baseSha256: string
+  readonly open: { readonly [runId: string]: number }
+}
+
+export const freshMark: FileMark = { bytes: 0, lines: 0, tail: sha256(''), since: 0, base: 0, baseSha256: sha256(''), open: {} }
+
+/** `lines`: what stands beyond the mark, or all of it when the file was replaced; undefined when that is more than one turn takes in. */
+export type Look = {
+  readonly size: number
+  readonly tail: string
+  readonly replaced: boolean
+  readonly lines: readonly FileLine[] | undefined
+}
+
+/** So much is taken in at once. */
+const longest = 8 << 20
+const tailBytes = 256
+
+/** A file that is not there is an empty one; a link is none of ours. A line without an end gets one first. @throws errno errors */
+export function lookAt(path: string, mark: FileMark): Look {
+  const found = read(path, mark)
+  if (!found.lines?.at(-1)?.torn) return found
+  // Its writer may be about to go on: from here on what follows is a line of its own.
+  appendText(path, '')
+  return read(path, mark)
+}
+
+/** The same without touching the file. */
+export function read(path: string, mark: FileMark): Look {
+  const file = openOwn(path)
+  if (file === undefined) return { size: 0, tail: freshMark.tail, replaced: mark.bytes > 0, lines: [] }
+  try {
+    const { size } = fstatSync(file)
+    const tail = tailOf(file, size)
+    if (size === mark.bytes && tail === mark.tail) return { size, tail, replaced: false, lines: [] }
+    const replaced = size < mark.bytes || tailOf(file, mark.bytes) !== mark.tail
+    const from = replaced ? 0 : mark.bytes
+    return { size, tail, replaced, lines: size - from > longest ? undefined : [...linesOf(file, { from, to: size })] }
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** The digest that tells the last bytes before a place. @throws errno errors */
+export function tailAt(path: string, size: number): string {
+  const file = openOwn(path)
+  if (file === undefined) return freshMark.tail
+  try {
+    return tailOf(file, size)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function tailOf(file: number, size: number): string {
+  return sha256(bytesOf(file, { from: Math.max(0, size - tailBytes), to: size }))
+}
+
+/** Undefined when there is none. @throws errno errors, also for a link, a folder or a FIFO */
+export function openOwn(path: string): number | undefined {
+  const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
+  try {
+    const file = openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
+    if (fstatSync(file).isFile()) return file
+    closeSync(file)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+  throw Object.assign(new Error(`EINVAL: "${path}" is no regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'open' })
+}

@@ -1,0 +1,50 @@
+/** A line that another program wrote into a file of an agent, as the journal keeps it: which file, where, its digest and its text. */
+
+import { isObject } from '../../kit/json.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import type { AgentFile } from './agent-paths.ts'
+
+/** The type of such a note. */
+export const foreignLine = 'file.line'
+
+/** `line` counts from 1 in the file as it was then. */
+export type ForeignLine = { readonly file: AgentFile; readonly line: number; readonly sha256: string; readonly text: string }
+
+export function foreignBody(file: AgentFile, line: number, text: string): ForeignLine & { readonly type: typeof foreignLine } {
+  return { type: foreignLine, file, line, sha256: sha256(text), text }
+}
+
+/** Undefined for any other entry. */
+export function foreignLineIn({
+  kind,
+  type,
+  body,
+}: {
+  readonly kind: string
+  readonly type: string
+  readonly body: unknown
+}): ForeignLine | undefined {
+  if (kind !== 'note' || type !== foreignLine || !isObject(body)) return undefined
+  const { file, line, sha256: digest, text } = body
+  if (file !== 'trace' && file !== 'session' && file !== 'history') return undefined
+  return typeof line === 'number' && typeof digest === 'string' && typeof text === 'string'
+    ? { file, line, sha256: digest, text }
+    : undefined
+}
+
+/** What the line says, as a conversation shows it; undefined for a line of the trace, and for the rest of a message that was torn. */
+export function saidIn({ file, text }: ForeignLine): { readonly role: 'user' | 'assistant'; readonly content: string } | undefined {
+  if (file === 'trace') return undefined
+  const value = parsed(text)
+  if (isObject(value) && typeof value.content === 'string')
+    return { role: value.role === 'assistant' ? 'assistant' : 'user', content: value.content }
+  return /^[{}[\]]/.test(text.trim()) ? undefined : { role: 'user', content: text }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,129 @@
+/** What a run leaves in the files of its agent, line by line, from its journal alone: the same lines whenever and by whomever they are made. */
+
+import { isObject } from '../../kit/json.ts'
+import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { RunAgent } from '../../runtime/port.ts'
+import { type Projected, project, projection } from '../../runtime/project.ts'
+import { rememberedOf } from '../../runtime/remembered.ts'
+import { externalOf } from '../../runtime/replay/journal-reader.ts'
+import type { JournalEntry } from '../journal/journal-entry.ts'
+import type { AgentFile } from './agent-paths.ts'
+import { timestamp } from './append-line.ts'
+import { foreignLineIn } from './foreign-line.ts'
+import { messageLine } from './history-file.ts'
+
+/** Without its newline. `foreign`: another program wrote it, and it stood there before the journal knew of it. */
+export type RunLine = { readonly file: AgentFile; readonly text: string; readonly foreign?: true }
+
+/** What is known of a run when its journal has been read up to some entry. */
+type Seen = {
+  said: Projected
+  readonly calls: Map<string, { readonly name: string; readonly input: unknown }>
+  question?: { readonly text: string; readonly at: number }
+  failed: boolean
+}
+
+export type RunOfAgent = { readonly runId: string; readonly agent: RunAgent }
+
+/** @returns a function that takes the entries of one run in their order and gives the lines that each adds */
+export function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEntry) => readonly RunLine[] {
+  const seen: Seen = { said: projection(runId), calls: new Map(), failed: false }
+
+  function trace(at: number, event: string, message: string): RunLine {
+    return { file: 'trace', text: traceLine({ agent: agent.id, event, message }, at) }
+  }
+
+  function external(entry: JournalEntry): readonly RunLine[] {
+    const event = externalOf(entry)
+    if (!event) return []
+    if (event.type === 'run.start') {
+      seen.question = { text: event.prompt, at: entry.at }
+      return [trace(entry.at, 'user_input', event.prompt)]
+    }
+    seen.said = project(seen.said, event)
+    const shown = seen.said.events.flatMap((each) => resultLine(entry.at, each))
+    if (event.type === 'model.fail') seen.failed = true
+    if (event.type !== 'model.done') return shown
+    for (const { call } of event.proposals) seen.calls.set(call.id, call)
+    return [...event.proposals.map(({ call }) => trace(entry.at, 'tool_call', spelled(call))), ...shown]
+  }
+
+  function resultLine(at: number, event: AgentEvent): RunLine[] {
+    if (event.type === 'error') return [trace(at, 'error', `${event.code}: ${event.message}`)]
+    if (event.type !== 'tool_result') return []
+    const name = seen.calls.get(event.toolCallId)?.name ?? event.toolCallId
+    return [trace(at, event.status === 'completed' ? 'tool_result' : 'tool_failed', `${name}: ${String(event.output)}`)]
+  }
+
+  function note({ type, at, body }: JournalEntry): readonly RunLine[] {
+    if (type === 'deny') return [trace(at, 'denied', `${nameIn(body)}: Denied by ${textOf(body, 'by')}: ${textOf(body, 'reason')}`)]
+    if (type === 'gate.open') return [trace(at, 'approval_asked', spelled(seen.calls.get(textOf(body, 'id')) ?? { name: '', input: {} }))]
+    if (type === 'finish') return finished(at, isObject(body) ? body.ending : undefined)
+    return type === 'interrupted' ? session(at) : []
+  }
+
+  function finished(at: number, ending: unknown): readonly RunLine[] {
+    if (!isEnding(ending)) return session(at)
+    const last = project(seen.said, { type: 'finish', ending }).events.at(-1)
+    const answer = last?.type === 'done' ? last.result : undefined
+    return [
+      ...(hasHalted(ending) && !seen.failed ? [trace(at, 'error', `${ending.code}: ${ending.message}`)] : []),
+      ...(answer === undefined ? [] : [trace(at, 'llm_response', answer)]),
+      ...session(at, answer),
+      ...(agent.remembers ? history(rememberedOf(ending, answer)) : []),
+    ]
+  }
+
+  /** A question without an answer goes alone. */
+  function session(at: number, answer?: string): RunLine[] {
+    const { question } = seen
+    if (!question) return []
+    const said = (role: string, content: string, when: number): RunLine => ({ file: 'session', text: sessionLine({ role, content }, when) })
+    return [said('user', question.text, question.at), ...(answer === undefined ? [] : [said('assistant', answer, at)])]
+  }
+
+  function history(answer: string | undefined): RunLine[] {
+    if (answer === undefined || !seen.question) return []
+    const pair = [messageLine({ role: 'user', content: seen.question.text }), messageLine({ role: 'assistant', content: answer })]
+    return pair.map((text) => ({ file: 'history', text }))
+  }
+
+  return (entry) => {
+    const foreign = foreignLineIn(entry)
+    if (foreign) return [{ file: foreign.file, text: foreign.text, foreign: true }]
+    if (entry.kind === 'external') return external(entry)
+    return entry.kind === 'note' ? note(entry) : []
+  }
+}
+
+/** One {"ts","agent","event","message"}. */
+export function traceLine({ agent, event, message }: { readonly [name in 'agent' | 'event' | 'message']: string }, at: number): string {
+  return JSON.stringify({ ts: timestamp(at), agent, event, message: message.toWellFormed() })
+}
+
+/** One {"ts","role","content"}. */
+export function sessionLine({ role, content }: { readonly role: string; readonly content: string }, at: number): string {
+  return JSON.stringify({ ts: timestamp(at), role, content: content.toWellFormed() })
+}
+
+function spelled({ name, input }: { readonly name: string; readonly input: unknown }): string {
+  return `${name} ${JSON.stringify(input)}`
+}
+
+/** A limit was reached, or nothing could go on: the run ended for a reason that is no event of the journal. */
+function hasHalted({ code }: Ending): boolean {
+  return code === 'limit' || code === 'budget' || code === 'timeout' || code === 'stalled'
+}
+
+function nameIn(body: unknown): string {
+  return textOf(isObject(body) ? body.call : undefined, 'name') || textOf(body, 'id')
+}
+
+function textOf(value: unknown, key: string): string {
+  const found = isObject(value) ? value[key] : undefined
+  return typeof found === 'string' ? found : ''
+}
+
+function isEnding(value: unknown): value is Ending {
+  return isObject(value) && [value.stop, value.code, value.message].every((each) => typeof each === 'string')
+}

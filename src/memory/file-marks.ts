@@ -1,0 +1,99 @@
+/** What the database knows of the files of agents: how far each is accounted for, and which runs were not all seen in them yet. */
+
+import type { AgentFile } from './agent-files/agent-paths.ts'
+import type { FileMark } from './agent-files/file-mark.ts'
+import type { Store } from './store.ts'
+import { type ToldLine, toldByRun } from './told-lines.ts'
+
+/** A run with lines that were not seen in the files when somebody last looked. `seen` counts those that were. */
+export type PendingRun = {
+  readonly runId: string
+  readonly owner: string
+  /** Nothing will be added to it. */
+  readonly over: boolean
+  readonly lines: readonly ToldLine[]
+  readonly seen: { [file in AgentFile]: number }
+  /** The first line not seen yet. */
+  next(file: AgentFile): string | undefined
+}
+
+export type FileMarks = ReturnType<typeof createFileMarks>
+
+/** More than this never were at work at once: older ones lie in a folder that cannot be written. */
+const mostPending = 256
+
+type Row = Omit<FileMark, 'open'> & { readonly open: string }
+
+export function createFileMarks(store: Store) {
+  function get(folder: string, file: AgentFile): FileMark | undefined {
+    const row = store
+      .sql<Row, [string, string]>(
+        'SELECT bytes, lines, tail, since, base, base_sha256 AS baseSha256, open FROM agent_files WHERE folder = ? AND file = ?',
+      )
+      .get(folder, file)
+    return row ? { ...row, open: JSON.parse(row.open) } : undefined
+  }
+
+  function put(folder: string, file: string, { bytes, lines, tail, since, base, baseSha256, open }: FileMark): void {
+    store
+      .sql<never, (string | number)[]>(
+        `INSERT INTO agent_files(folder, file, bytes, lines, tail, since, base, base_sha256, open) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+         ON CONFLICT DO UPDATE SET bytes = excluded.bytes, lines = excluded.lines, tail = excluded.tail, since = excluded.since,
+         base = excluded.base, base_sha256 = excluded.base_sha256, open = excluded.open`,
+      )
+      .run(folder, file, bytes, lines, tail, since, base, baseSha256, JSON.stringify(open))
+  }
+
+  /** Whether this home was used before its files were accounted for. */
+  function isOlder(): boolean {
+    return store.sql(`SELECT 1 FROM agent_files WHERE folder = '' AND file = ''`).get() !== null
+  }
+
+  function lastSeq(): number {
+    return store.sql<{ seq: number }, []>('SELECT coalesce(max(seq), 0) AS seq FROM journal').get()?.seq ?? 0
+  }
+
+  /** Oldest first. */
+  function pending(folder: string): PendingRun[] {
+    const rows = store
+      .sql<{ runId: string; owner: string; over: number; trace: number; session: number; history: number }, [string]>(
+        `SELECT run_id AS runId, owner, trace, session, history,
+           ended IS NOT NULL AND NOT EXISTS (SELECT 1 FROM intents WHERE intents.run_id = runs.run_id) AS over
+         FROM unprojected JOIN runs USING (run_id) WHERE unprojected.folder = ? ORDER BY unprojected.rowid`,
+      )
+      .all(folder)
+    for (const { runId } of rows.slice(0, -mostPending)) forget(runId)
+    return rows.slice(-mostPending).map(({ runId, owner, over, ...seen }) => pendingRun({ runId, owner, over: over === 1, seen }))
+  }
+
+  function pendingRun(run: Pick<PendingRun, 'runId' | 'owner' | 'over' | 'seen'>): PendingRun {
+    const lines = toldByRun(store, run.runId)
+    const own = (file: AgentFile) => lines.filter((line) => line.file === file && !line.foreign)
+    const byFile = { trace: own('trace'), session: own('session'), history: own('history') }
+    return { ...run, lines, next: (file) => byFile[file][run.seen[file]]?.text }
+  }
+
+  function settle({ runId, over, seen, next }: PendingRun): void {
+    const isAll = next('trace') === undefined && next('session') === undefined && next('history') === undefined
+    if (over && isAll) {
+      forget(runId)
+      return
+    }
+    const { trace, session, history } = seen
+    store
+      .sql<never, [number, number, number, string]>('UPDATE unprojected SET trace = ?, session = ?, history = ? WHERE run_id = ?')
+      .run(trace, session, history, runId)
+  }
+
+  function enter(runId: string, folder: string): void {
+    store
+      .sql<never, [string, string]>('INSERT INTO unprojected(run_id, folder, trace, session, history) VALUES (?, ?, 0, 0, 0)')
+      .run(runId, folder)
+  }
+
+  function forget(runId: string): void {
+    store.sql<never, [string]>('DELETE FROM unprojected WHERE run_id = ?').run(runId)
+  }
+
+  return { get, put, isOlder, lastSeq, pending, settle, enter }
+}

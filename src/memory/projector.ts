@@ -1,0 +1,235 @@
+/**
+ * Writes the files of agents from the journal, and nothing else does: what is committed is told in them, once, whatever crashed in between.
+ * What other programs wrote into them is journalled before the next turn adds its own first line.
+ */
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock, Log, Redact, RunAgent, RunIdentity } from '../runtime/port.ts'
+import { folderPaths } from './agent-files/agent-folder.ts'
+import { type AgentFile, agentFiles, fileNames } from './agent-files/agent-paths.ts'
+import { appendText } from './agent-files/append-line.ts'
+import type { FileLine } from './agent-files/bounded-read.ts'
+import { digestOf } from './agent-files/bounded-read.ts'
+import { writePointer } from './agent-files/conversation-pointer.ts'
+import { diskTrouble, orTrouble, realDisk } from './agent-files/disk.ts'
+import { type FileMark, freshMark, lookAt, read, tailAt } from './agent-files/file-mark.ts'
+import { alone } from './agent-files/folder-lock.ts'
+import { foreignBody, foreignLine } from './agent-files/foreign-line.ts'
+import { createFileMarks, type PendingRun } from './file-marks.ts'
+import type { Journal } from './journal/journal.ts'
+import { isAlive, thisProcess } from './journal/process-owner.ts'
+import { agentText, folderKey } from './journal/run-agent.ts'
+import type { Store } from './store.ts'
+import { entriesAfter, linesOfRun, type ToldLine, tellsEnd, toldLines } from './told-lines.ts'
+
+export type Projector = {
+  /** In the transaction of a run's first event, before it. Never throws for trouble with the files: it is said once, and the turn goes on. */
+  begin(run: RunIdentity, options: { readonly now: Clock; readonly redact: Redact }): void
+  /** After a commit: writes what it added. Never throws for trouble with the files. */
+  flush(run: RunIdentity): void
+  /** The session is put aside by `step`: what was said so far is not told in it again. Throws what `step` throws. */
+  reset<T>(agent: RunAgent, step: () => T): T
+  /** Nothing more of this run will be committed by this process. */
+  drop(run: RunIdentity): void
+}
+
+type Told = { through: number; over: boolean; readonly next: ReturnType<typeof linesOfRun> }
+
+export function createProjector({
+  store,
+  journal,
+  log,
+}: {
+  readonly store: Store
+  readonly journal: Journal
+  readonly log: Log
+}): Projector {
+  const marks = createFileMarks(store)
+  const owner = thisProcess()
+  /** Runs of this process that are under way. */
+  const under = new Map<string, Told>()
+  const complained = new Set<string>()
+
+  function keep(folder: string, step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      const why = diskTrouble(error)
+      if (why === undefined) throw error
+      if (!complained.has(folder)) log('warn', 'the files of the agent cannot be written', { agent: folder, why })
+      complained.add(folder)
+    }
+  }
+
+  function begin(run: RunIdentity, { now, redact }: { readonly now: Clock; readonly redact: Redact }): void {
+    const { agent, runId } = run
+    if (!agent) return
+    const [key, at] = [folderKey(store.path, agent.folder), now()]
+    const pending = marks.pending(key)
+    for (const file of agentFiles) keep(agent.folder, () => takeIn({ run, agent, key, file, pending, at, redact }))
+    for (const each of pending) marks.settle(each)
+    marks.enter(runId, key)
+    under.set(runId, { through: 0, over: false, next: linesOfRun(store.path, runId, agentText(store.path, agent)) })
+  }
+
+  type Taking = {
+    readonly run: RunIdentity
+    readonly agent: RunAgent
+    readonly key: string
+    readonly file: AgentFile
+    readonly pending: readonly PendingRun[]
+    readonly at: number
+    readonly redact: Redact
+  }
+
+  function takeIn({ run, agent, key, file, pending, at, redact }: Taking): void {
+    const path = join(agent.folder, fileNames[file])
+    const known = marks.get(key, file)
+    const mark = known ?? freshMark
+    const found = lookAt(path, mark)
+    const isOlder = !known && found.size > 0 && marks.isOlder()
+    const others = isOlder ? [] : strangers(found.lines ?? [], file, pending)
+    const end = found.replaced ? tellsEnd(store, { key, file, texts: textsOf(found.lines ?? []) }) : undefined
+    const untold = end !== undefined ? [] : found.replaced ? without(others, key, file) : others
+    const first = found.replaced ? 0 : mark.lines
+    for (const { line, text } of untold)
+      journal.append({ run, kind: 'note', type: foreignLine, at, body: redact(foreignBody(file, first + line, text)) })
+    const exact = others.every(({ exact, text }) => exact && redact(text) === text) && found.lines !== undefined
+    const anew = isOlder || found.replaced || !exact
+    const size = { bytes: found.size, lines: first + (found.lines?.length ?? 0), tail: found.tail }
+    if (end !== undefined) marks.put(key, file, { ...freshMark, ...size, since: end })
+    else marks.put(key, file, anew ? { ...size, ...base(path, found.size, file, pending) } : { ...mark, ...size })
+    if (found.lines === undefined)
+      log('warn', 'lines of other programs not taken in: too many at once', { path, bytes: found.size - mark.bytes })
+    else if (untold.length > 0) log('info', 'lines of other programs taken in', { path, lines: untold.length })
+    if (found.replaced) letGo(file, pending)
+    else mend(agent, file, pending)
+  }
+
+  /** Whoever put another file there did not want what was in it. */
+  function letGo(file: AgentFile, pending: readonly PendingRun[]): void {
+    for (const run of pending) if (!isUnderWay(run)) run.seen[file] += missingIn(file, run).length
+  }
+
+  /** Its own process will write what is missing. */
+  function isUnderWay({ runId, owner: whose }: PendingRun): boolean {
+    return whose === owner ? under.has(runId) : isAlive(whose)
+  }
+
+  /** From here on: what stands there now is left as it is. */
+  function base(path: string, size: number, file: AgentFile, pending: readonly PendingRun[]): Omit<FileMark, 'bytes' | 'lines' | 'tail'> {
+    return {
+      since: marks.lastSeq(),
+      base: size,
+      baseSha256: digestOf(path, { from: 0, to: size }),
+      open: Object.fromEntries(pending.map(({ runId, seen }) => [runId, seen[file]])),
+    }
+  }
+
+  /** Of a file that was replaced: lines that the journal tells already are no news. */
+  function without(others: readonly Stranger[], key: string, file: AgentFile): readonly Stranger[] {
+    if (others.length === 0) return others
+    const told = new Set<string>()
+    for (const line of toldLines(store, key)) if (line.file === file) told.add(line.text)
+    return others.filter(({ text }) => !told.has(text))
+  }
+
+  /** What a dead process committed and did not live to write. */
+  function mend(agent: RunAgent, file: AgentFile, pending: readonly PendingRun[]): void {
+    for (const run of pending) {
+      const missing = missingIn(file, run).map(({ text }) => text)
+      if (missing.length > 0 && !isUnderWay(run)) write(agent.folder, file, missing)
+    }
+  }
+
+  function flush(run: RunIdentity): void {
+    const told = under.get(run.runId)
+    const { agent } = run
+    if (!told || !agent) return
+    keep(agent.folder, () => {
+      const rows = entriesAfter(store, run.runId, told.through)
+      const lines = rows.flatMap(told.next)
+      told.through = rows.at(-1)?.seq ?? told.through
+      told.over = rows.some(({ type }) => type === 'finish')
+      if (rows.some(({ type }) => type === 'run.start'))
+        keep(agent.folder, () => writePointer(join(agent.folder, 'sessions', agent.pointer), run.conversationId))
+      for (const file of agentFiles) {
+        const texts = lines.flatMap((line) => (line.file === file && !line.foreign ? [line.text] : []))
+        if (texts.length > 0) keep(agent.folder, () => write(agent.folder, file, texts))
+      }
+    })
+    if (!under.get(run.runId)?.over) return
+    confirm(run.runId, agent)
+  }
+
+  /** What was just written is seen at once, so that a file that somebody takes away afterwards stays away. */
+  function confirm(runId: string, agent: RunAgent): void {
+    under.delete(runId)
+    const key = folderKey(store.path, agent.folder)
+    const confirmed = orTrouble(() =>
+      store.writeLater(() => {
+        const pending = marks.pending(key)
+        for (const file of agentFiles) orTrouble(() => confirmFile(agent, key, file, pending))
+        for (const each of pending) marks.settle(each)
+      }),
+    )
+    // Another process writes: the next turn sees to it.
+    if (confirmed) log('debug', 'the files of the agent are looked at later', { agent: agent.folder, why: confirmed.message })
+  }
+
+  /** Up to the first line of another program. */
+  function confirmFile(agent: RunAgent, key: string, file: AgentFile, pending: readonly PendingRun[]): void {
+    const mark = marks.get(key, file)
+    if (!mark) return
+    const path = join(agent.folder, fileNames[file])
+    const { lines = [], replaced } = read(path, mark)
+    if (replaced) return
+    const stranger = lines.findIndex((line) => line.torn || strangers([line], file, pending).length > 0)
+    const own = stranger === -1 ? lines : lines.slice(0, stranger)
+    const bytes = own.at(-1)?.end
+    if (bytes !== undefined) marks.put(key, file, { ...mark, bytes, lines: mark.lines + own.length, tail: tailAt(path, bytes) })
+  }
+
+  function write(folder: string, file: AgentFile, texts: readonly string[]): void {
+    const append = () => appendText(join(folder, fileNames[file]), texts.map((text) => `${text}\n`).join(''))
+    // A compaction puts another file in the place of the history.
+    if (file === 'history' && existsSync(folder)) alone({ paths: folderPaths(folder), disk: realDisk, log })(append)
+    else append()
+  }
+
+  function reset<T>(agent: RunAgent, step: () => T): T {
+    return store.write(() => {
+      const key = folderKey(store.path, agent.folder)
+      const done = step()
+      const since = marks.lastSeq()
+      const open = Object.fromEntries(marks.pending(key).map(({ runId, seen }) => [runId, seen.session]))
+      marks.put(key, 'session', { ...freshMark, since, open })
+      marks.put(key, agent.pointer, { ...freshMark, since })
+      return done
+    })
+  }
+
+  return { begin, flush, reset, drop: ({ runId }) => void under.delete(runId) }
+}
+
+function textsOf(lines: readonly FileLine[]): readonly string[] {
+  return lines.flatMap(({ text = '' }) => (text.trim() === '' ? [] : [text]))
+}
+
+function missingIn(file: AgentFile, { lines, seen }: PendingRun): readonly ToldLine[] {
+  return lines.filter((line) => line.file === file && !line.foreign && line.number >= seen[file])
+}
+
+/** `exact`: its text is all there was. `line` counts from 1. */
+type Stranger = { readonly line: number; readonly text: string; readonly exact: boolean }
+
+/** Lines of the file that no pending run tells; those that one does are counted as seen. */
+function strangers(lines: readonly FileLine[], file: AgentFile, pending: readonly PendingRun[]): readonly Stranger[] {
+  return lines.flatMap(({ text, torn }, at) => {
+    if (text?.trim() === '') return []
+    const teller = pending.find((run) => run.next(file) === text)
+    if (teller) teller.seen[file] += 1
+    return teller ? [] : [{ line: at + 1, text: text ?? '', exact: text !== undefined && !torn && !text.includes('\ufffd') }]
+  })
+}
