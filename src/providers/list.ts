@@ -7,4 +7,14 @@ import { reliable } from './reliable.ts'
 import { router } from './router.ts'
 import { stub } from './stub.ts'
 
-export const providerKinds = [mock, openaiCompatible, anthropic, openai, reliable, router, stub, fifo] as const
+export const providerKinds = [
+  // One line a kind (docs/extending.md).
+  mock,
+  openaiCompatible,
+  anthropic,
+  openai,
+  reliable,
+  router,
+  stub,
+  fifo,
+] as const
