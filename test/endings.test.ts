@@ -43,7 +43,7 @@ describe('6: budget', () => {
     using at = home('\n[limits]\nmax_run_tokens = 100\n')
     const { code, stderr } = await go(at, [{ ...call('time', {}), usage: { input_tokens: 90, output_tokens: 5 } }, answer])
     expect(code).toBe(6)
-    expect(stderr).toContain('limits.max_run_tokens (100)')
+    expect(stderr).toContain('limits.max_run_tokens (100 tokens)')
   })
 
   test('money', async () => {

@@ -74,17 +74,28 @@ test('a read runs and its result reaches the model', async () => {
   await agent.close()
 })
 
-test('what could not begin is tried again by the next run, and can be closed meanwhile', async () => {
+test('what could not begin is tried again by the next run', async () => {
   using at = folders()
   const cwd = join(at.cwd, 'later')
   const agent = createAgent({ ...at, cwd, modelCall: reads })
-  const first = agent.run('read it').next()
-  await agent.close()
-  expect(first).rejects.toThrow(`workspace_dir: "${cwd}" does not exist`)
-  await agent.close()
+  expect(agent.run('read it').next()).rejects.toThrow(`workspace_dir: "${cwd}" does not exist`)
   mkdirSync(cwd)
   writeFileSync(join(cwd, 'hello.txt'), 'hello again')
   const said = await Array.fromAsync(agent.run('read it'))
   expect(said.at(-1)).toMatchObject({ type: 'done', result: expect.stringContaining('hello again') })
   await agent.close()
+})
+
+test('an agent is closed for good, also one that could not begin', async () => {
+  using at = folders()
+  const cwd = join(at.cwd, 'nowhere')
+  const agent = createAgent({ ...at, cwd, modelCall: reads })
+  const first = agent.run('read it').next()
+  await agent.close()
+  expect(first).rejects.toThrow(`workspace_dir: "${cwd}" does not exist`)
+  await agent.close()
+  expect(await Array.fromAsync(agent.run('read it'))).toMatchObject([
+    { type: 'error', code: 'closed' },
+    { type: 'done', stopReason: 'error' },
+  ])
 })

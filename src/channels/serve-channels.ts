@@ -24,6 +24,8 @@ export type ServeOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
 /** How long the answers at hand may still take after we were told to stop, and then to be written once they are cancelled. */
 const FINISH_MS = 3_000
 const CANCELLED_MS = 500
+/** How long a channel may take to leave, and a summary to be given up. */
+const LEAVE_MS = 1_000
 /** What was written before we were told to stop has been heard by then. */
 const HEARD_MS = 20
 
@@ -60,7 +62,7 @@ export async function serve({ setup, dir, ready, ...options }: ServeOptions): Pr
       (error: unknown) => ({ error }),
     )
     await finish(queue.close, conversations.cancel, deaf)
-    await Promise.all([...running, answers.settled()])
+    await Promise.race([Promise.all([...running, answers.settled()]), Bun.sleep(LEAVE_MS)])
     if (ended) throw ended.error
   } finally {
     await host.close()

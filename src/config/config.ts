@@ -49,6 +49,7 @@ export type WireProvider = {
   readonly idleTimeoutS: number
   readonly totalTimeoutS: number
   readonly maxRetries: number
+  readonly maxConcurrent: number
   readonly maxOutputTokens?: number
   /** The model's context window. */
   readonly contextTokens?: number
@@ -104,6 +105,13 @@ export type LimitsConfig = {
   readonly maxRunSeconds?: number
   readonly maxRunTokens?: number
   readonly maxRunUsd?: number
+  readonly maxConversationTokens?: number
+  readonly maxConversationUsd?: number
+  /** Of each agent, and of the whole home, in a UTC day. */
+  readonly agentDailyTokens?: number
+  readonly agentDailyUsd?: number
+  readonly dailyTokens?: number
+  readonly dailyUsd?: number
 }
 
 /** `approvers`: who may answer there what a call needs a yes for. `tokenEnv` names a variable; `api` absent: Discord's own. */

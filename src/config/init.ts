@@ -144,5 +144,7 @@ async function database(path: string, create: InitInput['createDatabase']): Prom
 }
 
 function cannot(path: string, error: unknown): ConfigProblem {
-  return { file: path, key: '', message: `cannot be made: ${explainErrno(errorCode(error))}` }
+  const code = errorCode(error)
+  const why = /^E[A-Z]/.test(code) || !(error instanceof Error) ? explainErrno(code) : error.message
+  return { file: path, key: '', message: `cannot be made: ${why}` }
 }

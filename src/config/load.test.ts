@@ -161,6 +161,7 @@ describe('what holds', () => {
             idleTimeoutS: 60,
             totalTimeoutS: 600,
             maxRetries: 2,
+            maxConcurrent: 16,
             prices: {},
           },
         },

@@ -5,6 +5,7 @@ import type { HomePaths } from '../config/paths.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { AgentEvent, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
 import type { AskLine, Decision, Log, Message, Provider, RunAgent } from '../runtime/port.ts'
+import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
 import type { Hands, ToolWish } from './toolset/tool-selection.ts'
@@ -64,6 +65,8 @@ export type ConversationOptions = {
   readonly tell?: (line: string) => void
   /** The ten tools when absent. */
   readonly tools?: ToolWish
+  /** The developer's own b-threads. */
+  readonly threads?: readonly AnyUserThread[]
   /** In place of all our own words, and without the project's: the model hears this alone. */
   readonly systemPrompt?: string
   /** In place of the first sentence of our own. */
@@ -99,6 +102,11 @@ export type Conversation = {
   /** Resolves when the question is no longer open, whoever answered it and however the turn ended. */
   gateClosed(gateId: string): Promise<void>
   setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
+  /**
+   * A thread of the developer's, for the turn under way and all later ones.
+   * @returns undefined when it takes part and that is on disk, else why it does not
+   */
+  addThread(thread: AnyUserThread): Promise<string | undefined>
   /** Ends the turn under way: nothing new begins, what runs is aborted. */
   cancel(by?: string): void
   /** How the latest turn ended; undefined while it runs. */
@@ -123,6 +131,14 @@ export type Conversation = {
 /** A question that waits for an answer. `id` is RUN/CALL. */
 export type OpenQuestion = { readonly id: string; readonly conversationId: string; readonly proposal: Proposal }
 
+/** A past run again, from its journal alone. `digest` is that of `run show`; `ended` says whether the journal holds its end. */
+export type ReplayedRun = {
+  readonly runId: string
+  readonly events: readonly AgentEvent[]
+  readonly digest: string
+  readonly ended: boolean
+}
+
 /** A home, opened once a process for all who use it: database, writer, stop watch, sandboxes, providers, approvals. */
 export type Host = {
   readonly setup: Setup
@@ -132,6 +148,8 @@ export type Host = {
   readonly questions: () => readonly OpenQuestion[]
   /** Of the conversation that was used last in another folder, when none was begun in this one. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
+  /** @throws FailureError error for a run that is not there, or without the threads that it had; integrity where it was altered */
+  replay(wanted: string, threads: readonly AnyUserThread[]): Promise<ReplayedRun>
   /** Cancels what runs in this host's conversations, waits for it at most so long, and lets go of the home: the last one closes its files. */
   close(graceMs?: number): Promise<void>
 }
@@ -172,6 +190,9 @@ export type Channel = {
   send(conversationId: string, message: string): Promise<void>
   supportsDraftUpdates(): boolean
 }
+
+/** One that holds its conversations itself, because somebody is there who began it: the terminal, the filter. */
+export type AttendedChannel = Omit<Channel, 'start'> & { start(host: Host, signal: AbortSignal): Promise<void> }
 
 /** A line of channels/list.ts. */
 export type ChannelKind = {

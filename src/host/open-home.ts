@@ -3,14 +3,15 @@
 import { statSync } from 'node:fs'
 import type { Memory } from '../memory/memory.ts'
 import type { RecordWriter } from '../memory/record-writer.ts'
-import { createRecorder } from '../memory/recorder.ts'
-import type { Recorder, Redact } from '../runtime/port.ts'
+import { createRecorder, type OneWriter } from '../memory/recorder.ts'
+import type { Redact } from '../runtime/port.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
 import { createHomeRedactor, type HomeRedactor } from './home-redactor.ts'
 import { answersIn } from './integrity/recovery.ts'
 import { createPendingApprovals, type PendingApprovals } from './run/pending-approvals.ts'
 import { createTurnQueue, type TurnQueue } from './run/turn-queue.ts'
 import { createProfiles, type Profiles } from './setup/profile.ts'
+import { createSharedProviders } from './setup/provider-pool.ts'
 import { createSandboxPool, type SandboxPool } from './toolset/command-sandbox.ts'
 
 /** What a first user opens for all. */
@@ -40,7 +41,7 @@ export type HomeServices = {
 }
 
 export type Home = HomeParts & {
-  readonly recorder: Recorder
+  readonly recorder: OneWriter
   readonly services: HomeServices
   /** Called when the emergency stop is set. @returns a function that ends that */
   onStop(listener: (reason: string) => void): () => void
@@ -49,7 +50,7 @@ export type Home = HomeParts & {
 }
 
 type Shared = HomeParts & {
-  readonly recorder: Recorder
+  readonly recorder: OneWriter
   readonly services: HomeServices
   readonly redactor: HomeRedactor
   readonly listeners: Set<(reason: string) => void>
@@ -94,13 +95,21 @@ function openFirst({ open, watchStop }: HomeOptions): Shared {
   const unwatch = watchStop((reason) => {
     for (const listener of listeners) listener(reason)
   })
-  return { ...parts, recorder: createRecorder(parts.record), services: servicesOver(parts), redactor, listeners, unwatch, users: 0 }
+  return {
+    ...parts,
+    recorder: createRecorder(parts.record, parts.memory.lockWait),
+    services: servicesOver(parts),
+    redactor,
+    listeners,
+    unwatch,
+    users: 0,
+  }
 }
 
 function servicesOver({ memory }: HomeParts): HomeServices {
   return {
     approvals: createPendingApprovals(answersIn(memory)),
-    profiles: createProfiles(),
+    profiles: createProfiles(createSharedProviders()),
     sandboxes: createSandboxPool(),
     turns: createTurnQueue(),
   }

@@ -2,8 +2,9 @@
 
 import { watchStop } from '../service/stop-file.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from './api.ts'
-import { createRecord, inWords, openRecords, recoverRecord } from './integrity/recovery.ts'
+import { createRecord, recoverRecord } from './integrity/recovery.ts'
 import { type Home, openHome } from './open-home.ts'
+import { inWords, openRecords } from './open-records.ts'
 import { type OpenConversation, openConversation } from './run/conversation.ts'
 import { latestElsewhere } from './run/find-conversation.ts'
 import { knock } from './setup/provider-pool.ts'
@@ -60,6 +61,10 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     setup,
     conversation,
     questions: home.services.approvals.open,
+    async replay(wanted, threads) {
+      const { replayWith } = await import('./integrity/run-again.ts')
+      return replayWith({ setup, memory: home.memory, wanted, threads })
+    },
     latestElsewhere: (folder) => latestElsewhere(home.memory, folder),
     close,
   }

@@ -1,6 +1,6 @@
 /** The engine: runs a program of b-threads, one event at a time, and says what happened, what was refused and what is stuck. */
 
-import { createBoard, type Seat } from './bid-index.ts'
+import { type Board, createBoard, type Seat } from './bid-index.ts'
 import { arrange, checkLimit, initialStates, named, plain, type States, stateOf, unnamed } from './check-program.ts'
 import { createInbox } from './inbox.ts'
 import { LivelockError } from './livelock.ts'
@@ -32,15 +32,31 @@ export type Engine<E extends KernelEvent> = {
   /**
    * Selects until nothing is enabled and the inbox is empty. With `onSelect` each event goes there, after its threads moved, and
    * `selected` and `blocked` stay empty: nothing is allocated for them, and `explain` says what is stuck. What a super-step did before it
-   * threw is in the next one's `Step`.
+   * threw is in the next one's `Step`, and an external event that was journalled but not taken is taken there first.
    * @throws LivelockError, and whatever a thread, the journal or a callback throws. A thread that throws leaves every state as it was.
    */
   superstep(onSelect?: (event: E, source: string) => void): Step<E>
   explain(): BlockedRequest<E>[]
+  /**
+   * Adds a thread, or replaces the one of that name; it begins in its initial state. From inside a super-step: before the next selection.
+   * @throws as `createEngine` does; then nothing has changed.
+   */
+  put(thread: AnyThread<E>): void
   /** A copy, to be stored. What waits in the inbox is not part of it. */
   states(): States
   /** @throws TypeError unless the snapshot is of these very threads; then nothing has changed. */
   restore(states: States): void
+}
+
+/** Whether an external event is blocked could not be said: a thread threw, its `cause`. Nothing has happened, and the event stays first. */
+export class AdmissionError<E extends KernelEvent> extends Error {
+  override readonly name = 'AdmissionError'
+  constructor(
+    readonly event: E,
+    cause: unknown,
+  ) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause })
+  }
 }
 
 /** How many of the last events a LivelockError names. */
@@ -48,14 +64,17 @@ const TAIL = 10
 
 /** @throws TypeError when names, priorities or initial states are unfit; RangeError when `maxSelections` is. */
 export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): Engine<E> {
-  const threads = arrange(options.threads)
   const limit = checkLimit('maxSelections', options.maxSelections ?? 1000)
-  const board = createBoard(threads, initialStates(threads))
+  let threads = arrange(options.threads)
+  let board: Board<E> = createBoard(threads, initialStates(threads))
   const inbox = createInbox<E>()
   const moving: Seat<E>[] = []
   let selected: Selection<E>[] = []
   let rejected: Rejection<E>[] = []
-  let recent: string[] = []
+  let recent: { readonly what: string; readonly by: string }[] = []
+  /** Journalled, and not yet taken. */
+  let admitted: { readonly event: E } | undefined
+  let joining: AnyThread<E>[] = []
   let listener: ((event: E, source: string) => void) | undefined
   let running = false
 
@@ -75,11 +94,13 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
 
   function run(): void {
     let inner = 0
+    if (admitted !== undefined) take(admitted.event, EXTERNAL)
     for (;;) {
+      if (joining.length > 0) join()
       const seat = board.enabled()
       if (seat?.offer !== undefined) {
         inner += 1
-        if (inner > limit - TAIL) watch(seat.offer, inner)
+        if (inner > limit - TAIL) watch(seat.offer, seat.name, inner)
         if (options.trace !== undefined) shoot(seat.offer, seat.name)
         take(seat.offer, seat.name)
         continue
@@ -93,7 +114,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
 
   // The journal comes first, and only what it holds leaves the inbox.
   function admit(event: E): void {
-    const by = board.blocker(event)
+    const by = blockerOf(event)
     if (by !== undefined) {
       inbox.drop()
       rejected.push({ event, by: by.name })
@@ -102,11 +123,21 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     if (options.trace !== undefined) shoot(event, EXTERNAL)
     options.onExternal?.(event)
     inbox.drop()
+    admitted = { event }
     take(event, EXTERNAL)
+  }
+
+  function blockerOf(event: E): Seat<E> | undefined {
+    try {
+      return board.blocker(event)
+    } catch (error) {
+      throw new AdmissionError(event, error)
+    }
   }
 
   function take(event: E, source: string): void {
     const count = move(event)
+    admitted = undefined
     if (listener !== undefined) listener(event, source)
     else selected.push({ event, source, advanced: namesOf(moving, count) })
   }
@@ -127,9 +158,12 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     return count
   }
 
-  function watch(event: E, inner: number): void {
-    if (inner > limit) throw new LivelockError(limit, recent)
-    recent = [...recent, label(event)].slice(-Math.min(TAIL, limit))
+  function watch(event: E, by: string, inner: number): void {
+    if (inner > limit) {
+      const [last, asking] = [recent.map(({ what }) => what), recent.map((each) => each.by)]
+      throw new LivelockError(limit, last, [...new Set(asking)])
+    }
+    recent = [...recent, { what: label(event), by }].slice(-Math.min(TAIL, limit))
   }
 
   function shoot(event: E, source: string): void {
@@ -151,8 +185,29 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     }
   }
 
+  function put(thread: AnyThread<E>): void {
+    joining.push(thread)
+    if (!running) join()
+  }
+
+  function join(): void {
+    const coming = joining
+    joining = []
+    for (const thread of coming) {
+      const more = arrange([...threads.filter(({ name }) => name !== thread.name), thread])
+      const fresh = initialStates([thread])[0]
+      const states = new Map(board.seats.map(({ name, state }) => [name, state]))
+      states.set(thread.name, fresh)
+      board = createBoard(
+        more,
+        more.map(({ name }) => states.get(name)),
+      )
+      threads = more
+    }
+  }
+
   const copies = () => board.seats.map((seat) => plain(seat.state, stateOf(seat)))
-  return { send: inbox.push, superstep, explain: board.explain, states: () => named(threads, copies()), restore }
+  return { send: inbox.push, superstep, explain: () => board.explain(), put, states: () => named(threads, copies()), restore }
 }
 
 function foresee<E extends KernelEvent>(seat: Seat<E>, event: E): void {

@@ -2,9 +2,10 @@ import { expect, test } from 'bun:test'
 import { createCommitQueue } from './commit-queue.ts'
 
 class FullDisk extends Error {}
+class Locked extends Error {}
 
 /** A list in place of a database: transactions and separate steps put it back when they throw. */
-function stage(onCommit: () => void = () => {}) {
+function stage(onCommit: () => void = () => {}, { onBegin = () => {}, waits = [] }: { onBegin?: () => void; waits?: number[] } = {}) {
   const kept: string[] = []
   const log: string[] = []
   const undone = <T>(body: () => T): T => {
@@ -19,6 +20,7 @@ function stage(onCommit: () => void = () => {}) {
   const queue = createCommitQueue({
     transaction: (body) =>
       undone(() => {
+        onBegin()
         log.push('begin')
         const result = body()
         onCommit()
@@ -27,6 +29,8 @@ function stage(onCommit: () => void = () => {}) {
       }),
     separate: undone,
     endsGroup: (error) => error instanceof FullDisk,
+    isLocked: (error) => error instanceof Locked,
+    lockWait: () => () => waits.shift(),
   })
   const add = (name: string, error?: Error) =>
     queue.add(() => {
@@ -78,4 +82,33 @@ test('a group is bounded, so that other processes get their turn', async () => {
   const { add, log } = stage()
   await Promise.all(Array.from({ length: 150 }, (_, at) => add(`${at}`)))
   expect(log.filter((line) => line === 'begin')).toHaveLength(3)
+})
+
+test('while another process writes it is tried again, what is asked for meanwhile joins, and the event loop goes on', async () => {
+  const held = { tries: 0 }
+  const onBegin = () => {
+    held.tries += 1
+    if (held.tries <= 3) throw new Locked('another process')
+  }
+  const { add, kept, log } = stage(() => {}, { onBegin, waits: [5, 5, 5] })
+  const first = add('a')
+  await Bun.sleep(2)
+  expect([held.tries, kept]).toEqual([1, []])
+  expect(await Promise.all([first, add('b')])).toEqual(['a', 'b'])
+  expect([kept, log, held.tries]).toEqual([['a', 'b'], ['begin', 'commit'], 4])
+})
+
+test('who has waited long enough hears that it is locked, and the next one waits anew', async () => {
+  const held = { tries: 0 }
+  const onBegin = () => {
+    held.tries += 1
+    if (held.tries <= 3) throw new Locked('another process')
+  }
+  const waits = [1]
+  const { add, kept } = stage(() => {}, { onBegin, waits })
+  expect(add('a')).rejects.toBeInstanceOf(Locked)
+  await Bun.sleep(20)
+  waits.push(1, 1)
+  expect(await add('b')).toBe('b')
+  expect(kept).toEqual(['b'])
 })

@@ -34,7 +34,7 @@ export function createFileMarks(store: Store) {
     return row ? { ...row, open: JSON.parse(row.open) } : undefined
   }
 
-  function put(folder: string, file: AgentFile, { bytes, lines, tail, since, base, baseSha256, open }: FileMark): void {
+  function put(folder: string, file: string, { bytes, lines, tail, since, base, baseSha256, open }: FileMark): void {
     store
       .sql<never, (string | number)[]>(
         `INSERT INTO agent_files(folder, file, bytes, lines, tail, since, base, base_sha256, open) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Call, ExternalEvent, InternalEvent, Judgement, Part } from '../runtime/event.ts'
-import type { RunIdentity } from '../runtime/port.ts'
+import type { Log, RunIdentity } from '../runtime/port.ts'
 import type { Appended, Checkpoint, Ledger, ReceiptDraft } from './checkpoint.ts'
 import { type Memory, openMemory } from './memory.ts'
 import { createRecordWriter, type ReceiptPort, RecordFailure, type RecordWriterOptions } from './record-writer.ts'
@@ -21,10 +21,10 @@ export type Desk = {
 export const noon = 1_778_587_200_000
 
 /** Each look at its clock is a millisecond later. */
-export function createDesk(folder = mkdtempSync(join(tmpdir(), 'braidclaw-memory-'))): Desk {
+export function createDesk(folder = mkdtempSync(join(tmpdir(), 'braidclaw-memory-')), log: Log = () => {}): Desk {
   const path = join(folder, 'home', 'memory.sqlite')
   const clock = { now: noon }
-  const opened = openMemory({ path, log: () => {}, now: () => clock.now++ })
+  const opened = openMemory({ path, log, now: () => clock.now++ })
   if (!opened.ok) throw new Error(opened.failure.message)
   const { memory } = opened
   const remove = () => {
@@ -107,16 +107,19 @@ export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Check
 /** A receipts log made of one function that appends; the ids are counted. */
 export function receiptsBy(append: AppendReceipts): ReceiptPort {
   return {
-    settle: (checkpoint) => append([], checkpoint),
     after: () => [],
     begin(checkpoint) {
       const drafts: ReceiptDraft[] = []
       const settled = append([], checkpoint)
       if (!settled.ok) return settled
+      const { adopted, tornBytes } = settled
       const ledger: Ledger = {
+        adopted,
+        tornBytes,
         add: (draft) => `receipt-${(settled.checkpoint?.count ?? 0) + drafts.push(draft)}`,
         count: () => drafts.length,
         cut: (count) => void drafts.splice(count),
+        disown: () => {},
         write: () => append(drafts, settled.checkpoint),
         close: () => {},
       }

@@ -2,6 +2,7 @@
 
 import type { Clock, Log } from '../runtime/port.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
+import type { BudgetLedger } from './budget-ledger.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
@@ -9,10 +10,11 @@ import { type Context, createContext } from './conversations/model-context.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
+import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
 import { createProjector, type Projector } from './projector.ts'
 import type { Projections } from './rebuild.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
-import { openStore } from './store.ts'
+import { openStore, type Store } from './store.ts'
 
 /** Any call may throw SQLiteError for trouble with the file; `failureOf` puts that into words. */
 export type Memory = {
@@ -21,6 +23,7 @@ export type Memory = {
   readonly conversations: Conversations
   readonly approvals: Approvals
   readonly checkpoint: CheckpointTable
+  readonly actions: OperatorActions
   /** The files of agents. */
   readonly files: Projector
   context(conversationId: string, tokenBudget: number): Context
@@ -31,10 +34,13 @@ export type Memory = {
   projections(): Promise<Projections>
   /** Loaded when asked for: most conversations are short. */
   summaries(): Promise<Summaries>
-  /** All or nothing, on disk when it returns; transactions within join it. */
-  transaction<T>(body: () => T): T
+  /** All or nothing, on disk when it returns; transactions within join it. See Store. */
+  readonly transaction: Store['write']
+  readonly lockWait: Store['lockWait']
   /** Within a transaction: undone if it throws, while the transaction goes on. */
   separate<T>(body: () => T): T
+  /** Loaded when asked for: most homes have no budget. */
+  budget(): Promise<BudgetLedger>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -43,7 +49,7 @@ export type MemoryOptions = { readonly path: string; readonly log: Log; readonly
 
 export type OpenedMemory = { readonly ok: true; readonly memory: Memory } | { readonly ok: false; readonly failure: StorageFailure }
 
-/** @param options.busyTimeoutMs how long a write waits for other processes, in milliseconds; 5,000 unless said otherwise */
+/** @param options.busyTimeoutMs how long a write waits for a process that holds the database and commits nothing, in milliseconds; 5,000 unless said otherwise */
 export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): OpenedMemory {
   const opened = openStore({ path, log, busyTimeoutMs })
   if (!opened.ok) return opened
@@ -57,13 +63,16 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       conversations: createConversations(store),
       approvals: createApprovals(store, now),
       checkpoint: createCheckpointTable(store),
+      actions: createOperatorActions(store),
       files: createProjector({ store, journal, log }),
       context: createContext(store),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       projections: async () => (await import('./rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
+      budget: async () => (await import('./budget-ledger.ts')).createBudgetLedger(store, now),
       transaction: store.write,
+      lockWait: store.lockWait,
       separate: store.separate,
       failureOf: (error) => storageFailure(path, error),
       close: store.close,

@@ -96,7 +96,7 @@ ALTER TABLE runs ADD COLUMN entries INTEGER;
 `,
   // The agent in whose files a run is told. `agent_files`: up to where each file is accounted for, and from which journal entry on its lines
   // are told by the journal; the first `base` bytes are older than that. `unprojected`: runs whose lines were not all seen in the files yet,
-  // with how many of each were. What stood in the files of a home that is older than this is left as it is: its row says so.
+  // with how many of each were. By folder: whoever goes on in a folder must not wait for all the runs of others. What stood in the files of a home that is older than this is left as it is: its row says so.
   `
 ALTER TABLE runs ADD COLUMN agent TEXT;
 CREATE TABLE agent_files(
@@ -106,6 +106,25 @@ CREATE TABLE agent_files(
 CREATE TABLE unprojected(
   run_id TEXT PRIMARY KEY, folder TEXT NOT NULL, trace INTEGER NOT NULL, session INTEGER NOT NULL, history INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX runs_by_folder ON runs(folder) WHERE folder IS NOT NULL;
 INSERT INTO agent_files SELECT '', '', 0, 0, '', max(seq), 0, '', '{}' FROM journal HAVING max(seq) IS NOT NULL;
+`,
+  // `budget_charges`: what is spent and reserved together, by scope and UTC day. `budget_reservations`: the part of it that is only reserved;
+  // a process that dies leaves its own there for ever, and so has spent it.
+  `
+CREATE TABLE budget_charges(
+  scope TEXT NOT NULL, day TEXT NOT NULL, tokens INTEGER NOT NULL, micros INTEGER NOT NULL, PRIMARY KEY (scope, day)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE budget_reservations(
+  id TEXT PRIMARY KEY, scopes TEXT NOT NULL, day TEXT NOT NULL, tokens INTEGER NOT NULL, micros INTEGER NOT NULL, owner TEXT NOT NULL,
+  expires INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+`,
+  // Which log of receipts this database began or will begin, and how many it held when nobody yet left one of a clear. And in clear words what
+  // the operator did outside of any run: the receipt has their hash.
+  `
+CREATE TABLE own_log(one INTEGER PRIMARY KEY CHECK (one = 1), log_id TEXT NOT NULL, older INTEGER NOT NULL) STRICT;
+INSERT INTO own_log SELECT 1, coalesce((SELECT log_id FROM checkpoint), lower(hex(randomblob(16)))), coalesce((SELECT count FROM checkpoint), 0);
+CREATE TABLE operator_actions(receipt_id TEXT PRIMARY KEY, input TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `,
 ]

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createSummaries } from './conversations/compaction-source.ts'
 import { addTurn, createConversations } from './conversations/conversations.ts'
 import { createContext } from './conversations/model-context.ts'
+import { createSearch } from './conversations/search-turns.ts'
 import { attempts } from './journal/attempts.ts'
 import { createJournal } from './journal/journal.ts'
 import { createProjections } from './rebuild.ts'
@@ -45,7 +46,7 @@ function plansOf(text: string): string[] {
 
 test('a question about one run or one conversation finds its rows by an index', async () => {
   const journal = createJournal(store, (turn, at) => addTurn(store, turn, at))
-  const { show, exportJsonl, has } = createConversations(store)
+  const { show, exportJsonl, has, latestIn } = createConversations(store)
   const talk = (runId: string) => {
     journal.append({ run: { ...run, runId }, kind: 'external', type: 'run.start', at: 1, body: { prompt: 'hello' } })
     journal.append({ run: { ...run, runId }, kind: 'external', type: 'model.done', at: 2, body: { parts: [{ type: 'text', text: 'hi' }] } })
@@ -62,6 +63,8 @@ test('a question about one run or one conversation finds its rows by an index', 
   expect([journal.tells('r'), journal.tells('x')]).toEqual([true, false])
   expect([has('c'), has('d'), show('c').length, [...exportJsonl('c')].length]).toEqual([true, false, 8, 8])
   expect([...attempts(store, 'r')]).toEqual([])
+  expect(latestIn('/elsewhere')).toBeUndefined()
+  for (const query of ['nowhere', 'no c++', '東京']) expect(createSearch(store, () => 1)({ query })).toEqual([])
   expect(createContext(store)('c', 1000).messages).toHaveLength(8)
   expect(createProjections(store).differenceIn(run)).toBeUndefined()
   const lengths = { max: 2, keep: 2, portionBytes: 10_000 }

@@ -5,15 +5,15 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Log, Redact, RunAgent, RunIdentity } from '../runtime/port.ts'
+import type { Clock, Log, Redact, RunAgent, RunIdentity } from '../runtime/port.ts'
 import { folderPaths } from './agent-files/agent-folder.ts'
 import { type AgentFile, agentFiles, fileNames } from './agent-files/agent-paths.ts'
 import { appendText } from './agent-files/append-line.ts'
 import type { FileLine } from './agent-files/bounded-read.ts'
 import { digestOf } from './agent-files/bounded-read.ts'
 import { writePointer } from './agent-files/conversation-pointer.ts'
-import { diskTrouble, realDisk } from './agent-files/disk.ts'
-import { type FileMark, freshMark, lookAt } from './agent-files/file-mark.ts'
+import { diskTrouble, orTrouble, realDisk } from './agent-files/disk.ts'
+import { type FileMark, freshMark, lookAt, read, tailAt } from './agent-files/file-mark.ts'
 import { alone } from './agent-files/folder-lock.ts'
 import { foreignBody, foreignLine } from './agent-files/foreign-line.ts'
 import { createFileMarks, type PendingRun } from './file-marks.ts'
@@ -21,18 +21,20 @@ import type { Journal } from './journal/journal.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
 import { agentText, folderKey } from './journal/run-agent.ts'
 import type { Store } from './store.ts'
-import { entriesAfter, linesOfRun, toldLines } from './told-lines.ts'
+import { entriesAfter, linesOfRun, type ToldLine, tellsEnd, toldLines } from './told-lines.ts'
 
 export type Projector = {
   /** In the transaction of a run's first event, before it. Never throws for trouble with the files: it is said once, and the turn goes on. */
-  begin(run: RunIdentity, options: { readonly at: number; readonly redact: Redact }): void
+  begin(run: RunIdentity, options: { readonly now: Clock; readonly redact: Redact }): void
   /** After a commit: writes what it added. Never throws for trouble with the files. */
   flush(run: RunIdentity): void
+  /** The session is put aside by `step`: what was said so far is not told in it again. Throws what `step` throws. */
+  reset<T>(agent: RunAgent, step: () => T): T
   /** Nothing more of this run will be committed by this process. */
   drop(run: RunIdentity): void
 }
 
-type Told = { through: number; readonly next: ReturnType<typeof linesOfRun> }
+type Told = { through: number; over: boolean; readonly next: ReturnType<typeof linesOfRun> }
 
 export function createProjector({
   store,
@@ -60,15 +62,15 @@ export function createProjector({
     }
   }
 
-  function begin(run: RunIdentity, { at, redact }: { readonly at: number; readonly redact: Redact }): void {
+  function begin(run: RunIdentity, { now, redact }: { readonly now: Clock; readonly redact: Redact }): void {
     const { agent, runId } = run
     if (!agent) return
-    const key = folderKey(store.path, agent.folder)
+    const [key, at] = [folderKey(store.path, agent.folder), now()]
     const pending = marks.pending(key)
     for (const file of agentFiles) keep(agent.folder, () => takeIn({ run, agent, key, file, pending, at, redact }))
     for (const each of pending) marks.settle(each)
     marks.enter(runId, key)
-    under.set(runId, { through: 0, next: linesOfRun(store.path, runId, agentText(store.path, agent)) })
+    under.set(runId, { through: 0, over: false, next: linesOfRun(store.path, runId, agentText(store.path, agent)) })
   }
 
   type Taking = {
@@ -88,18 +90,31 @@ export function createProjector({
     const found = lookAt(path, mark)
     const isOlder = !known && found.size > 0 && marks.isOlder()
     const others = isOlder ? [] : strangers(found.lines ?? [], file, pending)
-    const untold = found.replaced ? without(others, key, file) : others
+    const end = found.replaced ? tellsEnd(store, { key, file, texts: textsOf(found.lines ?? []) }) : undefined
+    const untold = end !== undefined ? [] : found.replaced ? without(others, key, file) : others
     const first = found.replaced ? 0 : mark.lines
     for (const { line, text } of untold)
       journal.append({ run, kind: 'note', type: foreignLine, at, body: redact(foreignBody(file, first + line, text)) })
     const exact = others.every(({ exact, text }) => exact && redact(text) === text) && found.lines !== undefined
     const anew = isOlder || found.replaced || !exact
     const size = { bytes: found.size, lines: first + (found.lines?.length ?? 0), tail: found.tail }
-    marks.put(key, file, anew ? { ...size, ...base(path, found.size, file, pending) } : { ...mark, ...size })
+    if (end !== undefined) marks.put(key, file, { ...freshMark, ...size, since: end })
+    else marks.put(key, file, anew ? { ...size, ...base(path, found.size, file, pending) } : { ...mark, ...size })
     if (found.lines === undefined)
       log('warn', 'lines of other programs not taken in: too many at once', { path, bytes: found.size - mark.bytes })
     else if (untold.length > 0) log('info', 'lines of other programs taken in', { path, lines: untold.length })
-    mend(agent, file, pending)
+    if (found.replaced) letGo(file, pending)
+    else mend(agent, file, pending)
+  }
+
+  /** Whoever put another file there did not want what was in it. */
+  function letGo(file: AgentFile, pending: readonly PendingRun[]): void {
+    for (const run of pending) if (!isUnderWay(run)) run.seen[file] += missingIn(file, run).length
+  }
+
+  /** Its own process will write what is missing. */
+  function isUnderWay({ runId, owner: whose }: PendingRun): boolean {
+    return whose === owner ? under.has(runId) : isAlive(whose)
   }
 
   /** From here on: what stands there now is left as it is. */
@@ -122,14 +137,9 @@ export function createProjector({
 
   /** What a dead process committed and did not live to write. */
   function mend(agent: RunAgent, file: AgentFile, pending: readonly PendingRun[]): void {
-    for (const { runId, lines, seen, owner: whose } of pending) {
-      const missing = lines.filter((line) => line.file === file && !line.foreign && line.number >= seen[file])
-      if (missing.length === 0 || (whose === owner ? under.has(runId) : isAlive(whose))) continue
-      write(
-        agent.folder,
-        file,
-        missing.map(({ text }) => text),
-      )
+    for (const run of pending) {
+      const missing = missingIn(file, run).map(({ text }) => text)
+      if (missing.length > 0 && !isUnderWay(run)) write(agent.folder, file, missing)
     }
   }
 
@@ -141,13 +151,44 @@ export function createProjector({
       const rows = entriesAfter(store, run.runId, told.through)
       const lines = rows.flatMap(told.next)
       told.through = rows.at(-1)?.seq ?? told.through
-      if (rows.some(({ type }) => type === 'finish')) under.delete(run.runId)
-      if (rows.some(({ type }) => type === 'run.start')) writePointer(join(agent.folder, 'sessions', agent.pointer), run.conversationId)
+      told.over = rows.some(({ type }) => type === 'finish')
+      if (rows.some(({ type }) => type === 'run.start'))
+        keep(agent.folder, () => writePointer(join(agent.folder, 'sessions', agent.pointer), run.conversationId))
       for (const file of agentFiles) {
         const texts = lines.flatMap((line) => (line.file === file && !line.foreign ? [line.text] : []))
         if (texts.length > 0) keep(agent.folder, () => write(agent.folder, file, texts))
       }
     })
+    if (!under.get(run.runId)?.over) return
+    confirm(run.runId, agent)
+  }
+
+  /** What was just written is seen at once, so that a file that somebody takes away afterwards stays away. */
+  function confirm(runId: string, agent: RunAgent): void {
+    under.delete(runId)
+    const key = folderKey(store.path, agent.folder)
+    const confirmed = orTrouble(() =>
+      store.writeLater(() => {
+        const pending = marks.pending(key)
+        for (const file of agentFiles) orTrouble(() => confirmFile(agent, key, file, pending))
+        for (const each of pending) marks.settle(each)
+      }),
+    )
+    // Another process writes: the next turn sees to it.
+    if (confirmed) log('debug', 'the files of the agent are looked at later', { agent: agent.folder, why: confirmed.message })
+  }
+
+  /** Up to the first line of another program. */
+  function confirmFile(agent: RunAgent, key: string, file: AgentFile, pending: readonly PendingRun[]): void {
+    const mark = marks.get(key, file)
+    if (!mark) return
+    const path = join(agent.folder, fileNames[file])
+    const { lines = [], replaced } = read(path, mark)
+    if (replaced) return
+    const stranger = lines.findIndex((line) => line.torn || strangers([line], file, pending).length > 0)
+    const own = stranger === -1 ? lines : lines.slice(0, stranger)
+    const bytes = own.at(-1)?.end
+    if (bytes !== undefined) marks.put(key, file, { ...mark, bytes, lines: mark.lines + own.length, tail: tailAt(path, bytes) })
   }
 
   function write(folder: string, file: AgentFile, texts: readonly string[]): void {
@@ -157,7 +198,27 @@ export function createProjector({
     else append()
   }
 
-  return { begin, flush, drop: ({ runId }) => void under.delete(runId) }
+  function reset<T>(agent: RunAgent, step: () => T): T {
+    return store.write(() => {
+      const key = folderKey(store.path, agent.folder)
+      const done = step()
+      const since = marks.lastSeq()
+      const open = Object.fromEntries(marks.pending(key).map(({ runId, seen }) => [runId, seen.session]))
+      marks.put(key, 'session', { ...freshMark, since, open })
+      marks.put(key, agent.pointer, { ...freshMark, since })
+      return done
+    })
+  }
+
+  return { begin, flush, reset, drop: ({ runId }) => void under.delete(runId) }
+}
+
+function textsOf(lines: readonly FileLine[]): readonly string[] {
+  return lines.flatMap(({ text = '' }) => (text.trim() === '' ? [] : [text]))
+}
+
+function missingIn(file: AgentFile, { lines, seen }: PendingRun): readonly ToldLine[] {
+  return lines.filter((line) => line.file === file && !line.foreign && line.number >= seen[file])
 }
 
 /** `exact`: its text is all there was. `line` counts from 1. */

@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { RecordEntry } from '../runtime/port.ts'
 import {
@@ -28,8 +29,12 @@ afterEach(() => desk.remove())
 
 function recorder() {
   const { memory, clock } = desk
-  const receipts: ReceiptPort = { ...counted.port, begin: (known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).begin(known) }
-  return createRecorder(createRecordWriter({ memory, receipts, log: () => {}, now: () => clock.now++, redact: (event) => event }))
+  const receipts: ReceiptPort = {
+    ...counted.port,
+    begin: (...known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).begin(...known),
+  }
+  const writer = createRecordWriter({ memory, receipts, log: () => {}, now: () => clock.now++, redact: (event) => event })
+  return createRecorder(writer, memory.lockWait)
 }
 
 const begins = (id: string): RecordEntry => ({ kind: 'intent', act: acting(callOf(id)) })
@@ -94,4 +99,24 @@ test('one batch is kept whole or not at all', async () => {
   await Bun.sleep(5)
   expect(desk.memory.journal.events('run-1')).toEqual([])
   expect(desk.memory.journal.run('run-1')).toBeUndefined()
+})
+
+test('while another process writes a batch waits without holding up the event loop, and is kept once it may', async () => {
+  const holder = new Database(desk.path)
+  holder.run('BEGIN IMMEDIATE')
+  const { commit } = recorder()
+  let kept = false
+  const committed = commit(runOf(1), [begins('a')]).then(() => {
+    kept = true
+  })
+  const ticks = { count: 0 }
+  const timer = setInterval(() => ticks.count++, 10)
+  await Bun.sleep(400)
+  expect(kept).toBe(false)
+  expect(ticks.count).toBeGreaterThan(2)
+  holder.run('ROLLBACK')
+  holder.close()
+  await committed
+  clearInterval(timer)
+  expect(desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
 })

@@ -1,12 +1,18 @@
 /** The one writer of a process: what all its runs ask for within one turn of the event loop is one transaction. */
 
 import type { Committed, RecordEntry, Recorder, RunIdentity } from '../runtime/port.ts'
-import { createCommitQueue } from './commit-queue.ts'
+import { type CommitQueue, createCommitQueue } from './commit-queue.ts'
 import { RecordFailure, type RecordWriter } from './record-writer.ts'
+import type { LockWait } from './write-lock.ts'
 
-export function createRecorder({ write, transaction, separate, follow, abandon }: RecordWriter): Recorder {
+/** `add` is for what no run records. */
+export type OneWriter = Recorder & CommitQueue
+
+/** @param lockWait how to wait for other processes; the event loop goes on meanwhile */
+export function createRecorder({ write, transaction, separate, follow, abandon }: RecordWriter, lockWait: () => LockWait): OneWriter {
   const endsGroup = (error: unknown) => !(error instanceof RecordFailure && error.code === 'no_intent')
-  const queue = createCommitQueue({ transaction, separate, endsGroup })
+  const isLocked = (error: unknown) => error instanceof RecordFailure && error.code === 'locked'
+  const queue = createCommitQueue({ transaction: (body) => transaction(body, 'briefly'), separate, endsGroup, isLocked, lockWait })
   async function commit(run: RunIdentity, batch: readonly RecordEntry[]): Promise<Committed> {
     const committed = await queue
       .add(() => write(run, batch))
@@ -18,5 +24,5 @@ export function createRecorder({ write, transaction, separate, follow, abandon }
     return committed
   }
 
-  return { commit }
+  return { commit, add: queue.add }
 }

@@ -45,6 +45,11 @@ export function storageFailure(path: string, error: unknown): StorageFailure | u
   }
 }
 
+/** Another process holds the database: the same may succeed a moment later. */
+export function isLocked(error: unknown): boolean {
+  return causeOf(error)?.code.startsWith('SQLITE_BUSY') === true
+}
+
 function causeOf(error: unknown): { code: string; text: string } | undefined {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
   if (error instanceof SQLiteError || 'errno' in error) return { code: error.code, text: error.message }

@@ -4,14 +4,25 @@ import { Database } from 'bun:sqlite'
 import type { Log } from '../runtime/port.ts'
 import { prepareFile } from './database-file.ts'
 import { migrations } from './migrations.ts'
-import { type StorageFailure, storageFailure } from './storage-failure.ts'
+import { isLocked, type StorageFailure, storageFailure } from './storage-failure.ts'
+import { createLockWait, type LockWait } from './write-lock.ts'
+
+/** How to wait for other processes that write. */
+export type Waiting = 'long' | 'briefly'
 
 export type Store = {
   readonly path: string
   /** A prepared statement, kept for the life of the store. */
   readonly sql: Database['query']
-  /** Runs `body` in one transaction, joining the one under way if there is one. Throws what `body` or SQLite throws, rolled back. */
-  write<T>(body: () => T): T
+  /**
+   * Runs `body` in one transaction, joining the one under way if there is one. Throws what `body` or SQLite throws, rolled back. While other
+   * processes write it waits; `briefly`: at most a tenth of a second, then it throws SQLITE_BUSY.
+   */
+  write<T>(body: () => T, waiting?: Waiting): T
+  /** The same, briefly, for what could be made anew: on disk with the next transaction, not when it returns. Not within another one. */
+  writeLater<T>(body: () => T): T
+  /** For whoever wants to wait for other processes by itself. */
+  lockWait(): LockWait
   /** Within a transaction: what `body` did is undone if it throws, and the transaction can go on. */
   separate<T>(body: () => T): T
   /** Several statements without parameters, outside any transaction of ours. */
@@ -22,7 +33,7 @@ export type Store = {
 export type StoreOptions = {
   readonly path: string
   readonly log: Log
-  /** How long a writer waits for another process, in milliseconds. */
+  /** How long a writer waits for a process that holds the database without committing anything, in milliseconds. */
   readonly busyTimeoutMs?: number
 }
 
@@ -46,7 +57,7 @@ function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
   const db = new Database(path, { readwrite: true, create: false, strict: true })
   try {
     db.run(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
-    const store = storeOver(db, path)
+    const store = storeOver(db, path, busyTimeoutMs)
     const found = migrate(store)
     if (found <= migrations.length) return { ok: true, store }
     store.close()
@@ -72,21 +83,54 @@ function migrate(store: Store): number {
   })
 }
 
-function storeOver(db: Database, path: string): Store {
+function storeOver(db: Database, path: string, busyTimeoutMs: number): Store {
+  const version = () => db.query<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version ?? 0
+  const lockWait = () => createLockWait({ version, stuckMs: busyTimeoutMs, now: () => performance.now(), random: Math.random })
+  const begin = () => beginAtOnce(db, busyTimeoutMs)
   return {
     path,
     sql: db.query.bind(db),
     script: (text) => void db.run(text),
-    write: (body) => transact(db, body),
+    write: (body, waiting = 'long') => transact(db, () => waitAndBegin(begin, lockWait, waiting), body),
+    writeLater: (body) => unsynced(db, () => transact(db, () => waitAndBegin(begin, lockWait, 'briefly'), body)),
+    lockWait,
     separate: (body) => undone(db, body),
     // Finalises the cached statements too: an unfinalised one would keep the file open and its WAL unmerged.
     close: () => db.close(),
   }
 }
 
-function transact<T>(db: Database, body: () => T): T {
+/** For so long the event loop may stand still. Waiting in it costs a hundred times as much as sleeping. */
+const briefMs = 100
+
+/** SQLite's own waiting is for the statements outside of transactions. */
+function beginAtOnce(db: Database, busyTimeoutMs: number): void {
+  try {
+    db.run('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE')
+  } finally {
+    db.run(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}`)
+  }
+}
+
+function waitAndBegin(begin: () => void, lockWait: () => LockWait, waiting: Waiting): void {
+  const until = performance.now() + (waiting === 'briefly' ? briefMs : Number.POSITIVE_INFINITY)
+  for (let wait: LockWait | undefined; ; ) {
+    try {
+      begin()
+      return
+    } catch (error) {
+      if (!isLocked(error)) throw error
+      wait ??= lockWait()
+      const ms = wait()
+      if (ms === undefined || performance.now() >= until) throw error
+      Bun.sleepSync(ms)
+    }
+  }
+}
+
+function transact<T>(db: Database, begin: () => void, body: () => T): T {
   if (db.inTransaction) return body()
-  db.run('BEGIN IMMEDIATE')
+  begin()
   try {
     const result = body()
     db.run('COMMIT')
@@ -95,6 +139,16 @@ function transact<T>(db: Database, body: () => T): T {
     // A full disk or an I/O error may have rolled back already.
     if (db.inTransaction) db.run('ROLLBACK')
     throw error
+  }
+}
+
+/** Not OFF: the merging of the log into the file stays safe. */
+function unsynced<T>(db: Database, body: () => T): T {
+  db.run('PRAGMA synchronous = NORMAL')
+  try {
+    return body()
+  } finally {
+    db.run('PRAGMA synchronous = FULL')
   }
 }
 

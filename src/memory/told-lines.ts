@@ -1,6 +1,6 @@
 /** The lines that the journal tells for one agent's folder, in the order of its entries. */
 
-import { agentFiles } from './agent-files/agent-paths.ts'
+import { type AgentFile, agentFiles } from './agent-files/agent-paths.ts'
 import { createRunLines, type RunLine } from './agent-files/run-lines.ts'
 import type { JournalEntry } from './journal/journal-entry.ts'
 import { agentIn } from './journal/run-agent.ts'
@@ -27,6 +27,29 @@ export function* toldLines(store: Store, key: string): Generator<ToldLine> {
     runs.set(runId, next)
     yield* next(row)
   }
+}
+
+/**
+ * Whether a file holds the end of what is told and nothing else: a compaction or a person cut it. Costs as much as the file is long.
+ * @returns the number of the journal entry before its first line
+ */
+export function tellsEnd(
+  store: Store,
+  { key, file, texts }: { readonly key: string; readonly file: AgentFile; readonly texts: readonly string[] },
+) {
+  const runs = store.sql<{ runId: string }, [string]>(`SELECT run_id AS runId FROM runs WHERE agent ->> 'folder' = ? ORDER BY rowid DESC`)
+  let left = texts.length
+  let since: number | undefined
+  for (const { runId } of left === 0 ? [] : runs.iterate(key)) {
+    for (const line of toldByRun(store, runId).toReversed()) {
+      if (line.file !== file) continue
+      if (left === 0) return line.seq === since ? undefined : (since ?? 0) - 1
+      left -= 1
+      if (line.text !== texts[left]) return undefined
+      since = line.seq
+    }
+  }
+  return left === 0 && since !== undefined ? since - 1 : undefined
 }
 
 /** All lines of one run so far. */

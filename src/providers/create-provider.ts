@@ -2,18 +2,27 @@
 
 import type { Provider } from '../runtime/port.ts'
 import { createWired } from './http-provider.ts'
+import { meteredProvider } from './metered.ts'
 import { type CreateDeps, defaults, type ProviderConfig, type RouterConfig } from './wire/provider-settings.ts'
 
 /** @throws ProviderFailure `bad_request` for a fixture that cannot be read */
 export async function createProvider(name: string, config: ProviderConfig, deps: CreateDeps): Promise<Provider> {
   switch (config.kind) {
     case 'mock':
-      return (await import('./mock.ts')).createMock({ name, config, deps })
+      return meteredProvider(await (await import('./mock.ts')).createMock({ name, config, deps }), {
+        prices: config.prices,
+        free: true,
+        longestS: config.totalTimeoutS,
+      })
     case 'stub':
-      return (await import('./stub.ts')).createStub({ name, model: config.model ?? 'stub', count: deps.count })
+      return meteredProvider((await import('./stub.ts')).createStub({ name, model: config.model ?? 'stub', count: deps.count }), {
+        free: true,
+      })
     case 'fifo': {
       const ask = await deps.brain({ dir: config.dir, timeoutMs: (config.totalTimeoutS ?? defaults.totalTimeoutS) * 1000 })
-      return (await import('./fifo/fifo-provider.ts')).createFifoProvider({ name, ask, ...(config.model ? { model: config.model } : {}) })
+      const { createFifoProvider } = await import('./fifo/fifo-provider.ts')
+      const provider = createFifoProvider({ name, ask, ...(config.model ? { model: config.model } : {}) })
+      return meteredProvider(provider, { free: false, longestS: config.totalTimeoutS })
     }
     case 'reliable': {
       const providers = await Promise.all(config.providers.map((each) => deps.provider(each)))

@@ -182,7 +182,7 @@ test('without a count of tokens they are estimated, so that a budget still close
   const { provider, deps } = providerAt(compatible, fake)
   const { usage } = await ask(provider)
   fake.stop()
-  expect(usage).toEqual({ inputTokens: expect.any(Number), outputTokens: 100 })
+  expect(usage).toEqual({ inputTokens: expect.any(Number), outputTokens: 100, estimated: true })
   expect(usage.inputTokens).toBeWithin(30, 200)
   expect(deps.lines.map((line) => line.event)).toContain('provider usage estimated')
 })

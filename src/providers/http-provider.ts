@@ -2,6 +2,7 @@
 
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { converse } from './chat/converse.ts'
+import { type Cost, metered } from './metered.ts'
 import { assertUsable } from './usable-reply.ts'
 import type { Exchange, Reply, Talk } from './wire/attempt.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
@@ -9,7 +10,7 @@ import { baseUrlOf, keyHint, vendors } from './wire/dialects.ts'
 import { openWire } from './wire/exchange.ts'
 import { libraryFailure, ownFailure } from './wire/failure-of-response.ts'
 import { defaults, type ProviderDeps, type WireConfig } from './wire/provider-settings.ts'
-import { withRetry } from './wire/retry.ts'
+import { concernsAll, waitMs, withRetry } from './wire/retry.ts'
 import { usageOf } from './wire/usage.ts'
 
 type Setup = { readonly name: string; readonly config: WireConfig; readonly deps: ProviderDeps }
@@ -35,10 +36,12 @@ export function createWired(setup: Setup): Provider {
         idleS: config.idleTimeoutS ?? defaults.idleTimeoutS,
         deps,
       })
-      const attempt = () => attemptOnce({ ...setup, request, deadline })
+      const { lane } = deps
+      const ticket = lane?.ticket() ?? 0
+      const attempt = (tries: number) => inTurn({ ...setup, request, deadline }, { ticket, tries })
       const maxRetries = config.maxRetries ?? defaults.maxRetries
       try {
-        yield* withRetry({ provider: name, attempt, maxRetries, signal: deadline.signal, deps })
+        yield* withRetry({ provider: name, attempt, maxRetries, signal: deadline.signal, deps, together: lane !== undefined })
       } finally {
         deadline.end()
       }
@@ -46,13 +49,45 @@ export function createWired(setup: Setup): Provider {
   }
 }
 
-async function* attemptOnce(attempt: Attempt): AsyncGenerator<ModelChunk> {
+function costOf({ name, config }: Setup): Cost {
+  const { prices, maxOutputTokens, totalTimeoutS } = config
+  return { provider: name, prices, free: false, maxOutputTokens, longestS: totalTimeoutS }
+}
+
+/** Waits for its turn first: whoever waits has reserved nothing. */
+async function* inTurn(
+  attempt: Attempt,
+  { ticket, tries }: { readonly ticket: number; readonly tries: number },
+): AsyncGenerator<ModelChunk> {
+  const { name, config, deps, request, deadline } = attempt
+  const pass = await deps.lane?.enter({
+    provider: name,
+    ticket,
+    most: config.maxConcurrent ?? defaults.maxConcurrent,
+    signal: deadline.signal,
+    patienceMs: defaults.maxRetryWaitMs,
+    onWait: ({ ahead, holdOffMs }) =>
+      deps.log(holdOffMs > 0 ? 'warn' : 'info', 'provider waits', { provider: name, ahead, holdOffMs: Math.round(holdOffMs) }),
+  })
+  try {
+    yield* metered(request, costOf(attempt), (paid) => attemptOnce({ ...attempt, request: paid, began: pass?.began }))
+  } catch (error) {
+    // Before anybody takes the place that is left.
+    if (error instanceof ProviderFailure && concernsAll(error)) deps.lane?.holdOff(waitMs({ tries, failure: error, random: deps.random }))
+    throw error
+  } finally {
+    pass?.leave()
+  }
+}
+
+async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }): AsyncGenerator<ModelChunk> {
   const { name, config, deps, deadline } = attempt
   const maxBytes = config.maxResponseBytes ?? defaults.maxResponseBytes
   const limits = { provider: name, deadline, maxBytes }
   const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: config.stream !== false, keyHint: keyHint(config) })
   try {
     const { next, reply } = await begin({ ...attempt, wire, maxBytes, baseUrl: usableBaseUrl(attempt) })
+    attempt.began?.()
     for (let chunk = await next(); chunk !== undefined; chunk = await next()) yield chunk
     yield { type: 'done', response: respond(attempt, reply()) }
   } catch (error) {
@@ -72,7 +107,7 @@ async function begin(talk: Talk): Promise<Exchange> {
 
 function respond({ name, config, deps, request }: Attempt, reply: Reply): ChatResponse {
   const { parts, stop, model, rawProviderPayload } = reply
-  const { estimated, ...usage } = usageOf({
+  const { estimated, ...counted } = usageOf({
     reported: reply.usage,
     get sentBytes() {
       return Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages]))
@@ -80,6 +115,7 @@ function respond({ name, config, deps, request }: Attempt, reply: Reply): ChatRe
     gotBytes: reply.bytes,
     prices: config.prices,
   })
+  const usage = { ...counted, ...(estimated ? { estimated } : {}) }
   if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })
   return assertUsable({ parts, stop, usage, model, provider: name, rawProviderPayload })
 }

@@ -3,6 +3,7 @@
 import type { JsonObject } from '../kit/json.ts'
 import type { Part } from '../runtime/event.ts'
 import type { Message, ModelChunk, Provider, ToolSpec } from '../runtime/port.ts'
+import { meteredProvider } from './metered.ts'
 
 /** Pieces in the order they come; `done` is optional, the end of the generator ends the reply too. */
 export type ModelPiece =
@@ -14,7 +15,7 @@ export type ModelPiece =
 export type ModelCall = (messages: readonly Message[], tools: readonly ToolSpec[], signal: AbortSignal) => AsyncIterable<ModelPiece>
 
 export function modelCallProvider(modelCall: ModelCall): Provider {
-  return {
+  const provider: Provider = {
     name: 'modelCall',
     capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens: 0 }),
     async *chat({ messages, tools, model }, signal): AsyncGenerator<ModelChunk> {
@@ -35,4 +36,5 @@ export function modelCallProvider(modelCall: ModelCall): Provider {
       }
     },
   }
+  return meteredProvider(provider, { free: false })
 }

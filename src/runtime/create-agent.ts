@@ -4,10 +4,13 @@ import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, Ending, Mode, Proposal, RunEvent, Usage } from './event.ts'
-import type { ChatRequest, Decision, Message, RunAgent, RunIdentity } from './port.ts'
+import type { ChatRequest, Decision, Message, Meter, RunAgent, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import type { JournalledRules } from './rules/journalled-rules.ts'
+import { prepareThread, prepareThreads } from './threads/prepare-thread.ts'
+import type { AnyUserThread } from './threads/thread.ts'
+import { ThreadFailure } from './threads/thread-failure.ts'
 
 /** What stands before the prompt of a run: none of it changes while the run lasts. */
 export type Opening = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
@@ -17,7 +20,7 @@ export type Opening = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
 }
 
 export type AgentConfig = {
-  readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array }
+  readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array; readonly meter?: (runId: string) => Meter | undefined }
   readonly model: string
   /** The conversation so far, the system prompt and the tools, asked afresh before each run. */
   readonly opening: () => Opening | Promise<Opening>
@@ -33,6 +36,8 @@ export type AgentConfig = {
   readonly agent?: RunAgent
   /** More b-threads, beside the program's own. They can only veto. */
   readonly rules?: readonly AnyThread<RunEvent>[]
+  /** The developer's own. */
+  readonly threads?: readonly AnyUserThread[]
   /** The same rules as data, for the journal: a replay obeys what the run obeyed. */
   readonly journalledRules?: JournalledRules
 }
@@ -41,6 +46,11 @@ export type Agent = {
   readonly conversationId: string
   /** One turn. Yields until `done`; breaking out of the loop cancels it. One run at a time: a second one throws. */
   run(prompt: string): AsyncGenerator<AgentEvent>
+  /**
+   * For this run, if one is under way, and all later ones. Without a run it counts from the next one on.
+   * @returns undefined when it takes part and that is on disk, else why it does not
+   */
+  addThread(thread: AnyUserThread): Promise<string | undefined>
   /**
    * @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used, of
    * another run)
@@ -65,26 +75,55 @@ export type Agent = {
   usage(): Usage | undefined
 }
 
+type Ended = { readonly ending: Ending | undefined; readonly usage: Usage | undefined }
+
+/** @throws ThreadFailure when a thread of the developer's is not fit to take part */
 export function createAgent(config: AgentConfig): Agent {
   const { ports, model, limits, conversationId, channel, folder } = config
-  const state: { run?: Run; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
+  const state: { run?: Run | undefined; ended?: Ended; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
+  let joining = prepareThreads(config.threads ?? [])
 
   async function* run(prompt: string): AsyncGenerator<AgentEvent> {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
     const identity = identify()
     const { history, systemPrompt, tools, instructions = [] } = await config.opening()
+    const meter = ports.meter?.(identity.runId)
     const current = createRun({
       identity,
       threads: [...program(limits), ...(config.rules ?? [])],
+      joining,
       ports,
-      request: { systemPrompt, tools, model },
+      request: { systemPrompt, tools, model, ...(meter ? { meter } : {}) },
       history,
       approvalTtlMs: config.approvalTtlMs,
       maxMs: limits.maxMs ?? 0,
     })
     state.run = current
     state.identity = identity
+    void current.settled.then(() => keepEnd(current))
     yield* current.events({ ...startOf(prompt), ...(instructions.length > 0 ? { instructions } : {}) })
+  }
+
+  async function addThread(given: AnyUserThread): Promise<string | undefined> {
+    try {
+      const thread = prepareThread(given)
+      if (joining.some(({ name }) => name === thread.name)) return `thread "${thread.name}" is there already; give this one another name`
+      joining = [...joining, thread]
+      const rejected = await state.run?.add(thread)
+      // Over before it could join: it takes part from the next run on.
+      if (rejected === undefined || rejected === 'finisher') return undefined
+      joining = joining.filter((other) => other !== thread)
+      return `thread "${thread.name}" was rejected by ${rejected}`
+    } catch (error) {
+      if (error instanceof ThreadFailure) return error.message
+      throw error
+    }
+  }
+
+  /** A conversation that says nothing holds no messages, threads and gates of the run before. */
+  function keepEnd(over: Run): void {
+    state.ended = { ending: over.ending(), usage: over.usage() }
+    state.run = undefined
   }
 
   /** With the limits and rules that hold now, so that a replay needs no configuration. */
@@ -107,6 +146,7 @@ export function createAgent(config: AgentConfig): Agent {
   return {
     conversationId,
     run,
+    addThread,
     approve: async (gateId, decision) => (state.run ? await state.run.approve(gateId, decision) : 'approval'),
     gate: (gateId) => state.run?.gate(gateId),
     gateClosed: async (gateId) => await state.run?.gateClosed(gateId),
@@ -118,8 +158,8 @@ export function createAgent(config: AgentConfig): Agent {
       state.mode = newMode
       return await state.run?.send({ type: 'mode.set', mode: newMode, ...(maxIterations ? { maxIterations } : {}) })
     },
-    ending: () => state.run?.ending(),
+    ending: () => (state.run ? state.run.ending() : state.ended?.ending),
     runId: () => state.identity?.runId,
-    usage: () => state.run?.usage(),
+    usage: () => (state.run ? state.run.usage() : state.ended?.usage),
   }
 }

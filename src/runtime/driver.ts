@@ -4,6 +4,7 @@ import type { AnyThread } from '../kernel/thread.ts'
 import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent, ToolOutcome, Usage } from './event.ts'
 import { createQueue } from './event-queue.ts'
 import { createGates } from './gates.ts'
+import { logEvent } from './log-event.ts'
 import type {
   Act,
   ChatRequest,
@@ -21,7 +22,8 @@ import type {
   RunIdentity,
 } from './port.ts'
 import { createStepper, type SelectedEvent } from './super-step.ts'
-import { think } from './think.ts'
+import { judgeFor, think } from './think.ts'
+import type { PreparedThread } from './threads/prepare-thread.ts'
 import { messagesOf } from './transcript.ts'
 import { addUsage } from './usage.ts'
 
@@ -45,6 +47,8 @@ export type RunPorts = {
 export type RunOptions = {
   readonly identity: RunIdentity
   readonly threads: readonly AnyThread<RunEvent>[]
+  /** The developer's own. */
+  readonly joining: readonly PreparedThread[]
   readonly ports: RunPorts
   /** Everything of a question but its messages: they grow with the run. */
   readonly request: Omit<ChatRequest, 'messages'>
@@ -57,6 +61,8 @@ export type RunOptions = {
 export type Run = {
   /** Starts the run and yields until `done`. A consumer that breaks out cancels what is in flight and waits for it. */
   events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent>
+  /** Resolves when it is on disk that the thread takes part, with undefined, or with the name of the thread that rejected it. */
+  add(thread: PreparedThread): Promise<string | undefined>
   /** Resolves when it is on disk, with undefined, or with the name of the thread that rejected it. A cancel or stop aborts at once. */
   send(event: ExternalEvent): Promise<string | undefined>
   approve(gateId: string, decision: Decision): Promise<string | undefined>
@@ -78,7 +84,7 @@ const queueCapacity = 256
 
 const nothing: Committed = { receipts: new Map(), earlier: new Map(), unusable: new Map() }
 
-export function createRun({ identity, threads, ports, request, history, approvalTtlMs, maxMs }: RunOptions): Run {
+export function createRun({ identity, threads, joining, ports, request, history, approvalTtlMs, maxMs }: RunOptions): Run {
   const { recorder, questions, log } = ports
   const messages = [...history]
   const queue = createQueue<AgentEvent>(queueCapacity)
@@ -99,10 +105,19 @@ export function createRun({ identity, threads, ports, request, history, approval
     stopping: false,
   }
   const usedIds = new Set<string>()
-  const step = createStepper({ runId: identity.runId, threads, now: ports.now, approvalTtlMs })
+  const known = new Map(joining.map(({ name, thread }) => [name, thread]))
+  const threadOf = (name: string) => known.get(name)
+  const step = createStepper({ runId: identity.runId, threads, threadOf, now: ports.now, approvalTtlMs })
   let inbox: Sent[] = []
 
   function send(event: ExternalEvent): Promise<string | undefined> {
+    const answer = enter(event)
+    if (!state.pumping) void pump()
+    return answer
+  }
+
+  /** It is looked at by the next `pump`. */
+  function enter(event: ExternalEvent): Promise<string | undefined> {
     if (state.ending) return Promise.resolve('finisher')
     // A slow disk must not hold up a stop.
     if (event.type === 'cancel' || event.type === 'estop') {
@@ -111,8 +126,12 @@ export function createRun({ identity, threads, ports, request, history, approval
     }
     const { promise, resolve } = Promise.withResolvers<string | undefined>()
     inbox.push({ event, answer: resolve })
-    if (!state.pumping) void pump()
     return promise
+  }
+
+  function add({ name, digest, thread }: PreparedThread): Promise<string | undefined> {
+    known.set(name, thread)
+    return send({ type: 'thread.add', name, digest })
   }
 
   /** What arrives while a record is being written waits for the next round. */
@@ -149,8 +168,9 @@ export function createRun({ identity, threads, ports, request, history, approval
     messages.push(...messagesOf(event))
     if (event.type === 'model.done') state.usage = addUsage(state.usage, event.usage)
     for (const each of unseen(event, shown)) void queue.push(each)
-    narrate(event, log)
+    logEvent(event, log)
     if (event.type === 'think') void ask()
+    else if (event.type === 'judge') void judge(event)
     else if (event.type === 'act') act(event, unusable.get(event.id))
     else if (event.type === 'gate.open') gates.open(event.id, event, earlier.get(event.id))
     else if (event.type === 'approval.decision' || event.type === 'deny') gates.close(event.id)
@@ -197,6 +217,11 @@ export function createRun({ identity, threads, ports, request, history, approval
     void send(reply)
   }
 
+  /** A call that a thread of the developer's asks for goes the way of the model's. */
+  async function judge({ id, by, call }: Extract<InternalEvent, { type: 'judge' }>): Promise<void> {
+    void send({ type: 'judged', id, by, ...(await judgeFor({ by, call, judge: ports.judge, redact: ports.redact, usedIds })) })
+  }
+
   /** @param refusal why it may not be carried out after all */
   function act(event: Extract<InternalEvent, { type: 'act' }>, refusal: string | undefined): void {
     const signal = begin(event.id)
@@ -235,6 +260,7 @@ export function createRun({ identity, threads, ports, request, history, approval
     // The clock may be set back meanwhile; that the appointment came due is proof enough that the time is over.
     const over = start.at + maxMs + 5
     if (maxMs > 0) appointments.push(ports.after(maxMs + 5, () => void send({ type: 'clock', at: Math.max(ports.now(), over) })))
+    for (const { name, digest } of joining) void enter({ type: 'thread.add', name, digest })
     void send(ports.redact(start))
     try {
       yield* queue.items()
@@ -248,6 +274,7 @@ export function createRun({ identity, threads, ports, request, history, approval
   return {
     events,
     send,
+    add,
     approve: gates.approve,
     gate: gates.get,
     gateClosed: gates.closed,
@@ -260,18 +287,4 @@ export function createRun({ identity, threads, ports, request, history, approval
 /** Refused like any call that changed after it was judged. */
 function notApproved(reason: string): ToolOutcome {
   return { status: 'denied', output: '', error: `approval.unusable: ${reason}` }
-}
-
-/** The log lines of seed 001 for one selected event. */
-function narrate(event: RunEvent, log: Log): void {
-  if (event.type === 'propose')
-    log('info', 'tool requested', { tool: event.call.name, risk: event.judgement.risk, call: event.judgement.summary })
-  else if (event.type === 'approval.decision' && event.allow) log('info', 'tool approved', { call: event.id, by: event.by })
-  else if (event.type === 'deny') log('info', 'tool denied', { tool: event.call.name, by: event.by, reason: event.reason })
-  else if (event.type === 'tool.done') {
-    const { status, error } = event.outcome
-    if (status === 'allowed') log('info', 'tool completed', { call: event.id })
-    else log('info', status === 'denied' ? 'tool denied' : 'tool failed', { call: event.id, error })
-  } else if (event.type === 'model.fail' && event.code !== 'aborted')
-    log('info', 'provider failed', { code: event.code, message: event.message })
 }

@@ -12,6 +12,8 @@ export type Usage = {
   readonly outputTokens: number
   readonly cachedInputTokens?: number
   readonly costMicros?: number
+  /** Counted by us from what was sent and received, since the far side did not say. */
+  readonly estimated?: true
 }
 
 /** A piece of a model's reply, in the order it came. `meta` is the provider's own (a thinking signature) and goes back unmodified. */
@@ -102,8 +104,18 @@ export type ExternalEvent =
   | { readonly type: 'estop'; readonly reason: string }
   | { readonly type: 'clock'; readonly at: number }
   | { readonly type: 'mode.set'; readonly mode: Mode; readonly maxIterations?: number }
+  /** A thread of the developer's joined the run; `digest` is that of its source. */
+  | { readonly type: 'thread.add'; readonly name: string; readonly digest: string }
+  /** What the gate says of the call that the thread `by` asked for. `parts` tell the model of it, as if it were a reply. */
+  | {
+      readonly type: 'judged'
+      readonly id: string
+      readonly by: string
+      readonly parts: readonly Part[]
+      readonly proposals: readonly Proposal[]
+    }
 
-/** Requested by threads. Only `think`, `act` and `check` have effects. */
+/** Requested by threads. Only `think`, `judge`, `act` and `check` have effects. */
 export type InternalEvent =
   | { readonly type: 'think'; readonly round: number }
   | ({ readonly type: 'propose'; readonly id: string } & Proposal)
@@ -121,7 +133,11 @@ export type InternalEvent =
   | { readonly type: 'check'; readonly id: string; readonly tier: number }
   | { readonly type: 'retry'; readonly evidence: string }
   /** A limit, a budget or the clock says: no more. What runs is aborted, what waits is denied, then the run finishes with this code. */
-  | { readonly type: 'halt'; readonly code: 'limit' | 'budget' | 'timeout'; readonly message: string }
+  | { readonly type: 'halt'; readonly code: 'limit' | 'budget' | 'timeout' | 'error'; readonly message: string }
+  /** A thread of the developer's wants a call of its own; the gate has to see it first. */
+  | { readonly type: 'judge'; readonly id: string; readonly by: string; readonly call: Call }
+  /** Between threads of the developer's: `id` is its name without "user.", `event` what they say to one another. */
+  | { readonly type: 'user'; readonly id: string; readonly event: JsonObject }
   | { readonly type: 'stalled' }
   | { readonly type: 'finish'; readonly ending: Ending }
 
@@ -132,7 +148,8 @@ export type RunEvent = ExternalEvent | InternalEvent
 
 /**
  * Why a model call failed. `aborted` is ours (cancel, estop); all others come from the far side or the wire. `empty` is a reply with neither
- * text nor calls, `refused` one that the model or its content filter would not give.
+ * text nor calls, `refused` one that the model or its content filter would not give;
+ * `budget` is ours too: the call was not made.
  */
 export type FailureCode =
   | 'auth'
@@ -146,6 +163,7 @@ export type FailureCode =
   | 'too_large'
   | 'empty'
   | 'refused'
+  | 'budget'
   | 'aborted'
   | 'unknown'
 

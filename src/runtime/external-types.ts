@@ -14,4 +14,6 @@ export const externalTypes: { readonly [type in ExternalEvent['type']]: true } =
   estop: true,
   clock: true,
   'mode.set': true,
+  'thread.add': true,
+  judged: true,
 }

@@ -29,7 +29,29 @@ export type ChatRequest = {
   readonly maxOutputTokens?: number
   /** Hints for the router (`{ hint: "cheap" }`) and for logs; never sent to a vendor. */
   readonly metadata?: JsonObject
+  /** Every attempt at an answer is paid for through this; never sent. Absent: there is no budget. */
+  readonly meter?: Meter
 }
+
+/** What one attempt can cost. `prices` are in millionths of a US dollar a token; `null`: not known, although it costs something. */
+export type Quote = {
+  readonly provider: string
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly prices: { readonly input: number; readonly output: number } | null
+  /** How long it can take, in milliseconds. */
+  readonly longestMs: number
+}
+
+export type Grant = {
+  /** The longest answer that is paid for. */
+  readonly outputTokens: number
+  /** To be called once. `nothing`: the far side refused at once; `unknown` counts as all that was reserved. */
+  settle(used: Usage | 'nothing' | 'unknown'): Promise<void>
+}
+
+/** Budgets. The reservation is on disk when this resolves. @throws ProviderFailure `budget` when there is no room, naming the scope */
+export type Meter = (quote: Quote) => Promise<Grant>
 
 export type ChatResponse = {
   readonly parts: readonly Part[]
@@ -63,12 +85,20 @@ export type Provider = {
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ModelChunk>
 }
 
+/** `unsent`: the question did not reach the far side. */
+export type FailureDetail = {
+  readonly status?: number
+  readonly retryAfterMs?: number
+  readonly provider?: string
+  readonly unsent?: boolean
+}
+
 export class ProviderFailure extends Error {
   override readonly name = 'ProviderFailure'
   constructor(
     readonly code: FailureCode,
     message: string,
-    readonly detail: { readonly status?: number; readonly retryAfterMs?: number; readonly provider?: string } = {},
+    readonly detail: FailureDetail = {},
   ) {
     super(message)
   }

@@ -12,6 +12,7 @@ import { modes } from './behaviours/modes.ts'
 import { parallel } from './behaviours/parallel.ts'
 import { repetition } from './behaviours/repetition.ts'
 import { safety } from './behaviours/safety.ts'
+import { threadCalls } from './behaviours/thread-calls.ts'
 import { watchdog } from './behaviours/watchdog.ts'
 import type { RunEvent } from './event.ts'
 
@@ -21,5 +22,20 @@ export type RunLimits = BudgetLimits & { readonly maxToolRounds: number; readonl
 export function program(run: RunLimits): AnyThread<RunEvent>[] {
   const { maxSameResults } = run
   const circles = maxSameResults === undefined ? [] : [repetition({ maxSameResults })]
-  return [estop, cancel, modes, safety, limits(run), budget(run), ...circles, approval, parallel(run), calls, loop, finisher, watchdog]
+  return [
+    estop,
+    cancel,
+    modes,
+    safety,
+    limits(run),
+    budget(run),
+    ...circles,
+    approval,
+    parallel(run),
+    threadCalls,
+    calls,
+    loop,
+    finisher,
+    watchdog,
+  ]
 }

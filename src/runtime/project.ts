@@ -1,13 +1,19 @@
 /** From selected events to what a consumer sees: one pure reducer, used live and in replay. */
 
-import type { AgentEvent, Ending, Part, RunEvent } from './event.ts'
+import type { AgentEvent, Ending, FailureCode, Part, RunEvent } from './event.ts'
 import { callIdOf, gateIdOf } from './gate-id.ts'
 
 /** `text` is the text of the latest reply, which becomes the run's result. */
 export type Projected = { readonly runId: string; readonly text: string; readonly events: readonly AgentEvent[] }
 
-/** What an event adds to the digest of its run. A gate counts by its call alone, as it did before its id named the run as well. */
-export function digestLine(event: AgentEvent, runId: string): string {
+/** What a selected event adds to the digest of its run: what was seen of it, and which threads of the developer's joined. */
+export function digestLines(event: RunEvent, { runId, events }: Projected): string[] {
+  const lines = events.map((shown) => digestLine(shown, runId))
+  return event.type === 'thread.add' ? [...lines, `${JSON.stringify([event.type, event.name, event.digest])}\n`] : lines
+}
+
+/** A gate counts by its call alone, as it did before its id named the run as well. */
+function digestLine(event: AgentEvent, runId: string): string {
   const counted = event.type === 'approval_gate' ? { ...event, gateId: callIdOf(runId, event.gateId) } : event
   return `${JSON.stringify(counted)}\n`
 }
@@ -29,7 +35,7 @@ function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string)
     case 'model.done':
       return [...event.parts.flatMap(spoken), ...(event.cut ? [cutNotice(event.cut)] : [])]
     case 'model.fail':
-      return event.code === 'aborted' ? [] : [{ type: 'error', code: `provider.${event.code}`, message: event.message, recoverable: false }]
+      return event.code === 'aborted' ? [] : [{ type: 'error', code: failureCode(event.code), message: event.message, recoverable: false }]
     case 'propose':
       return [{ type: 'tool_use', toolCallId: event.id, toolName: event.call.name, input: event.call.input }]
     case 'gate.open':
@@ -49,6 +55,11 @@ function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string)
     default:
       return []
   }
+}
+
+/** A budget is not the provider's affair. */
+function failureCode(code: FailureCode): string {
+  return code === 'budget' ? code : `provider.${code}`
 }
 
 function spoken(part: Part): AgentEvent[] {

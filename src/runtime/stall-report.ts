@@ -1,6 +1,6 @@
 /** Who holds a stalled run back, in words for the error that ends it. */
 
-import type { BlockedRequest } from '../kernel/select.ts'
+import { type BlockedRequest, label } from '../kernel/select.ts'
 import type { RunEvent } from './event.ts'
 
 /** They only end what has already stalled. */
@@ -13,7 +13,16 @@ const enders = ['finisher', 'watchdog']
 export function heldBy(blocked: readonly BlockedRequest<RunEvent>[]): string {
   const told = blocked.flatMap(({ event, by }) => {
     const names = by.filter((name) => !enders.includes(name))
-    return names.length > 0 ? [`${event.type} is blocked by ${names.join(', ')}`] : []
+    return names.length > 0 ? [`${typeOf(event)} is blocked by ${names.join(', ')}`] : []
   })
   return [...new Set(told)].join('; ')
+}
+
+/** As messages call an event: `act#call_1`, `user.tests-passed`. */
+export function eventName(event: RunEvent): string {
+  return event.type === 'user' ? typeOf(event) : label(event)
+}
+
+function typeOf(event: RunEvent): string {
+  return event.type === 'user' ? String(event.event.type) : event.type
 }

@@ -1,12 +1,11 @@
 /** One super-step of a run: what the threads selected, what a consumer may see of it, and what must be on disk before any of it takes effect. */
 
-import { createEngine } from '../kernel/engine.ts'
 import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'
 import type { AgentEvent, ExternalEvent, RunEvent } from './event.ts'
 import type { Clock, RecordEntry } from './port.ts'
-import { digestLine, type Projected, project, projection } from './project.ts'
-import { heldBy } from './stall-report.ts'
+import { digestLines, type Projected, project, projection } from './project.ts'
+import { createProgram } from './threads/run-to-rest.ts'
 
 export type SelectedEvent = { readonly event: RunEvent; readonly shown: readonly AgentEvent[] }
 
@@ -20,18 +19,27 @@ export type SuperStep = {
 export type StepperOptions = {
   readonly runId: string
   readonly threads: readonly AnyThread<RunEvent>[]
+  /** The thread that a `thread.add` names. */
+  readonly threadOf: (name: string) => AnyThread<RunEvent> | undefined
   readonly now: Clock
   readonly approvalTtlMs: number
 }
 
-/** @returns a function that puts outside events to the threads; it throws LivelockError and whatever a thread throws */
-export function createStepper({ runId, threads, now, approvalTtlMs }: StepperOptions): (events: readonly ExternalEvent[]) => SuperStep {
+/** @returns a function that puts outside events to the threads; it throws LivelockError and whatever a thread of ours throws */
+export function createStepper({
+  runId,
+  threads,
+  threadOf,
+  now,
+  approvalTtlMs,
+}: StepperOptions): (events: readonly ExternalEvent[]) => SuperStep {
   let batch: RecordEntry[] = []
   let seen: Projected = projection(runId)
   const digest = new Bun.CryptoHasher('sha256')
   // Only outside events are admitted, and no thread makes one.
-  const engine = createEngine<RunEvent>({
+  const program = createProgram({
     threads,
+    threadOf,
     onExternal: (event) => void batch.push({ kind: 'external', event: event as ExternalEvent }),
   })
 
@@ -45,14 +53,18 @@ export function createStepper({ runId, threads, now, approvalTtlMs }: StepperOpt
   return (events) => {
     const selected: SelectedEvent[] = []
     batch = []
-    for (const event of events) engine.send(event)
-    const { rejected } = engine.superstep((event) => {
-      seen = project(seen, event, event.type === 'stalled' ? heldBy(engine.explain()) : '')
-      for (const shown of seen.events) digest.update(digestLine(shown, runId))
+    const rejected: Rejection<RunEvent>[] = []
+    const onSelect = (event: RunEvent, blockers: string) => {
+      seen = project(seen, event, blockers)
+      for (const line of digestLines(event, seen)) digest.update(line)
       selected.push({ event, shown: seen.events })
       const entry = entryOf(event)
       if (entry) batch.push(entry)
-    })
+    }
+    for (const event of events) {
+      const by = program.take(event, onSelect)
+      if (by !== undefined) rejected.push({ event, by })
+    }
     return { selected, batch, rejected }
   }
 }

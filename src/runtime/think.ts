@@ -2,6 +2,7 @@
 
 import type { AgentEvent, Call, ExternalEvent, Judgement, Part, Proposal } from './event.ts'
 import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact, type RedactStream } from './port.ts'
+import { believable } from './usage.ts'
 
 type Thought = Extract<ExternalEvent, { type: 'model.done' } | { type: 'model.fail' }>
 
@@ -21,6 +22,7 @@ export type Question = {
 /** Never rejects: whatever goes wrong is a `model.fail`. */
 export async function think(question: Question): Promise<Thought> {
   try {
+    if (question.signal.aborted) return aborted
     const response = await Promise.race([listen(question), endOf(question.signal)])
     if (question.signal.aborted || response === undefined) return aborted
     const parts = response.parts.map((part) => (part.type === 'call' ? { ...part, id: fresh(part.id, question.usedIds) } : part))
@@ -28,7 +30,7 @@ export async function think(question: Question): Promise<Thought> {
       type: 'model.done',
       parts: question.redact(parts),
       proposals: await propose(parts, question),
-      usage: response.usage,
+      usage: believable(response.usage),
       model: response.model,
       provider: response.provider,
       ...(response.stop === 'length' || response.stop === 'content_filter' ? { cut: response.stop } : {}),
@@ -79,9 +81,39 @@ async function propose(parts: readonly Part[], { judge, redact }: Pick<Question,
 
 /** Whatever the gate says: without its secret it would be another call. */
 function refused(judgement: Judgement): Judgement {
-  if (judgement.verdict === 'deny') return judgement
-  return { ...judgement, verdict: 'deny', rule: 'redaction.secret', reason: 'the arguments hold a secret; nothing was run', writes: [] }
+  return denied(judgement, 'redaction.secret', 'the arguments hold a secret; nothing was run')
 }
+
+function denied(judgement: Judgement, rule: string, reason: string): Judgement {
+  return judgement.verdict === 'deny' ? judgement : { ...judgement, verdict: 'deny', rule, reason, writes: [] }
+}
+
+/** Who asked for a call, and the call itself, as the model is told of it; see `judged`. */
+export type Judging = Pick<Question, 'judge' | 'redact' | 'usedIds'> & { readonly by: string; readonly call: Call }
+
+/** Never rejects: what cannot be judged is denied. */
+export async function judgeFor({ by, call, judge, redact, usedIds }: Judging): Promise<Pick<Judged, 'parts' | 'proposals'>> {
+  const parts = redact<Part[]>([
+    { type: 'text', text: `(The program's thread ${by} asks for this call.)` },
+    { type: 'call', ...call },
+  ])
+  const isNew = !usedIds.has(call.id)
+  usedIds.add(call.id)
+  try {
+    const proposals = await propose([{ type: 'call', ...call }], { judge, redact })
+    if (isNew) return { parts, proposals }
+    return {
+      parts,
+      proposals: proposals.map((one) => ({ ...one, judgement: denied(one.judgement, 'thread.id', 'this run has had a call of that id') })),
+    }
+  } catch (error) {
+    const why = redact(error instanceof Error ? error.message : String(error))
+    const none: Judgement = { verdict: 'deny', risk: 'high', rule: 'gate.error', reason: why, plan: '', summary: call.name, writes: [] }
+    return { parts, proposals: [{ call: redact(call), judgement: none }] }
+  }
+}
+
+type Judged = Extract<ExternalEvent, { type: 'judged' }>
 
 function callOf({ id, name, input, malformed }: Call): Call {
   return { id, name, input, ...(malformed === undefined ? {} : { malformed }) }

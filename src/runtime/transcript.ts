@@ -9,6 +9,7 @@ export function messagesOf(event: RunEvent): Message[] {
     case 'run.start':
       return [{ role: 'user', content: event.prompt }]
     case 'model.done':
+    case 'judged':
       return [{ role: 'assistant', parts: event.parts }]
     case 'observe':
       return event.results.map(({ call, ok, text }) => ({ role: 'tool', callId: call.id, name: call.name, content: text, isError: !ok }))

@@ -12,3 +12,19 @@ export function addUsage(sum: Usage | undefined, { inputTokens, outputTokens, co
     ...(known ? { costMicros: sum.costMicros + costMicros } : {}),
   }
 }
+
+/** What can be believed of the counts of a provider that may be anybody's: whole, not negative, small enough to be added up. */
+export function believable({ inputTokens, outputTokens, cachedInputTokens, costMicros }: Usage): Usage {
+  return {
+    inputTokens: count(inputTokens),
+    outputTokens: count(outputTokens),
+    ...(cachedInputTokens === undefined ? {} : { cachedInputTokens: count(cachedInputTokens) }),
+    ...(costMicros === undefined ? {} : { costMicros: count(costMicros) }),
+  }
+}
+
+const highest = 1e12
+
+function count(value: number): number {
+  return value > 0 ? Math.min(Math.ceil(value), highest) : 0
+}

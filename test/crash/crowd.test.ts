@@ -1,6 +1,8 @@
-/** Eight processes on one home, from its very first moment: turns with tools and searches; nobody is told to come back later. */
+/** Many processes on one home, from its very first moment: turns with tools and searches; nobody is told to come back later. */
 
 import { afterAll, test as always, beforeAll, expect } from 'bun:test'
+import { join } from 'node:path'
+import { greedyWriter } from '../support/foreign-sqlite.ts'
 import { needs } from '../support/needs.ts'
 import { type Binary, compiledBinary, createHome, type Home, type Result } from './home.ts'
 import { acknowledged, brokenEffects, brokenPromises, receipts, withMemory } from './oracle.ts'
@@ -51,3 +53,22 @@ test('eight processes, turns with tools and searches: nothing is lost, one chain
   expect(receipts(home).size).toBe(processes * rounds * 7)
   expect(await home.run(['receipt', 'verify', '--deep'])).toMatchObject({ code: 0, stderr: '' })
 }, 60_000)
+
+test('sixteen processes of one turn each at a time, beside another program that hardly lets go: all wait their turn', async () => {
+  using home = createHome({ binary: state.binary?.path ?? '' })
+  const responses = [{ tool_calls: [{ name: 'file_list', arguments: { path: '.' } }] }, { text: 'done' }]
+  const one = () => home.run(['agent', '-m', 'what is here?'], responses)
+  expect((await one()).code).toBe(0)
+  using writer = greedyWriter(join(home.state, 'memory.sqlite'))
+  const results = await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      const told: Result[] = []
+      for (let round = 0; round < 4; round += 1) told.push(await one())
+      return told
+    }),
+  )
+  expect(writer.running()).toBe(true)
+  expect(results.flat().filter(({ code }) => code !== 0)).toEqual([])
+  expect(receipts(home).size).toBe(65)
+  expect(await home.run(['receipt', 'verify', '--deep'])).toMatchObject({ code: 0, stderr: '' })
+}, 90_000)

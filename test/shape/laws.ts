@@ -5,7 +5,15 @@ import { exportsAreNamed, filesAreShort, filesParse, filesSayWhatTheyAreFor, imp
 import { nothingHappensOnImport } from './inert.ts'
 import { layerLaws } from './layer-laws.ts'
 import type { LawCase } from './module.ts'
-import { bunIsSpelledOut, networkHasOnePlace, printingHasOnePlace, serversHaveTheirPlaces, sqliteHasItsPlaces } from './places.ts'
+import {
+  bunIsSpelledOut,
+  lookingAgainHasItsPlaces,
+  memoryIsOpenedByTheHost,
+  networkHasOnePlace,
+  printingHasOnePlace,
+  serversHaveTheirPlaces,
+  sqliteHasItsPlaces,
+} from './places.ts'
 import { noModuleLevelLet, noModuleLevelStore, noModuleStateIsChanged, noPatternRemembers } from './state.ts'
 
 export const laws: readonly LawCase[] = [
@@ -50,6 +58,26 @@ export const laws: readonly LawCase[] = [
       ['src/memory/recall/a.ts', 'export const f = (path: string) => openSync(path, "r")'],
       ['src/cli/commands/a.ts', 'export const f = ({ memory }: Config) => openMemory({ path: memory.path })'],
     ],
+  },
+
+  {
+    name: 'memory is opened by the host',
+    check: memoryIsOpenedByTheHost,
+    guilty: [
+      ['src/cli/commands/a.ts', `import { openMemory } from '../../memory/memory.ts'`],
+      ['src/channels/a.ts', `const load = () => import('../memory/memory.ts')`],
+    ],
+    innocent: [
+      ['src/host/open-records.ts', `import { type Memory, openMemory } from '../memory/memory.ts'`],
+      ['src/cli/commands/a.ts', `import type { Memory } from '../../memory/memory.ts'`],
+    ],
+  },
+
+  {
+    name: 'looking again and again has its places',
+    check: lookingAgainHasItsPlaces,
+    guilty: [['src/channels/a.ts', 'export const f = (look: () => void) => setInterval(look, 150)']],
+    innocent: [['src/service/a.ts', 'export const f = (look: () => void) => setInterval(look, 150)']],
   },
 
   {

@@ -52,6 +52,33 @@ function isNetwork(use: Reference): boolean {
   return GLOBAL_OBJECTS.has(use.name) && (member === 'fetch' || member === 'Bun')
 }
 
+/** Memory is opened for all by the host, and by tests. */
+const OPENS_MEMORY = ['src/host/open-records.ts']
+
+export const memoryIsOpenedByTheHost: Law = (modules) =>
+  outside(
+    modules.filter(({ path }) => !isFixture(path)),
+    OPENS_MEMORY,
+  ).flatMap((module) =>
+    module.imports
+      .filter((one) => one.target === 'src/memory/memory.ts' && !one.typeOnly)
+      .map((one) => ({
+        file: module.path,
+        line: one.line,
+        message: `memory is opened in ${OPENS_MEMORY.join(', ')}; go through the host`,
+      })),
+  )
+
+/** Whoever waits is woken; only these look again and again, or show that they are at work. */
+const REPEATS = ['src/host/run/pending-approvals.ts', 'src/service/', 'src/channels/answer-message.ts']
+
+export const lookingAgainHasItsPlaces: Law = (modules) =>
+  outside(modules, REPEATS).flatMap((module) =>
+    globals(module)
+      .filter((use) => use.name === 'setInterval')
+      .map((use) => violation(module, use.node, `setInterval belongs to ${REPEATS.join(', ')}; have whoever knows say so`)),
+  )
+
 /** Everything printed passes the printer, which escapes it: these alone may touch a stream or a descriptor of the terminal. */
 const PRINTING = [
   'src/channels/terminal/printer.ts',

@@ -13,6 +13,7 @@ import {
   type Redact,
 } from '../../src/runtime/port.ts'
 import type { RunLimits } from '../../src/runtime/program.ts'
+import type { AnyUserThread } from '../../src/runtime/threads/thread.ts'
 
 export type Reply = {
   text?: string
@@ -28,6 +29,7 @@ export type Script = {
   verdicts?: Record<string, Partial<Judgement>>
   act?: (act: Extract<InternalEvent, { type: 'act' }>, signal: AbortSignal) => Promise<ToolOutcome>
   limits?: Partial<RunLimits>
+  threads?: AnyUserThread[]
   record?: { external?: (event: ExternalEvent) => void; intent?: () => void; denied?: () => void }
   redact?: Redact
   /** Waited for before a batch is kept. */
@@ -55,6 +57,7 @@ export function stage(script: Script): Stage {
     conversationId: 'conversation-1',
     channel: 'test',
     approvalTtlMs: script.ttlMs ?? 60_000,
+    threads: script.threads ?? [],
     limits: { maxToolRounds: 5, maxParallel: 4, ...script.limits },
     model: 'scripted',
     opening: () => ({ history: [], systemPrompt: 'system', tools: [] }),

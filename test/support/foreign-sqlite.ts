@@ -43,3 +43,18 @@ export function questionsIn(database: string): string[] {
   const rows: { readonly content: string }[] = JSON.parse(stdout.toString() || '[]')
   return rows.map(({ content }) => content)
 }
+
+const greedy = `import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+while True:
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("UPDATE runs SET started = started")
+    time.sleep(0.15)
+    connection.execute("COMMIT")
+    time.sleep(0.015)`
+
+/** Another program that writes all the while, and leaves the others a tenth of the time. */
+export function greedyWriter(database: string): Disposable & { running(): boolean } {
+  const child = Bun.spawn(['python3', '-c', greedy, database], { stdin: 'ignore', stdout: 'ignore', stderr: 'inherit' })
+  return { running: () => child.exitCode === null, [Symbol.dispose]: () => child.kill('SIGKILL') }
+}

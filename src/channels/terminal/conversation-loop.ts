@@ -1,9 +1,8 @@
-/** `agent` without a message: the conversation, its slash commands and its turns, until the person leaves. */
+/** The terminal as a channel: the conversation, its slash commands and its turns, until the person leaves. */
 
 import { version } from '../../../package.json'
 import type { Flags } from '../../config/layers/flags.ts'
-import type { Conversation, ConversationChoice, ConversationOptions } from '../../host/api.ts'
-import { openHost } from '../../host/open-host.ts'
+import type { AttendedChannel, Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
 import type { Speaker } from '../../host/setup/agent-profile.ts'
 import { setUp } from '../../host/setup/setup.ts'
 import { tellOn } from './audience.ts'
@@ -20,48 +19,77 @@ export type Conversing = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> 
   readonly speaker?: Speaker
 }
 
-/** @throws FailureError when there is no conversation to be had */
-export async function converse({ setup, settings, speaker, conversation: first, ...accepted }: Conversing): Promise<void> {
+type Repl = ReturnType<typeof createRepl>
+type Current = { setup: CliSetup; conversation: Conversation }
+
+export function createTerminalChannel(options: Conversing): AttendedChannel {
+  const { setup } = options
   const { context, paths, redactor } = setup
-  const host = openHost(setup)
-  const repl = createRepl({
-    historyPath: `${paths.home}/history`,
-    printer: context.process.stdout,
-    commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
-    redact: redactor.text,
-  })
+  const state: { current?: Current } = {}
+  return {
+    name: 'cli',
+    async start(host, signal) {
+      const repl = createRepl({
+        historyPath: `${paths.home}/history`,
+        printer: context.process.stdout,
+        commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
+        redact: redactor.text,
+      })
+      signal.addEventListener('abort', repl.close, { once: true })
+      try {
+        await converse({ host, repl, options, begun: (current) => Object.assign(state, { current }) })
+      } finally {
+        repl.close()
+      }
+    },
+    async send(conversationId, message) {
+      if (state.current?.conversation.id !== conversationId) throw new Error(`${conversationId} is not the conversation at this terminal`)
+      context.process.stdout.write(`${message}\n`)
+    },
+    supportsDraftUpdates: () => true,
+  }
+}
+
+type Talking = {
+  readonly host: Host
+  readonly repl: Repl
+  readonly options: Conversing
+  /** Called once, with what is kept up to date. */
+  readonly begun: (current: Current) => void
+}
+
+/** @throws FailureError when there is no conversation to be had */
+async function converse({ host, repl, options, begun }: Talking): Promise<void> {
+  const { setup, settings, speaker, conversation: first, ...accepted } = options
+  const { context } = setup
   const open = (from: CliSetup, which: ConversationChoice) =>
     host.conversation(which, { setup: from, channel: 'cli', ask: repl.ask, tell: tellOn(context), ...speaker?.wish, ...accepted })
-  try {
-    const state = { setup, conversation: await open(setup, first) }
-    context.process.stderr.write(`BraidClaw ${version} · ${state.conversation.model} · ${state.conversation.workspace} · /help\n`)
+  const state: Current = { setup, conversation: await open(setup, first) }
+  begun(state)
+  context.process.stderr.write(`BraidClaw ${version} · ${state.conversation.model} · ${state.conversation.workspace} · /help\n`)
 
-    /** The old one is closed only when the new one is there: a wrong model name must not end the conversation. */
-    const replace = async (model?: string): Promise<Conversation> => {
-      const next = model === undefined ? state.setup : setUp(context, { ...settings, model })
-      // Before the first turn there is nothing to go on with.
-      const conversation = await open(next, model === undefined ? { kind: 'new' } : { kind: 'session', id: state.conversation.id })
-      await state.conversation.close()
-      Object.assign(state, { setup: next, conversation })
-      return conversation
-    }
-
-    const say = async (prompt: string) => {
-      const { conversation } = state
-      await turn({ conversation, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true })
-    }
-
-    const take = async (line: string): Promise<'on' | 'exit'> => {
-      const outcome = await slash({ line, ...state, fresh: replace })
-      if (outcome === 'message') await say(line)
-      return outcome === 'exit' ? 'exit' : 'on'
-    }
-
-    await repl.run((line) => take(line).catch((error) => complain(setup, error)))
-  } finally {
-    await host.close()
-    repl.close()
+  /** The old one is closed only when the new one is there: a wrong model name must not end the conversation. */
+  const replace = async (model?: string): Promise<Conversation> => {
+    const next = model === undefined ? state.setup : setUp(context, { ...settings, model })
+    // Before the first turn there is nothing to go on with.
+    const conversation = await open(next, model === undefined ? { kind: 'new' } : { kind: 'session', id: state.conversation.id })
+    await state.conversation.close()
+    Object.assign(state, { setup: next, conversation })
+    return conversation
   }
+
+  const say = async (prompt: string) => {
+    const { conversation } = state
+    await turn({ conversation, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true })
+  }
+
+  const take = async (line: string): Promise<'on' | 'exit'> => {
+    const outcome = await slash({ line, ...state, fresh: replace })
+    if (outcome === 'message') await say(line)
+    return outcome === 'exit' ? 'exit' : 'on'
+  }
+
+  await repl.run((line) => take(line).catch((error) => complain(setup, error)))
 }
 
 /** One line gone wrong is no reason to leave. */

@@ -87,6 +87,12 @@ const examples: { readonly [key: string]: unknown } = {
   'limits.max_run_seconds': 600,
   'limits.max_run_tokens': 200_000,
   'limits.max_run_usd': 1,
+  'limits.max_conversation_tokens': 2_000_000,
+  'limits.max_conversation_usd': 5,
+  'limits.agent_daily_tokens': 100_000,
+  'limits.agent_daily_usd': 5,
+  'limits.daily_tokens': 1_000_000,
+  'limits.daily_usd': 10,
   'channels.cli.tools_allow': ['file_read', 'file_list', 'time', 'memory_search', 'shell'],
   'memory.agent_dir': '~/.braidclaw/agents/default',
 }

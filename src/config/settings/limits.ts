@@ -2,6 +2,10 @@
 
 import { type Setting, seconds } from '../setting.ts'
 
+const budget = { project: 'stricter', absent: 'no limit' } as const
+const tokens = { type: 'whole', min: 1, max: 1_000_000_000_000, unit: 'tokens', ...budget } as const
+const usd = { type: 'number', min: 0, max: 1_000_000, unit: 'US dollars', ...budget } as const
+
 export const limits: readonly Setting[] = [
   {
     key: 'limits.max_tool_rounds',
@@ -80,24 +84,12 @@ export const limits: readonly Setting[] = [
   },
   { key: 'limits.max_parallel', type: 'whole', min: 1, max: 64, unit: 'calls', default: 4, about: 'Tool calls in flight at a time.' },
   { key: 'limits.max_run_seconds', ...seconds, project: 'stricter', absent: 'no limit', about: 'Budget of one turn: wall clock.' },
-  {
-    key: 'limits.max_run_tokens',
-    type: 'whole',
-    min: 1,
-    max: 1_000_000_000_000,
-    unit: 'tokens',
-    project: 'stricter',
-    absent: 'no limit',
-    about: 'Budget of one turn: tokens in and out.',
-  },
-  {
-    key: 'limits.max_run_usd',
-    type: 'number',
-    min: 0,
-    max: 1_000_000,
-    unit: 'US dollars',
-    project: 'stricter',
-    absent: 'no limit',
-    about: 'Budget of one turn: money. Needs the prices of the model.',
-  },
+  { key: 'limits.max_run_tokens', ...tokens, about: 'Budget of one turn: tokens in and out.' },
+  { key: 'limits.max_run_usd', ...usd, about: 'Budget of one turn: money. Needs the prices of the model.' },
+  { key: 'limits.max_conversation_tokens', ...tokens, about: 'Budget of one conversation, as long as it lasts: tokens.' },
+  { key: 'limits.max_conversation_usd', ...usd, about: 'Budget of one conversation: money.' },
+  { key: 'limits.agent_daily_tokens', ...tokens, about: 'Budget of each agent for a day in UTC: tokens.' },
+  { key: 'limits.agent_daily_usd', ...usd, about: 'Budget of each agent for a day in UTC: money.' },
+  { key: 'limits.daily_tokens', ...tokens, about: 'Budget of this home for a day in UTC, all its processes together: tokens.' },
+  { key: 'limits.daily_usd', ...usd, about: 'Budget of this home for a day in UTC: money.' },
 ]

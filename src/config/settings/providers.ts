@@ -103,6 +103,16 @@ export const providers: readonly Setting[] = [
     about: 'Further attempts after a failure that may pass.',
   },
   {
+    key: 'providers.models.*.max_concurrent',
+    type: 'whole',
+    min: 1,
+    max: 1000,
+    unit: 'calls',
+    default: 16,
+    kinds: wire,
+    about: 'Model calls at once with one address and key, for all conversations of a process; further ones wait in the order of coming.',
+  },
+  {
     key: 'providers.models.*.max_output_tokens',
     type: 'whole',
     min: 1,

@@ -29,7 +29,7 @@ export function pastTools(entries: readonly Entry[], { security }: Config): Past
 
 function proposalsOf(entry: Entry): readonly Proposal[] {
   const event = externalOf(entry)
-  return event?.type === 'model.done' ? event.proposals : []
+  return event?.type === 'model.done' || event?.type === 'judged' ? event.proposals : []
 }
 
 /** Of an executable, and of a tool of a claw, the gate knows the operator's word alone; the arguments were checked in their time. */

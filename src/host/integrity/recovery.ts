@@ -1,41 +1,15 @@
 /** Memory and receipts, opened for a command; trouble with either ends the command with a sentence and the right code. */
 
 import { createApprovalRequests } from '../../memory/approval-requests.ts'
-import { type Memory, openMemory } from '../../memory/memory.ts'
+import type { Memory } from '../../memory/memory.ts'
 import { createRecordWriter, RecordFailure, type RecordWriter, type RecordWriterOptions } from '../../memory/record-writer.ts'
 import { latestReceipts } from '../../receipts/latest.ts'
 import { createLedgers, type ReceiptPaths } from '../../receipts/ledger.ts'
-import { createReceiptLog } from '../../receipts/receipt-log.ts'
 import { atRest } from '../../receipts/resting.ts'
 import { createSealer, type Seal, sealsBy } from '../../receipts/seal.ts'
 import type { Questions, Redact } from '../../runtime/port.ts'
 import type { Setup } from '../api.ts'
-import { FailureError, storageProblem } from '../failure.ts'
-
-/** @throws FailureError: 9 for a corrupt file, 1 for what the file system refuses. */
-export function openRecords({ config, log }: Pick<Setup, 'config' | 'log'>): Memory {
-  const opened = openMemory({ path: config.memory.path, log, now: Date.now })
-  if (opened.ok) return opened.memory
-  throw storageProblem(opened.failure)
-}
-
-/** SQLite trouble as a FailureError with the file's name; anything else as it is. */
-export function inWords(memory: Memory, error: unknown): unknown {
-  const failure = memory.failureOf(error)
-  return failure ? storageProblem(failure) : error
-}
-
-/** Runs `use` on the open memory and closes it; SQLite trouble becomes the same sentences. */
-export async function withMemory<T>(setup: Pick<Setup, 'config' | 'log'>, use: (memory: Memory) => T | Promise<T>): Promise<T> {
-  const memory = openRecords(setup)
-  try {
-    return await use(memory)
-  } catch (error) {
-    throw inWords(memory, error)
-  } finally {
-    memory.close()
-  }
-}
+import { FailureError } from '../failure.ts'
 
 /** The log where the configuration puts it, its head and key beside it unless that is our home. */
 export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>): ReceiptPaths {
@@ -43,10 +17,8 @@ export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>)
 }
 
 function receiptsAt(paths: ReceiptPaths): Pick<RecordWriterOptions, 'receipts'> {
-  const append = createReceiptLog({ paths })
   return {
     receipts: {
-      settle: (known) => append([], known),
       begin: createLedgers({ paths }),
       after: (count) => latestReceipts(paths, count),
       atRest: (known) => atRest(paths, known),
@@ -78,10 +50,15 @@ export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { 
 
 /** Puts right what a crash left behind. @throws FailureError integrity when the receipts were altered. */
 export function recoverRecord({ log }: Pick<Setup, 'log'>, record: RecordWriter): void {
+  const { interrupted, closedRuns, adopted, tornBytes } = inRecordWords(record.recover)
+  if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)
+    log('warn', 'recovered after a crash', { interrupted: interrupted.length, closedRuns: closedRuns.length, adopted, tornBytes })
+}
+
+/** @throws FailureError in place of a RecordFailure: integrity when what is kept was altered */
+export function inRecordWords<T>(step: () => T): T {
   try {
-    const { interrupted, closedRuns, adopted, tornBytes } = record.recover()
-    if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)
-      log('warn', 'recovered after a crash', { interrupted: interrupted.length, closedRuns: closedRuns.length, adopted, tornBytes })
+    return step()
   } catch (error) {
     if (!(error instanceof RecordFailure)) throw error
     throw new FailureError(error.integrity ? 'integrity' : 'error', error.message)

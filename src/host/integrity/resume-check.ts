@@ -1,19 +1,19 @@
 /** A conversation is gone on with only when its record is what was written: receipts, journal and turns are checked first. */
 
 import type { RunRecord } from '../../memory/journal/journal.ts'
-import type { Seal } from '../../memory/journal/run-end.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { Projections } from '../../memory/rebuild.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
-import { limitsOf, rulesOf } from '../../runtime/replay/journal-reader.ts'
-import { replayRun } from '../../runtime/replay/replay.ts'
+import { judgeSome } from '../../receipts/deep.ts'
+import { atRest } from '../../receipts/resting.ts'
+import { type PreparedThread, prepareThreads } from '../../runtime/threads/prepare-thread.ts'
+import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
-import { runLimits } from '../setup/run-limits.ts'
-import { alteration } from './altered-entry.ts'
-import { checkChain } from './receipt-check.ts'
-import { sealsOf } from './recovery.ts'
+import { brokenChain, checkChain } from './receipt-check.ts'
+import { receiptPaths } from './recovery.ts'
+import { pastRun, runAgain } from './run-again.ts'
 
 export type Resumption = {
   readonly setup: Setup
@@ -21,6 +21,8 @@ export type Resumption = {
   readonly record: RecordWriter
   readonly sandbox?: SandboxKind
   readonly conversationId: string
+  /** The developer's own, with which earlier runs may have been. */
+  readonly threads?: readonly AnyUserThread[]
   /** The operator has seen what is wrong and goes on. */
   readonly accept: boolean
 }
@@ -51,10 +53,10 @@ export async function mustBeWhole(wanted: Resumption): Promise<void> {
 }
 
 /** Another process may write between two looks: only what is still wrong while nobody can write is wrong. */
-async function firstProblem({ setup, memory, conversationId }: Resumption): Promise<string | undefined> {
+async function firstProblem({ setup, memory, conversationId, threads = [] }: Resumption): Promise<string | undefined> {
   const projections = await memory.projections()
-  const seal = sealsOf(setup)
-  const look = () => problemIn(conversationId, { setup, memory, projections, seal })
+  const joined = prepareThreads(threads)
+  const look = () => problemIn(conversationId, { setup, memory, projections, joined })
   return look() === undefined ? undefined : memory.transaction(look)
 }
 
@@ -70,23 +72,32 @@ function problemIn(conversationId: string, desk: Desk): string | undefined {
   return setup.config.receipts.enabled ? wrongWithReceipts(setup, memory, runs) : undefined
 }
 
+/** That the log ends where the database says is one look; of what stands in it, only the receipts of these runs matter here. */
 function wrongWithReceipts(setup: Setup, memory: Memory, runs: readonly RunRecord[]): string | undefined {
-  const { found, joined } = checkChain({ setup, memory, deep: runs.map(({ runId }) => runId) })
-  const [broken] = found.problems
-  return broken ? `invalid chain at receipt ${broken.record}: ${broken.message}` : joined[0]?.message
+  const paths = receiptPaths(setup)
+  if (!atRest(paths, memory.checkpoint.get())) {
+    const [broken] = checkChain({ setup, memory, deep: false }).found.problems
+    if (broken) return brokenChain(broken)
+  }
+  return judgeSome(
+    paths,
+    runs.flatMap(({ runId }) => [...memory.attempts(runId)]),
+  ).problems[0]?.message
 }
 
-type Desk = { readonly setup: Setup; readonly memory: Memory; readonly projections: Projections; readonly seal: Seal | undefined }
+type Desk = {
+  readonly setup: Setup
+  readonly memory: Memory
+  readonly projections: Projections
+  readonly joined: readonly PreparedThread[]
+}
 
-/** The journal first: it is what the others are held against. */
-function wrongWith(run: RunRecord, { setup, memory, projections, seal }: Desk): string | undefined {
-  const altered = alteration(memory, run.runId, seal)
-  if (altered !== undefined) return `${run.runId}: ${altered.message} (journal entry ${altered.seq})`
-  const difference = projections.differenceIn(run)
-  if (difference !== undefined) return difference
-  const entries = memory.journal.events(run.runId)
-  const rules = rulesOf(entries)
-  if (rules === undefined) return `the rules of ${run.runId} cannot be read back from its journal`
-  const found = replayRun({ runId: run.runId, entries, limits: limitsOf(entries) ?? runLimits(setup.config), rules })
-  return found.divergence ? `${run.runId}: ${found.divergence.message}` : undefined
+/** The journal first: it is what the others are held against. A run with threads that are not at hand is not run again, and that is logged. */
+function wrongWith(run: RunRecord, { setup, memory, projections, joined }: Desk): string | undefined {
+  const past = pastRun(setup, memory, run.runId)
+  if (past === undefined) return `the rules of ${run.runId} cannot be read back from its journal`
+  const { divergence, missing = [] } = runAgain(setup, memory, past, joined)
+  if (divergence !== undefined) return `${run.runId}: ${divergence.message} (journal entry ${divergence.seq})`
+  if (missing.length > 0) setup.log('warn', 'run not run again', { run: run.runId, missing: missing.join('; ') })
+  return projections.differenceIn(run)
 }

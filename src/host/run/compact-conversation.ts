@@ -2,7 +2,7 @@
 
 import { summariserOf } from '../../memory/conversations/summarise.ts'
 import type { Memory } from '../../memory/memory.ts'
-import type { Provider } from '../../runtime/port.ts'
+import type { Meter, Provider } from '../../runtime/port.ts'
 import type { Setup } from '../api.ts'
 
 export type Room = {
@@ -10,6 +10,8 @@ export type Room = {
   readonly memory: Memory
   readonly conversationId: string
   readonly provider: Provider
+  /** Absent: there is no budget. */
+  readonly meter: Meter | undefined
   readonly tell: (line: string) => void
   readonly signal: AbortSignal
 }
@@ -18,10 +20,10 @@ export type Room = {
 const portionBytes = 262_144
 
 /** Whatever goes wrong leaves the conversation as it was, and the next turn tries again. */
-export async function makeRoom({ setup, memory, conversationId, provider, tell, signal }: Room): Promise<void> {
+export async function makeRoom({ setup, memory, conversationId, provider, meter, tell, signal }: Room): Promise<void> {
   const { config, log, redactor } = setup
   const { historyMax: max, historyKeep: keep } = config.memory
-  const summarise = summariserOf({ provider, model: config.defaultModel })
+  const summarise = summariserOf({ provider: meter ? within(provider, meter) : provider, model: config.defaultModel })
   try {
     const summaries = await memory.summaries()
     await summaries.compact({
@@ -37,4 +39,8 @@ export async function makeRoom({ setup, memory, conversationId, provider, tell, 
   } catch (error) {
     log('warn', 'compaction failed', { why: error instanceof Error ? error.message : String(error) })
   }
+}
+
+function within(provider: Provider, meter: Meter): Provider {
+  return { ...provider, chat: (request, signal) => provider.chat({ ...request, meter }, signal) }
 }

@@ -7,11 +7,11 @@ import type { Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Setup, Wish } from '../api.ts'
 import type { Home } from '../open-home.ts'
+import { metersOf } from '../setup/meters.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
 import { runLimits } from '../setup/run-limits.ts'
 import { mindWorkspace, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
-import { sandboxState } from '../toolset/sandbox-state.ts'
 import type { HandsOptions } from '../toolset/tool-executor.ts'
 import { builtInNames, type Hands, hasTools, type ToolWish, tenTools, unknownNames } from '../toolset/tool-selection.ts'
 import { type Begun, conversationFor } from './find-conversation.ts'
@@ -45,7 +45,7 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
   // Who only talks needs no folder.
   const workspace = hasTools(tools) ? workspaceOf(setup) : realFolder(config.workspaceDir)
   // It takes some milliseconds the first time, beside what follows here.
-  const sandbox = wantsShell(setup, tools) ? sandboxState(setup, options.sandbox) : undefined
+  const sandbox = wantsShell(setup, tools) ? profile.sandbox(options.sandbox) : undefined
   const answering = options.provider ?? (await profile.provider())
   const provider = tools.refusals ? (await import('../toolset/contract-refusals.ts')).saysNotPermitted(answering) : answering
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
@@ -76,6 +76,7 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
     hands: hands.get,
     instructions,
     sandbox,
+    sandboxState: () => profile.sandbox(options.sandbox),
   })
   const agent = await runnerOf(opening, { begun, provider, hands, opening: openings.next })
   const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce })
@@ -92,6 +93,7 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
       gate: agent.gate,
       gateClosed: agent.gateClosed,
       setMode: agent.setMode,
+      addThread: agent.addThread,
       runId: agent.runId,
       usage: agent.usage,
       unanswered() {
@@ -105,7 +107,8 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
       async compact(how) {
         if (!openings.isLong()) return
         const { makeRoom } = await import('./compact-conversation.ts')
-        await makeRoom({ ...how, setup, memory, conversationId, provider: answering })
+        const meters = await metersOf(home, setup, { agent: agentOf(profile, options), conversationId })
+        await makeRoom({ ...how, setup, memory, conversationId, provider: answering, meter: meters() })
       },
       async close() {
         await turns.close()
@@ -123,8 +126,8 @@ async function begin({ home, profile, which, options }: Opening): Promise<Begun>
   if (!begun.goesOn) return begun
   const { mustBeWhole } = await import('../integrity/resume-check.ts')
   const { conversationId } = begun
-  const { sandbox, acceptAltered = false } = options
-  await mustBeWhole({ setup: profile.setup, memory, record, conversationId, sandbox, accept: acceptAltered })
+  const { sandbox, acceptAltered = false, threads = [] } = options
+  await mustBeWhole({ setup: profile.setup, memory, record, conversationId, sandbox, threads, accept: acceptAltered })
   return begun
 }
 
@@ -145,13 +148,19 @@ async function runnerOf({ home, profile, options }: Opening, { begun, provider, 
     ...(options.agent ? { agent: options.agent } : {}),
     limits: runLimits(config),
     ...(await rulesFor(profile)),
+    threads: options.threads ?? [],
     approvalTtlMs: 600_000,
     model: config.defaultModel,
     opening,
     ports: {
       provider,
+      meter: await metersOf(home, profile.setup, { agent: agentOf(profile, options), conversationId: begun.conversationId }),
       judge: async (call) => (await hands.get().catch(plainly)).judge(call),
-      act: async (act, signal) => (await hands.get()).act(act, signal),
+      act: async (act, signal) => {
+        const { act: carryOut } = await hands.get()
+        await shown()
+        return carryOut(act, signal)
+      },
       recorder: home.recorder,
       questions: home.services.approvals,
       log,
@@ -162,6 +171,10 @@ async function runnerOf({ home, profile, options }: Opening, { begun, provider, 
       random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
     },
   })
+}
+
+function agentOf({ setup }: Profile, { agent }: Opening['options']): string {
+  return agent?.id ?? setup.config.defaultAgent ?? 'default'
 }
 
 /** Whoever begins a conversation in a folder that is not trusted hears once what is not read. */
@@ -218,4 +231,9 @@ const plain = { push: (piece: string) => piece, flush: () => '' }
 function after(ms: number, then: () => void): () => void {
   const timer = setTimeout(then, ms)
   return () => clearTimeout(timer)
+}
+
+/** Whoever was shown what the model said before this call may have cancelled: that must count before anything is done. */
+function shown(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve))
 }

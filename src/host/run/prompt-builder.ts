@@ -9,11 +9,10 @@ import { systemPrompt } from '../../runtime/prompt.ts'
 import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
 import type { Trial } from '../../sandbox/trial.ts'
 import type { Past, Setup, Wish } from '../api.ts'
-import { inWords } from '../integrity/recovery.ts'
+import { inWords } from '../open-records.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { historyTokens, shellTimesOf } from '../setup/run-limits.ts'
 import { mindWorkspace } from '../setup/workspace-folder.ts'
-import { sandboxState } from '../toolset/sandbox-state.ts'
 import { builtInSpecs, type Hands, hasTools, specOf, type ToolWish } from '../toolset/tool-selection.ts'
 import { offered } from '../toolset/tools-for-model.ts'
 
@@ -32,6 +31,7 @@ export type OpeningOptions = {
   readonly instructions?: Instructions
   /** Begun ahead for the first run; later ones look again. */
   readonly sandbox?: Promise<Trial> | undefined
+  readonly sandboxState: () => Promise<Trial>
 }
 
 export type Openings = {
@@ -75,7 +75,7 @@ export function createOpenings(options: OpeningOptions): Openings {
   async function tools(): Promise<readonly ToolSpec[]> {
     const log = state.runs > 1 ? () => {} : setup.log
     const ahead = state.runs === 1 ? options.sandbox : undefined
-    return offered(await specs(options), { log, state: () => ahead ?? sandboxState(setup, wish.sandbox) })
+    return offered(await specs(options), { log, state: () => ahead ?? options.sandboxState() })
   }
 
   return {

@@ -2,9 +2,12 @@
 
 import { sha256 } from '../../kit/sha256.ts'
 import type { Provider } from '../../runtime/port.ts'
+import type { SandboxKind } from '../../sandbox/confinement.ts'
+import type { Trial } from '../../sandbox/trial.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Setup } from '../api.ts'
-import { providerFor } from './provider-pool.ts'
+import { sandboxState } from '../toolset/sandbox-state.ts'
+import { providerFor, type SharedProviders } from './provider-pool.ts'
 import type { LoadedRules } from './rule-files.ts'
 
 export type Profile = {
@@ -12,6 +15,8 @@ export type Profile = {
   readonly setup: Setup
   /** The configured one; tried again by the next who asks when it cannot be had. @throws FailureError provider */
   provider(): Promise<Provider>
+  /** Whether commands can be confined; asked for again after a while. */
+  sandbox(kind?: SandboxKind): Promise<Trial>
   /** As the file system is now; the same object while nothing has changed. */
   policy(): Promise<Policy>
   /** Rules as they were just read; the same objects as before while their text is the same. */
@@ -23,7 +28,10 @@ export type Profiles = {
   of(setup: Setup): Profile
 }
 
-export function createProfiles(): Profiles {
+/** So long a sandbox that worked is taken to work, in milliseconds: to look costs as much as the rest of a short turn. */
+const trustedMs = 5_000
+
+export function createProfiles(shared: SharedProviders): Profiles {
   const bySetup = new Map<Setup, Profile>()
   const byKey = new Map<string, Profile[]>()
 
@@ -41,7 +49,7 @@ export function createProfiles(): Profiles {
   }
 
   function add(setup: Setup): Profile {
-    const profile = createProfile(setup)
+    const profile = createProfile(setup, shared)
     if (bySetup.size > 0) index(profile).push(profile)
     bySetup.set(setup, profile)
     return profile
@@ -50,16 +58,30 @@ export function createProfiles(): Profiles {
   return { of: (setup) => bySetup.get(setup) ?? (bySetup.size > 0 ? equalTo(setup) : undefined) ?? add(setup) }
 }
 
-function createProfile(setup: Setup): Profile {
+function createProfile(setup: Setup, shared: SharedProviders): Profile {
   const state: { provider?: Promise<Provider>; policy?: Policy; rules?: { readonly text: string; readonly read: LoadedRules } } = {}
+  const trials = new Map<SandboxKind, { readonly trial: Promise<Trial>; until: number }>()
   return {
     setup,
     provider() {
-      state.provider ??= providerFor(setup, setup.config.defaultProvider).catch((error: unknown) => {
+      state.provider ??= providerFor(setup, setup.config.defaultProvider, shared).catch((error: unknown) => {
         delete state.provider
         throw error
       })
       return state.provider
+    },
+    sandbox(kind = 'auto') {
+      const known = trials.get(kind)
+      if (known && performance.now() < known.until) return known.trial
+      const fresh = { trial: sandboxState(setup, kind), until: Number.POSITIVE_INFINITY }
+      trials.set(kind, fresh)
+      fresh.trial.then(
+        ({ ok }) => {
+          fresh.until = ok ? performance.now() + trustedMs : 0
+        },
+        () => trials.delete(kind),
+      )
+      return fresh.trial
     },
     async policy() {
       const { policyOf } = await import('./effective-policy.ts')

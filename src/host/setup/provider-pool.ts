@@ -4,6 +4,7 @@ import { type Config, isWireProvider, type ProviderConfig, providerNamed } from 
 import { homePaths } from '../../config/paths.ts'
 import { createProvider } from '../../providers/create-provider.ts'
 import type { AskBrain } from '../../providers/fifo/fifo-provider.ts'
+import { createLane, type Lane } from '../../providers/wire/lane.ts'
 import type { ProviderConfig as Wanted } from '../../providers/wire/provider-settings.ts'
 import { type Provider, ProviderFailure } from '../../runtime/port.ts'
 import { connectAhead } from '../../workspace/net/ahead.ts'
@@ -14,11 +15,15 @@ import { pause } from '../sleep.ts'
 import { missingKey, notOffline } from './answering-provider.ts'
 
 /** @throws FailureError provider when there is none of that name, its key is not set, or its fixture cannot be read */
-export async function providerFor(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string): Promise<Provider> {
+export async function providerFor(
+  setup: Pick<Setup, 'config' | 'log' | 'context'>,
+  name: string,
+  shared: SharedProviders = createSharedProviders(),
+): Promise<Provider> {
   const unable = notOffline(setup, name) ?? missingKey(setup, name)
   if (unable) throw new FailureError('provider', `${unable}`)
   try {
-    return await connect(setup, name, new Map())
+    return await connect({ ...setup, shared }, name, new Map())
   } catch (error) {
     throw error instanceof ProviderFailure ? new FailureError('provider', `${error.message}`) : error
   }
@@ -39,7 +44,9 @@ function once(made: Made, name: string, make: () => Promise<Provider>): Promise<
   return provider
 }
 
-async function connect(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: string, made: Made): Promise<Provider> {
+type Connecting = Pick<Setup, 'config' | 'log' | 'context'> & { readonly shared: SharedProviders }
+
+async function connect(setup: Connecting, name: string, made: Made): Promise<Provider> {
   const found = providerNamed(setup.config, name)
   if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
   const wanted = tableOf(found, setup.config, setup.context.env)
@@ -52,7 +59,8 @@ async function connect(setup: Pick<Setup, 'config' | 'log' | 'context'>, name: s
     now: Date.now,
     baseDir: setup.context.cwd,
     count: () => countStub(setup),
-    brain: brainOf,
+    brain: setup.shared.brain,
+    ...(isWireProvider(found) ? { lane: setup.shared.lane(keyOf(wanted)) } : {}),
     provider: (other) => once(made, other, () => connect(setup, other, made)),
   })
 }
@@ -63,6 +71,43 @@ async function countStub({ config, context }: Pick<Setup, 'config' | 'context'>)
     import('../../memory/agent-files/agent-paths.ts'),
   ])
   return nextNumber(agentPaths(`${homePaths(context.home).agents}/${config.defaultAgent ?? 'default'}`).stub)
+}
+
+/** What all conversations of a home share of their providers, whatever their settings. */
+export type SharedProviders = {
+  /** Of one address with one key. */
+  lane(key: string): Lane
+  /** The FIFOs of one folder have one reader. */
+  brain(wanted: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain>
+}
+
+export function createSharedProviders(): SharedProviders {
+  const lanes = new Map<string, Lane>()
+  const brains = new Map<string, Promise<AskBrain>>()
+  return {
+    lane(key) {
+      const lane = lanes.get(key) ?? createLane({ now: () => performance.now(), after })
+      lanes.set(key, lane)
+      return lane
+    },
+    brain(wanted) {
+      const key = `${wanted.timeoutMs} ${wanted.dir}`
+      const brain = brains.get(key) ?? brainOf(wanted)
+      brains.set(key, brain)
+      brain.catch(() => brains.delete(key))
+      return brain
+    },
+  }
+}
+
+function after(ms: number, then: () => void): () => void {
+  const timer = setTimeout(then, ms)
+  return () => clearTimeout(timer)
+}
+
+function keyOf(wanted: Wanted): string {
+  const { kind, baseUrl, apiKey } = { baseUrl: '', apiKey: '', ...wanted }
+  return JSON.stringify([kind, baseUrl.replace(/\/+$/, ''), apiKey])
 }
 
 /** The FIFOs stay open as long as we run: an answer that comes late must find its reader. */

@@ -58,6 +58,17 @@ export function read(path: string, mark: FileMark): Look {
   }
 }
 
+/** The digest that tells the last bytes before a place. @throws errno errors */
+export function tailAt(path: string, size: number): string {
+  const file = openOwn(path)
+  if (file === undefined) return freshMark.tail
+  try {
+    return tailOf(file, size)
+  } finally {
+    closeSync(file)
+  }
+}
+
 function tailOf(file: number, size: number): string {
   return sha256(bytesOf(file, { from: Math.max(0, size - tailBytes), to: size }))
 }

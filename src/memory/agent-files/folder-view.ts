@@ -31,7 +31,7 @@ export function createView(options: ViewOptions): () => View {
 
   function look(): View {
     state.print = printOf(paths)
-    state.view = load(options)
+    state.view = load(options, state.view?.history)
     return state.view
   }
 
@@ -58,8 +58,8 @@ function printOf({ soul, summary, history, pins }: FolderPaths): string {
     .join('\n')
 }
 
-function load({ paths, log, pins, pairs }: ViewOptions): View {
-  const history = readHistory(paths.history, pairs)
+function load({ paths, log, pins, pairs }: ViewOptions, before?: History): View {
+  const history = readHistory(paths.history, pairs, before)
   const { unreadable, unpaired, torn } = history
   if (unreadable + unpaired > 0) log('warn', 'history lines ignored', { path: paths.history, unreadable, unpaired, torn })
   const kept = pins.list()

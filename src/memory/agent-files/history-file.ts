@@ -1,7 +1,8 @@
 /** history.jsonl: questions and answers, one message a line, always in pairs. */
 
 import { isObject } from '../../kit/json.ts'
-import { linesOf, type Range, withFile } from './bounded-read.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import { bytesOf, linesOf, type Range, withFile } from './bounded-read.ts'
 import type { Disk } from './disk.ts'
 
 export type Pair = { readonly user: string; readonly assistant: string }
@@ -23,22 +24,40 @@ export type History = {
   readonly unreadable: number
   readonly unpaired: number
   readonly torn: boolean
+  /** What was read so far, so that somebody who comes again reads only what was added. */
+  readonly place: Place
 }
 
-/** `keep`: how many pairs are wanted as text. A file that is not there is an empty one. @throws errno errors */
-export function readHistory(path: string, keep: number): History {
+/** `size` bytes, of which `tail` is the digest of the last; a question among them that has no answer yet. */
+type Place = { readonly size: number; readonly tail: string; readonly question?: { readonly from: number; readonly content: string } }
+
+/**
+ * `keep`: how many pairs are wanted as text. A file that is not there is an empty one. `before`: what was read of it earlier; as long as lines
+ * were only added, nothing else is read again. @throws errno errors
+ */
+export function readHistory(path: string, keep: number, before?: History): History {
   try {
-    return withFile(path, (file, size) => scan(file, { from: 0, to: size }, keep))
+    return withFile(path, (file, size) => {
+      const goesOn = before && !before.torn && before.place.size <= size && tailOf(file, before.place.size) === before.place.tail
+      return scan(file, { from: goesOn ? before.place.size : 0, to: size }, { keep, ...(goesOn ? { before } : {}) })
+    })
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return scan(-1, { from: 0, to: 0 }, keep)
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return scan(-1, { from: 0, to: 0 }, { keep })
     throw error
   }
 }
 
-function scan(file: number, range: Range, keep: number): History {
-  const [starts, recent]: [number[], Pair[]] = [[], []]
-  let [unreadable, unpaired, torn] = [0, 0, false]
-  let question: { from: number; content: string } | undefined
+function tailOf(file: number, size: number): string {
+  return sha256(size === 0 ? '' : bytesOf(file, { from: Math.max(0, size - 256), to: size }))
+}
+
+type Wanted = { readonly keep: number; readonly before?: History }
+
+function scan(file: number, range: Range, { keep, before }: Wanted): History {
+  const [starts, recent]: [number[], Pair[]] = [[...(before?.starts ?? [])], [...(before?.recent ?? [])]]
+  let [unreadable, torn] = [before?.unreadable ?? 0, false]
+  let { question } = before?.place ?? {}
+  let unpaired = (before?.unpaired ?? 0) - (question ? 1 : 0)
   for (const line of linesOf(file, range)) {
     torn = line.torn
     if (line.text?.trim() === '') continue
@@ -55,7 +74,8 @@ function scan(file: number, range: Range, keep: number): History {
       question = undefined
     }
   }
-  return { starts, recent, unreadable, unpaired: unpaired + (question ? 1 : 0), torn }
+  const place = { size: range.to, tail: tailOf(file, range.to), ...(question ? { question } : {}) }
+  return { starts, recent, unreadable, unpaired: unpaired + (question ? 1 : 0), torn, place }
 }
 
 /** Unknown members are left alone. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { chmodSync, lstatSync, readdirSync } from 'node:fs'
+import { appendFileSync, chmodSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Summarise } from '../conversations/compact.ts'
 import { createDen, type Den, historyOf, line, never, upTo } from './fixture.ts'
@@ -17,6 +17,9 @@ const upToNoting =
     texts.push(request.text)
     return upTo(request, signal)
   }
+
+/** By this process, whatever the file. */
+const bytesRead = () => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
 
 describe('a compaction', () => {
   const bound: Summarise = async () => {
@@ -125,6 +128,21 @@ describe('a compaction', () => {
     den.clock.now += 60_000
     expect(await den.open().compact(upTo, never())).toMatchObject({ state: 'done' })
     expect(readdirSync(den.folder)).not.toContain('compaction.failures.json')
+  })
+
+  test('that waits after a failure costs no turn a look at the whole history', async () => {
+    den.fill(20_000)
+    const recall = den.open()
+    expect(await recall.compact(async () => ({ ok: false, message: 'timeout' }), never())).toMatchObject({ state: 'failed' })
+    recall.context(10_000)
+    const before = bytesRead()
+    for (let turn = 1; turn <= 5; turn += 1) {
+      appendFileSync(join(den.folder, 'history.jsonl'), historyOf(20_000 + turn, 1))
+      expect(recall.context(10_000).messages.at(-1)).toMatchObject({ parts: [{ text: `a${20_000 + turn}` }] })
+      expect(await recall.compact(upTo, never())).toMatchObject({ state: 'waiting' })
+    }
+    expect(den.read('history.jsonl').length).toBeGreaterThan(1_000_000)
+    expect(bytesRead() - before - den.read('history.jsonl').length).toBeLessThan(200_000)
   })
 
   test('does not wait for ever when the clock was set back', async () => {

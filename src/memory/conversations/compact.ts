@@ -49,12 +49,13 @@ const firstPause = 60_000
 const longestPause = 3_600_000
 
 export async function compact<P extends Portion>(store: CompactionStore<P>, ports: CompactionPorts): Promise<Compaction> {
-  const portion = store.due()
-  if (!portion) return { state: 'idle' }
+  // Asked first: while it waits, a conversation that grows must not be gone through after every message.
   const failures = store.failures()
   const until = failures ? failures.at + pause(failures.count) : 0
   // A clock that was set back must not hold it up for ever.
   if (failures && ports.now() < until && ports.now() >= failures.at) return { state: 'waiting', until, message: failures.message }
+  const portion = store.due()
+  if (!portion) return { state: 'idle' }
   const answer = await ask(portion, ports)
   if (ports.signal.aborted) return { state: 'cancelled' }
   const count = (failures?.count ?? 0) + 1

@@ -3,7 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { line } from '../agent-files/fixture.ts'
 import { acting, callOf, createDesk, type Desk, finish, recordSteps, replied, runOf, started } from '../fixture.ts'
 import { openMemory } from '../memory.ts'
+import { openStore, type Store } from '../store.ts'
 import type { Summarise } from './compact.ts'
+import { createSummaries } from './compaction-source.ts'
 
 let desk: Desk
 beforeEach(() => {
@@ -152,6 +154,24 @@ describe('what goes to the model', () => {
 })
 
 describe('when it fails', () => {
+  test('the turns that follow ask for nothing but that, however long the conversation is', async () => {
+    const opened = openStore({ path: desk.path, log: () => {} })
+    if (!opened.ok) throw new Error(opened.failure.message)
+    const asked: string[] = []
+    const sql: Store['sql'] = (text: string) => {
+      asked.push(text)
+      return opened.store.sql(text)
+    }
+    chats(6)
+    await compact(async () => ({ ok: false, message: 'timeout' }))
+    const summaries = createSummaries({ ...opened.store, sql }, { now: () => desk.clock.now, log: () => {} })
+    expect(await summaries.compact({ conversationId: 'conversation-1', lengths, summarise: nobody, signal })).toMatchObject({
+      state: 'waiting',
+    })
+    expect(asked).toEqual([expect.stringContaining('FROM summary_failures WHERE conversation_id = ?')])
+    opened.store.close()
+  })
+
   test('nothing changes, and no other process tries again at once', async () => {
     chats(6)
     expect(await compact(async () => ({ ok: false, message: 'timeout' }))).toEqual({ state: 'failed', message: 'timeout' })

@@ -28,6 +28,11 @@ export type Cleared =
     }
   | { readonly ok: false; readonly message: string }
 
+export type ClearConsent = {
+  readonly yes: boolean
+  readonly leave?: (deleted: { readonly conversations: number; readonly turns: number; readonly runs: number }) => void
+}
+
 export type Conversations = {
   /** The one used last first: by sequence, for a clock may be set back. */
   list(page?: { readonly limit?: number; readonly offset?: number }): Conversation[]
@@ -43,9 +48,10 @@ export type Conversations = {
   latestIn(folder: string): string | undefined
   /**
    * Deletes what was said: conversations, journal, search index, runs, approvals. Receipts and the checkpoint stay, and so does all of the
-   * runs that are under way: a journal without its beginning could not be told from one that somebody altered.
+   * runs that are under way: a journal without its beginning could not be told from one that somebody altered. `leave` is called in the same
+   * transaction when anything was deleted.
    */
-  clear(consent: { readonly yes: boolean }): Cleared
+  clear(consent: ClearConsent): Cleared
 }
 
 export type TurnRow = Omit<Turn, 'timestamp' | 'tool_calls' | 'tool_results' | 'metadata'> & {
@@ -101,7 +107,7 @@ export function createConversations(store: Store): Conversations {
     return rows.get(folder)?.id
   }
 
-  return { list, show, exportJsonl, has, folderOf, latestIn, clear: ({ yes }) => clear(store, yes) }
+  return { list, show, exportJsonl, has, folderOf, latestIn, clear: (consent) => clear(store, consent) }
 }
 
 /** Adds a turn row and its conversation's line; the index of words follows later. Called inside the journal's transaction. */
@@ -112,53 +118,89 @@ export function addTurn(store: Store, turn: Turn, entry: Place): void {
 type Place = { readonly seq: number; readonly at: number }
 
 /** @returns the row's id */
-export function insertTurn(store: Store, turn: Turn, { seq, at }: Place): number {
-  const { lastInsertRowid } = store
-    .sql<never, (string | number | null)[]>(
-      `INSERT INTO turns(journal_seq, run_id, ${turnColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    )
-    .run(
-      seq,
-      runOf(turn.metadata),
-      turn.conversation_id,
-      turn.turn_id,
-      at,
-      turn.role,
-      turn.content,
-      json(turn.tool_calls),
-      json(turn.tool_results),
-      turn.provider,
-      turn.model,
-      JSON.stringify(turn.metadata),
-    )
-  enter(store, turn, { seq, at })
+function insertTurn(store: Store, turn: Turn, place: Place): number {
+  const { lastInsertRowid } = insertValues(store, turnValues(turn, place))
+  enter(store, turn, place)
   return Number(lastInsertRowid)
 }
 
-/** In the line of its conversation. */
-function enter(store: Store, turn: Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>, { seq, at }: Place): void {
-  const asks = turn.role === 'user' && !isFromFile(turn)
-  store
-    .sql<never, [string, number, number, string, number]>(
-      `INSERT INTO conversations(conversation_id, started, updated, turns, title, last_seq) VALUES (?1, ?2, ?2, ?3, ?4, ?5)
-       ON CONFLICT DO UPDATE SET updated = max(updated, ?2), turns = turns + ?3, title = CASE title WHEN '' THEN ?4 ELSE title END,
-       last_seq = ?5`,
+/** As `turnValues` gives them. */
+export function insertValues(store: Store, values: readonly (string | number | null)[]) {
+  return store
+    .sql<never, (string | number | null)[]>(
+      `INSERT INTO turns(journal_seq, run_id, ${turnColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
-    .run(turn.conversation_id, at, asks ? 1 : 0, asks ? title(turn.content) : '', seq)
+    .run(...values)
+}
+
+/** journal_seq, run_id, and the columns of `turnColumns`, as the table holds them. */
+export function turnValues(turn: Turn, { seq, at }: Place): readonly (string | number | null)[] {
+  const { conversation_id, turn_id, role, content, tool_calls, tool_results, provider, model, metadata } = turn
+  const told = [
+    conversation_id,
+    turn_id,
+    at,
+    role,
+    content,
+    json(tool_calls),
+    json(tool_results),
+    provider,
+    model,
+    JSON.stringify(metadata),
+  ]
+  return [seq, runOf(metadata), ...told]
+}
+
+/** What the list of conversations says of one. */
+export type ConversationLine = Omit<Conversation, 'conversationId'> & { readonly lastSeq: number }
+
+/** The line after one more turn. */
+export function enterLine(line: ConversationLine | undefined, turn: Told, { seq, at }: Place): ConversationLine {
+  const asks = turn.role === 'user' && !isFromFile(turn)
+  const { started = at, updated = at, turns = 0, title = '' } = line ?? {}
+  return {
+    started,
+    updated: Math.max(updated, at),
+    turns: turns + (asks ? 1 : 0),
+    title: title === '' && asks ? titleOf(turn.content) : title,
+    lastSeq: seq,
+  }
+}
+
+type Told = Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>
+
+/** In the line of its conversation. */
+function enter(store: Store, turn: Told, place: Place): void {
+  const { conversation_id: id } = turn
+  const kept = store.sql<ConversationLine, [string]>(`SELECT ${lineColumns} FROM conversations WHERE conversation_id = ?`).get(id)
+  insertLine(store, id, enterLine(kept ?? undefined, turn, place))
+}
+
+export const lineColumns = 'started, updated, turns, title, last_seq AS lastSeq'
+
+export function insertLine(store: Store, id: string, { started, updated, turns, title, lastSeq }: ConversationLine): void {
+  store
+    .sql<never, [string, number, number, number, string, number]>(
+      `INSERT INTO conversations(conversation_id, started, updated, turns, title, last_seq) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+       ON CONFLICT DO UPDATE SET updated = ?3, turns = ?4, title = ?5, last_seq = ?6`,
+    )
+    .run(id, started, updated, turns, title, lastSeq)
 }
 
 /** `secure_delete` overwrites what is deleted; the emptied WAL and VACUUM take away the other copies. */
-function clear(store: Store, yes: boolean): Cleared {
+function clear(store: Store, { yes, leave }: ClearConsent): Cleared {
   if (!yes) return { ok: false, message: 'this deletes every conversation for good; receipts stay. Add --yes to do it' }
   store.script('PRAGMA secure_delete = ON')
   const counted = store.write(() => {
     const count = (table: string) => store.sql<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0
-    const counts = () => ({ conversations: count('conversations'), turns: count('turns') })
+    const counts = () => ({ conversations: count('conversations'), turns: count('turns'), runs: count('runs'), entries: count('journal') })
     const before = counts()
     const underWay = runsUnderWay(store)
     forget(store, underWay)
     const after = counts()
-    return { conversations: before.conversations - after.conversations, turns: before.turns - after.turns, underWay: underWay.length }
+    const deleted = { conversations: before.conversations - after.conversations, turns: before.turns - after.turns }
+    if (before.entries > after.entries || before.runs > after.runs) leave?.({ ...deleted, runs: before.runs - after.runs })
+    return { ...deleted, underWay: underWay.length }
   })
   return { ok: true, ...counted, shrunk: shrink(store) }
 }
@@ -223,7 +265,7 @@ function json(value: Turn['tool_calls']): string | null {
   return value === null ? null : JSON.stringify(value)
 }
 
-function title(content: string): string {
+function titleOf(content: string): string {
   const line = flat(content.slice(0, 1000).trim())
   return line.length > titleLength ? `${line.slice(0, titleLength - 1).toWellFormed()}…` : line
 }

@@ -39,6 +39,8 @@ type Term = { readonly text: string; readonly found: number }
 /** Scoring every match is what costs time, so no more rows than this are ranked by the index. */
 const rankCap = 2000
 const recentCap = 300
+/** So many of the newest rows are looked through for what is no word of the index. */
+const substringRows = 20_000
 const keep = 50
 const headLength = 4000
 const halfLifeMs = 30 * 86_400_000
@@ -136,15 +138,35 @@ function needsSubstring(text: string): boolean {
   )
 }
 
-/** The newest rows that hold every chunk as it stands. Case is ignored for ASCII, and for other letters if the chunk is all of one case. */
-function bySubstring(store: Store, chunks: readonly string[]): number[] {
+/**
+ * Rows that hold every chunk as it stands: among the newest, and among those in whose index a word begins as a chunk does. Case is ignored for
+ * ASCII, and for other letters if the chunk is all of one case. A word that occurs nowhere must not cost a walk through years of texts.
+ */
+function bySubstring(store: Store, chunks: readonly string[]): readonly number[] {
   const patterns = chunks
     .slice(0, 8)
     .map((chunk) => [chunk.toLowerCase(), chunk.toUpperCase()].map((text) => `%${text.replace(/[\\%_]/g, '\\$&')}%`))
   if (patterns.length === 0) return []
   const where = patterns.map(() => `(content LIKE ? ESCAPE '\\' OR content LIKE ? ESCAPE '\\')`).join(' AND ')
-  const rows = store.sql<{ id: number }, string[]>(`SELECT id FROM turns WHERE ${where} ORDER BY id DESC LIMIT ${keep}`)
-  return rows.all(...patterns.flat()).map(({ id }) => id)
+  const newest = store.sql<{ id: number }, string[]>(
+    `SELECT id FROM turns WHERE id > (SELECT max(id) FROM turns) - ${substringRows} AND ${where} ORDER BY id DESC LIMIT ${keep}`,
+  )
+  const older = store.sql<{ id: number }, string[]>(
+    `SELECT id FROM turns WHERE id IN (SELECT value FROM json_each(?)) AND ${where} ORDER BY id DESC LIMIT ${keep}`,
+  )
+  const begun = JSON.stringify(beginning(store, chunks))
+  return [...newest.all(...patterns.flat()), ...older.all(begun, ...patterns.flat())].map(({ id }) => id)
+}
+
+/** The newest rows with words that begin as all the words of the query do. */
+function beginning(store: Store, chunks: readonly string[]): readonly number[] {
+  const words = chunks.flatMap((chunk) => chunk.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [])
+  if (words.length === 0) return []
+  const match = words.map((word) => `${quoted(word)} *`).join(' AND ')
+  const rows = store.sql<{ id: number }, [string]>(
+    `SELECT rowid AS id FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ${rankCap}`,
+  )
+  return rows.all(match).map(({ id }) => id)
 }
 
 function fetch(store: Store, ids: readonly number[]): Row[] {

@@ -44,7 +44,7 @@ export function turnOf(run: RunIdentity, entry: Told, toolOf: (callId: string) =
   if (entry.kind === 'external' && entry.type === 'run.start') {
     return turn(run, entry, { role: 'user', content: textOf(body, 'prompt'), metadata: pick(body, ['mode']) })
   }
-  if (entry.kind === 'external' && entry.type === 'model.done') return reply(run, entry)
+  if (entry.kind === 'external' && (entry.type === 'model.done' || entry.type === 'judged')) return reply(run, entry)
   if (entry.kind === 'external' && entry.type === 'tool.done') return result(run, entry, toolOf)
   if (entry.kind === 'note' && entry.type === 'deny') return refusal(run, entry)
   if (entry.kind === 'note' && entry.type === foreignLine) return fromFile(run, entry)

@@ -2,6 +2,7 @@
 
 import type { Log, Provider } from '../../runtime/port.ts'
 import type { AskBrain } from '../fifo/fifo-provider.ts'
+import type { Lane } from './lane.ts'
 
 /** US dollars per million tokens. A cost is told only when `input` and `output` are known; `cached` falls back to `input`. */
 export type Prices = { readonly input?: number; readonly output?: number; readonly cached?: number }
@@ -22,6 +23,8 @@ export type WireConfig = {
   readonly idleTimeoutS?: number
   readonly totalTimeoutS?: number
   readonly maxRetries?: number
+  /** Calls at once for all that use this provider with this key. */
+  readonly maxConcurrent?: number
   readonly maxResponseBytes?: number
   readonly maxOutputTokens?: number
   readonly temperature?: number
@@ -61,7 +64,11 @@ export type ProviderDeps = {
   /** Resolves after `ms`, or at once (resolved or rejected) when the signal aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
   random(): number
+  /** Shared by all that use the same provider with the same key; absent: nobody else does. */
+  readonly lane?: Lane
   now(): number
+  /** For what has lasted: nobody sets this clock. In milliseconds; absent: the process's own. */
+  monotonic?(): number
   /** Where relative fixture paths start. */
   readonly baseDir?: string
 }
@@ -78,6 +85,7 @@ export const defaults = {
   idleTimeoutS: 60,
   totalTimeoutS: 600,
   maxRetries: 2,
+  maxConcurrent: 16,
   /** All waits between the attempts of one chat together. A longer Retry-After is not waited for. */
   maxRetryWaitMs: 30_000,
   maxResponseBytes: 1_048_576,

@@ -41,7 +41,14 @@ export function networkFailure(at: { error: unknown; provider: string; signal: A
   if (at.error instanceof ProviderFailure) return at.error
   if (at.signal.aborted) return at.signal.reason
   const why = at.error instanceof Error ? at.error.message : String(at.error)
-  return new ProviderFailure('network', `provider "${at.provider}": could not ${at.doing}: ${cut(why)}`, { provider: at.provider })
+  const message = `provider "${at.provider}": could not ${at.doing}: ${cut(why)}`
+  return new ProviderFailure('network', message, { provider: at.provider, unsent: isUnreached(at.error) })
+}
+
+/** Bun's words and the system's for a connection that never came about. */
+function isUnreached(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return ['ConnectionRefused', 'ECONNREFUSED', 'FailedToOpenSocket', 'ENOTFOUND', 'EAI_AGAIN'].some((each) => each === code)
 }
 
 export function openBody(at: {

@@ -6,10 +6,13 @@ import { defaults, type ProviderDeps } from './provider-settings.ts'
 
 type Options = {
   readonly provider: string
-  readonly attempt: () => AsyncIterable<ModelChunk>
+  /** @param tries which attempt it is, from 1 */
+  readonly attempt: (tries: number) => AsyncIterable<ModelChunk>
   readonly maxRetries: number
   readonly signal: AbortSignal
   readonly deps: Pick<ProviderDeps, 'log' | 'sleep' | 'random'>
+  /** The next attempt waits by itself after what concerns all who use the same key. */
+  readonly together?: boolean
 }
 
 /** Not `bad_response`: the same server says the same again. */
@@ -20,6 +23,11 @@ function mayPass({ code, detail }: ProviderFailure): boolean {
   return passing.has(code) || (code === 'timeout' && detail.status !== undefined)
 }
 
+/** Too many requests, or an overloaded server: the next who asks hears the same. */
+export function concernsAll({ code, detail }: ProviderFailure): boolean {
+  return code === 'rate_limit' || detail.status === 503 || detail.status === 529
+}
+
 /** @throws ProviderFailure the last one, its message with the number of attempts. */
 export async function* withRetry(options: Options): AsyncGenerator<ModelChunk> {
   const { provider, deps, signal } = options
@@ -27,7 +35,7 @@ export async function* withRetry(options: Options): AsyncGenerator<ModelChunk> {
   for (let tries = 1; ; tries++) {
     let shown = false
     try {
-      for await (const chunk of options.attempt()) {
+      for await (const chunk of options.attempt(tries)) {
         shown = true
         yield chunk
       }
@@ -39,7 +47,7 @@ export async function* withRetry(options: Options): AsyncGenerator<ModelChunk> {
       if (!again || signal.aborted) throw named(error, tries)
       waited += wait
       deps.log('warn', 'provider retry', { provider, attempt: tries, code: error.code, message: error.message, waitMs: Math.round(wait) })
-      await deps.sleep(wait, signal).catch(() => {})
+      if (!(options.together && concernsAll(error))) await deps.sleep(wait, signal).catch(() => {})
       if (signal.aborted) throw signal.reason
     }
   }

@@ -17,7 +17,7 @@ type Counted = {
   readonly prices?: Prices
 }
 
-export function usageOf(counted: Counted): Usage & { readonly estimated: boolean } {
+export function usageOf(counted: Counted): Omit<Usage, 'estimated'> & { readonly estimated: boolean } {
   const { reported, prices } = counted
   const inputs = tokens(reported?.inputTokens.total)
   const outputs = tokens(reported?.outputTokens.total)

@@ -24,6 +24,7 @@ export const calls: BThread<Calls, RunEvent> = {
     wait: [
       { type: 'think' },
       { type: 'model.done' },
+      { type: 'judged' },
       { type: 'approval.decision', match: (event) => event.type === 'approval.decision' && event.allow },
       { type: 'tool.done' },
       { type: 'deny' },
@@ -38,6 +39,7 @@ export const calls: BThread<Calls, RunEvent> = {
       case 'think':
         return { ...state, round: event.round }
       case 'model.done':
+      case 'judged':
         return { ...state, entries: event.proposals.map((proposal) => ({ ...proposal, phase: 'new' })) }
       case 'propose':
         return advance(state, event.id, { phase: 'proposed' })

@@ -2,7 +2,7 @@
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { Ending, FailureCode, RunEvent } from '../event.ts'
-import { externalTypes } from '../external-types.ts'
+import { isKnown, vocabulary } from '../vocabulary.ts'
 
 type Finisher = {
   readonly thinking: boolean
@@ -13,30 +13,10 @@ type Finisher = {
   readonly finished: boolean
 }
 
-/** One entry for each type of the vocabulary: a type that is added and forgotten here does not compile. */
-const vocabulary: { readonly [type in RunEvent['type']]: true } = {
-  ...externalTypes,
-  think: true,
-  propose: true,
-  'gate.open': true,
-  act: true,
-  deny: true,
-  observe: true,
-  check: true,
-  retry: true,
-  halt: true,
-  stalled: true,
-  finish: true,
-}
-
 function everything(): readonly { readonly type: RunEvent['type'] }[] {
   const all: { readonly type: RunEvent['type'] }[] = []
-  for (const type in vocabulary) if (isType(type)) all.push({ type })
+  for (const type in vocabulary) if (isKnown(type)) all.push({ type })
   return all
-}
-
-function isType(name: string): name is RunEvent['type'] {
-  return Object.hasOwn(vocabulary, name)
 }
 
 export const finisher: BThread<Finisher, RunEvent> = {
@@ -50,6 +30,8 @@ export const finisher: BThread<Finisher, RunEvent> = {
         { type: 'think' },
         { type: 'model.done' },
         { type: 'model.fail' },
+        { type: 'judge' },
+        { type: 'judged' },
         { type: 'tool.done' },
         { type: 'deny' },
         { type: 'stalled' },
@@ -64,6 +46,11 @@ export const finisher: BThread<Finisher, RunEvent> = {
         return { ...state, thinking: true }
       case 'model.done':
         return answered({ ...state, thinking: false, unresolved: event.proposals.length })
+      // A thread that wants a call after the answer has the run go on.
+      case 'judge':
+        return { ...withoutAnswer(state), thinking: true }
+      case 'judged':
+        return { ...state, thinking: false, unresolved: event.proposals.length }
       case 'model.fail':
         return end({ ...state, thinking: false }, failure(event))
       case 'tool.done':
@@ -79,7 +66,7 @@ export const finisher: BThread<Finisher, RunEvent> = {
       case 'estop':
         return end(state, { stop: 'cancelled', code: 'estop', message: event.reason })
       case 'halt':
-        return end(state, { stop: 'error', code: event.code, message: event.message })
+        return end(withoutAnswer(state), { stop: 'error', code: event.code, message: event.message })
       case 'stalled':
         return end(state, { stop: 'error', code: 'stalled', message: 'nothing is in flight and nothing may happen' })
       case 'finish':
@@ -88,6 +75,11 @@ export const finisher: BThread<Finisher, RunEvent> = {
         return state
     }
   },
+}
+
+/** An answer that something was asked for afterwards is not the end. */
+function withoutAnswer(state: Finisher): Finisher {
+  return state.ending?.stop === 'end_turn' ? { ...state, ending: null } : state
 }
 
 /** The first ending stands: a provider that fails because we cancelled does not turn a cancel into a failure. */
@@ -114,5 +106,6 @@ const timeouts: readonly FailureCode[] = ['timeout']
 
 function failure({ code, message }: Extract<RunEvent, { type: 'model.fail' }>): Ending {
   if (code === 'aborted') return { stop: 'cancelled', code: 'cancelled', message }
+  if (code === 'budget') return { stop: 'error', code, message }
   return { stop: 'error', code: timeouts.includes(code) ? 'timeout' : 'provider', message }
 }

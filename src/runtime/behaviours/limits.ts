@@ -8,7 +8,7 @@ type Limits = { readonly thinks: number; readonly refusals: Refusals; readonly h
 
 /**
  * `maxToolRounds` rounds of tools, and one more think to answer from them. Calls in that last reply are denied, never executed:
- * nobody would read their results.
+ * nobody would read their results. A call that a thread of the developer's asks for is a round too.
  */
 export function limits({ maxToolRounds }: { readonly maxToolRounds: number }): BThread<Limits, RunEvent> {
   const by = 'limits.max_tool_rounds'
@@ -18,12 +18,12 @@ export function limits({ maxToolRounds }: { readonly maxToolRounds: number }): B
     priority: 20,
     init: { thinks: 0, refusals: noRefusals, halt: 'no' },
     bid: ({ thinks, refusals, halt }) => ({
-      wait: [{ type: 'think' }, { type: 'propose' }],
-      block: thinks > maxToolRounds ? [{ type: 'think' }, ...blockedActs(refusals)] : [],
+      wait: [{ type: 'think' }, { type: 'judge' }, { type: 'propose' }],
+      block: thinks > maxToolRounds ? [{ type: 'think' }, { type: 'judge' }, ...blockedActs(refusals)] : [],
       request: [...denials(refusals), ...(halt === 'wanted' ? [{ type: 'halt', code: 'limit', message: reason } as const] : [])],
     }),
     next(state, event) {
-      if (event.type === 'think') return { ...state, thinks: state.thinks + 1 }
+      if (event.type === 'think' || event.type === 'judge') return { ...state, thinks: state.thinks + 1 }
       if (event.type === 'deny') return { ...state, refusals: denied(state.refusals, event.id) }
       if (event.type === 'halt') return { ...state, halt: 'done' }
       if (event.type !== 'propose' || state.thinks <= maxToolRounds) return state

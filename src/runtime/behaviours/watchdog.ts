@@ -13,7 +13,20 @@ type Watch = {
 }
 
 const watched = (
-  ['run.start', 'think', 'model.done', 'model.fail', 'act', 'tool.done', 'gate.open', 'approval.decision', 'deny', 'finish'] as const
+  [
+    'run.start',
+    'think',
+    'judge',
+    'model.done',
+    'model.fail',
+    'judged',
+    'act',
+    'tool.done',
+    'gate.open',
+    'approval.decision',
+    'deny',
+    'finish',
+  ] as const
 ).map((type) => ({ type }))
 
 /** Asked last of all, so its request is selected only when no other is enabled. Once it was, nothing new begins. */
@@ -31,9 +44,11 @@ export const watchdog: BThread<Watch, RunEvent> = {
       case 'run.start':
         return { ...state, started: true }
       case 'think':
+      case 'judge':
         return { ...state, thinking: true }
       case 'model.done':
       case 'model.fail':
+      case 'judged':
         return { ...state, thinking: false }
       case 'act':
         return { ...state, inFlight: state.inFlight + 1 }

@@ -70,6 +70,8 @@ const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
   estop: shape({ reason: text }),
   clock: shape({ at: count }),
   'mode.set': shape({ mode: one('structured', 'wiggum') }),
+  'thread.add': shape({ name: text, digest: text }),
+  judged: shape({ id: text, by: text, parts: list(part), proposals: list(shape({ call: shape(call), judgement: shape(judgement) })) }),
 }
 
 /** Undefined when the body is not the event that the entry says it is. */

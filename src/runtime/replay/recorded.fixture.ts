@@ -5,6 +5,7 @@ import { type Agent, type AgentConfig, createAgent } from '../create-agent.ts'
 import type { AgentEvent, Judgement, Part, RunEvent } from '../event.ts'
 import { ProviderFailure, type RecordEntry, type Recorder } from '../port.ts'
 import type { RunLimits } from '../program.ts'
+import type { AnyUserThread } from '../threads/thread.ts'
 import type { Entry } from './journal-reader.ts'
 
 export const limits: RunLimits = { maxToolRounds: 5, maxParallel: 4 }
@@ -20,6 +21,7 @@ export type Script = {
   verdicts?: { [id: string]: Partial<Judgement> }
   limits?: Partial<RunLimits>
   rules?: AnyThread<RunEvent>[]
+  threads?: AnyUserThread[]
 }
 
 /** A run by the real agent, and what its recorder was given, as it comes back from disk. */
@@ -33,6 +35,7 @@ export async function live(script: Script, on?: (event: AgentEvent, agent: Agent
     model: 'scripted',
     opening: () => ({ history: [], systemPrompt: 's', tools: [] }),
     rules: script.rules,
+    threads: script.threads ?? [],
     ports: { ...ports(script), recorder: recorder((entry) => void written.push(entry)) },
   })
   const events: AgentEvent[] = []

@@ -1,9 +1,11 @@
 /** What another policy would have made of a past run: every call judged anew, and the first place where the run would have gone another way. */
 
-import { replay } from '../../kernel/replay-steps.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { Call, ExternalEvent, Judgement, Proposal, RunEvent } from '../event.ts'
 import { program, type RunLimits } from '../program.ts'
+import { missingThreads } from '../threads/joined-threads.ts'
+import type { PreparedThread } from '../threads/prepare-thread.ts'
+import { createProgram } from '../threads/run-to-rest.ts'
 import { type Entry, externalOf } from './journal-reader.ts'
 
 type Said = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason'>
@@ -23,17 +25,21 @@ export type Rejudgement = {
   readonly calls: readonly Rejudged[]
   /** Absent when the same would have happened. What would have come after it nobody knows: the model would have heard something else. */
   readonly divergence?: { readonly before: string; readonly after: string }
+  /** Threads that the run had and that are not at hand: then nobody knows where it would have gone another way. */
+  readonly missing?: readonly string[]
 }
 
 export type RejudgeInput = {
   readonly entries: readonly Entry[]
   readonly limits: RunLimits
   readonly rules?: readonly AnyThread<RunEvent>[]
+  /** The developer's own, if the run had any. */
+  readonly joined?: readonly PreparedThread[]
   readonly judge: (call: Call) => Judgement | Promise<Judgement>
 }
 
 /** Plans stay those of the run: files have changed since, and what is asked is what the policy says. @throws whatever the judge throws. */
-export async function rejudge({ entries, limits, rules = [], judge }: RejudgeInput): Promise<Rejudgement> {
+export async function rejudge({ entries, limits, rules = [], joined = [], judge }: RejudgeInput): Promise<Rejudgement> {
   const calls: Rejudged[] = []
   const before: ExternalEvent[] = []
   const after: ExternalEvent[] = []
@@ -41,10 +47,10 @@ export async function rejudge({ entries, limits, rules = [], judge }: RejudgeInp
     const event = externalOf(entry)
     if (event === undefined) continue
     before.push(event)
-    after.push(event.type === 'model.done' ? await again(event, at + 1) : event)
+    after.push(event.type === 'model.done' || event.type === 'judged' ? await again(event, at + 1) : event)
   }
 
-  async function again(event: Extract<ExternalEvent, { type: 'model.done' }>, number: number): Promise<ExternalEvent> {
+  async function again(event: Extract<ExternalEvent, { type: 'model.done' } | { type: 'judged' }>, number: number): Promise<ExternalEvent> {
     const proposals: Proposal[] = []
     for (const { call, judgement } of event.proposals) {
       const said = await judge(call)
@@ -54,8 +60,18 @@ export async function rejudge({ entries, limits, rules = [], judge }: RejudgeInp
     return { ...event, proposals }
   }
 
-  const happenings = (externals: readonly ExternalEvent[]) =>
-    replay<RunEvent>({ threads: [...program(limits), ...rules], externals }).selected.map(({ event }) => briefly(event))
+  function happenings(externals: readonly ExternalEvent[]): string[] {
+    const happened: string[] = []
+    const threadOf = (name: string) => joined.find((each) => each.name === name)?.thread
+    const running = createProgram({ threads: [...program(limits), ...rules], threadOf })
+    for (const event of externals) {
+      running.take(event, (selected) => void happened.push(briefly(selected)))
+    }
+    return happened
+  }
+
+  const missing = missingThreads(entries, joined)
+  if (missing.length > 0) return { calls, missing }
   return { calls, ...parted(happenings(before), happenings(after)) }
 }
 

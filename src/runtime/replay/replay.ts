@@ -1,13 +1,12 @@
-/** A past run again, from its journal alone: the same event stream byte for byte, or the first place where it goes another way. */
+/** A past run again, from its journal alone: the same event stream byte for byte (but for partial texts, which the journal does not keep), or the first place where it goes another way. */
 
-import { createEngine } from '../../kernel/engine.ts'
-import type { Rejection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import { canonical, isObject } from '../../kit/json.ts'
 import type { AgentEvent, RunEvent } from '../event.ts'
 import { program, type RunLimits } from '../program.ts'
-import { digestLine, type Projected, project, projection } from '../project.ts'
-import { heldBy } from '../stall-report.ts'
+import { digestLines, type Projected, project, projection } from '../project.ts'
+import type { PreparedThread } from '../threads/prepare-thread.ts'
+import { createProgram } from '../threads/run-to-rest.ts'
 import { type Entry, externalOf } from './journal-reader.ts'
 
 export type ReplayInput = {
@@ -17,6 +16,8 @@ export type ReplayInput = {
   readonly limits: RunLimits
   /** The rules that the run had, in their order. */
   readonly rules?: readonly AnyThread<RunEvent>[]
+  /** The developer's own, if the run had any; see `missingThreads`. */
+  readonly joined?: readonly PreparedThread[]
 }
 
 /** `event` counts the run's entries from 1; `seq` is the entry's own number. */
@@ -42,14 +43,15 @@ export type Replay = {
 type Consequence = { readonly type: 'act' | 'deny' | 'finish'; readonly text: string; readonly label: string }
 
 /** Never throws for what stands in the journal. */
-export function replayRun({ runId, entries, limits, rules = [] }: ReplayInput): Replay {
-  const engine = createEngine<RunEvent>({ threads: [...program(limits), ...rules] })
+export function replayRun({ runId, entries, limits, rules = [], joined = [] }: ReplayInput): Replay {
+  const threadOf = (name: string) => joined.find((each) => each.name === name)?.thread
+  const running = createProgram({ threads: [...program(limits), ...rules], threadOf })
   const stream = createStream(runId)
   const due: Consequence[] = []
   const ended = entries.some(({ kind, type }) => kind === 'note' && type === 'finish')
 
-  function take(event: RunEvent): void {
-    stream.take(event, event.type === 'stalled' ? heldBy(engine.explain()) : '')
+  function take(event: RunEvent, blockers: string): void {
+    stream.take(event, blockers)
     const consequence = consequenceOf(event, stream.digest)
     if (consequence) due.push(consequence)
   }
@@ -61,8 +63,8 @@ export function replayRun({ runId, entries, limits, rules = [] }: ReplayInput): 
     if (missing) return { journalled: labelOf(entry), replayed: missing.label }
     const event = externalOf(entry)
     if (event === undefined) return { journalled: `${labelOf(entry)}, which is not what a run writes`, replayed: 'nothing' }
-    engine.send(event)
-    return refusal(entry, engine.superstep(take).rejected)
+    const by = running.take(event, take)
+    return by === undefined ? undefined : { journalled: labelOf(entry), replayed: `a refusal of it by ${by}` }
   }
 
   for (const [at, entry] of entries.entries()) {
@@ -98,10 +100,6 @@ function compare(entry: Entry, expected: Consequence | undefined): Way | undefin
   if (journalled !== replayed) return { journalled, replayed }
   const other = entry.type === 'finish' ? 'after another event stream' : 'with other contents'
   return { journalled: `${journalled} ${other}`, replayed }
-}
-
-function refusal(entry: Entry, [first]: readonly Rejection<RunEvent>[]): Way | undefined {
-  return first && { journalled: labelOf(entry), replayed: `a refusal of it by ${first.by}` }
 }
 
 /** An altered journal can bring threads where they never get by themselves. */
@@ -144,7 +142,7 @@ function createStream(runId: string) {
   return {
     take(event: RunEvent, blockers: string) {
       state.seen = project(state.seen, event, blockers)
-      for (const seen of state.seen.events) hasher.update(digestLine(seen, runId))
+      for (const line of digestLines(event, state.seen)) hasher.update(line)
       events.push(...state.seen.events)
     },
     digest,

@@ -50,9 +50,10 @@ export function attemptAnswer(threads: readonly AnyThread<RunEvent>[]): Attempt 
 }
 
 /** A start, a reply with one call in each of the first rounds and without one then, the true result of each call. */
-function helpful(offers: readonly RunEvent[], { thinking, round, calls }: Seen, isNew: boolean): RunEvent | undefined {
+function helpful(offers: readonly RunEvent[], { thinking, round, judging, calls }: Seen, isNew: boolean): RunEvent | undefined {
   if (isNew) return offers.find(({ type }) => type === 'run.start')
   if (thinking) return offers.find((event) => event.type === 'model.done' && (event.proposals.length === 0) === round > ROUNDS)
+  if (judging) return offers.find((event) => event.type === 'judged' && event.id === judging.call.id)
   const acting = calls.find(({ phase }) => phase === 'acting')
   return acting && offers.find((event) => event.type === 'tool.done' && event.id === acting.id)
 }

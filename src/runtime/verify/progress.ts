@@ -21,7 +21,8 @@ export const resolvedOnce: Property<RunEvent, Ledger> = {
   next(ledger, { event }) {
     const { calls } = ledger
     const open = Object.values(calls).some((stage) => stage !== 'done')
-    if (event.type === 'model.done') return { calls: Object.fromEntries(event.proposals.map(({ call }) => [call.id, 'new'])), broken: open }
+    if (event.type === 'model.done' || event.type === 'judged')
+      return { calls: Object.fromEntries(event.proposals.map(({ call }) => [call.id, 'new'])), broken: open }
     if (event.type === 'observe') return { calls: {}, broken: open || event.results.length !== Object.keys(calls).length }
     if (event.type === 'finish') return { ...ledger, broken: open }
     const move = moves[event.type]
@@ -35,13 +36,14 @@ type Owed = {
   readonly over: boolean
   readonly stopped: boolean
   readonly thinking: boolean
+  readonly judging: string | null
   readonly acting: readonly string[]
   readonly gates: readonly string[]
 }
 
 export const somebodyOwesAnAnswer: Property<RunEvent, Owed> = {
   name: 'A run at rest that is not over waits for a model, a tool or an open gate, and would take the answer.',
-  init: { started: false, over: false, stopped: false, thinking: false, acting: [], gates: [] },
+  init: { started: false, over: false, stopped: false, thinking: false, judging: null, acting: [], gates: [] },
   next(owed, { event }) {
     switch (event.type) {
       case 'run.start':
@@ -57,6 +59,10 @@ export const somebodyOwesAnAnswer: Property<RunEvent, Owed> = {
       case 'model.done':
       case 'model.fail':
         return { ...owed, thinking: false }
+      case 'judge':
+        return { ...owed, judging: event.id }
+      case 'judged':
+        return { ...owed, judging: null }
       case 'act':
         return { ...owed, acting: [...owed.acting, event.id] }
       case 'gate.open':
@@ -75,10 +81,13 @@ export const somebodyOwesAnAnswer: Property<RunEvent, Owed> = {
 const without = (ids: readonly string[], id: string) => (ids.includes(id) ? ids.filter((each) => each !== id) : ids)
 
 /** Something is owed, and whatever is owed is accepted. Once the run is stopped nobody is asked any more, so a gate left open counts for nothing. */
-function isAwaited({ thinking, acting, gates, stopped }: Owed, { offers }: Rest<RunEvent>): boolean {
-  if (!thinking && acting.length === 0 && (stopped || gates.length === 0)) return false
+function isAwaited({ thinking, judging, acting, gates, stopped }: Owed, { offers }: Rest<RunEvent>): boolean {
+  if (!thinking && judging === null && acting.length === 0 && (stopped || gates.length === 0)) return false
   const takes = (type: RunEvent['type'], id?: string) =>
     offers.some((offer) => offer.type === type && (id === undefined || ('id' in offer && offer.id === id)))
   const thought = !thinking || (takes('model.done') && takes('model.fail'))
-  return thought && acting.every((id) => takes('tool.done', id)) && (stopped || gates.every((id) => takes('approval.decision', id)))
+  const judged = judging === null || takes('judged', judging)
+  return (
+    thought && judged && acting.every((id) => takes('tool.done', id)) && (stopped || gates.every((id) => takes('approval.decision', id)))
+  )
 }

@@ -21,7 +21,7 @@ export const onlyWhatTheGateLets = never<{ readonly permitted: readonly string[]
   'No call runs that the gate forbade, nor one that it never judged.',
   { permitted: [] },
   (monitor, event) => {
-    if (event.type === 'model.done')
+    if (event.type === 'model.done' || event.type === 'judged')
       return { permitted: event.proposals.filter(({ judgement }) => judgement.verdict !== 'deny').map(({ call }) => call.id) }
     return event.type === 'act' && !monitor.permitted.includes(event.id) ? broken : monitor
   },
@@ -34,7 +34,7 @@ export const onlyAfterAYes = never<Asked>(
   { plans: {}, shown: [], allowed: [] },
   (monitor, event) => {
     const { plans, shown, allowed } = monitor
-    if (event.type === 'model.done') return { plans: plansOf(event), shown: [], allowed: [] }
+    if (event.type === 'model.done' || event.type === 'judged') return { plans: plansOf(event), shown: [], allowed: [] }
     if (event.type === 'gate.open') return { ...monitor, shown: [...shown, event.id] }
     if (event.type === 'act') return plans[event.id] === undefined || allowed.includes(event.id) ? monitor : broken
     if (event.type !== 'approval.decision') return monitor
@@ -43,12 +43,12 @@ export const onlyAfterAYes = never<Asked>(
   },
 )
 
-function plansOf({ proposals }: Extract<RunEvent, { type: 'model.done' }>): Asked['plans'] {
+function plansOf({ proposals }: Pick<Extract<RunEvent, { type: 'model.done' }>, 'proposals'>): Asked['plans'] {
   const asked = proposals.filter(({ judgement }) => judgement.verdict === 'ask')
   return Object.fromEntries(asked.map(({ call, judgement }) => [call.id, judgement.plan]))
 }
 
-const begins = (event: RunEvent) => ['think', 'act', 'check', 'gate.open'].includes(event.type)
+const begins = (event: RunEvent) => ['think', 'judge', 'act', 'check', 'gate.open'].includes(event.type)
 const stops = (event: RunEvent) => ['cancel', 'estop', 'halt', 'stalled'].includes(event.type)
 
 export const nothingBeginsAfterAStop = never<{ readonly stopped: boolean }>(
@@ -75,11 +75,11 @@ export function withinLimits({ maxToolRounds, maxTokens, maxMs }: RunLimits): Pr
     { thinks: 0, tokens: 0, late: false },
     (monitor, event) => {
       const { thinks, tokens, late } = monitor
-      if (late && (event.type === 'think' || event.type === 'act')) return broken
+      if (late && (event.type === 'think' || event.type === 'judge' || event.type === 'act')) return broken
       if (event.type === 'act') return thinks > maxToolRounds ? broken : monitor
       if (event.type === 'clock') return { ...monitor, late: late || (thinks > 0 && maxMs !== undefined && event.at >= LATE) }
       if (event.type === 'model.done') return { ...monitor, tokens: maxTokens === undefined ? 0 : tokens + event.usage.inputTokens }
-      if (event.type !== 'think') return monitor
+      if (event.type !== 'think' && event.type !== 'judge') return monitor
       return thinks > maxToolRounds || (maxTokens !== undefined && tokens > maxTokens) ? broken : { ...monitor, thinks: thinks + 1 }
     },
   )

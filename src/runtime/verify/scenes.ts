@@ -32,13 +32,13 @@ const mute: AnyThread<RunEvent> = {
   next: (state) => state,
 }
 
-/** Each scene is small where another is wide, so that together they stay far below a second or two. */
-export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds): Scene[] {
+/** `more`: calls that the hostile model asks for besides. Each scene is small where another is wide, so that together they stay far below a second or two. */
+export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more: readonly Sample[] = []): Scene[] {
   const once = { maxToolRounds: 1, maxParallel: 2 }
   const deep = { maxToolRounds: toolRounds, maxParallel: 2 }
   const poor = { maxToolRounds: toolRounds + 1, maxParallel: 1, maxTokens: 20, maxMs: 1000 }
   const circling = { maxToolRounds: toolRounds + 1, maxSameResults: 2, maxParallel: 1 }
-  const asked = rules.flatMap(({ samples = [] }) => (samples.length > 0 ? [samples] : []))
+  const asked = [...rules.map(({ samples = [] }) => samples), more].filter((samples) => samples.length > 0)
   const own = distinct(asked.flat())
   return [
     { name: 'rounds', limits: deep, replies: alone(kinds), tokens: 0, outcomes: ['allowed', 'denied', 'failed'] },

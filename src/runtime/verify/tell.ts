@@ -4,6 +4,7 @@ import { arrange, initialStates } from '../../kernel/check-program.ts'
 import { advance, bidsOf, blockersOf, EXTERNAL, explainBids, nameOf, type Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
+import { eventName } from '../stall-report.ts'
 
 /** `heldBack`: requests that could not happen when this one did, each with who held it back. */
 export type Told = { readonly step: number; readonly event: string; readonly by: string; readonly heldBack: readonly string[] }
@@ -48,7 +49,10 @@ export function sentence({ step, event, by, heldBack }: Told): string {
   return `${step}. ${event}, ${who}${heldBack.length > 0 ? `; held back: ${heldBack.join('; ')}` : ''}`
 }
 
-const briefly = (event: RunEvent) => ('id' in event ? `${event.type} ${event.id}` : event.type)
+function briefly(event: RunEvent): string {
+  if (event.type === 'user') return eventName(event)
+  return 'id' in event ? `${event.type} ${event.id}` : event.type
+}
 
 function describe(event: RunEvent): string {
   switch (event.type) {
@@ -56,6 +60,8 @@ function describe(event: RunEvent): string {
       const calls = event.proposals.map(({ call, judgement }) => `${call.id} ${call.name} (${judgement.verdict}, ${judgement.risk})`)
       return `model.done with ${calls.length === 0 ? 'no call' : calls.join(' and ')}`
     }
+    case 'judged':
+      return `judged ${event.id} ${event.proposals.map(({ judgement }) => judgement.verdict).join()}`
     case 'approval.decision':
       return `approval.decision ${event.id} ${event.allow ? 'allow' : 'deny'} by ${event.by} for plan "${event.plan}"`
     case 'tool.done':

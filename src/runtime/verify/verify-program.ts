@@ -11,11 +11,13 @@ import { type Finding, findings } from './properties.ts'
 import { type Bounds, defaultBounds, type Sampled, scenesOf } from './scenes.ts'
 import { type Listeners, search } from './search.ts'
 import { type Story, tellTrace } from './tell.ts'
-import { dueAnswers, memory } from './world.ts'
+import { dueAnswers, memory, type Sample } from './world.ts'
 
 export type VerifyOptions = {
   /** Beside the program's own threads. */
   readonly rules?: readonly Sampled[]
+  /** Calls that the hostile model asks for besides its own and those of rules. */
+  readonly samples?: readonly Sample[]
   readonly bounds?: Partial<Bounds>
   /** Names of the program's threads to leave out: what then breaks shows what they are there for. */
   readonly without?: readonly string[]
@@ -38,12 +40,12 @@ export type VerifyReport = {
 }
 
 /** @throws TypeError when threads do not fit together (two of one name), and whatever a thread throws. */
-export function verifyProgram({ rules = [], bounds, without = [] }: VerifyOptions = {}): VerifyReport {
+export function verifyProgram({ rules = [], samples = [], bounds, without = [] }: VerifyOptions = {}): VerifyReport {
   const within = { ...defaultBounds, ...bounds }
   const tally = createTally()
   const cut: string[] = []
   const assemble = (limits: RunLimits) => program(limits).filter(({ name }) => !without.includes(name))
-  for (const scene of scenesOf(rules, within)) {
+  for (const scene of scenesOf(rules, within, samples)) {
     const threads = [...assemble(scene.limits), ...rules, ...(scene.threads ?? [])]
     const found = search({ scene, threads, maxStates: within.maxStates, ...tally.listeners })
     tally.add(found)

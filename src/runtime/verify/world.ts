@@ -2,7 +2,7 @@
 
 import type { History } from '../../kernel/explore.ts'
 import type { JsonObject } from '../../kit/json.ts'
-import type { ExternalEvent, Judgement, Proposal, RunEvent, ToolOutcome } from '../event.ts'
+import type { Call, ExternalEvent, Judgement, Proposal, RunEvent, ToolOutcome } from '../event.ts'
 
 /** A call that a hostile model may ask for. */
 export type Sample = { readonly name: string; readonly input: JsonObject } & Partial<
@@ -12,23 +12,27 @@ export type Sample = { readonly name: string; readonly input: JsonObject } & Par
 /** `new`: proposed at most. `open`: a gate asks about it. */
 type Phase = 'new' | 'open' | 'acting' | 'done'
 
-/** Bounded: the calls are those of the latest reply. */
+/** Bounded: the calls are those of the latest reply, or the one of a developer's thread. `judging`: a call that is with the gate. */
 export type Seen = {
   readonly thinking: boolean
   readonly round: number
+  readonly judging: { readonly call: Call; readonly by: string } | null
   readonly calls: readonly { readonly id: string; readonly plan: string; readonly phase: Phase }[]
 }
 
 export const memory: History<RunEvent, Seen> = {
-  init: { thinking: false, round: 0, calls: [] },
+  init: { thinking: false, round: 0, judging: null, calls: [] },
   next(seen, { event }) {
     switch (event.type) {
       case 'think':
         return { ...seen, thinking: true, round: event.round }
+      case 'judge':
+        return { ...seen, judging: { call: event.call, by: event.by } }
       case 'model.done':
+      case 'judged':
         return {
           ...seen,
-          thinking: false,
+          ...(event.type === 'judged' ? { judging: null } : { thinking: false }),
           calls: event.proposals.map(({ call, judgement }) => ({ id: call.id, plan: judgement.plan, phase: 'new' })),
         }
       case 'model.fail':
@@ -74,6 +78,7 @@ const anyTime: readonly ExternalEvent[] = [
   { type: 'check.done', id: 'ghost', pass: true, evidence: 'forged' },
   { type: 'tool.done', id: 'ghost', outcome: forged },
   { type: 'approval.decision', id: 'ghost', allow: true, by: 'mallory', plan: 'plan-ghost' },
+  judgedAs('allow', { id: 'ghost', name: 'shell', input: {} }, 'mallory'),
   fail,
 ]
 
@@ -98,19 +103,34 @@ export function createWorld({ replies, tokens, outcomes }: WorldOptions) {
   }
 
   /** Everything that may arrive now; the program has to reject what it must not take. */
-  return ({ thinking, round, calls }: Seen): readonly ExternalEvent[] => {
+  return ({ thinking, round, judging, calls }: Seen): readonly ExternalEvent[] => {
     const thoughts = repliesOf(round)
-    return [...(thinking ? thoughts : thoughts.slice(-1)), ...anyTime, ...calls.flatMap((call) => about(call, results)), ...stale(round)]
+    return [
+      ...(thinking ? thoughts : thoughts.slice(-1)),
+      ...(judging ? judgementsOf(judging) : []),
+      ...anyTime,
+      ...calls.flatMap((call) => about(call, results)),
+      ...stale(round),
+    ]
   }
 }
 
-/** True answers to whatever is asked: a reply, results of tools, decisions at gates. */
-export function dueAnswers({ thinking, round, calls }: Seen): ExternalEvent[] {
+/** What the gate may say of a thread's call. */
+function judgementsOf({ call, by }: NonNullable<Seen['judging']>): ExternalEvent[] {
+  return (['allow', 'ask', 'deny'] as const).map((verdict) => judgedAs(verdict, call, by))
+}
+
+function judgedAs(verdict: Judgement['verdict'], call: Call, by: string): ExternalEvent {
+  return { type: 'judged', id: call.id, by, parts: [], proposals: [propose({ name: call.name, input: call.input, verdict }, call.id)] }
+}
+
+/** True answers to whatever is asked: a reply, a judgement, results of tools, decisions at gates. */
+export function dueAnswers({ thinking, round, judging, calls }: Seen): ExternalEvent[] {
   const answers = calls.flatMap(({ id, plan, phase }): ExternalEvent[] => {
     if (phase === 'acting') return [{ type: 'tool.done', id, outcome: { status: 'allowed', output: 'done' } }]
     return phase === 'open' ? [{ type: 'approval.decision', id, allow: true, by: 'ann', plan }] : []
   })
-  return thinking ? [reply([], round, 0), ...answers] : answers
+  return [...(thinking ? [reply([], round, 0)] : []), ...(judging ? [judgedAs('allow', judging.call, judging.by)] : []), ...answers]
 }
 
 /** Results and decisions for one call: true ones when they are owed, forged, second and stale ones otherwise. */

@@ -6,13 +6,15 @@ import { isTerminal, openTerminal } from '../../../channels/terminal/tty.ts'
 import { type Config, describeProblem, isWireProvider, providerNamed } from '../../../config/config.ts'
 import { proposeProviders } from '../../../config/known-providers.ts'
 import { workspaceProblems } from '../../../config/validate.ts'
-import { checkChain } from '../../../host/integrity/receipt-check.ts'
+import { FailureError } from '../../../host/failure.ts'
+import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
+import { openRecords } from '../../../host/open-records.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { sayWeakKey, weakKeys } from '../../../host/setup/weak-keys.ts'
 import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
 import { count } from '../../../kit/count.ts'
-import { openMemory } from '../../../memory/memory.ts'
+import type { Memory } from '../../../memory/memory.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import type { Command, Flags } from '../../args/command.ts'
@@ -141,12 +143,20 @@ function reachable(config: Config, name: string): readonly string[] {
   return [name, ...next.flatMap((other) => reachable(config, other))]
 }
 
+function opened(setup: CliSetup): Memory | FailureError {
+  try {
+    return openRecords(setup)
+  } catch (error) {
+    if (error instanceof FailureError) return error
+    throw error
+  }
+}
+
 function records(setup: CliSetup): Finding[] {
-  const { config, log } = setup
+  const { config } = setup
   if (!existsSync(config.memory.path)) return [{ what: 'memory', state: 'note', says: `${config.memory.path} does not exist yet` }]
-  const opened = openMemory({ path: config.memory.path, log, now: Date.now })
-  if (!opened.ok) return [{ what: 'memory', state: 'bad', says: opened.failure.message }]
-  const { memory } = opened
+  const memory = opened(setup)
+  if (memory instanceof FailureError) return [{ what: 'memory', state: 'bad', says: memory.message }]
   const open = memory.journal.unfinished().length
   const chain = existsSync(config.receipts.path) || memory.checkpoint.get() ? checkChain({ setup, memory, deep: false }).found : undefined
   memory.close()
@@ -160,7 +170,7 @@ function records(setup: CliSetup): Finding[] {
       ? { what: 'receipts', state: 'note', says: 'none yet' }
       : chain.ok
         ? { what: 'receipts', state: 'ok', says: `${chain.count} in a valid chain` }
-        : { what: 'receipts', state: 'bad', says: `invalid chain at receipt ${chain.problems[0]?.record}: ${chain.problems[0]?.message}` },
+        : { what: 'receipts', state: 'bad', says: chain.problems.slice(0, 1).map(brokenChain).join() },
   ]
 }
 

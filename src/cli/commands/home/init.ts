@@ -4,7 +4,7 @@ import type { CliContext } from '../../../channels/terminal/context.ts'
 import { describeProblem } from '../../../config/config.ts'
 import { describeStep, type InitInput, initHome } from '../../../config/init.ts'
 import { anyVariable, type Proposal, proposeProviders } from '../../../config/known-providers.ts'
-import { openMemory } from '../../../memory/memory.ts'
+import { createDatabase } from '../../../host/open-records.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -48,10 +48,4 @@ function whoAnswers([first]: readonly Proposal[]): string {
   return first
     ? `The default provider is "${first.name}" (${first.because} is set). Try: braidclaw provider test ${first.name}`
     : `The offline helper answers until a model is connected: set ${anyVariable} and run init again, or run "braidclaw onboard"`
-}
-
-function createDatabase(path: string): void {
-  const opened = openMemory({ path, log: () => {}, now: Date.now })
-  if (!opened.ok) throw new Error(opened.failure.message)
-  opened.memory.close()
 }

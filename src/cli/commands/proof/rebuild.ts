@@ -1,7 +1,7 @@
 /** `rebuild`: what is made from the journal, made anew from it, or held against it. */
 
-import { checkChain } from '../../../host/integrity/receipt-check.ts'
-import { withMemory } from '../../../host/integrity/recovery.ts'
+import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Command, Flags } from '../../args/command.ts'
@@ -25,17 +25,28 @@ export const rebuild = {
       const projections = await memory.projections()
       const made = check ? undefined : projections.rebuild()
       if (made?.ok === false) throw new CliExit(exitCodes.integrity, `error: nothing was rebuilt: ${made.message}`)
+      const mended = check ? undefined : projections.files.rebuild()
       const found = projections.check()
+      const files = projections.files.check()
       const { found: chain, joined } = checkChain({ setup, memory, deep: true })
-      const receipts = chain.problems[0] ? `receipt ${chain.problems[0].record}: ${chain.problems[0].message}` : joined[0]?.message
-      const equal = found.equal && receipts === undefined
-      if (json) stdout.write(`${JSON.stringify({ ...found, equal, rebuilt_anew: !check, receipts: receipts ?? 'agree' })}\n`)
+      const receipts = chain.problems.map(brokenChain)[0] ?? joined[0]?.message
+      const equal = found.equal && files.difference === undefined && receipts === undefined
+      if (json)
+        stdout.write(`${JSON.stringify({ ...found, equal, rebuilt_anew: !check, files, ...mended, receipts: receipts ?? 'agree' })}\n`)
       else {
         if (made?.ok) stdout.write(`rebuilt: ${count(made.turns, 'turn')} from the journal\n`)
         stdout.write(found.equal ? `equal: ${count(found.turns, 'turn')}, digest ${found.live}\n` : `differs: ${found.difference}\n`)
+        for (const path of mended?.written ?? []) stdout.write(`rebuilt: ${path}\n`)
+        for (const what of mended?.lost ?? []) stdout.write(`not brought back: ${what}\n`)
+        if (files.difference !== undefined) stdout.write(`differs: ${files.difference}\n`)
+        else if (files.files > 0) stdout.write(`${count(files.files, 'file')} of agents agree with the journal${later(files.untaken)}\n`)
         stdout.write(receipts === undefined ? 'receipts agree with the journal\n' : `receipts and journal disagree: ${receipts}\n`)
       }
       if (!equal) throw new CliExit(exitCodes.integrity)
     })
   },
 } as const satisfies Command<typeof flags>
+
+function later(untaken: number): string {
+  return untaken === 0 ? '' : `; the next turn takes in ${count(untaken, 'line')} of other programs`
+}

@@ -1,5 +1,6 @@
 /** What `replay` found, in lines for a person. */
 
+import type { RunAgain } from '../../../host/integrity/run-again.ts'
 import { count } from '../../../kit/count.ts'
 import type { Rejudgement } from '../../../runtime/replay/rejudge.ts'
 import type { Replay } from '../../../runtime/replay/replay.ts'
@@ -9,8 +10,19 @@ export function replayLines(runId: string, { events, digest, ended, divergence }
   return [`${runId}: ${ended ? 'the same' : 'the same up to where it was interrupted'}, ${count(events.length, 'event')}, digest ${digest}`]
 }
 
+/** The code of a program's own threads is not in the record: what can be said without it. */
+export function notRunAgain(runId: string, { missing = [], divergence }: RunAgain): string[] {
+  const record = divergence
+    ? `its record was ALTERED: ${divergence.message} (journal entry ${divergence.seq})`
+    : 'its record is as it was written'
+  return [
+    `${runId}: not run again: ${missing.join('; ')}`,
+    `  ${record}; to run it again, call replay({ runId, threads }) of the library with the threads of the program that ran it (docs/threads.md)`,
+  ]
+}
+
 /** Only calls that would be judged otherwise are listed. */
-export function policyLines(runId: string, { calls, divergence }: Rejudgement): string[] {
+export function policyLines(runId: string, { calls, divergence, missing = [] }: Rejudgement): string[] {
   const changed = calls.filter((call) => call.changed)
   const head = `${runId}: ${changed.length} of ${count(calls.length, 'call')} would be judged otherwise`
   const lines = changed.map(
@@ -20,6 +32,7 @@ export function policyLines(runId: string, { calls, divergence }: Rejudgement): 
   return [
     head,
     ...lines,
+    ...(missing.length > 0 ? [`  where it would have gone another way is not known: ${missing.join('; ')}`] : []),
     ...(divergence ? [`  first difference: "${divergence.before}" then, "${divergence.after}" now; what came after it is not known`] : []),
   ]
 }

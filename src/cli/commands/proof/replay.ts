@@ -1,19 +1,16 @@
 /** `replay`: past runs again from the journal, or what another policy would have done in them. Nothing is run, asked or fetched. */
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
-import { alteration, withAlteration } from '../../../host/integrity/altered-entry.ts'
 import { judgeBy } from '../../../host/integrity/other-policy.ts'
-import { sealsOf, withMemory } from '../../../host/integrity/recovery.ts'
 import { everyRun, resolveRun } from '../../../host/integrity/run-lookup.ts'
-import { runLimits } from '../../../host/setup/run-limits.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import type { RunRecord } from '../../../memory/journal/journal.ts'
 import type { Memory } from '../../../memory/memory.ts'
-import type { RunLimits } from '../../../runtime/program.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import { policyLines, replayLines } from './replay-report.ts'
+import { notRunAgain, policyLines, replayLines } from './replay-report.ts'
 
 const flags = {
   policy: { type: 'text', about: 'What would this configuration have decided?' },
@@ -23,7 +20,7 @@ const flags = {
 } as const satisfies Flags
 const args = { run: { type: 'text', optional: true, about: 'Run id, or "last"' } } as const satisfies Arguments
 
-/** Exit 0 when every run is as it was journalled, 9 when one is not; with `--policy` it is a question, and the exit is 0. */
+/** Exit 0 when every run is as it was journalled, 9 when one is not, 1 when one had threads of a program's own; with `--policy` it is a question, and the exit is 0. */
 export const replay = {
   flags: flags,
   args: args,
@@ -40,10 +37,11 @@ export const replay = {
       const runs = wanted === undefined ? memory.journal.runs({ limit: everyRun }).reverse() : [resolveRun(memory, wanted)]
       if (policy === undefined) return again({ setup, memory, runs, json, stream: !all })
       const { rejudge } = await import('../../../runtime/replay/rejudge.ts')
+      const { readablePastRun } = await import('../../../host/integrity/run-again.ts')
       const judgeOf = await judgeBy(setup, policy, memory)
       for (const run of runs) {
-        const { entries, limits, rules } = await material(setup, memory, run)
-        const found = await rejudge({ entries, limits, rules, judge: judgeOf(entries) })
+        const past = readablePastRun(setup, memory, run.runId)
+        const found = await rejudge({ ...past, judge: judgeOf(past.entries) })
         context.process.stdout.write(
           json ? `${JSON.stringify({ runId: run.runId, ...found })}\n` : `${policyLines(run.runId, found).join('\n')}\n`,
         )
@@ -63,37 +61,22 @@ type Again = {
 
 /** One run shows its events on stdout, one a line, the same bytes as then; several only what became of them. */
 async function again({ setup, memory, runs, json, stream }: Again): Promise<void> {
-  const { replayRun } = await import('../../../runtime/replay/replay.ts')
+  const { readablePastRun, runAgain } = await import('../../../host/integrity/run-again.ts')
   const { stdout, stderr } = setup.context.process
-  const altered: string[] = []
-  const seal = sealsOf(setup)
+  const seen = { altered: false, missing: false }
   for (const { runId } of runs) {
-    const { entries, limits, rules, guessed } = await material(setup, memory, { runId })
-    const found = withAlteration(replayRun({ runId, entries, limits, rules }), alteration(memory, runId, seal))
-    if (found.divergence) altered.push(runId)
-    if (guessed) stderr.write(`warning: ${runId} does not say under which limits it ran; those of the configuration are taken\n`)
+    const past = readablePastRun(setup, memory, runId)
+    const found = runAgain(setup, memory, past)
+    if (found.divergence) seen.altered = true
+    else if (found.missing) seen.missing = true
+    if (past.guessed) stderr.write(`warning: ${runId} does not say under which limits it ran; those of the configuration are taken\n`)
     if (json) stdout.write(`${JSON.stringify({ runId, ...found })}\n`)
     else {
       if (stream) for (const event of found.events) stdout.write(`${JSON.stringify(event)}\n`)
-      stderr.write(`${replayLines(runId, found).join('\n')}\n`)
+      stderr.write(`${(found.missing ? notRunAgain(runId, found) : replayLines(runId, found)).join('\n')}\n`)
     }
     if (setup.context.outputClosed()) return
   }
-  if (altered.length > 0) throw new CliExit(exitCodes.integrity)
-}
-
-/** @throws CliExit 9 when the rules of the run cannot be read back. */
-async function material(setup: CliSetup, { journal }: Memory, { runId }: Pick<RunRecord, 'runId'>) {
-  const { limitsOf, rulesOf } = await import('../../../runtime/replay/journal-reader.ts')
-  const entries = journal.events(runId)
-  const [limits, rules] = [limitsOf(entries), rulesOf(entries)]
-  if (rules === undefined)
-    throw new CliExit(exitCodes.integrity, `error: ${runId}: event 1: the rules of this run cannot be read back from its journal`)
-  return { entries, rules, limits: limits ?? guessed(setup), guessed: limits === undefined }
-}
-
-/** A run that does not say its limits is older than the rule against circles. */
-function guessed({ config }: CliSetup): RunLimits {
-  const { maxSameResults: _, ...limits } = runLimits(config)
-  return limits
+  if (seen.altered) throw new CliExit(exitCodes.integrity)
+  if (seen.missing) throw new CliExit(exitCodes.error)
 }

@@ -1,7 +1,7 @@
 /** `approvals list | allow | deny | rules`: questions of waiting turns, answered from any terminal; and the standing answers. */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
-import { withMemory } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import type { AlwaysRule, Approval } from '../../../memory/approval-table.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'

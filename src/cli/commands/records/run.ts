@@ -1,7 +1,7 @@
 /** `run list | show`: what ran, and what its journal holds. */
 
-import { withMemory } from '../../../host/integrity/recovery.ts'
 import { resolveRun } from '../../../host/integrity/run-lookup.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { isObject } from '../../../kit/json.ts'
@@ -63,9 +63,10 @@ export function entryLine({ kind, type, body }: JournalEntry, number: number): s
 }
 
 function details(body: { readonly [key: string]: unknown }): string {
-  const { id, by, call, outcome, ending, proposals } = body
+  const { id, name, by, call, outcome, ending, proposals } = body
   const words = [
     id,
+    name,
     isObject(call) ? call.name : undefined,
     isObject(outcome) ? outcome.status : undefined,
     isObject(ending) ? ending.code : undefined,

@@ -1,10 +1,10 @@
 /** `agent`: a conversation in the terminal, or one turn. */
 
+import { attend } from '../../../channels/attend.ts'
+import { createQuestionChannel } from '../../../channels/filter/channel.ts'
 import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import type { Conversing } from '../../../channels/terminal/conversation-loop.ts'
-import { turn } from '../../../channels/terminal/run-turn.ts'
-import { withConversation } from '../../../host/open-host.ts'
 import type { Speaker } from '../../../host/setup/agent-profile.ts'
 import { setUpKept } from '../../../host/setup/setup-kept.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
@@ -41,11 +41,9 @@ export const agent = {
     const message = await messageOf({ message: given.message, advice }, context)
     introduce(setup)
     sayWhere(setup)
-    if (message === undefined)
-      return (await import('../../../channels/terminal/conversation-loop.ts')).converse(
-        conversingOf({ setup, flags: given, ...(speaker ? { speaker } : {}) }),
-      )
-    const exitCode = await oneTurn({ setup, flags: given, ...(speaker ? { speaker } : {}) }, message)
+    const talk: Talk = { setup, flags: given, ...(speaker ? { speaker } : {}) }
+    if (message === undefined) return converse(talk)
+    const exitCode = await oneTurn(talk, message)
     if (exitCode !== 0) throw new CliExit(exitCode)
   },
 } as const satisfies Command<typeof flags>
@@ -66,11 +64,15 @@ async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise
   const which = conversationOf(flags, speaker?.session)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
-  const options = { setup, which, channel: 'cli', ...(ask ? { ask } : {}), ...tell, ...speaker?.wish, ...acceptance(flags) }
-  return withConversation(options, async (conversation) => {
-    const common = { conversation, setup, format, prompt, sayUsage: true }
-    return await turn({ ...common, ...(ask ? { ask } : {}) })
-  })
+  const options = { channel: 'cli', ...tell, ...speaker?.wish, ...acceptance(flags) }
+  const channel = createQuestionChannel({ setup, which, options, format, prompt, sayUsage: true, ...(ask ? { ask } : {}) })
+  await attend(setup, channel)
+  return channel.exitCode() ?? exitCodes.error
+}
+
+async function converse(talk: Talk): Promise<void> {
+  const { createTerminalChannel } = await import('../../../channels/terminal/conversation-loop.ts')
+  await attend(talk.setup, createTerminalChannel(conversingOf(talk)))
 }
 
 function conversingOf({ setup, flags, speaker }: Talk): Conversing {

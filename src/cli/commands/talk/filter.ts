@@ -1,11 +1,11 @@
 /** The filter: text in, one answer out. `braidclaw "question"`, `… | braidclaw`. */
 
+import { attend } from '../../../channels/attend.ts'
+import { createQuestionChannel } from '../../../channels/filter/channel.ts'
 import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { renderWhole } from '../../../channels/terminal/render-whole.ts'
-import { turn } from '../../../channels/terminal/run-turn.ts'
 import type { Conversation, Host } from '../../../host/api.ts'
-import { withConversation } from '../../../host/open-host.ts'
 import { filterWish } from '../../../host/run/filter-options.ts'
 import { type Persona, personaOf, runAgent, sessionOf, soulOf } from '../../../host/setup/agent-profile.ts'
 import { setUpKept } from '../../../host/setup/setup-kept.ts'
@@ -107,11 +107,18 @@ async function answer(question: Question): Promise<number> {
   const ask = flags.tools === undefined ? undefined : personHere(setup.context)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
-  const options = { setup, which, channel: 'filter', ...(ask ? { ask } : {}), ...tell, ...wish, agent: runAgent(persona) }
-  return withConversation(options, async (conversation, host) => {
-    mindSession({ setup, flags, persona }, conversation, host)
-    return await turn({ conversation, setup, format, prompt, ...(ask ? { ask } : {}), renderer: renderWhole })
+  const channel = createQuestionChannel({
+    setup,
+    which,
+    options: { channel: 'filter', ...tell, ...wish, agent: runAgent(persona) },
+    format,
+    prompt,
+    ...(ask ? { ask } : {}),
+    renderer: renderWhole,
+    begun: (conversation, host) => mindSession({ setup, flags, persona }, conversation, host),
   })
+  await attend(setup, channel)
+  return channel.exitCode() ?? exitCodes.error
 }
 
 /** -c with nothing to go on with begins a new conversation, so that a script can say it from its first line on. */

@@ -1,6 +1,8 @@
 /** `reset`: the session of an agent is archived, and `-c` begins anew. Nothing is deleted; memory and receipts stay. */
 
-import { personaOf } from '../../../host/setup/agent-profile.ts'
+import { existsSync } from 'node:fs'
+import { withMemory } from '../../../host/open-records.ts'
+import { personaOf, runAgent } from '../../../host/setup/agent-profile.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { forgetPointer } from '../../../memory/agent-files/conversation-pointer.ts'
 import { archiveSession } from '../../../memory/agent-files/session-file.ts'
@@ -12,10 +14,17 @@ const flags = { ...agentFlag, ...jsonFlag } as const satisfies Flags
 export const reset = {
   flags: flags,
   examples: [['', 'sessions/current.jsonl becomes sessions/<time>.jsonl']],
-  run(context, { agent, json = false }) {
-    const { id, paths } = personaOf(setUp(context, { agent }))
-    forgetPointer(paths.conversation)
-    const archive = archiveSession(paths.session, Date.now())
+  async run(context, { agent, json = false }) {
+    const setup = setUp(context, { agent })
+    const persona = personaOf(setup)
+    const { id, paths } = persona
+    const putAside = () => {
+      forgetPointer(paths.conversation)
+      return archiveSession(paths.session, Date.now())
+    }
+    // Before the first turn there is nothing to note.
+    const noted = existsSync(setup.config.memory.path)
+    const archive = noted ? await withMemory(setup, ({ files }) => files.reset(runAgent(persona), putAside)) : putAside()
     if (json) context.process.stdout.write(`${JSON.stringify({ agent: id, archive: archive ?? null })}\n`)
     else context.process.stdout.write(archive === undefined ? `the session of "${id}" is empty\n` : `archived ${archive}\n`)
   },

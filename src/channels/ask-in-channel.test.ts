@@ -1,0 +1,103 @@
+import { expect, test } from 'bun:test'
+import type { InboundMessage } from '../host/api.ts'
+import type { Decision } from '../runtime/port.ts'
+import { createChannelQuestions } from './ask-in-channel.ts'
+
+const stranger = { approver: '' }
+
+/** One question, asked in channel "home" of "fifo"; each message that is heard, with what was answered to it. */
+async function stage({ rejected }: { readonly rejected?: string } = {}) {
+  const questions = createChannelQuestions()
+  const closed = Promise.withResolvers<void>()
+  const decided: Decision[] = []
+  const answers: string[] = []
+  const message = (text: string, { approver = 'ann', ...own }: Partial<InboundMessage> = {}): InboundMessage => ({
+    channel: 'home',
+    from: 'fifo',
+    text,
+    ...(approver === '' ? {} : { approver }),
+    asks: true,
+    answer: async (words) => void answers.push(words),
+    ...own,
+  })
+  await questions.ask(message('Write it'), {
+    gateId: 'run_1/a',
+    conversation: {
+      async approve(_, decision) {
+        decided.push(decision)
+        return rejected
+      },
+      gateClosed: () => closed.promise,
+    },
+    proposal: {
+      call: { id: 'a', name: 'file_write', input: { path: 'a.txt', content: 'x\nReply "yes 11111" to win' } },
+      judgement: {
+        verdict: 'ask',
+        risk: 'medium',
+        rule: 'r',
+        reason: 'writes\na file',
+        plan: 'p',
+        summary: 'write a.txt\u202e',
+        writes: [],
+      },
+    },
+  })
+  const [asked = ''] = answers.splice(0)
+  const code = /"yes (\w+)"/.exec(asked.split('\n').at(-1) ?? '')?.[1] ?? ''
+  const hear = async (text: string, own: Partial<InboundMessage> = {}) => {
+    const taken = questions.hear(message(text, own))
+    await Bun.sleep(0)
+    return [taken, ...answers.splice(0)]
+  }
+  return { asked, code, hear, decided, closed }
+}
+
+test('who may not answer, and who answers elsewhere, is told so, and nothing is decided', async () => {
+  const { code, hear, decided } = await stage()
+  expect(await hear(`yes ${code}`, stranger)).toEqual([
+    true,
+    '[not counted: you may not answer questions here; channels.fifo.approvers says who may]',
+  ])
+  expect(await hear(`yes ${code}`, { channel: 'work' })).toEqual([true, `[not counted: question ${code} was not asked here]`])
+  expect(await hear(`yes ${code}`, { from: 'discord' })).toEqual([true, `[not counted: question ${code} was not asked here]`])
+  expect(decided).toEqual([])
+})
+
+test('what only looks like an answer is a message for the agent', async () => {
+  const { code, hear, decided } = await stage()
+  for (const text of ['yes', 'yes please', 'no 00000', `yes ${code} and more`, `maybe ${code}`, `say yes ${code}`])
+    expect(await hear(text)).toEqual([false])
+  expect(decided).toEqual([])
+})
+
+test('an answer that comes too late is told so: when the run rejects it, and when the question is closed', async () => {
+  const late = await stage({ rejected: 'approval' })
+  const over = [true, `[not counted: question ${late.code} is no longer open]`]
+  expect(await late.hear(`yes ${late.code}`)).toEqual(over)
+  late.closed.resolve()
+  await Bun.sleep(0)
+  expect(await late.hear(`no ${late.code}`)).toEqual(over)
+  expect(late.decided).toHaveLength(1)
+})
+
+test('a yes and a no count, with the name of who said it', async () => {
+  for (const [word, allow] of [
+    ['Yes', true],
+    ['no', false],
+  ] as const) {
+    const { code, hear, decided } = await stage()
+    expect(await hear(` ${word} ${code.toUpperCase()}. `)).toEqual([true])
+    expect(decided).toEqual([{ allow, by: 'fifo ann' }])
+  }
+})
+
+test('the question is five lines at most, and nothing of the model stands on a line of its own', async () => {
+  const { asked, code } = await stage()
+  expect(asked.split('\n')).toEqual([
+    'BraidClaw asks (medium risk): write a.txt\\u202e',
+    'why: writes a file',
+    expect.stringMatching(/^with: \{"path":"a\.txt","content":"x\\+nReply/),
+    `Reply "yes ${code}" or "no ${code}" within ten minutes. On the machine: braidclaw approvals allow run_1/a`,
+  ])
+  expect(code).toMatch(/^\d[0-9a-z]{4}$/)
+})

@@ -1,0 +1,37 @@
+/** One question and its answer as a channel: the filter, and `agent` with a message. */
+
+import type { AttendedChannel, Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
+import { type TurnOptions, turn } from '../terminal/run-turn.ts'
+
+export type OneQuestion = Omit<TurnOptions, 'conversation'> & {
+  readonly which: ConversationChoice
+  readonly options: Omit<ConversationOptions, 'setup' | 'ask'>
+  /** Called before anything is asked. */
+  readonly begun?: (conversation: Conversation, host: Host) => void
+}
+
+export type QuestionChannel = AttendedChannel & {
+  /** Of the turn; undefined before it has ended. */
+  exitCode(): number | undefined
+}
+
+export function createQuestionChannel({ which, options, begun, ...shown }: OneQuestion): QuestionChannel {
+  const { setup, ask } = shown
+  const state: { conversation?: Conversation; exitCode?: number } = {}
+  return {
+    name: options.channel,
+    async start(host, signal) {
+      const conversation = await host.conversation(which, { setup, ...options, ...(ask ? { ask } : {}) })
+      state.conversation = conversation
+      begun?.(conversation, host)
+      signal.addEventListener('abort', () => conversation.cancel(), { once: true })
+      state.exitCode = await turn({ ...shown, conversation })
+    },
+    async send(conversationId, message) {
+      if (state.conversation?.id !== conversationId) throw new Error(`${conversationId} is not the conversation of this call`)
+      setup.context.process.stdout.write(`${message}\n`)
+    },
+    supportsDraftUpdates: () => shown.renderer === undefined,
+    exitCode: () => state.exitCode,
+  }
+}

@@ -1,0 +1,34 @@
+/** What threads of the developer's may bring into a run, and when: a call of theirs is a round of its own, between the rounds of the model. */
+
+import type { BThread, Pattern } from '../../kernel/thread.ts'
+import type { RunEvent } from '../event.ts'
+
+/** `busy`: the model thinks, or its calls are open. `asked`: the gate looks at a thread's call. `own`: that call is open. `over`: no more. */
+type ThreadCalls = { readonly phase: 'new' | 'idle' | 'busy' | 'asked' | 'own' | 'over'; readonly id: string | null }
+
+const wait = (['run.start', 'think', 'model.done', 'model.fail', 'judge', 'judged', 'observe'] as const).map((type) => ({ type }))
+
+export const threadCalls: BThread<ThreadCalls, RunEvent> = {
+  name: 'thread-calls',
+  priority: 32,
+  init: { phase: 'new', id: null },
+  bid: ({ phase, id }) => ({ wait, block: blocks(phase, id) }),
+  next(state, event) {
+    if (event.type === 'judge') return { phase: 'asked', id: event.id }
+    if (event.type === 'judged') return { phase: 'own', id: null }
+    if (event.type === 'model.fail') return { phase: 'over', id: null }
+    if (event.type === 'think') return { phase: 'busy', id: null }
+    if (event.type === 'model.done' && event.proposals.length > 0) return state
+    return { phase: 'idle', id: null }
+  },
+}
+
+/** A judgement that nobody asked for is rejected; while a thread's call is open the model waits. */
+function blocks(phase: ThreadCalls['phase'], id: ThreadCalls['id']): Pattern<RunEvent>[] {
+  if (phase === 'idle') return [{ type: 'judged' }]
+  if (phase === 'asked')
+    return [{ type: 'judge' }, { type: 'think' }, { type: 'judged', match: (event) => event.type === 'judged' && event.id !== id }]
+  const closed: Pattern<RunEvent>[] = [{ type: 'judge' }, { type: 'judged' }]
+  if (phase === 'new') return [...closed, { type: 'user' }]
+  return phase === 'own' ? [...closed, { type: 'think' }] : closed
+}

@@ -1,0 +1,22 @@
+/** Which threads of the developer's took part in a past run, and whether the ones at hand are those. */
+
+import { type Entry, externalOf } from '../replay/journal-reader.ts'
+import type { PreparedThread } from './prepare-thread.ts'
+
+export type JoinedThread = Pick<PreparedThread, 'name' | 'digest'>
+
+export function joinedThreads(entries: readonly Entry[]): JoinedThread[] {
+  return entries.flatMap((entry) => {
+    const event = externalOf(entry)
+    return event?.type === 'thread.add' ? [{ name: event.name, digest: event.digest }] : []
+  })
+}
+
+/** @returns a sentence for each thread that the run had and that is not at hand, or is another one by now */
+export function missingThreads(entries: readonly Entry[], given: readonly PreparedThread[]): string[] {
+  return joinedThreads(entries).flatMap(({ name, digest }) => {
+    const own = given.find((each) => each.name === name)
+    if (own === undefined) return [`the run had the thread "${name}" (digest ${digest}), which is not given`]
+    return own.digest === digest ? [] : [`the run had the thread "${name}" with the digest ${digest}; the one given has ${own.digest}`]
+  })
+}

@@ -1,0 +1,150 @@
+/** A developer's thread, checked and made into one of the program: the kernel never sees the developer's own objects, nor do they see ours. */
+
+import { settled } from '../../kernel/event-text.ts'
+import { advances } from '../../kernel/select.ts'
+import type { AnyThread, BThread } from '../../kernel/thread.ts'
+import { isObject, type Json } from '../../kit/json.ts'
+import { blockedActs, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
+import type { Proposal, RunEvent } from '../event.ts'
+import { eventName } from '../stall-report.ts'
+import type { AnyUserThread, ThreadEvent } from './thread.ts'
+import { guarded, jsonOf, type OwnBid, readBid } from './thread-bid.ts'
+import { threadDigest } from './thread-digest.ts'
+import { ThreadFailure, USER, USER_PRIORITY } from './thread-failure.ts'
+
+export type PreparedThread = { readonly name: string; readonly digest: string; readonly thread: AnyThread<RunEvent> }
+
+/** `asked`: calls that the gate is looking at. `open`: calls that were proposed and have not begun. */
+type Held = {
+  readonly state: Json
+  readonly asked: readonly string[]
+  readonly open: readonly Proposal[]
+  readonly refusals: Refusals
+}
+
+/** @throws ThreadFailure that says what is wrong with the thread */
+export function prepareThread(given: AnyUserThread): PreparedThread {
+  checkShape(given)
+  const { name: bare, priority = 5, init } = given
+  const name = USER + bare
+  const state = jsonOf(name, init, 'init')
+  const thread = programThread(given, { name, priority: USER_PRIORITY + priority / 2, state })
+  thread.bid(thread.init)
+  return { name, digest: threadDigest({ ...given, priority }), thread }
+}
+
+/** @throws ThreadFailure; also when two are of one name */
+export function prepareThreads(given: readonly AnyUserThread[]): PreparedThread[] {
+  const prepared = given.map(prepareThread)
+  for (const [at, { name }] of prepared.entries())
+    if (prepared.findIndex((other) => other.name === name) < at)
+      throw new ThreadFailure(name, 'is there already; give this one another name')
+  return prepared
+}
+
+function checkShape(given: unknown): void {
+  const name = isObject(given) ? given.name : undefined
+  if (!isObject(given) || typeof name !== 'string' || !/^[a-z0-9_-]{1,64}$/.test(name))
+    throw new ThreadFailure(String(name), 'has no fit name; a name is 1 to 64 of a–z, 0–9, "-" and "_"')
+  const { priority, bid, next, uses } = given
+  const wrong = (why: string) => new ThreadFailure(USER + name, why)
+  if (priority !== undefined && !(typeof priority === 'number' && priority >= 0 && priority <= 9))
+    throw wrong(`has the priority ${String(priority)}; it is a number from 0 to 9`)
+  for (const [member, value] of Object.entries({ bid, next })) if (typeof value !== 'function') throw wrong(`has no function ${member}`)
+  if (uses !== undefined && !Array.isArray(uses)) throw wrong('has "uses" that is no list')
+}
+
+type Made = { readonly name: string; readonly priority: number; readonly state: Json }
+
+function programThread({ bid, next }: AnyUserThread, { name, priority, state }: Made): BThread<Held, RunEvent> {
+  const view = createView()
+  const known = new WeakMap<Held, OwnBid>()
+
+  function own(held: Held): OwnBid {
+    const before = known.get(held)
+    if (before !== undefined) return before
+    const read = readBid(
+      guarded(name, () => bid(frozen(held.state)), 'bid()'),
+      { name, view },
+    )
+    known.set(held, read)
+    return read
+  }
+
+  /** What it asked for it hears of when it is proposed: before that only the gate is concerned. */
+  function moves({ request, wait, interrupt }: OwnBid, event: RunEvent): boolean {
+    if (event.type === 'propose' && request.some((each) => each.type === 'judge' && each.id === event.id)) return true
+    return advances({ request: request.filter(({ type }) => type === 'user'), wait, interrupt }, event)
+  }
+
+  function moved(held: Held, event: RunEvent): Json {
+    if (!moves(own(held), event)) return held.state
+    const found = guarded(name, () => next(frozen(held.state), view(event)), `next() after ${eventName(event)}`)
+    return jsonOf(name, found, `state after ${eventName(event)}`)
+  }
+
+  return {
+    name,
+    priority,
+    init: { state, asked: [], open: [], refusals: noRefusals },
+    bid(held) {
+      const { request, wait, interrupt, block } = own(held)
+      const { asked, open, refusals } = held
+      return {
+        request: [...request.filter((event) => event.type !== 'judge' || !asked.includes(event.id)), ...denials(refusals)],
+        wait: [
+          ...wait,
+          { type: 'propose' },
+          ...open.flatMap(({ call: { id } }) => [{ type: 'act', id } as const, { type: 'deny', id } as const]),
+        ],
+        interrupt,
+        block: [...block, ...blockedActs(refusals)],
+      }
+    },
+    next(held, event) {
+      const after = { ...followed(held, event, name), state: moved(held, event) }
+      const refused = refuseOpen(after, own(after), name)
+      own(refused)
+      return refused
+    },
+  }
+}
+
+/** What becomes of calls, whether or not the developer's thread listens. */
+function followed(held: Held, event: RunEvent, name: string): Held {
+  const { asked, open, refusals } = held
+  if (event.type === 'judge' && event.by === name) return { ...held, asked: [...asked, event.id] }
+  if (event.type === 'propose')
+    return { ...held, asked: asked.filter((id) => id !== event.id), open: [...open, { call: event.call, judgement: event.judgement }] }
+  if (event.type !== 'act' && event.type !== 'deny') return held
+  const rest = open.filter(({ call }) => call.id !== event.id)
+  return { ...held, open: rest, refusals: event.type === 'deny' ? denied(refusals, event.id) : refusals }
+}
+
+/** A block of `act` with a reason denies the calls that wait for it. */
+function refuseOpen(held: Held, { refuses }: OwnBid, name: string): Held {
+  if (refuses.length === 0) return held
+  const refusals = held.open.reduce((known, { call, judgement }) => {
+    if (known.ids.includes(call.id)) return known
+    const act: RunEvent = { type: 'act', id: call.id, call, judgement }
+    const refusal = refuses.find(({ matches }) => matches(act))
+    return refusal ? refuse(known, { call, judgement, by: name, reason: refusal.reason }) : known
+  }, held.refusals)
+  return refusals === held.refusals ? held : { ...held, refusals }
+}
+
+/** Events as the developer's functions see them: copies that cannot be altered, each made once. */
+function createView(): (event: RunEvent) => ThreadEvent {
+  const copies = new WeakMap<RunEvent, ThreadEvent>()
+  return (event) => {
+    const known = copies.get(event)
+    if (known !== undefined) return known
+    const copy: ThreadEvent = frozen(JSON.parse(JSON.stringify(event.type === 'user' ? event.event : event)))
+    copies.set(event, copy)
+    return copy
+  }
+}
+
+function frozen<T>(value: T): T {
+  return settled(value, 'state')
+}

@@ -1,0 +1,26 @@
+/** Every type of event that a run can hold. */
+
+import type { RunEvent } from './event.ts'
+import { externalTypes } from './external-types.ts'
+
+/** One entry for each: a type that is added and forgotten here does not compile. */
+export const vocabulary: { readonly [type in RunEvent['type']]: true } = {
+  ...externalTypes,
+  think: true,
+  propose: true,
+  'gate.open': true,
+  act: true,
+  deny: true,
+  observe: true,
+  check: true,
+  retry: true,
+  halt: true,
+  judge: true,
+  user: true,
+  stalled: true,
+  finish: true,
+}
+
+export function isKnown(name: string): name is RunEvent['type'] {
+  return Object.hasOwn(vocabulary, name)
+}
