@@ -9,6 +9,7 @@ import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { latestSummary, placeOf } from './summaries.ts'
 import { summarySection } from './summary-words.ts'
+import { createToldRuns } from './told-runs.ts'
 
 /**
  * `omittedTurns` are the older turns left out for want of room: tell the model or the person when it is not zero. `summarisedTurns` are those
@@ -32,15 +33,18 @@ const unanswered = 'No result: the run ended before this call was carried out.'
  * Tokens are estimated as UTF-8 bytes divided by four: near for English, generous for code, too low by up to a half for CJK.
  */
 export function createContext(store: Store): (conversationId: string, tokenBudget: number) => Context {
+  const toldRun = createToldRuns(store, (runId) => {
+    const messages = messagesOfRun(rowsOf(store, runId))
+    return { messages, tokens: estimateTokens(messages) }
+  })
   return (conversationId, tokenBudget) => {
     const turns = countTurns(store, conversationId)
     if (turns === undefined) return { messages: [], omittedTurns: 0, estimatedTokens: 0 }
     const summary = summaryThatFits(store, conversationId, tokenBudget)
-    const taken: Message[][] = []
+    const taken: (readonly Message[])[] = []
     let tokens = summary.tokens
     for (const runId of runsOf(store, conversationId, summary.place)) {
-      const messages = messagesOfRun(rowsOf(store, runId))
-      const more = estimateTokens(messages)
+      const { messages, tokens: more } = toldRun(runId)
       if (tokens + more > tokenBudget) break
       tokens += more
       taken.unshift(messages)

@@ -1,6 +1,6 @@
 /** `rebuild`: what is made from the journal, made anew from it, or held against it. */
 
-import { checkChain } from '../../../host/integrity/receipt-check.ts'
+import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
@@ -29,7 +29,7 @@ export const rebuild = {
       const found = projections.check()
       const files = projections.files.check()
       const { found: chain, joined } = checkChain({ setup, memory, deep: true })
-      const receipts = chain.problems[0] ? `receipt ${chain.problems[0].record}: ${chain.problems[0].message}` : joined[0]?.message
+      const receipts = chain.problems.map(brokenChain)[0] ?? joined[0]?.message
       const equal = found.equal && files.difference === undefined && receipts === undefined
       if (json)
         stdout.write(`${JSON.stringify({ ...found, equal, rebuilt_anew: !check, files, ...mended, receipts: receipts ?? 'agree' })}\n`)

@@ -1,0 +1,48 @@
+/** Messages of runs that are over, kept between the turns of a process that stays: their rows change only when somebody else writes. */
+
+import type { Message } from '../../runtime/port.ts'
+import type { Store } from '../store.ts'
+
+export type ToldRun = { readonly messages: readonly Message[]; readonly tokens: number }
+
+/** So many tokens of them, the newest. */
+const mostTokens = 1_000_000
+
+export function createToldRuns(store: Store, read: (runId: string) => ToldRun): (runId: string) => ToldRun {
+  const kept = new Map<string, ToldRun>()
+  const state = { tokens: 0, version: -1 }
+
+  /** Changes with every commit of another connection, in this process or not. */
+  function version(): number {
+    return store.sql<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version ?? -1
+  }
+
+  function keep(runId: string, told: ToldRun): void {
+    kept.set(runId, told)
+    state.tokens += told.tokens
+    for (const [oldest, { tokens }] of kept) {
+      if (state.tokens <= mostTokens) return
+      kept.delete(oldest)
+      state.tokens -= tokens
+    }
+  }
+
+  return (runId) => {
+    const now = version()
+    if (now !== state.version) {
+      kept.clear()
+      Object.assign(state, { tokens: 0, version: now })
+    }
+    const known = kept.get(runId)
+    if (known) return known
+    const told = read(runId)
+    if (isOver(store, runId)) keep(runId, told)
+    return told
+  }
+}
+
+function isOver(store: Store, runId: string): boolean {
+  const over = `SELECT 1 FROM runs WHERE run_id = ? AND ended IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM intents WHERE intents.run_id = runs.run_id)`
+  return store.sql(over).get(runId) !== null
+}
