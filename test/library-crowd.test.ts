@@ -186,3 +186,19 @@ test('a thread that fails in one agent leaves the others alone', async () => {
   await Promise.all([broken.close(), whole.close()])
   await sound(at)
 })
+
+test('a turn that is cancelled while its home is still being opened ends so, and the next one runs', async () => {
+  using at = nest()
+  const state = { hang: true }
+  const agent = agentAt(at, async function* () {
+    if (state.hang) await new Promise(() => {})
+    yield { type: 'text', content: 'hello' }
+  })
+  const turn = Array.fromAsync(agent.run('never'))
+  agent.cancel()
+  expect((await turn).at(-1)).toEqual({ type: 'done', stopReason: 'cancelled' })
+  state.hang = false
+  await Array.fromAsync(agent.run('now'))
+  expect(agent.ending()?.code).toBe('answered')
+  await agent.close()
+}, 10_000)

@@ -41,6 +41,7 @@ describe('which limits hold', () => {
     expect(await limitsOf(at)).toEqual({
       max_tool_rounds: 5,
       max_response_bytes: 1_000_000,
+      max_turns_at_once: 256,
       tool_timeout_s: 30,
       shell_timeout_s: 15,
       shell_timeout_max_s: 600,

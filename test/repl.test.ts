@@ -127,7 +127,8 @@ test('Ctrl-C cancels what runs, and the conversation goes on', async () => {
     [{ tool_calls: [{ name: 'time', arguments: {} }] }, { text: 'never', delay_ms: 60_000 }, { text: 'afterwards' }],
     [
       ['> ', 'slow\r'],
-      ['· time', ctrlC],
+      ['· time', ''],
+      ['thinking 0 s', ctrlC],
       ['cancelled', 'and now?\r'],
       ['afterwards', ctrlD],
     ],

@@ -129,6 +129,7 @@ const cases: { readonly [command: string]: () => readonly Case[] } = {
   'approvals allow': () => [{ words: ['approvals', 'allow', evil] }],
   'approvals deny': () => [{ words: ['approvals', 'deny', state.approval, '--note', evil] }],
   'approvals rules': () => [{ words: ['approvals', 'rules', 'list'] }, { words: ['approvals', 'rules', 'revoke', evil] }],
+  budget: () => [{ words: ['budget'] }, { words: ['budget', '--json'] }],
   'run list': () => [{ words: ['run', 'list'] }, { words: ['run', 'list', '--json'] }],
   'run show': () => [
     { words: ['run', 'show', state.run] },
@@ -159,7 +160,17 @@ const cases: { readonly [command: string]: () => readonly Case[] } = {
 }
 
 /** Commands that show nothing from outside, however they are driven here. */
-const silent = ['onboard', 'config schema', 'session count', 'memory clear', 'receipt rotate', 'bridge discord', 'bridge brain', 'rebuild']
+const silent = [
+  'budget',
+  'onboard',
+  'config schema',
+  'session count',
+  'memory clear',
+  'receipt rotate',
+  'bridge discord',
+  'bridge brain',
+  'rebuild',
+]
 
 function described(folder: string): void {
   mkdirSync(folder, { recursive: true })

@@ -8,7 +8,7 @@ function fakeClock() {
   const due = new Set<{ readonly until: number; wake(): void }>()
   return {
     due,
-    now: () => at,
+    monotonic: () => at,
     sleep: (ms: number, signal: AbortSignal) =>
       new Promise<void>((resolve) => {
         const sleeper = { until: at + ms, wake: () => due.delete(sleeper) && resolve() }
@@ -111,4 +111,33 @@ test('nothing is left running after the end', async () => {
 test('a limit of years does not fire at once', () => {
   const { clock } = deadline({ totalS: 1e9, idleS: 1e9 })
   expect(Math.max(...[...clock.due].map((sleeper) => sleeper.until))).toBe(2_147_483_647)
+})
+
+test.each([86_400_000, -86_400_000])(
+  'a clock that is set %i ms on in the middle of a wait ends nothing and prolongs nothing',
+  async (jump) => {
+    const clock = fakeClock()
+    const wall = { at: 1e12 }
+    const deps = { ...clock, now: () => wall.at }
+    const { waiting, signal } = startDeadline({ provider: 'p', signal: new AbortController().signal, totalS: 100, idleS: 10, deps })
+    waiting()
+    wall.at += jump
+    await clock.to(9_999)
+    await clock.to(10_000)
+    expect(String(signal.reason)).toContain('idle_timeout_s = 10')
+    expect(clock.due.size).toBe(0)
+  },
+)
+
+test.each([86_400_000, -86_400_000])('nor before its time, with a clock that is set %i ms on', async (jump) => {
+  const clock = fakeClock()
+  const wall = { at: 1e12 }
+  const deps = { ...clock, now: () => wall.at }
+  const { waiting, heard, signal } = startDeadline({ provider: 'p', signal: new AbortController().signal, totalS: 100, idleS: 10, deps })
+  await clock.to(5_000)
+  waiting()
+  wall.at += jump
+  await clock.to(10_000)
+  expect(signal.aborted).toBe(false)
+  heard()
 })

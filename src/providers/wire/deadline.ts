@@ -20,12 +20,13 @@ type Options = {
   readonly signal: AbortSignal
   readonly totalS: number
   readonly idleS: number
-  readonly deps: Pick<ProviderDeps, 'sleep' | 'now'>
+  readonly deps: Pick<ProviderDeps, 'sleep' | 'monotonic'>
 }
 
 export function startDeadline(options: Options): Deadline {
   const { provider, deps, totalS, idleS } = options
   const idleMs = idleS * 1000
+  const { monotonic = () => performance.now() } = deps
   const chat = new AbortController()
   const stopped = new AbortController()
   const fail = (failure: ProviderFailure) => chat.abort(failure)
@@ -35,7 +36,7 @@ export function startDeadline(options: Options): Deadline {
   /** One clock for both: it sleeps for as long as neither can be over. */
   async function clock(): Promise<void> {
     for (let left = totalS * 1000; ; ) {
-      const quiet = silentSince === undefined ? idleMs : silentSince + idleMs - deps.now()
+      const quiet = silentSince === undefined ? idleMs : silentSince + idleMs - monotonic()
       if (!(left > 0)) return late(`took longer than total_timeout_s = ${totalS}`)
       if (!(quiet > 0)) return late(`sent nothing for idle_timeout_s = ${idleS}`)
       const [wait, since] = [Math.min(left, quiet, longestTimer), performance.now()]
@@ -54,7 +55,7 @@ export function startDeadline(options: Options): Deadline {
   return {
     signal: chat.signal,
     waiting() {
-      silentSince = deps.now()
+      silentSince = monotonic()
     },
     heard() {
       silentSince = undefined

@@ -67,6 +67,8 @@ export type ProviderDeps = {
   /** Shared by all that use the same provider with the same key; absent: nobody else does. */
   readonly lane?: Lane
   now(): number
+  /** For what has lasted: nobody sets this clock. In milliseconds; absent: the process's own. */
+  monotonic?(): number
   /** Where relative fixture paths start. */
   readonly baseDir?: string
 }

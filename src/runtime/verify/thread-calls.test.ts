@@ -1,4 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { BThread } from '../../kernel/thread.ts'
+import type { RunEvent } from '../event.ts'
 import { prepareThreads } from '../threads/prepare-thread.ts'
 import type { Thread } from '../threads/thread.ts'
 import { standIn } from '../threads/thread-failure.ts'
@@ -41,9 +43,20 @@ test.each([
   expect(counterexample?.property).toBe(broken)
 })
 
-test('what takes the place of a failed thread lets nothing begin, and every run comes to its end', () => {
-  const failed = standIn({ thread: 'user/x', message: 'it failed' })
-  const { ok, properties, counterexample } = verifyProgram({ rules: [{ ...failed, samples: [{ name: 'shell', input: {} }] }] })
-  expect([ok, counterexample]).toEqual([true, undefined])
-  expect(properties.find(({ id }) => id === 'P15')).toMatchObject({ holds: null })
+/** What takes the place of a thread that failed at such an event. */
+const failedAt = (type: RunEvent['type']): BThread<'well' | Parameters<typeof failed.bid>[0], RunEvent> => ({
+  ...failed,
+  init: 'well',
+  bid: (phase) => (phase === 'well' ? { wait: [{ type }] } : failed.bid(phase)),
+  next: (phase, event) => (phase === 'well' ? 'wants' : failed.next(phase, event)),
 })
+const failed = standIn({ thread: 'user/x', message: 'it failed' })
+
+test.each(['run.start', 'propose', 'gate.open', 'act', 'tool.done', 'observe'] as const)(
+  'after a thread failed at %s nothing begins, and every run comes to its end',
+  (type) => {
+    const { counterexample } = verifyProgram({ rules: [failedAt(type)] })
+    // That it never answers is meant.
+    expect(counterexample?.property ?? 'P15').toBe('P15')
+  },
+)

@@ -225,3 +225,17 @@ test('a run whose work the sandbox did not leave whole is a failure that says so
   const [maker] = (await at.survey()).tools
   expect(await maker?.invoke({}, context())).toMatchObject({ success: false, output: 'made\n', error: `exit code 0; ${undone[0]}` })
 })
+
+test('one program under two names is two tools, in this process and as the next one recalls them', async () => {
+  using at = stage()
+  const body = `#!/bin/sh\necho "{\\"name\\":\\"$(basename "$0")\\",\\"description\\":\\"d\\",\\"parameters\\":{\\"type\\":\\"object\\"}}"\n`
+  for (const name of ['first', 'second']) {
+    at.put(`tools/${name}`, body)
+    chmodSync(join(at.root, 'tools', name), 0o755)
+  }
+  expect(await at.survey()).toMatchObject({ names: ['first', 'second'], refused: [] })
+  expect(at.described()).toBe(2)
+  const next = await createSource({ ...at.options, store: createStore(join(at.root, 'kept'), Date.now) })()
+  expect(next.ok && next.tools.map(({ name }) => name)).toEqual(['first', 'second'])
+  expect(at.described()).toBe(2)
+})

@@ -57,14 +57,14 @@ export function createSource(options: SourceOptions): () => Promise<Survey> {
   }
 }
 
-/** Described at most once for the same bytes: by this process, or as the store recalls it. */
+/** Described at most once for the same bytes in the same place: by this process, or as the store recalls it. */
 async function toolFrom(options: SourceOptions, program: Program, sha256: string): Promise<Looked> {
   const { store, around } = options
-  const recalled = store.recall(sha256)
+  const recalled = store.recall({ sha256, path: program.path })
   const before = recalled === undefined ? undefined : parseDescription(recalled)
   const described = before?.ok ? before : await describe(around, program)
   if (!described.ok) return { refused: { path: program.path, why: described.why } }
-  if ('text' in described && typeof described.text === 'string') store.remember(sha256, described.text)
+  if ('text' in described && typeof described.text === 'string') store.remember({ sha256, path: program.path }, described.text)
   const { spec } = described
   const { readOnly, maxOutputBytes } = options
   const risk = options.riskOf(spec.name)

@@ -52,10 +52,11 @@ test('what is remembered of some bytes is recalled by another process, and of no
   using at = stage()
   at.put('tool', 'one')
   at.store.keep(at.file)
-  expect(at.store.recall(sha('one'))).toBeUndefined()
-  at.store.remember(sha('one'), '{"name":"x"}')
-  expect(createStore(at.folder, Date.now).recall(sha('one'))).toBe('{"name":"x"}')
-  expect(at.store.recall(sha('two'))).toBeUndefined()
+  expect(at.store.recall({ sha256: sha('one'), path: '/one' })).toBeUndefined()
+  at.store.remember({ sha256: sha('one'), path: '/one' }, '{"name":"x"}')
+  expect(createStore(at.folder, Date.now).recall({ sha256: sha('one'), path: '/one' })).toBe('{"name":"x"}')
+  expect(at.store.recall({ sha256: sha('two'), path: '/one' })).toBeUndefined()
+  expect(at.store.recall({ sha256: sha('one'), path: '/other' })).toBeUndefined()
 })
 
 test('what nobody used for a month goes when something new comes; what is used stays', () => {

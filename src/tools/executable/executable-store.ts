@@ -18,15 +18,18 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
+import { sha256 } from '../../kit/sha256.ts'
 
 export type Kept = { readonly ok: true; readonly sha256: string; readonly copy: string } | { readonly ok: false; readonly why: string }
+
+export type Described = { readonly sha256: string; readonly path: string }
 
 export type Store = {
   /** The copy of the file as it is now; hashed anew only when its inode, size or times have changed. Never throws. */
   keep(path: string): Kept
-  /** What `remember` was told of these very bytes, in whatever process. */
-  recall(sha256: string): string | undefined
-  remember(sha256: string, text: string): void
+  /** What `remember` was told of these very bytes under this path, in whatever process: a program may ask for its own name. */
+  recall(program: Described): string | undefined
+  remember(program: Described, text: string): void
 }
 
 const MAX_BYTES = 512 * 1024 * 1024
@@ -48,19 +51,23 @@ export function createStore(folder: string, now: () => number): Store {
         return { ok: false, why: `it cannot be read or kept: ${error instanceof Error ? error.message : String(error)}` }
       }
     },
-    recall(sha256) {
+    recall(program) {
       try {
-        return readFileSync(join(folder, `${sha256}.json`), 'utf8')
+        return readFileSync(join(folder, noteOf(program)), 'utf8')
       } catch {
         return undefined
       }
     },
-    remember(sha256, text) {
+    remember(program, text) {
       const draft = join(folder, `.${crypto.randomUUID()}`)
       writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
-      renameSync(draft, join(folder, `${sha256}.json`))
+      renameSync(draft, join(folder, noteOf(program)))
     },
   }
+}
+
+function noteOf(program: Described): string {
+  return `${program.sha256}-${sha256(program.path).slice(0, 16)}.json`
 }
 
 /** The change time cannot be set back by whoever writes the file. */
@@ -80,15 +87,15 @@ function copyInto({ folder, path, now }: Copying): Kept {
   try {
     copyFileSync(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
     chmodSync(draft, 0o500)
-    const sha256 = hashOf(draft)
-    const home = join(folder, sha256)
+    const bytes = hashOf(draft)
+    const home = join(folder, bytes)
     const copy = join(home, basename(path))
     const isNew = !existsSync(copy)
     mkdirSync(home, { recursive: true, mode: 0o700 })
     if (isNew) renameSync(draft, copy)
     utimesSync(home, now() / 1_000, now() / 1_000)
     if (isNew) sweep(folder, now)
-    return { ok: true, sha256, copy }
+    return { ok: true, sha256: bytes, copy }
   } finally {
     rmSync(draft, { force: true })
   }

@@ -1,0 +1,34 @@
+import { expect, test } from 'bun:test'
+import { openLibc } from '../libc.ts'
+import { isWaiting, startWaiting } from './run-confined.ts'
+import { createSpare } from './warm-sandbox.ts'
+
+const guards = { key: 'k', early: [], late: [], deep: [] }
+
+/** Any program that waits is as good as a sandbox here. */
+function stage(idleMs: number) {
+  const libc = openLibc()
+  const started: ReturnType<typeof startWaiting>[] = []
+  const start = () => {
+    const waiting = startWaiting({ argv: ['/bin/sleep', '30'], env: {}, filter: undefined, libc })
+    started.push(waiting)
+    return waiting
+  }
+  const alive = () => started.filter((each) => !(each instanceof Error) && isWaiting(each)).length
+  return { spare: createSpare(start, idleMs), started, alive }
+}
+
+test('one that waits for a command that does not come is let go; the next command starts its own, and is not let go', async () => {
+  const { spare, started, alive } = stage(100)
+  spare.prepare(guards)
+  expect(alive()).toBe(1)
+  await Bun.sleep(300)
+  expect(alive()).toBe(0)
+  spare.prepare(guards)
+  const taken = spare.take(guards)
+  expect(started).toHaveLength(2)
+  await Bun.sleep(300)
+  expect(alive()).toBe(1)
+  if (!(taken instanceof Error)) taken.child.kill('SIGKILL')
+  await spare.close()
+})
