@@ -56,7 +56,7 @@ test('memory list, search, show, export, clear', async () => {
   expect((await at.run(['memory', 'clear'])).code).toBe(2)
   expect((await at.run(['memory', 'clear', '--yes'])).stdout).toContain('forgot 2 conversations')
   expect(await at.run(['memory', 'list'])).toEqual({ code: 0, stdout: '', stderr: 'no conversations yet\n' })
-  expect((await at.run(['receipt', 'verify'])).stdout).toContain('valid: 1 receipt;')
+  expect((await at.run(['receipt', 'verify'])).stdout).toContain('valid: 2 receipts;')
 })
 
 test('receipt list, show, verify, anchor', async () => {

@@ -24,13 +24,15 @@ function verify(): Verification {
   const { log, head, key } = pathsIn(folder)
   const { memory, close } = openRecord(folder)
   const checkpoint = memory.checkpoint.get()
+  const ownLog = memory.checkpoint.ownLog()
   close()
-  return verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint })
+  return verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint, ownLog })
 }
 
 function deep(): ReturnType<typeof deepVerify> {
   const { memory, close } = openRecord(folder)
-  const result = deepVerify(pathsIn(folder).log, memory.attempts())
+  const known = { counted: memory.checkpoint.get()?.count ?? 0, older: 0, wordsOf: memory.actions.wordsOf }
+  const result = deepVerify(pathsIn(folder).log, memory.attempts(), known)
   close()
   return result
 }
@@ -83,7 +85,15 @@ test('eight processes on one home: no receipt lost, one chain', async () => {
   )
   expect(new Set(ids).size).toBe(400)
   expect(verify()).toMatchObject({ ok: true, count: 400, warnings: [] })
-  expect(deep()).toEqual({ ok: true, attempts: 400, pending: 0, unfinished: [], withoutAttempt: 0, problems: [] })
+  expect(deep()).toMatchObject({
+    ok: true,
+    attempts: 400,
+    pending: 0,
+    unfinished: [],
+    withoutAttempt: 0,
+    problems: [],
+    withoutRun: { holes: [] },
+  })
 })
 
 test('a crash between receipt and commit: the receipt is adopted, the act reported as interrupted', () => {
@@ -99,9 +109,9 @@ test('a crash between receipt and commit: the receipt is adopted, the act report
     }),
   ).toThrow('power cut')
   expect(verify()).toMatchObject({ ok: true, count: 1 })
-  expect(recorder.denied(run, refusing(callOf('b')))).toEndWith('-2')
-  expect(verify()).toMatchObject({ ok: true, count: 2, warnings: [] })
-  expect(deep()).toMatchObject({ ok: true, attempts: 2, pending: 1, withoutAttempt: 1 })
+  expect(recorder.denied(run, refusing(callOf('b')))).toEndWith('-3')
+  expect(verify()).toMatchObject({ ok: true, count: 3, warnings: [] })
+  expect(deep()).toMatchObject({ ok: true, attempts: 2, pending: 1, withoutAttempt: 2, withoutRun: { holes: [] } })
   close()
 })
 
@@ -140,21 +150,45 @@ test('a cleared memory keeps its receipts, and they still verify', () => {
   recorder.external(runOf(1), started('hi'))
   recorder.denied(runOf(1), refusing(callOf('a')))
   recorder.finished(runOf(1), finish, '')
-  memory.conversations.clear({ yes: true })
-  expect(recorder.denied(runOf(2), refusing(callOf('b')))).toEndWith('-2')
+  const leave = (input: object) => void recorder.deed({ conversationId: 'none', tool: 'memory.clear', input: { ...input }, risk: 'medium' })
+  memory.conversations.clear({ yes: true, leave })
+  expect(recorder.denied(runOf(2), refusing(callOf('b')))).toEndWith('-3')
   close()
-  expect(verify()).toMatchObject({ ok: true, count: 2, completeness: 'proved by checkpoint' })
-  expect(deep()).toMatchObject({ ok: true, attempts: 1, withoutAttempt: 1 })
+  expect(verify()).toMatchObject({ ok: true, count: 3, completeness: 'proved by checkpoint' })
+  expect(deep()).toMatchObject({ ok: true, attempts: 1, withoutAttempt: 2, withoutRun: { holes: [] } })
 })
 
-test('a deleted database is begun anew, the receipts go on where they were', () => {
+test('a deleted database is not begun anew beside receipts, not even beside a single one', () => {
   const first = openRecord(folder)
   first.recorder.denied(runOf(1), refusing(callOf('a')))
   first.close()
   rmSync(pathsIn(folder).database)
   const second = openRecord(folder)
-  expect(second.recorder.recover()).toMatchObject({ adopted: 1 })
-  expect(second.recorder.denied(runOf(2), refusing(callOf('b')))).toEndWith('-2')
+  const lost = 'the database is new or was replaced: it knows nothing of the 1 receipt in the log'
+  expect(() => second.recorder.recover()).toThrow(lost)
+  expect(() => second.recorder.denied(runOf(2), refusing(callOf('b')))).toThrow(lost)
+  expect([...second.memory.attempts()]).toEqual([])
   second.close()
-  expect(verify()).toMatchObject({ ok: true, count: 2, warnings: [] })
+  expect(verify()).toMatchObject({ ok: false, problems: [{ kind: 'database', record: 1 }] })
+})
+
+test('a refusal whose commit a crash undid is accounted for at the next start, and a run that was erased is not', () => {
+  const { memory, recorder, close } = openRecord(folder)
+  recorder.external(runOf(1), started('hi'))
+  recorder.denied(runOf(1), refusing(callOf('a')))
+  expect(() =>
+    memory.transaction(() => {
+      recorder.denied(runOf(1), refusing(callOf('b')))
+      throw new Error('power cut')
+    }),
+  ).toThrow('power cut')
+  expect(recorder.recover()).toMatchObject({ adopted: 1 })
+  close()
+  expect(deep().withoutRun).toMatchObject({ holes: [], older: [] })
+  const known = { counted: 3, older: 0, wordsOf: () => undefined }
+  expect(deepVerify(pathsIn(folder).log, [], known).withoutRun?.holes).toEqual([{ first: 1, last: 1 }])
+  expect(deepVerify(pathsIn(folder).log, [], { ...known, older: 1 }).withoutRun).toMatchObject({
+    holes: [],
+    older: [{ first: 1, last: 1 }],
+  })
 })

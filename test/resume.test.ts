@@ -57,14 +57,26 @@ const alterations: readonly (readonly [name: string, alter: (at: Nest) => void, 
       ),
     /summary \d of conversation_/,
   ],
-  [
-    'a receipt in the middle was edited',
-    (at) => {
-      writeFileSync(log(at), readFileSync(log(at), 'utf8').replace('"tool":"file_list"', '"tool":"file_lost"'))
-    },
-    'invalid chain at receipt 1',
-  ],
 ]
+
+const lines = (at: Nest) => readFileSync(log(at), 'utf8').split('\n')
+const edit = (at: Nest, number: number) => {
+  const edited = lines(at).map((line, index) => (index === number - 1 ? line.replace('"tool":"file_list"', '"tool":"file_lost"') : line))
+  writeFileSync(log(at), edited.join('\n'))
+}
+
+test('of receipts that were edited a conversation minds its own; the others are for receipt verify', async () => {
+  using at = home()
+  for (const more of [[], ['-c'], []]) expect((await turn(at, [call('file_list', { path: '.' }), { text: 'listed' }], more)).code).toBe(0)
+  edit(at, 2)
+  expect((await goOn(at)).code).toBe(0)
+  expect((await at.run(['receipt', 'verify'])).stdout).toContain('invalid chain at receipt 2')
+  const [, first] = JSON.parse((await at.run(['memory', 'list', '--json'])).stdout)
+  expect(await at.run(['agent', '--resume', first.conversationId, '-m', 'go'], { through: alone })).toMatchObject({
+    code: 9,
+    stderr: expect.stringMatching(/receipt-\w+-2 was altered in the log/),
+  })
+})
 
 describe('a conversation is not gone on with when', () => {
   test.each(alterations)('%s', async (_, change, says) => {

@@ -47,11 +47,16 @@ export type Appended =
 
 /** Receipts of one transaction: numbered as they are added, on disk together when `write` returns. */
 export type Ledger = {
+  /** Receipts found beyond the checkpoint; the ledger begins with a receipt that says so. */
+  readonly adopted: number
+  readonly tornBytes: number
   /** @returns the id that the receipt of this draft will have */
   add(draft: ReceiptDraft): string
   count(): number
   /** Forgets those after the first `count`: what they vouch for was taken back. */
   cut(count: number): void
+  /** Adds a receipt that accounts for those before it in this ledger: they belong to no run any more. */
+  disown(): void
   write(): Appended
   close(): void
 }
@@ -59,22 +64,36 @@ export type Ledger = {
 /** Settles what a crash left, then waits for receipts. It must not throw for trouble with the disk or the log. */
 export type OpenLedger = (
   checkpoint: Checkpoint | undefined,
+  logId: string,
 ) => { readonly ok: true; readonly ledger: Ledger } | { readonly ok: false; readonly failure: ReceiptTrouble }
 
 export type CheckpointTable = {
   get(): Checkpoint | undefined
   put(checkpoint: Checkpoint): void
-  /** For a log begun anew on purpose. */
-  forget(): void
+  /** Which log this database began, or will begin: another one is not its own. */
+  ownLog(): string
+  /** From now on this log is its own, as far as the checkpoint says. */
+  adopt(checkpoint: Checkpoint): void
+  /** How many receipts there were before each clear left one: they may belong to no run. */
+  older(): number
 }
 
 export function createCheckpointTable(store: Store): CheckpointTable {
+  function put({ logId, count, head, mac, size }: Checkpoint): void {
+    const put = store.sql<never, [string, number, string, string, number]>('INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?, ?)')
+    store.write(() => put.run(logId, count, head, mac, size))
+  }
+
   return {
     get: () => store.sql<Checkpoint, []>('SELECT log_id AS logId, count, head, mac, size FROM checkpoint').get() ?? undefined,
-    put: ({ logId, count, head, mac, size }) => {
-      const put = store.sql<never, [string, number, string, string, number]>('INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?, ?)')
-      store.write(() => put.run(logId, count, head, mac, size))
+    put,
+    ownLog: () => store.sql<{ logId: string }, []>('SELECT log_id AS logId FROM own_log').get()?.logId ?? '',
+    adopt(checkpoint) {
+      store.write(() => {
+        store.sql<never, [string]>('INSERT OR REPLACE INTO own_log VALUES (1, ?, 0)').run(checkpoint.logId)
+        put(checkpoint)
+      })
     },
-    forget: () => void store.write(() => store.sql('DELETE FROM checkpoint').run()),
+    older: () => store.sql<{ older: number }, []>('SELECT older FROM own_log').get()?.older ?? 0,
   }
 }

@@ -107,16 +107,19 @@ export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Check
 /** A receipts log made of one function that appends; the ids are counted. */
 export function receiptsBy(append: AppendReceipts): ReceiptPort {
   return {
-    settle: (checkpoint) => append([], checkpoint),
     after: () => [],
     begin(checkpoint) {
       const drafts: ReceiptDraft[] = []
       const settled = append([], checkpoint)
       if (!settled.ok) return settled
+      const { adopted, tornBytes } = settled
       const ledger: Ledger = {
+        adopted,
+        tornBytes,
         add: (draft) => `receipt-${(settled.checkpoint?.count ?? 0) + drafts.push(draft)}`,
         count: () => drafts.length,
         cut: (count) => void drafts.splice(count),
+        disown: () => {},
         write: () => append(drafts, settled.checkpoint),
         close: () => {},
       }

@@ -10,6 +10,7 @@ import { type Context, createContext } from './conversations/model-context.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
+import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
 import { createProjector, type Projector } from './projector.ts'
 import type { Projections } from './rebuild.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
@@ -22,6 +23,7 @@ export type Memory = {
   readonly conversations: Conversations
   readonly approvals: Approvals
   readonly checkpoint: CheckpointTable
+  readonly actions: OperatorActions
   /** The files of agents. */
   readonly files: Projector
   context(conversationId: string, tokenBudget: number): Context
@@ -61,6 +63,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       conversations: createConversations(store),
       approvals: createApprovals(store, now),
       checkpoint: createCheckpointTable(store),
+      actions: createOperatorActions(store),
       files: createProjector({ store, journal, log }),
       context: createContext(store),
       search: createSearch(store, now),

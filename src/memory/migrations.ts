@@ -120,4 +120,11 @@ CREATE TABLE budget_reservations(
   expires INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 `,
+  // Which log of receipts this database began or will begin, and how many it held when nobody yet left one of a clear. And in clear words what
+  // the operator did outside of any run: the receipt has their hash.
+  `
+CREATE TABLE own_log(one INTEGER PRIMARY KEY CHECK (one = 1), log_id TEXT NOT NULL, older INTEGER NOT NULL) STRICT;
+INSERT INTO own_log SELECT 1, coalesce((SELECT log_id FROM checkpoint), lower(hex(randomblob(16)))), coalesce((SELECT count FROM checkpoint), 0);
+CREATE TABLE operator_actions(receipt_id TEXT PRIMARY KEY, input TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
 ]

@@ -12,9 +12,8 @@ import type { Memory } from './memory.ts'
 import { storageFailure } from './storage-failure.ts'
 import type { Waiting } from './store.ts'
 
-/** The receipts log. `settle` and `begin` are called inside the database's write transaction, which is the lock between processes. */
+/** The receipts log. `begin` is called inside the database's write transaction, which is the lock between processes. */
 export type ReceiptPort = {
-  readonly settle: (checkpoint: Checkpoint | undefined) => Appended
   readonly begin: OpenLedger
   /** The receipts of the log with a number above `count`, oldest first. */
   readonly after: (count: number) => readonly WrittenReceipt[]
@@ -186,8 +185,13 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
 
   function deed({ conversationId, tool, input, risk, sandbox }: Deed): string | undefined {
     const outcome: ToolOutcome = { status: 'allowed', output: '' }
-    const what = { tool, argsHash: argsHashOf({ input: withoutSecrets(input) }), risk, approval: 'operator' }
-    return transaction(() => receiptOf({ conversationId }, { ...what, ...outcomeDraft(outcome), ...sandboxOf(sandbox) }).receipt)
+    const clean = withoutSecrets(input)
+    const what = { tool, argsHash: argsHashOf({ input: clean }), risk, approval: 'operator' }
+    return transaction(() => {
+      const { receipt } = receiptOf({ conversationId }, { ...what, ...outcomeDraft(outcome), ...sandboxOf(sandbox) })
+      if (receipt !== undefined) memory.actions.keep(receipt, clean)
+      return receipt
+    })
   }
 
   /** Written at the end of the transaction that holds the result. @returns nothing when receipts are off. */
@@ -199,13 +203,20 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
 
   function openLedger(port: ReceiptPort): Ledger {
     const known = memory.checkpoint.get()
-    const opened = port.begin(known)
+    const opened = port.begin(known, memory.checkpoint.ownLog())
     if (!opened.ok) throw new RecordFailure(opened.failure.code, opened.failure.message)
     return opened.ledger
   }
 
+  /** What was adopted is recorded before all else. */
   function settle(): Pick<Recovery, 'adopted' | 'tornBytes'> {
-    return receipts ? adopt(receipts.settle(memory.checkpoint.get())) : { adopted: 0, tornBytes: 0 }
+    if (!receipts || receipts.atRest?.(memory.checkpoint.get())) return { adopted: 0, tornBytes: 0 }
+    ledger ??= openLedger(receipts)
+    return ledger
+  }
+
+  function disown(): void {
+    ledger?.disown()
   }
 
   /** The checkpoint goes with the log. */
@@ -223,7 +234,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     const resting = receipts === undefined || receipts.atRest?.(guarded(memory.checkpoint.get)) === true
     if (resting && guarded(() => deadRuns(journal)).length === 0) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
     return transaction(() =>
-      recoverRuns({ journal, log, now, end, toolDone, settleCall, receiptsAfter: receipts?.after ?? (() => []), settle }),
+      recoverRuns({ journal, log, now, end, toolDone, settleCall, receiptsAfter: receipts?.after ?? (() => []), settle, disown }),
     )
   }
 
@@ -235,7 +246,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
       try {
         return memory.transaction(() => {
           const result = body()
-          if (ledger && ledger.count() > 0) adopt(ledger.write())
+          if (ledger && (ledger.count() > 0 || ledger.tornBytes > 0)) adopt(ledger.write())
           return result
         }, waiting)
       } finally {

@@ -29,7 +29,10 @@ afterEach(() => desk.remove())
 
 function recorder() {
   const { memory, clock } = desk
-  const receipts: ReceiptPort = { ...counted.port, begin: (known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).begin(known) }
+  const receipts: ReceiptPort = {
+    ...counted.port,
+    begin: (...known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).begin(...known),
+  }
   const writer = createRecordWriter({ memory, receipts, log: () => {}, now: () => clock.now++, redact: (event) => event })
   return createRecorder(writer, memory.lockWait)
 }

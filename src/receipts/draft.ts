@@ -35,9 +35,12 @@ export type Appended =
     }
   | { readonly ok: false; readonly failure: ReceiptFailure }
 
-export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined) => Appended
+export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined, logId?: string) => Appended
 
-/** Receipts of one transaction: numbered and chained as they are added, on disk together when `write` returns. */
+/**
+ * Receipts of one transaction: numbered and chained as they are added, all of one time, on disk together when `write` returns. When some were
+ * adopted, the first says so; it is counted, and never cut.
+ */
 export type Ledger = {
   readonly adopted: number
   readonly tornBytes: number
@@ -47,11 +50,13 @@ export type Ledger = {
   count(): number
   /** Forgets those after the first `count`: what they vouch for was taken back. */
   cut(count: number): void
+  /** Adds one that accounts for those before it in this ledger: they belong to no run any more. */
+  disown(): void
   write(): Appended
   close(): void
 }
 
 export type OpenedLedger = { readonly ok: true; readonly ledger: Ledger } | { readonly ok: false; readonly failure: ReceiptFailure }
 
-/** Opens the log to append at least one receipt; settles what a crash left first. */
-export type OpenLedger = (checkpoint: Checkpoint | undefined) => OpenedLedger
+/** Opens the log to append to it; settles what a crash left first. `logId`: of the log that this database began or would begin. */
+export type OpenLedger = (checkpoint: Checkpoint | undefined, logId?: string) => OpenedLedger

@@ -1,14 +1,10 @@
 /** The newest receipts of a log, read from its end: for questions about the last few of what may be a million. */
 
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import type { WrittenReceipt } from './draft.ts'
 import { readLink, readReceipt } from './form/grammar.ts'
 import { macOf, type Receipt } from './form/receipt.ts'
 import { readKey } from './key.ts'
-import { isMissing } from './receipt-failure.ts'
-import { filesOf } from './segments.ts'
-
-const firstRead = 64 * 1024
+import { newestFirst } from './list-receipts.ts'
 
 /**
  * The receipts with a number above `after`, oldest first. A line that is not a sealed receipt ends the search: only what follows it is
@@ -18,12 +14,13 @@ export function latestReceipts(paths: { readonly log: string; readonly key: stri
   const key = readKey(paths.key)
   const found: Receipt[] = []
   if (!key.ok) return []
-  for (const path of filesOf(paths.log).toReversed()) {
-    const { receipts, more } = receiptsAtEnd(path, after, key.key)
-    found.unshift(...receipts)
-    if (!more) break
+  for (const { text, torn } of newestFirst(paths.log)) {
+    if (torn) continue
+    const receipt = text === undefined ? undefined : sealedReceipt(text, key.key)
+    if (!receipt || receipt.seq <= after) break
+    found.push(receipt)
   }
-  return found.map(written)
+  return found.reverse().map(written)
 }
 
 function written({
@@ -47,51 +44,8 @@ function written({
   return { id, seq, conversationId: conversation_id, tool, argsHash: args_hash, resultHash: result_hash, status, risk, ...optional }
 }
 
-type AtEnd = { readonly receipts: readonly Receipt[] /** The file before this one may hold more of them. */; readonly more: boolean }
-
-function receiptsAtEnd(path: string, after: number, key: Uint8Array): AtEnd {
-  const file = openIfThere(path)
-  if (file === undefined) return { receipts: [], more: true }
-  try {
-    const { size } = fstatSync(file)
-    for (let length = firstRead; ; length *= 4) {
-      const lines = linesAtEnd(file, size, Math.min(length, size))
-      const receipts = sealedFrom(lines, key)
-      const wanted = receipts.filter(({ seq }) => seq > after)
-      const isBroken = receipts.length < lines.length
-      if (isBroken || wanted.length < receipts.length) return { receipts: wanted, more: false }
-      if (length >= size) return { receipts: wanted, more: true }
-    }
-  } finally {
-    closeSync(file)
-  }
-}
-
-/** The whole lines among the last `length` bytes; a line that is cut off at either end is not one. */
-function linesAtEnd(file: number, size: number, length: number): string[] {
-  const bytes = new Uint8Array(length)
-  readSync(file, bytes, 0, length, size - length)
-  const lines = new TextDecoder().decode(bytes).split('\n').slice(0, -1)
-  return length < size ? lines.slice(1) : lines
-}
-
-/** The unbroken row of sealed receipts at the end of these lines. */
-function sealedFrom(lines: readonly string[], key: Uint8Array): Receipt[] {
-  const receipts: Receipt[] = []
-  for (const line of lines.toReversed()) {
-    const link = readLink(line)
-    const receipt = link && link.content === link.own && macOf(key, link.own) === link.mac ? readReceipt(line) : undefined
-    if (!receipt) break
-    receipts.unshift(receipt)
-  }
-  return receipts
-}
-
-function openIfThere(path: string): number | undefined {
-  try {
-    return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
+/** The receipt of this line, if its content and its seal are what they claim to be. */
+export function sealedReceipt(line: string, key: Uint8Array): Receipt | undefined {
+  const link = readLink(line)
+  return link && link.content === link.own && macOf(key, link.own) === link.mac ? readReceipt(line) : undefined
 }

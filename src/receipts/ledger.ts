@@ -4,10 +4,13 @@ import { closeSync, constants, fdatasyncSync, fstatSync, fsyncSync, ftruncateSyn
 import { dirname } from 'node:path'
 import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft } from './draft.ts'
 import { sealAnchor } from './form/anchor.ts'
+import { readReceipt } from './form/grammar.ts'
 import { genesis, lineOf, type Receipt, sealed } from './form/receipt.ts'
 import { readHead, writeHead } from './head.ts'
 import { createKey, type ReadKey, readKey } from './key.ts'
+import { adoptionDraft } from './left-over.ts'
 import { diskFailure, fullDisk, isMissing, type ReceiptFailure } from './receipt-failure.ts'
+import { lineBefore } from './resting.ts'
 import { newLogId, type Settled, settle } from './settle-crash.ts'
 
 export type ReceiptPaths = { readonly log: string; readonly head: string; readonly key: string }
@@ -16,9 +19,10 @@ export type ReceiptLogOptions = {
   readonly paths: ReceiptPaths
   /** Puts a file's bytes on disk; only benchmarks and tests of its failure pass another. */
   readonly sync?: (file: number) => void
+  readonly now?: () => number
 }
 
-type Book = { readonly file: number; readonly paths: ReceiptPaths; readonly sync: (file: number) => void }
+type Book = { readonly file: number; readonly paths: ReceiptPaths; readonly sync: (file: number) => void; readonly now: () => number }
 
 const errorLength = 300
 
@@ -26,15 +30,15 @@ const errorLength = 300
  * The caller holds the lock between processes and keeps the written checkpoint under it. Trouble with disk, key or log comes back as a
  * failure, with the log as it was before; only bugs throw.
  */
-export function createLedgers({ paths, sync = fdatasyncSync }: ReceiptLogOptions): OpenLedger {
-  return (checkpoint) =>
+export function createLedgers({ paths, sync = fdatasyncSync, now = Date.now }: ReceiptLogOptions): OpenLedger {
+  return (checkpoint, logId) =>
     guarded(paths, () => {
       const known = openLog(paths.log)
       const missing = known === undefined ? fault(paths, checkpoint) : undefined
       if (missing) return missing
       const file = known ?? createLog(paths.log)
-      const begun = closedUnlessBegun(file, () => begin(file, paths, checkpoint))
-      return begun.ok ? { ok: true, ledger: ledgerOver({ file, paths, sync }, begun) } : begun
+      const begun = closedUnlessBegun(file, () => begin(file, paths, { checkpoint, logId }))
+      return begun.ok ? { ok: true, ledger: ledgerOver({ file, paths, sync, now }, begun) } : begun
     })
 }
 
@@ -53,15 +57,20 @@ export type Failed = { readonly ok: false; readonly failure: ReceiptFailure }
 type Done = Extract<Appended, { ok: true }>
 type Begun = Extract<Settled, { ok: true }> & { readonly key: Uint8Array }
 
+/** What the database knows of the log. */
+type KnownLog = { readonly checkpoint: Checkpoint | undefined; readonly logId: string | undefined }
+
 /** From where the next receipt follows. */
-export function begin(file: number, paths: ReceiptPaths, checkpoint: Checkpoint | undefined): Begun | Failed {
+function begin(file: number, paths: ReceiptPaths, { checkpoint, logId }: KnownLog): Begun | Failed {
   const { size } = fstatSync(file)
   const missing = size === 0 ? fault(paths, checkpoint) : undefined
   if (missing) return missing
   const key = keyFor(paths.key, size === 0)
   if (!key.ok) return { ok: false, failure: key.failure }
   const settled =
-    size === 0 ? begun(paths, key.key) : settle({ file, size, path: paths.log, headPath: paths.head, key: key.key, checkpoint })
+    size === 0
+      ? begun(paths, key.key, logId)
+      : settle({ file, size, path: paths.log, headPath: paths.head, key: key.key, checkpoint, logId })
   return settled.ok ? { ...settled, key: key.key } : settled
 }
 
@@ -77,24 +86,45 @@ function closedUnlessBegun(file: number, step: () => Begun | Failed): Begun | Fa
 
 function ledgerOver(book: Book, { checkpoint, adopted, tornBytes, key }: Begun): Ledger {
   const receipts: Receipt[] = []
+  const step: { time?: number } = {}
+
+  function add(draft: ReceiptDraft): string {
+    const last = receipts.at(-1)
+    step.time ??= timeAfter(book.file, checkpoint.size, draft.at)
+    const from = last ? { count: last.seq, head: last.receipt_hash } : checkpoint
+    const receipt = receiptOf({ ...draft, at: step.time }, from, { logId: checkpoint.logId, key })
+    receipts.push(receipt)
+    return receipt.id
+  }
+
+  function account(first: number, last: number): void {
+    if (first <= last) add(adoptionDraft({ first, last }, book.now()))
+  }
+
+  account(checkpoint.count - adopted + 1, checkpoint.count)
+  const lasting = receipts.length
   return {
     adopted,
     tornBytes,
-    add(draft) {
-      const last = receipts.at(-1)
-      const receipt = receiptOf(draft, last ? { count: last.seq, head: last.receipt_hash } : checkpoint, { logId: checkpoint.logId, key })
-      receipts.push(receipt)
-      return receipt.id
-    },
+    add,
     count: () => receipts.length,
-    cut: (count) => void receipts.splice(count),
+    cut: (count) => void receipts.splice(Math.max(count, lasting)),
+    disown: () => account(checkpoint.count + 1, checkpoint.count + receipts.length),
     write: () =>
       guarded(book.paths, (): Appended => {
+        if (receipts.length === 0 && tornBytes > 0) writeHead(book.paths.head, checkpoint)
         const written = receipts.length > 0 ? write(book, checkpoint, { receipts, key }) : { ok: true as const, checkpoint }
-        return written.ok ? { ...written, receiptIds: receipts.map(({ id }) => id), adopted, tornBytes } : written
+        return written.ok ? { ...written, receiptIds: receipts.slice(lasting).map(({ id }) => id), adopted, tornBytes } : written
       }),
     close: () => closeSync(book.file),
   }
+}
+
+/** The receipts of one step bear one time, by which they are told from those of the step before. */
+function timeAfter(file: number, size: number, at: number): number {
+  const line = size > 0 ? lineBefore(file, size) : undefined
+  const last = line === undefined ? undefined : readReceipt(line)?.timestamp
+  return last === new Date(at).toISOString() ? at + 1 : at
 }
 
 /** A log that is missing or empty is a new one only if nobody knows of an older one. */
@@ -112,8 +142,8 @@ function keyFor(path: string, empty: boolean): ReadKey {
 }
 
 /** With a head file of nothing: it tells a log whose first append was cut off by a crash from one that lost its beginning. */
-function begun({ head }: ReceiptPaths, key: Uint8Array): Extract<Settled, { ok: true }> {
-  const anchor = sealAnchor(key, { logId: newLogId(), count: 0, head: genesis })
+function begun({ head }: ReceiptPaths, key: Uint8Array, logId = newLogId()): Extract<Settled, { ok: true }> {
+  const anchor = sealAnchor(key, { logId, count: 0, head: genesis })
   writeHead(head, anchor)
   return { ok: true, checkpoint: { ...anchor, size: 0 }, adopted: 0, tornBytes: 0 }
 }

@@ -1,66 +1,71 @@
-/** Reading receipts to look at them. It judges nothing: that is `verifyReceipts`. */
+/** Reading receipts to look at them. It judges nothing: that is `verifyReceipts`. Only what is asked for is read, however long the log. */
 
+import { findLine, numberOf } from './find-receipt.ts'
 import { readReceipt } from './form/grammar.ts'
+import { linesBackward } from './form/lines-backward.ts'
 import type { Receipt } from './form/receipt.ts'
-import { readLines } from './form/receipt-lines.ts'
+import type { Line } from './form/receipt-lines.ts'
 import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
 
-/** `record` counts lines from 1, of `count`. Lines that are no receipts are in `unreadable`; `torn` is an unfinished one at the end. */
+/** `unreadable` counts the lines among those looked at that are no receipts; `torn` is an unfinished one at the end. */
 export type ReceiptList =
-  | {
-      readonly ok: true
-      readonly receipts: readonly { readonly record: number; readonly receipt: Receipt }[]
-      readonly count: number
-      readonly unreadable: readonly number[]
-      readonly torn: boolean
-    }
+  | { readonly ok: true; readonly receipts: readonly Receipt[]; readonly unreadable: number; readonly torn: boolean }
   | { readonly ok: false; readonly failure: ReceiptFailure }
 
-type Filter = { readonly path: string; readonly limit: number; readonly wanted: (receipt: Receipt) => boolean }
-
 /** The newest `limit` receipts, oldest of them first. A log that does not exist yet is an empty one. */
-export function listReceipts({
-  path,
-  limit,
-  conversationId,
-}: {
-  readonly path: string
-  readonly limit: number
-  readonly conversationId?: string
-}): ReceiptList {
-  return gather({ path, limit, wanted: (receipt) => conversationId === undefined || receipt.conversation_id === conversationId })
-}
-
-/** @returns the receipt with this id or this number, as the log has it; undefined when there is none or the log cannot be read. */
-export function showReceipt(path: string, wanted: string): Receipt | undefined {
-  const found = gather({ path, limit: 1, wanted: ({ id, seq }) => id === wanted || String(seq) === wanted })
-  return found.ok ? found.receipts[0]?.receipt : undefined
-}
-
-/** Of every segment, oldest first. @throws errno errors, ENOENT when there is no log */
-function* linesOfAll(path: string) {
-  for (const file of filesOf(path)) yield* readLines(file)
-}
-
-function gather({ path, limit, wanted }: Filter): ReceiptList {
-  const receipts: { record: number; receipt: Receipt }[] = []
-  const unreadable: number[] = []
-  const seen = { lines: 0, torn: false }
+export function listReceipts({ path, limit }: { readonly path: string; readonly limit: number }): ReceiptList {
+  const seen = { receipts: [] as Receipt[], unreadable: 0, torn: false }
   try {
-    for (const { text, torn } of linesOfAll(path)) {
-      if (torn) seen.torn = true
-      else seen.lines += 1
+    for (const { text, torn } of newestFirst(path)) {
+      if (seen.receipts.length >= limit) break
       const receipt = torn || text === undefined ? undefined : readReceipt(text)
-      if (receipt && wanted(receipt)) receipts.push({ record: seen.lines, receipt })
-      else if (!receipt && !torn) unreadable.push(seen.lines)
-      // So that a long log is not held in memory for its last few lines.
-      if (receipts.length > 2 * limit + 64) receipts.splice(0, receipts.length - limit)
+      if (torn) seen.torn = true
+      else if (receipt) seen.receipts.push(receipt)
+      else seen.unreadable += 1
     }
   } catch (error) {
     const failure = diskFailure(path, error)
     if (!failure) throw error
-    if (!isMissing(error)) return { ok: false, failure }
+    return { ok: false, failure }
   }
-  return { ok: true, receipts: limit > 0 ? receipts.slice(-limit) : [], count: seen.lines, unreadable, torn: seen.torn }
+  return { ok: true, ...seen, receipts: seen.receipts.reverse() }
+}
+
+/** Of every segment. @throws errno errors other than a missing file */
+export function* newestFirst(log: string): Generator<Line> {
+  for (const path of filesOf(log).toReversed()) {
+    try {
+      yield* linesBackward(path)
+    } catch (error) {
+      if (!isMissing(error)) throw error
+    }
+  }
+}
+
+/** @returns the receipt with this id or this number, as the log has it; undefined when there is none or the log cannot be read. */
+export function showReceipt(path: string, wanted: string): Receipt | undefined {
+  const seq = numberOf(wanted)
+  const isWanted = (receipt: Receipt | undefined) => receipt?.id === wanted || String(receipt?.seq) === wanted
+  try {
+    const found = seq > 0 ? receiptOf(findLine(path, seq)) : undefined
+    if (isWanted(found)) return found
+    // A log out of order is looked through; one that ends before this number cannot hold it.
+    return listed(path, seq)?.find(isWanted)
+  } catch (error) {
+    if (!diskFailure(path, error)) throw error
+    return undefined
+  }
+}
+
+function listed(path: string, seq: number): readonly Receipt[] | undefined {
+  const all = listReceipts({ path, limit: 1 })
+  const last = all.ok ? (all.receipts[0]?.seq ?? 0) : 0
+  if (seq === 0 || seq > last) return undefined
+  const whole = listReceipts({ path, limit: Number.MAX_SAFE_INTEGER })
+  return whole.ok ? whole.receipts : undefined
+}
+
+function receiptOf(line: string | undefined): Receipt | undefined {
+  return line === undefined ? undefined : readReceipt(line)
 }

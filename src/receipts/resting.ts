@@ -35,7 +35,7 @@ export function endsAs(file: number, { head, size }: Pick<Checkpoint, 'head' | '
 }
 
 /** The text between the last two newlines before `end`; undefined when `end` does not follow a newline or the bytes are no UTF-8. */
-function lineBefore(file: number, end: number): string | undefined {
+export function lineBefore(file: number, end: number): string | undefined {
   for (let length = 4096; ; length *= 4) {
     const bytes = new Uint8Array(Math.min(length, end))
     readSync(file, bytes, 0, bytes.length, end - bytes.length)

@@ -108,9 +108,7 @@ test('a chain over three files is whole for both, and read as one', async () => 
   expect(first(home, undefined)).toMatchObject({ ok: true, count: 8 })
   expect(await second(home, checkpoint)).toEqual({ ok: true, record: undefined })
   const listed = listReceipts({ path: home.paths.log, limit: 100 })
-  expect(listed.ok && listed.receipts.map(({ record, receipt }) => [record, receipt.seq])).toEqual(
-    Array.from({ length: 8 }, (_, at) => [at + 1, at + 1]),
-  )
+  expect(listed.ok && listed.receipts.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
   expect(showReceipt(home.paths.log, '2')?.seq).toBe(2)
 })
 
@@ -131,7 +129,7 @@ describe('a rotation', () => {
     const before = home.fill(3)
     turnOver(home, before)
     const after = mustAppend(home.append, [draft(5)], before)
-    expect(first(home, after)).toMatchObject({ ok: true, count: 5, warnings: [] })
+    expect(first(home, after)).toMatchObject({ ok: true, count: 6, warnings: [] })
   })
 
   test('that a crash cut off between the two names leaves one log, and the next one clears up', () => {

@@ -4,7 +4,9 @@ import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync } f
 import type { Checkpoint } from './draft.ts'
 import { isSealed, sealAnchor } from './form/anchor.ts'
 import { follow, type Position } from './form/chain.ts'
+import { readReceipt } from './form/grammar.ts'
 import { linesOf } from './form/receipt-lines.ts'
+import { createLeftOver, remedy } from './left-over.ts'
 import type { ReceiptFailure } from './receipt-failure.ts'
 import { endsAs } from './resting.ts'
 import { segmentsOf } from './segments.ts'
@@ -20,13 +22,18 @@ export type SettleOptions = {
   readonly headPath: string
   readonly key: Uint8Array
   readonly checkpoint: Checkpoint | undefined
+  /** Of the log that this database began, or would begin; absent where no database is asked. */
+  readonly logId: string | undefined
 }
 
 /** Reads only the last known receipt and what lies beyond it; without a checkpoint, the whole log, which the head file must then confirm. */
 export function settle(options: SettleOptions & { readonly size: number }): Settled {
   const { checkpoint, path, key } = options
   if (!checkpoint) return adoptAll(options)
-  if (!isSealed(key, checkpoint)) return altered(path, 'the checkpoint in the database was not sealed with the receipt key')
+  if (!isSealed(key, checkpoint))
+    return unfit(
+      `the checkpoint in the database was not sealed with the receipt key: the database is of another home, or was altered. ${remedy}`,
+    )
   const short = options.size < checkpoint.size
   if (short || !endsAs(options.file, checkpoint)) {
     if (carriedOver(path, checkpoint)) return adoptRest(options, { ...checkpoint, size: 0 })
@@ -51,22 +58,31 @@ function carriedOver(log: string, checkpoint: Checkpoint): boolean {
 
 function adoptRest({ file, path, key }: SettleOptions, checkpoint: Checkpoint): Settled {
   let at: Position = checkpoint
-  let size = checkpoint.size
+  let [size, tornBytes] = [checkpoint.size, 0]
+  const left = createLeftOver({ known: checkpoint.count })
   for (const { text, bytes, torn } of linesOf(file, checkpoint.size)) {
-    if (torn) return adopted({ file, key, at, size, known: checkpoint.count, tornBytes: bytes })
+    if (torn) {
+      tornBytes = bytes
+      break
+    }
     const link = follow(at, text, key)
     if (!link.ok) return altered(path, `invalid chain at receipt ${at.count + 1}: ${link.fault.message}`)
     at = link.at
     size += bytes
+    const receipt = readReceipt(text ?? '')
+    if (receipt) left.add(receipt)
   }
-  return adopted({ file, key, at, size, known: checkpoint.count, tornBytes: 0 })
+  const tooMany = left.tooMany()
+  return tooMany === undefined ? adopted({ file, key, at, size, known: checkpoint.count, tornBytes }) : unfit(tooMany)
 }
 
-function adoptAll({ file, path, headPath, key }: SettleOptions): Settled {
-  const verified = verifyReceipts({ path, headPath, key: { ok: true, key }, checkpoint: undefined })
+function adoptAll({ file, path, headPath, key, logId }: SettleOptions): Settled {
+  const verified = verifyReceipts({ path, headPath, key: { ok: true, key }, checkpoint: undefined, ownLog: logId })
   const [problem] = verified.problems
+  if (problem?.kind === 'database') return unfit(problem.message)
   if (problem) return altered(path, `invalid chain at receipt ${problem.record}: ${problem.message}`)
-  return adopted({ file, key, at: verified, size: verified.size, known: 0, tornBytes: verified.tornBytes })
+  const at = { ...verified, logId: verified.logId ?? logId }
+  return adopted({ file, key, at, size: verified.size, known: 0, tornBytes: verified.tornBytes })
 }
 
 type Found = {
@@ -89,6 +105,11 @@ function adopted({ file, key, at: { logId, count, head }, size, known, tornBytes
 
 export function newLogId(): string {
   return crypto.getRandomValues(new Uint8Array(16)).toHex()
+}
+
+/** The log is whole; what the database knows of it is not. */
+function unfit(message: string): Settled {
+  return { ok: false, failure: { code: 'altered', message } }
 }
 
 function altered(path: string, why: string): Settled {

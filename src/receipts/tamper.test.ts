@@ -234,17 +234,18 @@ test('completeness is claimed only as far as a witness reaches', async () => {
 
 test('a log that a crash left ahead of its witnesses is valid, with a warning that says so', () => {
   const home = another()
-  const checkpoint = anchorAt(home, 3)
-  writeFileSync(home.paths.head, `${headLine(anchorAt(home, 4))}\n`)
+  const checkpoint = home.fill(0)
+  mustAppend(home.append, [draft(6), draft(7)], checkpoint)
+  writeFileSync(home.paths.head, `${headLine(anchorAt(home, 6))}\n`)
   home.setLog(`${home.log()}{"torn`)
   const { ok, warnings, tornBytes } = first({ home }, checkpoint)
   expect({ ok, tornBytes, kinds: warnings.map(({ kind, record }) => [kind, record]) }).toEqual({
     ok: true,
     tornBytes: 6,
     kinds: [
-      ['torn', 6],
-      ['ahead', 4],
-      ['behind', 5],
+      ['torn', 8],
+      ['ahead', 6],
+      ['behind', 7],
     ],
   })
 })

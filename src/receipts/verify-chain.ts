@@ -2,9 +2,11 @@
 
 import { type Anchor, isSealed } from './form/anchor.ts'
 import { follow, type LinkFault, type Position, start } from './form/chain.ts'
+import { readReceipt } from './form/grammar.ts'
 import { readLines } from './form/receipt-lines.ts'
 import { readHead } from './head.ts'
 import type { ReadKey } from './key.ts'
+import { createLeftOver, type LeftOver } from './left-over.ts'
 import { diskFailure, isMissing } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
 
@@ -12,7 +14,8 @@ import { filesOf } from './segments.ts'
 export type VerifyProblem = {
   readonly record: number
   readonly id?: string
-  readonly kind: LinkFault['kind'] | 'key' | 'unreadable' | 'cut' | 'rewritten' | 'seal' | 'head'
+  /** `database`: the log is whole, and more than the database can account for. */
+  readonly kind: LinkFault['kind'] | 'key' | 'unreadable' | 'cut' | 'rewritten' | 'seal' | 'head' | 'database'
   readonly message: string
 }
 
@@ -39,6 +42,8 @@ export type VerifyOptions = {
   readonly key: ReadKey
   /** The database's, read before the log: an append in between then does no harm. */
   readonly checkpoint: Anchor | undefined
+  /** Without a checkpoint: the log that the database would have begun. Absent where no database is asked. */
+  readonly ownLog?: string
   readonly against?: Anchor
 }
 
@@ -47,6 +52,7 @@ type Walk = Position & {
   readonly tornBytes: number
   readonly problem?: VerifyProblem
   readonly heads: ReadonlyMap<number, string>
+  readonly tooMany?: string
 }
 type Witness = { readonly name: string; readonly anchor: Anchor }
 
@@ -76,23 +82,35 @@ export function verifyReceipts(options: VerifyOptions): Verification {
 }
 
 /** Segment by segment, oldest first; `size` and `tornBytes` are of the log that is still written. */
-function walk({ path, key }: VerifyOptions, wanted: ReadonlySet<number>): Walk {
+function walk({ path, key, checkpoint, ownLog }: VerifyOptions, wanted: ReadonlySet<number>): Walk {
   const heads = new Map<number, string>()
+  const known = checkpoint?.count ?? 0
+  // Whoever asks no database cannot hear what it does not know.
+  const left = checkpoint || ownLog !== undefined ? createLeftOver({ known, ...(ownLog === undefined ? {} : { ownLog }) }) : undefined
   let walked: Walk = { ...start, size: 0, tornBytes: 0, heads }
   for (const file of filesOf(path)) {
-    walked = walkFile({ path: file, key, from: walked, heads }, wanted)
+    walked = walkFile({ path: file, key, from: walked, heads, known, left }, wanted)
     if (walked.problem) return walked
     if (walked.tornBytes > 0 && file !== path) {
       const message = `the segment "${file}" ends in an unfinished line, which a closed one never does`
       return { ...walked, problem: { record: walked.count + 1, kind: 'form', message } }
     }
   }
-  return walked
+  const tooMany = left?.tooMany()
+  return tooMany === undefined ? walked : { ...walked, tooMany }
 }
 
-type FileWalk = { readonly path: string; readonly key: ReadKey; readonly from: Position; readonly heads: Map<number, string> }
+type FileWalk = {
+  readonly path: string
+  readonly key: ReadKey
+  readonly from: Position
+  readonly heads: Map<number, string>
+  /** What follows receipt `known` is looked at by `left`. */
+  readonly known: number
+  readonly left: LeftOver | undefined
+}
 
-function walkFile({ path, key, from, heads }: FileWalk, wanted: ReadonlySet<number>): Walk {
+function walkFile({ path, key, from, heads, known, left }: FileWalk, wanted: ReadonlySet<number>): Walk {
   let at: Position = { logId: from.logId, count: from.count, head: from.head }
   let size = 0
   try {
@@ -104,6 +122,8 @@ function walkFile({ path, key, from, heads }: FileWalk, wanted: ReadonlySet<numb
       at = link.at
       size += bytes
       if (wanted.has(at.count)) heads.set(at.count, at.head)
+      const receipt = left && at.count > known ? readReceipt(text ?? '') : undefined
+      if (receipt) left?.add(receipt)
     }
   } catch (error) {
     const failure = diskFailure(path, error)
@@ -122,6 +142,10 @@ function problemsOf(
 ): VerifyProblem[] {
   if (walked.problem) return [walked.problem]
   const found = witnesses.flatMap((witness) => contradiction(walked, witness, key) ?? [])
+  if (found.length === 0 && walked.tooMany !== undefined)
+    return [
+      { record: (witnesses.find(({ name }) => name === 'checkpoint')?.anchor.count ?? 0) + 1, kind: 'database', message: walked.tooMany },
+    ]
   if (head === 'read' || (walked.count === 0 && head === 'missing')) return found
   const message = `the head file "${headPath}" is ${head}; the next append writes it anew if the checkpoint agrees with the log`
   return [...found, { record: Math.max(1, walked.count), kind: 'head', message }]
@@ -153,18 +177,20 @@ function broken(record: number, { kind, message, id }: Pick<VerifyProblem, 'kind
   return { record, kind, message, ...(id ? { id } : {}) }
 }
 
-function warningsOf({ count, tornBytes }: Walk, witnesses: readonly Witness[], checkpoint: Anchor | undefined): VerifyWarning[] {
+function warningsOf({ count, tornBytes, tooMany }: Walk, witnesses: readonly Witness[], checkpoint: Anchor | undefined): VerifyWarning[] {
   const head = witnesses.find(({ name }) => name === 'head file')?.anchor
   const torn = `the log ends in an unfinished line of ${tornBytes} bytes, left by a crash; the next start removes it`
   const ahead = `the log is ${count - (checkpoint?.count ?? 0)} ahead of the checkpoint, as after a crash; the next start adopts them`
   const missing = 'there is no checkpoint to compare with: the database is new or was replaced'
   return [
     ...(tornBytes > 0 ? [{ record: count + 1, kind: 'torn' as const, message: torn }] : []),
-    ...(checkpoint && checkpoint.count < count ? [{ record: checkpoint.count + 1, kind: 'ahead' as const, message: ahead }] : []),
+    ...(checkpoint && checkpoint.count < count && tooMany === undefined
+      ? [{ record: checkpoint.count + 1, kind: 'ahead' as const, message: ahead }]
+      : []),
     ...(head && head.count < count
       ? [{ record: head.count + 1, kind: 'behind' as const, message: `the head file stops at ${head.count}` }]
       : []),
-    ...(!checkpoint && count > 0 ? [{ record: count, kind: 'no_checkpoint' as const, message: missing }] : []),
+    ...(!checkpoint && count > 0 && tooMany === undefined ? [{ record: count, kind: 'no_checkpoint' as const, message: missing }] : []),
   ]
 }
 

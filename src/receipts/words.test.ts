@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { deepVerify, type JournalledAttempt } from './deep.ts'
-import { draft, type Home, required } from './fixture.ts'
+import { draft, type Home, mustAppend, required } from './fixture.ts'
 import { anchorLine, headLine, parseAnchor, sealAnchor } from './form/anchor.ts'
 import { follow, start } from './form/chain.ts'
 import { readReceipt } from './form/grammar.ts'
@@ -105,7 +105,7 @@ describe('a verification says', () => {
   test('what a crash left, and what cannot be compared', () => {
     const home = empty()
     const early = home.fill(2)
-    home.fill(3)
+    mustAppend(home.append, [draft(2), draft(3), draft(4)], early)
     writeFileSync(home.paths.head, `${headLine(early)}\n`)
     appendFileSync(home.paths.log, '{"torn')
     expect(first({ home }, early)).toMatchObject({

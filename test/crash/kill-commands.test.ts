@@ -42,10 +42,11 @@ const counted = (home: Home) => withMemory(home, ({ conversations }) => conversa
 
 test('memory clear: all is there or all is gone, never a part; receipts stay', async () => {
   using home = fresh()
-  const seen = { died: 0, kept: 0, gone: 0 }
+  const seen = { died: 0, kept: 0, gone: 0, undone: 0 }
   await aTurn(home)
   const strike = killer(['memory', 'clear', '--yes'])
   for (let round = 0; round < 5 * kills && seen.died < kills; round += 1) {
+    if (counted(home) > 2) await home.run(['memory', 'clear', '--yes'])
     for (let turn = counted(home); turn < 3; turn += 1) await aTurn(home)
     const before = receipts(home).size
     const { died } = await strike(home)
@@ -61,12 +62,21 @@ test('memory clear: all is there or all is gone, never a part; receipts stay', a
       { conversations: 0, runs: 0, attempts: 0, found: 0 },
     ]).toContainEqual(left)
     seen[left.runs === 0 ? 'gone' : 'kept'] += 1
-    expect(receipts(home).size).toBe(before)
-    expect(await home.run(['receipt', 'verify', '--deep'])).toMatchObject({ code: 0, stderr: '' })
+    const fresh = [...receipts(home).values()].slice(before).map(({ tool }) => String(tool))
+    expect([[], ['memory.clear']]).toContainEqual(fresh)
+    if (left.runs === 0) expect(fresh).toEqual(['memory.clear'])
+    // A kill between the receipt and the commit leaves a clear that was none: the next start records that.
+    const undone = left.runs > 0 && fresh.length > 0
+    const ahead = 'warning: the log is 1 ahead of the checkpoint, as after a crash; the next start adopts them\n'
+    const deep = () => home.run(['receipt', 'verify', '--deep'])
+    expect(await deep()).toMatchObject({ code: 0, stderr: undone ? ahead : '' })
+    expect((await aTurn(home)).stderr.includes('recovered after a crash')).toBe(undone)
+    expect(await deep()).toMatchObject({ code: 0, stderr: '' })
+    seen.undone += undone ? 1 : 0
   }
+  console.log(JSON.stringify(seen))
   expect(seen.died).toBe(kills)
   expect(seen.kept).toBeGreaterThan(0)
-  expect((await aTurn(home)).stderr).not.toContain('crash')
 }, 60_000)
 
 test('receipt anchor: a line that came out proves extension ever after, and nothing is harmed', async () => {

@@ -18,8 +18,8 @@ function die(): never {
 /** The append itself is real, and on disk. */
 const dying =
   (open: OpenLedger): OpenLedger =>
-  (checkpoint) => {
-    const opened = open(checkpoint)
+  (...known) => {
+    const opened = open(...known)
     if (!opened.ok) return opened
     const write = () => {
       if (point === 'begun') die()

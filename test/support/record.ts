@@ -7,7 +7,6 @@ import type { ReceiptPort } from '../../src/memory/record-writer.ts'
 import type { OpenLedger } from '../../src/receipts/draft.ts'
 import { latestReceipts } from '../../src/receipts/latest.ts'
 import { createLedgers, type ReceiptPaths } from '../../src/receipts/ledger.ts'
-import { createReceiptLog } from '../../src/receipts/receipt-log.ts'
 import { atRest } from '../../src/receipts/resting.ts'
 
 export function pathsIn(folder: string): ReceiptPaths & { readonly database: string } {
@@ -28,9 +27,7 @@ export function openRecord(
   const opened = openMemory({ path: paths.database, log: () => {}, now: Date.now })
   if (!opened.ok) throw new Error(opened.failure.message)
   const { memory } = opened
-  const append = createReceiptLog({ paths })
   const receipts: ReceiptPort = {
-    settle: (known) => append([], known),
     begin: around(createLedgers({ paths })),
     after: (count) => latestReceipts(paths, count),
     atRest: (known) => atRest(paths, known),

@@ -1,30 +1,39 @@
 /** The receipts of this home, held against their checkpoint and, when asked, against the journal. */
 
+import { visible } from '../../kit/text.ts'
 import type { Seal } from '../../memory/journal/run-end.ts'
 import type { Memory } from '../../memory/memory.ts'
-import { deepVerify } from '../../receipts/deep.ts'
+import { type DeepResult, deepVerify } from '../../receipts/deep.ts'
 import type { Anchor } from '../../receipts/form/anchor.ts'
 import { readKey } from '../../receipts/key.ts'
-import { type Verification, verifyReceipts } from '../../receipts/verify-chain.ts'
+import type { Span } from '../../receipts/left-over.ts'
+import { showReceipt } from '../../receipts/list-receipts.ts'
+import { tidyEvery } from '../../receipts/tidy.ts'
+import { type Verification, type VerifyProblem, verifyReceipts } from '../../receipts/verify-chain.ts'
 import type { Setup } from '../api.ts'
 import { alteration } from './altered-entry.ts'
 import { receiptPaths, sealsOf } from './recovery.ts'
-import { everyRun } from './run-lookup.ts'
+
+type Message = { readonly message: string }
 
 export type ChainCheck = {
   readonly found: Verification
-  /** Journal entries that are not what was written, then attempts that receipts and journal tell differently. */
-  readonly joined: readonly { readonly message: string }[]
+  /** Journal entries that are not what was written, attempts that receipts and journal tell differently, then receipts that belong to no run. */
+  readonly joined: readonly Message[]
   /** Calls that a crash left without a result, in words. */
   readonly unfinished: readonly string[]
+  /** Receipts of older versions that belong to no run, in words. */
+  readonly older: readonly string[]
+  /** What an operator could accept: the receipts that belong to no run, and what else is wrong with the journal. */
+  readonly acceptable: { readonly receipts: readonly Span[]; readonly problems: readonly string[] }
 }
 
 export type ChainWish = {
   readonly setup: Pick<Setup, 'config' | 'paths'>
   readonly memory: Memory
   readonly anchor?: Anchor
-  /** Join the journal: all of it, or these runs. */
-  readonly deep: boolean | readonly string[]
+  /** Join the journal. */
+  readonly deep: boolean
 }
 
 /**
@@ -33,28 +42,77 @@ export type ChainWish = {
  */
 export function checkChain(wish: ChainWish): ChainCheck {
   const first = look(wish)
-  const { found, joined, unfinished } = first
-  const spotless = found.ok && found.warnings.length === 0 && joined.length === 0 && unfinished.length === 0
+  const { found, joined, unfinished, older } = first
+  const spotless = found.ok && found.warnings.length + joined.length + unfinished.length + older.length === 0
   return spotless ? first : wish.memory.transaction(() => look(wish))
 }
 
 function look({ setup, memory, anchor, deep }: ChainWish): ChainCheck {
   const { log, head, key } = receiptPaths(setup)
-  const found = verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint: memory.checkpoint.get(), against: anchor })
-  if (deep === false || !found.ok) return { found, joined: [], unfinished: [] }
-  const { problems, unfinished } = deepVerify(log, attemptsOf(memory, deep))
-  return { found, joined: [...alteredRuns(memory, deep, sealsOf(setup)), ...problems], unfinished }
-}
-
-function alteredRuns(memory: Memory, deep: true | readonly string[], seal: Seal | undefined): { message: string }[] {
-  const runs = deep === true ? memory.journal.runs({ limit: everyRun }).map(({ runId }) => runId) : deep
-  return runs.flatMap((runId) => {
-    const altered = alteration(memory, runId, seal)
-    return altered ? [{ message: `run ${runId}: ${altered.message} (journal entry ${altered.seq})` }] : []
+  const checkpoint = memory.checkpoint.get()
+  const found = verifyReceipts({
+    path: log,
+    headPath: head,
+    key: readKey(key),
+    checkpoint,
+    ownLog: memory.checkpoint.ownLog(),
+    against: anchor,
   })
+  const isWhole = found.problems.every(({ kind }) => kind === 'database')
+  if (!isWhole || !deep) return { ...nothing, found, joined: isWhole && !deep ? lostLog(found, memory) : [] }
+  const known = { counted: checkpoint?.count ?? 0, older: memory.checkpoint.older(), wordsOf: memory.actions.wordsOf }
+  return joinedWith(deepVerify(log, memory.attempts(), known), { found, log, altered: alteredRuns(memory, sealsOf(setup)) })
 }
 
-function* attemptsOf(memory: Memory, deep: true | readonly string[]) {
-  if (deep === true) yield* memory.attempts()
-  else for (const runId of deep) yield* memory.attempts(runId)
+/** The first problem of a chain, as all checks tell it. A database that does not fit says all by itself. */
+export function brokenChain({ kind, record, message }: VerifyProblem): string {
+  return kind === 'database' ? message : `invalid chain at receipt ${record}: ${message}`
+}
+
+const nothing = { joined: [], unfinished: [], older: [], acceptable: { receipts: [], problems: [] } }
+
+type Looked = { readonly found: Verification; readonly log: string; readonly altered: readonly string[] }
+
+function joinedWith({ problems, unfinished, withoutRun }: DeepResult, { found, log, altered }: Looked): ChainCheck {
+  const { holes = [], older = [], accepted = new Set(), wordless = [] } = withoutRun ?? {}
+  const wrong = [...altered, ...problems.map(({ message }) => message), ...wordless].filter((message) => !accepted.has(message))
+  const joined = [...wrong, ...belongingToNone(log, holes)]
+  return {
+    found,
+    joined: joined.map((message) => ({ message })),
+    unfinished,
+    older: belongingToNone(log, older),
+    acceptable: { receipts: holes, problems: wrong },
+  }
+}
+
+/** A home without a log, a head file and a checkpoint has no receipts yet, unless its journal names some. */
+function lostLog({ count }: Verification, { checkpoint, journal }: Memory): Message[] {
+  if (count > 0 || checkpoint.get() || !journal.namesAny()) return []
+  return [{ message: 'the journal names receipts, but the receipts log is gone; restore it from a backup' }]
+}
+
+function alteredRuns(memory: Memory, seal: Seal | undefined): string[] {
+  const found: string[] = []
+  const tidy = tidyEvery(200)
+  for (const runId of memory.journal.ids()) {
+    tidy()
+    const altered = alteration(memory, runId, seal)
+    if (altered) found.push(`run ${runId}: ${altered.message} (journal entry ${altered.seq})`)
+  }
+  return found
+}
+
+const namedAtMost = 20
+
+function belongingToNone(log: string, spans: readonly Span[]): string[] {
+  const numbers = spans.flatMap(({ first, last }) => Array.from({ length: Math.min(namedAtMost, last - first + 1) }, (_, at) => first + at))
+  const count = spans.reduce((sum, { first, last }) => sum + last - first + 1, 0)
+  const named = numbers.slice(0, namedAtMost).map((seq) => `${nameOf(log, seq)} belongs to no run: rows of the journal were lost or erased`)
+  return count > namedAtMost ? [...named, `${count - namedAtMost} more receipts belong to no run`] : named
+}
+
+function nameOf(log: string, seq: number): string {
+  const receipt = showReceipt(log, String(seq))
+  return receipt ? `receipt ${seq} (${visible(receipt.tool)}, ${receipt.timestamp}, ${visible(receipt.conversation_id)})` : `receipt ${seq}`
 }

@@ -5,7 +5,6 @@ import type { Memory } from '../../memory/memory.ts'
 import { createRecordWriter, RecordFailure, type RecordWriter, type RecordWriterOptions } from '../../memory/record-writer.ts'
 import { latestReceipts } from '../../receipts/latest.ts'
 import { createLedgers, type ReceiptPaths } from '../../receipts/ledger.ts'
-import { createReceiptLog } from '../../receipts/receipt-log.ts'
 import { atRest } from '../../receipts/resting.ts'
 import { createSealer, type Seal, sealsBy } from '../../receipts/seal.ts'
 import type { Questions, Redact } from '../../runtime/port.ts'
@@ -18,10 +17,8 @@ export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>)
 }
 
 function receiptsAt(paths: ReceiptPaths): Pick<RecordWriterOptions, 'receipts'> {
-  const append = createReceiptLog({ paths })
   return {
     receipts: {
-      settle: (known) => append([], known),
       begin: createLedgers({ paths }),
       after: (count) => latestReceipts(paths, count),
       atRest: (known) => atRest(paths, known),
@@ -53,10 +50,15 @@ export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { 
 
 /** Puts right what a crash left behind. @throws FailureError integrity when the receipts were altered. */
 export function recoverRecord({ log }: Pick<Setup, 'log'>, record: RecordWriter): void {
+  const { interrupted, closedRuns, adopted, tornBytes } = inRecordWords(record.recover)
+  if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)
+    log('warn', 'recovered after a crash', { interrupted: interrupted.length, closedRuns: closedRuns.length, adopted, tornBytes })
+}
+
+/** @throws FailureError in place of a RecordFailure: integrity when what is kept was altered */
+export function inRecordWords<T>(step: () => T): T {
   try {
-    const { interrupted, closedRuns, adopted, tornBytes } = record.recover()
-    if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)
-      log('warn', 'recovered after a crash', { interrupted: interrupted.length, closedRuns: closedRuns.length, adopted, tornBytes })
+    return step()
   } catch (error) {
     if (!(error instanceof RecordFailure)) throw error
     throw new FailureError(error.integrity ? 'integrity' : 'error', error.message)

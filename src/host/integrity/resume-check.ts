@@ -4,12 +4,15 @@ import type { RunRecord } from '../../memory/journal/journal.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { Projections } from '../../memory/rebuild.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
+import { judgeSome } from '../../receipts/deep.ts'
+import { atRest } from '../../receipts/resting.ts'
 import { type PreparedThread, prepareThreads } from '../../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
-import { checkChain } from './receipt-check.ts'
+import { brokenChain, checkChain } from './receipt-check.ts'
+import { receiptPaths } from './recovery.ts'
 import { pastRun, runAgain } from './run-again.ts'
 
 export type Resumption = {
@@ -69,10 +72,17 @@ function problemIn(conversationId: string, desk: Desk): string | undefined {
   return setup.config.receipts.enabled ? wrongWithReceipts(setup, memory, runs) : undefined
 }
 
+/** That the log ends where the database says is one look; of what stands in it, only the receipts of these runs matter here. */
 function wrongWithReceipts(setup: Setup, memory: Memory, runs: readonly RunRecord[]): string | undefined {
-  const { found, joined } = checkChain({ setup, memory, deep: runs.map(({ runId }) => runId) })
-  const [broken] = found.problems
-  return broken ? `invalid chain at receipt ${broken.record}: ${broken.message}` : joined[0]?.message
+  const paths = receiptPaths(setup)
+  if (!atRest(paths, memory.checkpoint.get())) {
+    const [broken] = checkChain({ setup, memory, deep: false }).found.problems
+    if (broken) return brokenChain(broken)
+  }
+  return judgeSome(
+    paths,
+    runs.flatMap(({ runId }) => [...memory.attempts(runId)]),
+  ).problems[0]?.message
 }
 
 type Desk = {

@@ -28,6 +28,11 @@ export type Cleared =
     }
   | { readonly ok: false; readonly message: string }
 
+export type ClearConsent = {
+  readonly yes: boolean
+  readonly leave?: (deleted: { readonly conversations: number; readonly turns: number; readonly runs: number }) => void
+}
+
 export type Conversations = {
   /** The one used last first: by sequence, for a clock may be set back. */
   list(page?: { readonly limit?: number; readonly offset?: number }): Conversation[]
@@ -43,9 +48,10 @@ export type Conversations = {
   latestIn(folder: string): string | undefined
   /**
    * Deletes what was said: conversations, journal, search index, runs, approvals. Receipts and the checkpoint stay, and so does all of the
-   * runs that are under way: a journal without its beginning could not be told from one that somebody altered.
+   * runs that are under way: a journal without its beginning could not be told from one that somebody altered. `leave` is called in the same
+   * transaction when anything was deleted.
    */
-  clear(consent: { readonly yes: boolean }): Cleared
+  clear(consent: ClearConsent): Cleared
 }
 
 export type TurnRow = Omit<Turn, 'timestamp' | 'tool_calls' | 'tool_results' | 'metadata'> & {
@@ -101,7 +107,7 @@ export function createConversations(store: Store): Conversations {
     return rows.get(folder)?.id
   }
 
-  return { list, show, exportJsonl, has, folderOf, latestIn, clear: ({ yes }) => clear(store, yes) }
+  return { list, show, exportJsonl, has, folderOf, latestIn, clear: (consent) => clear(store, consent) }
 }
 
 /** Adds a turn row and its conversation's line; the index of words follows later. Called inside the journal's transaction. */
@@ -182,17 +188,19 @@ export function insertLine(store: Store, id: string, { started, updated, turns, 
 }
 
 /** `secure_delete` overwrites what is deleted; the emptied WAL and VACUUM take away the other copies. */
-function clear(store: Store, yes: boolean): Cleared {
+function clear(store: Store, { yes, leave }: ClearConsent): Cleared {
   if (!yes) return { ok: false, message: 'this deletes every conversation for good; receipts stay. Add --yes to do it' }
   store.script('PRAGMA secure_delete = ON')
   const counted = store.write(() => {
     const count = (table: string) => store.sql<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0
-    const counts = () => ({ conversations: count('conversations'), turns: count('turns') })
+    const counts = () => ({ conversations: count('conversations'), turns: count('turns'), runs: count('runs'), entries: count('journal') })
     const before = counts()
     const underWay = runsUnderWay(store)
     forget(store, underWay)
     const after = counts()
-    return { conversations: before.conversations - after.conversations, turns: before.turns - after.turns, underWay: underWay.length }
+    const deleted = { conversations: before.conversations - after.conversations, turns: before.turns - after.turns }
+    if (before.entries > after.entries || before.runs > after.runs) leave?.({ ...deleted, runs: before.runs - after.runs })
+    return { ...deleted, underWay: underWay.length }
   })
   return { ok: true, ...counted, shrunk: shrink(store) }
 }

@@ -34,6 +34,8 @@ type RecoverOptions = {
   readonly receiptsAfter: (count: number) => readonly WrittenReceipt[]
   /** Brings the receipts log and the checkpoint together. */
   readonly settle: () => Pick<Recovery, 'adopted' | 'tornBytes'>
+  /** Accounts for the receipts that were just written: some belong to no run any more. */
+  readonly disown: () => void
 }
 
 const unknown: ToolOutcome = { status: 'failed', output: '', error: 'interrupted: outcome unknown' }
@@ -46,7 +48,7 @@ export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
 
 /** Work is never run again from here: whether it happened is unknown, unless its receipt was written before the crash. */
 export function recoverRuns(options: RecoverOptions): Recovery {
-  const { journal, log, now, end, toolDone, settleCall, settle } = options
+  const { journal, log, now, end, toolDone, settleCall, settle, disown } = options
   const { adopted, tornBytes } = settle()
   const dead = deadRuns(journal)
   // What was said was cleared; a journal begun anew in its middle would look altered.
@@ -62,6 +64,7 @@ export function recoverRuns(options: RecoverOptions): Recovery {
       return { runId: run.runId, callId, tool, ...(receipt ? { receipt } : {}) }
     }),
   )
+  if (forgotten.size > 0) disown()
   for (const runId of forgotten) journal.forget(runId)
   const open = dead.filter(({ ended, runId }) => ended === null && !forgotten.has(runId))
   for (const run of open) {

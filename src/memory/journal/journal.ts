@@ -60,6 +60,10 @@ export type Journal = {
   tells(runId: string): boolean
   /** Whether an attempt of this conversation names the receipt as its own. */
   names(receiptId: string, conversationId: string): boolean
+  /** Whether any entry names a receipt. */
+  namesAny(): boolean
+  /** Of all runs, newest first, one by one. */
+  ids(): Iterable<string>
   /** For a run of which nothing is journalled any more. */
   forget(runId: string): void
 }
@@ -182,6 +186,18 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return found.get(conversationId, member) !== null
   }
 
+  function namesAny(): boolean {
+    const found = store.sql<{ one: number }, []>(
+      `SELECT 1 AS one FROM journal WHERE type IN ('tool.done', 'deny') AND instr(body, '"receipt":"receipt-') > 0 LIMIT 1`,
+    )
+    return found.get() !== null
+  }
+
+  function* ids(): Generator<string> {
+    const rows = store.sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs ORDER BY rowid DESC')
+    for (const { runId } of rows.iterate()) yield runId
+  }
+
   function forget(runId: string): void {
     store.sql<never, [string]>('DELETE FROM runs WHERE run_id = ?').run(runId)
   }
@@ -201,6 +217,8 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     end,
     tells,
     names,
+    namesAny,
+    ids,
     forget,
   }
 }

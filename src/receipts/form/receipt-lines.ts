@@ -1,11 +1,13 @@
 /** The lines of a log that may be huge, damaged or cut short, read in pieces. */
 
 import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { tidyEvery } from '../tidy.ts'
 
 /** `text` is undefined when the bytes are no UTF-8 or the line is longer than 1 MiB. A torn line is the last, without its newline. */
 export type Line = { readonly text: string | undefined; readonly bytes: number; readonly torn: boolean }
 
 const pieceSize = 1 << 20
+export const longestLine = pieceSize
 const newline = 0x0a
 
 /** @throws errno errors (ENOENT when there is no file). After a line that is too long nothing more is read. */
@@ -22,11 +24,13 @@ export function* readLines(path: string, from = 0): Generator<Line> {
 export function* linesOf(file: number, from: number): Generator<Line> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const buffer = new Uint8Array(2 * pieceSize)
+  const tidy = tidyEvery(16)
   let held = 0
   for (let position = from; ; ) {
     const count = readSync(file, buffer, held, pieceSize, position)
     if (count === 0) break
     position += count
+    tidy()
     const end = buffer.subarray(0, held + count).lastIndexOf(newline) + 1
     yield* whole(decoder, buffer.subarray(0, end))
     buffer.copyWithin(0, end, held + count)
@@ -55,7 +59,8 @@ function* singly(decoder: TextDecoder, bytes: Uint8Array): Generator<Line> {
   }
 }
 
-function decode(decoder: TextDecoder, bytes: Uint8Array): string | undefined {
+/** @returns undefined for bytes that are no UTF-8 */
+export function decode(decoder: TextDecoder, bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes)
   } catch {

@@ -1,4 +1,4 @@
-/** A past run again, from its journal alone: the same event stream byte for byte, or the first place where it goes another way. */
+/** A past run again, from its journal alone: the same event stream byte for byte (but for partial texts, which the journal does not keep), or the first place where it goes another way. */
 
 import type { AnyThread } from '../../kernel/thread.ts'
 import { canonical, isObject } from '../../kit/json.ts'

@@ -7,7 +7,7 @@ import { type Config, describeProblem, isWireProvider, providerNamed } from '../
 import { proposeProviders } from '../../../config/known-providers.ts'
 import { workspaceProblems } from '../../../config/validate.ts'
 import { FailureError } from '../../../host/failure.ts'
-import { checkChain } from '../../../host/integrity/receipt-check.ts'
+import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
 import { openRecords } from '../../../host/open-records.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { setUp } from '../../../host/setup/setup.ts'
@@ -170,7 +170,7 @@ function records(setup: CliSetup): Finding[] {
       ? { what: 'receipts', state: 'note', says: 'none yet' }
       : chain.ok
         ? { what: 'receipts', state: 'ok', says: `${chain.count} in a valid chain` }
-        : { what: 'receipts', state: 'bad', says: `invalid chain at receipt ${chain.problems[0]?.record}: ${chain.problems[0]?.message}` },
+        : { what: 'receipts', state: 'bad', says: chain.problems.slice(0, 1).map(brokenChain).join() },
   ]
 }
 

@@ -2,7 +2,7 @@
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
-import { checkChain } from '../../../host/integrity/receipt-check.ts'
+import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
@@ -34,7 +34,7 @@ export const rebuild = {
       checking(1)
       const files = projections.files.check()
       const { found: chain, joined } = checkChain({ setup, memory, deep: true })
-      const receipts = chain.problems[0] ? `receipt ${chain.problems[0].record}: ${chain.problems[0].message}` : joined[0]?.message
+      const receipts = chain.problems.map(brokenChain)[0] ?? joined[0]?.message
       const equal = found.equal && files.difference === undefined && receipts === undefined
       if (json)
         stdout.write(`${JSON.stringify({ ...found, equal, rebuilt_anew: !check, files, ...mended, receipts: receipts ?? 'agree' })}\n`)

@@ -13,6 +13,7 @@ import { replay } from './replay.ts'
 import { verify } from './verify.ts'
 
 const home = nest()
+const streamedParts: string[] = []
 afterAll(() => home[Symbol.dispose]())
 home.file('notes.txt', 'hello')
 
@@ -21,13 +22,12 @@ async function live(): Promise<string> {
   const fixture = home.fixture([
     { tool_calls: [{ name: 'file_list', arguments: { path: '.' } }] },
     { tool_calls: [{ name: 'shell', arguments: { command: 'rm -rf /' } }] },
-    { text: 'Files: {{last_tool_result}}' },
+    { thinking: 'hm', text: 'Files: one and two', chunks: 4 },
   ])
   const { stdout } = await home.run(['agent', '-m', 'go', '--output-format', 'stream-json'], { env: { BRAIDCLAW_MOCK_FIXTURE: fixture } })
-  return stdout
-    .split('\n')
-    .filter((line) => !line.includes('"isPartial":true'))
-    .join('\n')
+  const lines = stdout.split('\n')
+  streamedParts.push(...lines.filter((line) => line.includes('"isPartial":true')))
+  return lines.filter((line) => !streamedParts.includes(line)).join('\n')
 }
 
 /** A command in this process: what it wrote and how it ended. */
@@ -68,9 +68,11 @@ function forge(runId: string, change: (text: string) => string): void {
 const streamed = await live()
 
 describe('replay', () => {
-  test('of the last run prints what the run printed, byte for byte, and says so', async () => {
+  test('of the last run prints what the run printed, byte for byte but for the partial texts, and says so', async () => {
     const { stdout, stderr, code } = await run(replay, {}, 'last')
     expect(stdout).toBe(streamed)
+    expect(streamedParts.map((line) => JSON.parse(line).content).join('')).toBe('Files: one and two')
+    expect(stdout).toContain('{"type":"text","content":"Files: one and two","isPartial":false}')
     expect(stderr).toMatch(/run_\w+: the same, \d+ events, digest [0-9a-f]{64}\n$/)
     expect(code).toBe(0)
   })

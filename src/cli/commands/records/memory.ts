@@ -1,10 +1,13 @@
 /** `memory list | search | show | clear | export`. */
 
+import { createRecord, inRecordWords } from '../../../host/integrity/recovery.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { resolveConversation } from '../../../host/run/find-conversation.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
+import type { JsonObject } from '../../../kit/json.ts'
 import { flat } from '../../../kit/plain.ts'
+import { clearing } from '../../../receipts/without-run.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -69,13 +72,17 @@ export const show = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof showArgs>
 
+/** It leaves a receipt, so that a clear and a loss look different; when that cannot be written, nothing is deleted. */
 export const clear = {
   flags: clearFlags,
   examples: [['--yes', 'there is no way back']],
   exits: [9],
   async run(context, { yes = false, json = false }) {
-    await withMemory(setUp(context), ({ conversations }) => {
-      const cleared = conversations.clear({ yes })
+    const setup = setUp(context)
+    await withMemory(setup, (memory) => {
+      const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
+      const leave = (input: JsonObject) => void record.deed({ conversationId: 'none', tool: clearing, input, risk: 'medium' })
+      const cleared = inRecordWords(() => memory.conversations.clear({ yes, leave }))
       if (!cleared.ok) throw new CliExit(exitCodes.usage, `error: ${cleared.message}`)
       context.process.stdout.write(
         json

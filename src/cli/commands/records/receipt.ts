@@ -1,9 +1,11 @@
-/** `receipt list | show | verify | anchor | rotate`. */
+/** `receipt list | show | verify | accept | anchor | rotate`. */
 
 import { existsSync, readFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
-import { type ChainCheck, checkChain } from '../../../host/integrity/receipt-check.ts'
-import { receiptPaths } from '../../../host/integrity/recovery.ts'
+import { type Accepted, acceptRecord } from '../../../host/integrity/accept-record.ts'
+import { brokenChain, type ChainCheck, checkChain } from '../../../host/integrity/receipt-check.ts'
+import { createRecord, inRecordWords, receiptPaths, recoverRecord } from '../../../host/integrity/recovery.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
@@ -12,6 +14,7 @@ import { hashJson } from '../../../memory/journal/json-hash.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { anchorLine, parseAnchor } from '../../../receipts/form/anchor.ts'
 import { listReceipts, showReceipt } from '../../../receipts/list-receipts.ts'
+import { isOperatorAction, wordsUnder } from '../../../receipts/without-run.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -23,6 +26,7 @@ const verifyFlags = {
   against: { type: 'text', about: 'An anchor line kept elsewhere, or a file that holds one' },
   ...jsonFlag,
 } as const satisfies Flags
+const acceptFlags = { note: { type: 'text', about: 'Why; kept for good with the receipt' }, ...jsonFlag } as const satisfies Flags
 const anchorFlags = {
   to: { type: 'text', about: 'Append the line to this file' },
   gitNote: { type: 'boolean', about: "Add it to a note on the workspace's HEAD (refs/notes/braidclaw)" },
@@ -39,12 +43,13 @@ export const list = {
   run(context, { limit, json = false }) {
     const found = listReceipts({ path: setUp(context).config.receipts.path, limit })
     if (!found.ok) throw new CliExit(exitCodes.error, `error: ${found.failure.message}`)
-    if (found.unreadable.length > 0)
-      context.process.stderr.write(`warning: unreadable lines: ${found.unreadable.join(', ')}; run: braidclaw receipt verify\n`)
-    if (json) return void context.process.stdout.write(`${JSON.stringify(found.receipts.map(({ receipt }) => receipt))}\n`)
+    if (found.unreadable > 0)
+      context.process.stderr.write(
+        `warning: ${count(found.unreadable, 'line')} among these cannot be read; run: braidclaw receipt verify\n`,
+      )
+    if (json) return void context.process.stdout.write(`${JSON.stringify(found.receipts)}\n`)
     if (found.receipts.length === 0) context.process.stderr.write('no receipts yet\n')
-    for (const { receipt } of found.receipts) {
-      const { seq, id, timestamp, tool, status, risk } = receipt
+    for (const { seq, id, timestamp, tool, status, risk } of found.receipts) {
       context.process.stdout.write(
         `${String(seq).padStart(6)}  ${timestamp}  ${status.padEnd(7)}  ${risk.padEnd(6)}  ${visible(tool).padEnd(14)}  ${id}\n`,
       )
@@ -52,14 +57,17 @@ export const list = {
   },
 } as const satisfies Command<typeof listFlags>
 
+/** With the operator's own words, where the receipt vouches for some. */
 export const show = {
   flags: jsonFlag,
   args: showArgs,
   examples: [['7', 'the seventh']],
-  run(context, { json = false }, { receipt: wanted }) {
-    const receipt = showReceipt(setUp(context).config.receipts.path, wanted)
+  async run(context, { json = false }, { receipt: wanted }) {
+    const setup = setUp(context)
+    const receipt = showReceipt(setup.config.receipts.path, wanted)
     if (!receipt) throw new CliExit(exitCodes.error, `error: no receipt "${wanted}"; see: braidclaw receipt list`)
-    context.process.stdout.write(`${JSON.stringify(receipt, null, json ? 0 : 2)}\n`)
+    const words = isOperatorAction(receipt) ? await withMemory(setup, ({ actions }) => wordsUnder(receipt, actions.wordsOf)) : undefined
+    context.process.stdout.write(`${JSON.stringify(words === undefined ? receipt : { ...receipt, words }, null, json ? 0 : 2)}\n`)
   },
 } as const satisfies Command<typeof jsonFlag, typeof showArgs>
 
@@ -76,20 +84,21 @@ export const verify = {
     const anchor = against === undefined ? undefined : anchorOf(against)
     await withMemory(setup, (memory) => {
       const checked = checkChain({ setup, memory, anchor, deep })
-      const { found, joined, unfinished } = checked
+      const { found, joined, unfinished, older } = checked
       const ok = found.ok && joined.length === 0
-      if (json) context.process.stdout.write(`${JSON.stringify({ ...found, ok, deep: joined, unfinished })}\n`)
+      if (json) context.process.stdout.write(`${JSON.stringify({ ...found, ok, deep: joined, unfinished, older })}\n`)
       else report(context, checked)
       if (!ok) throw new CliExit(exitCodes.integrity)
     })
   },
 } as const satisfies Command<typeof verifyFlags>
 
-function report({ process: { stdout, stderr } }: CliContext, { found, joined, unfinished }: ChainCheck): void {
+function report({ process: { stdout, stderr } }: CliContext, { found, joined, unfinished, older }: ChainCheck): void {
   for (const { message } of found.warnings) stderr.write(`warning: ${message}\n`)
+  for (const message of older) stderr.write(`warning: of an older version: ${message}\n`)
   for (const message of unfinished) stderr.write(`unfinished: ${message}\n`)
   const [first] = found.problems
-  if (first) stdout.write(`invalid chain at receipt ${first.record}: ${first.message}\n`)
+  if (first) stdout.write(`${brokenChain(first)}\n`)
   for (const { message } of joined) stdout.write(`the record was altered: ${message}\n`)
   if (!first && joined.length === 0) stdout.write(`valid: ${count(found.count, 'receipt')}; completeness ${found.completeness}\n`)
 }
@@ -133,6 +142,48 @@ export const anchor = {
   },
 } as const satisfies Command<typeof anchorFlags, typeof anchorArgs>
 
+/** Without a note it is a look at what would be accepted. */
+export const accept = {
+  flags: acceptFlags,
+  examples: [
+    ['', 'only look at what would be accepted'],
+    ['--note "the disk died; restored Monday\'s copy"', 'accept it'],
+  ],
+  exits: [9],
+  async run(context, { note, json = false }) {
+    const setup = setUp(context)
+    if (note?.trim() === '') throw new CliExit(exitCodes.usage, 'error: --note "" says nothing; say why you accept the record as it is')
+    await withMemory(setup, (memory) => {
+      const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
+      const found = inRecordWords(() => acceptRecord({ setup, memory, record, by: userName(), note }))
+      const lines = acceptedLines(found)
+      context.process.stdout.write(
+        json
+          ? `${JSON.stringify({ ...found, accepted: found.receipt !== undefined })}\n`
+          : `${(lines.length > 0 ? lines : ['there is nothing to accept']).join('\n')}\n`,
+      )
+      if (lines.length > 0 && note === undefined)
+        throw new CliExit(exitCodes.usage, 'error: nothing was accepted: add --note WHY to accept this as it is; it leaves a receipt')
+    })
+  },
+} as const satisfies Command<typeof acceptFlags>
+
+function acceptedLines({ database, problems, receipts, receipt }: Accepted): string[] {
+  const ownerless = receipts.map(({ first, last }) => (first === last ? `receipt ${first}` : `receipts ${first} to ${last}`))
+  return [
+    ...(database === undefined ? [] : [database]),
+    ...problems.map(visible),
+    ...ownerless.map((which) => `belonging to no run: ${which}`),
+    ...(receipt === undefined ? [] : [`accepted: ${receipt}`]),
+  ]
+}
+
+/** As the system knows who asks; some systems have a number only. */
+function userName(): string {
+  const { username, uid } = userInfo()
+  return username === 'unknown' ? `user ${uid}` : username
+}
+
 /** Begins a new file; the chain goes on across the two. */
 export const rotate = {
   flags: jsonFlag,
@@ -143,6 +194,8 @@ export const rotate = {
     const { rotate } = await import('../../../receipts/rotate.ts')
     await withMemory(setup, (memory) => {
       sound(setup, memory)
+      // What a crash left is recorded in the file that it is in.
+      if (setup.config.receipts.enabled) recoverRecord(setup, createRecord({ ...setup, redact: setup.redactor.json }, memory))
       const rotated = memory.transaction(() => {
         const made = rotate({ paths: receiptPaths(setup), checkpoint: memory.checkpoint.get(), draft: rotationDraft(Date.now()) })
         if (made.ok && made.checkpoint) memory.checkpoint.put(made.checkpoint)
@@ -169,7 +222,6 @@ function sound(setup: CliSetup, memory: Memory) {
   const checkpoint = memory.checkpoint.get()
   if (!checkpoint) throw new CliExit(exitCodes.error, 'error: there are no receipts to anchor yet')
   const { ok, problems } = checkChain({ setup, memory, deep: false }).found
-  if (!ok)
-    throw new CliExit(exitCodes.integrity, `error: not anchored: invalid chain at receipt ${problems[0]?.record}: ${problems[0]?.message}`)
+  if (!ok) throw new CliExit(exitCodes.integrity, `error: not anchored: ${problems.slice(0, 1).map(brokenChain)}`)
   return checkpoint
 }

@@ -1,0 +1,81 @@
+/**
+ * Receipts beyond the checkpoint. They are on disk before the database keeps what they vouch for, so a crash or a full disk in between leaves
+ * those of one step; the start after it records that first of all, and may be cut off itself. Anything else there is no accident.
+ */
+
+import { count } from '../kit/count.ts'
+import { canonical } from '../kit/json.ts'
+import { sha256 } from '../kit/sha256.ts'
+import type { ReceiptDraft } from './draft.ts'
+import type { Receipt } from './form/receipt.ts'
+
+/** Receipts by number, both ends included. */
+export type Span = { readonly first: number; readonly last: number }
+
+const adopted = 'receipts.adopted'
+const recovery = 'recovery'
+
+/** Says that the receipts of `span`, which end right before it, may belong to no run: the step that wrote them was not kept. */
+export function adoptionDraft({ first, last }: Span, at: number): ReceiptDraft {
+  const [argsHash, resultHash] = [hashOf({ first, last }), hashOf({ status: 'allowed', output: '' })]
+  return { at, conversationId: 'none', tool: adopted, argsHash, resultHash, status: 'allowed', risk: 'low', approval: recovery }
+}
+
+export function isAdoption({ tool, approval }: Receipt): boolean {
+  return tool === adopted && approval === recovery
+}
+
+/** What such a receipt accounts for: it holds the hash of the numbers only, and most spans are short. */
+export function adoptedBy({ seq, args_hash }: Receipt): Span | undefined {
+  const last = seq - 1
+  for (let first = last; first > 0; first -= 1) if (hashOf({ first, last }) === args_hash) return { first, last }
+}
+
+function hashOf(value: unknown): string {
+  return sha256(canonical(value))
+}
+
+export type LeftOver = {
+  /** The next receipt beyond the checkpoint. */
+  add(receipt: Receipt): void
+  /** What is there when it is more than a crash leaves, in words; undefined when it is not. */
+  tooMany(): string | undefined
+}
+
+/** What the operator can do about a database that does not fit the log. */
+export const remedy =
+  'Nothing is begun until memory.sqlite is restored from its newest copy, or until you accept what is there, which leaves a receipt: braidclaw receipt accept --note WHY'
+
+/** `known`: how many receipts the checkpoint counts; 0 without one, and then `ownLog` is the log that the database would have begun. */
+export type KnownSoFar = { readonly known: number; readonly ownLog?: string }
+
+/** Receipts of one step bear one time, and those of the step after it another. */
+export function createLeftOver({ known, ownLog }: KnownSoFar): LeftOver {
+  const seen: { first?: Receipt; last?: Receipt; steps: number; unexplained: boolean } = { steps: 0, unexplained: false }
+
+  function add(receipt: Receipt): void {
+    if (receipt.timestamp !== seen.last?.timestamp) begin(receipt)
+    seen.first ??= receipt
+    seen.last = receipt
+  }
+
+  function begin(receipt: Receipt): void {
+    seen.steps += 1
+    if (seen.steps === 1) return
+    const isRecord = isAdoption(receipt) && receipt.args_hash === hashOf({ first: known + 1, last: receipt.seq - 1 })
+    if (!isRecord) seen.unexplained = true
+  }
+
+  function tooMany(): string | undefined {
+    const { first, last } = seen
+    if (!first || !last) return undefined
+    const when = first === last ? `of ${first.timestamp}` : `${first.timestamp} to ${last.timestamp}`
+    if (known === 0 && ownLog !== undefined && ownLog !== first.log_id)
+      return `the database is new or was replaced: it knows nothing of the ${count(last.seq, 'receipt')} in the log (${when}), nor of what was said then. ${remedy}`
+    if (!seen.unexplained) return undefined
+    const what = `the database knows ${count(known, 'receipt')}, the log holds ${last.seq}; numbers ${first.seq} to ${last.seq} (${when}) are more than a crash can leave`
+    return `${what}: the database is an older copy, or rows of it were lost. ${remedy}`
+  }
+
+  return { add, tooMany }
+}

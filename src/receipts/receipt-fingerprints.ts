@@ -1,0 +1,84 @@
+/** What the deep check needs of each receipt of a log, in some twenty bytes: a million of them must not fill the memory. */
+
+import type { Receipt } from './form/receipt.ts'
+
+/** What receipt and journal both tell of a call. `sandbox` is compared only where the journal knows of it. */
+export type Told = {
+  readonly id: string
+  readonly conversationId: string
+  readonly tool: string
+  readonly argsHash: string
+  readonly status: string
+  readonly resultHash: string
+  readonly sandbox?: string
+}
+
+export type Fingerprints = {
+  /** The highest number there is. */
+  count(): number
+  add(receipt: Receipt): void
+  has(seq: number): boolean
+  /** Whether that receipt tells the same. */
+  fits(seq: number, told: Told): boolean
+  /** Marks it as named by the journal. @returns false when it was before */
+  take(seq: number): boolean
+  isTaken(seq: number): boolean
+  /** How many there are that the journal did not name. */
+  untaken(): number
+}
+
+/** Of a SHA-256: nobody finds another text for it. */
+const length = 16
+const sandboxes: readonly (string | undefined)[] = [undefined, 'bubblewrap', 'landlock', 'none']
+const taken = 0x80
+const known = 0x40
+
+export function createFingerprints(): Fingerprints {
+  let prints = new Uint8Array(length * 1024)
+  let marks = new Uint8Array(1024)
+  let highest = 0
+
+  function grow(seq: number): void {
+    const room = Math.max(seq + 1, marks.length * 2)
+    const [more, wider] = [new Uint8Array(room), new Uint8Array(room * length)]
+    more.set(marks)
+    wider.set(prints)
+    marks = more
+    prints = wider
+  }
+
+  function add({ seq, id, conversation_id, tool, args_hash, status, result_hash, sandbox }: Receipt): void {
+    if (seq >= marks.length) grow(seq)
+    const told = { id, conversationId: conversation_id, tool, argsHash: args_hash, status, resultHash: result_hash }
+    prints.set(printOf(told), seq * length)
+    marks[seq] = known | Math.max(0, sandboxes.indexOf(sandbox))
+    highest = Math.max(highest, seq)
+  }
+
+  const markOf = (seq: number) => marks[seq] ?? 0
+  const has = (seq: number) => (markOf(seq) & known) !== 0
+  const isTaken = (seq: number) => (markOf(seq) & taken) !== 0
+
+  function fits(seq: number, told: Told): boolean {
+    const at = seq * length
+    const isSame = has(seq) && Buffer.from(printOf(told)).equals(prints.subarray(at, at + length))
+    return isSame && (told.sandbox === undefined || sandboxes[markOf(seq) & 0x0f] === told.sandbox)
+  }
+
+  function take(seq: number): boolean {
+    if (isTaken(seq) || !has(seq)) return !isTaken(seq)
+    marks[seq] = markOf(seq) | taken
+    return true
+  }
+
+  function untaken(): number {
+    return marks.reduce((sum, mark) => sum + ((mark & (known | taken)) === known ? 1 : 0), 0)
+  }
+
+  return { count: () => highest, add, has, fits, take, isTaken, untaken }
+}
+
+function printOf({ id, conversationId, tool, argsHash, status, resultHash }: Told): Uint8Array {
+  const text = JSON.stringify([id, conversationId, tool, argsHash, status, resultHash])
+  return new Bun.CryptoHasher('sha256').update(text).digest().subarray(0, length)
+}

@@ -1,0 +1,100 @@
+/** Receipts that the journal names as nobody's: which of them the log itself accounts for, and which are a hole in the journal. */
+
+import { canonical, isObject } from '../kit/json.ts'
+import { sha256 } from '../kit/sha256.ts'
+import type { Receipt } from './form/receipt.ts'
+import { adoptedBy, isAdoption, type Span } from './left-over.ts'
+
+/** What the database says beside the journal. */
+export type KnownToDatabase = {
+  /** How many receipts its checkpoint counts: what follows is for the next start to look at. */
+  readonly counted: number
+  /** How many an older version left, which told nobody of a clear. */
+  readonly older: number
+  /** What the operator did under that receipt, as JSON. */
+  readonly wordsOf: (receiptId: string) => string | undefined
+}
+
+export type WithoutRun = {
+  /** Nothing accounts for these: rows of the journal were lost. */
+  readonly holes: readonly Span[]
+  /** The same of an older version, which left no receipt of a clear. */
+  readonly older: readonly Span[]
+  /** What the operator accepted, word for word. */
+  readonly accepted: ReadonlySet<string>
+  /** Receipts of acceptance whose words are gone or altered: they account for nothing. */
+  readonly wordless: readonly string[]
+}
+
+export const clearing = 'memory.clear'
+export const acceptance = 'receipt.accept'
+
+/** What an operator did outside of any run. No tool has a dot in its name, whoever approved its call. */
+export function isOperatorAction({ tool, approval }: Receipt): boolean {
+  return approval === 'operator' && tool.includes('.')
+}
+
+type Log = {
+  readonly count: number
+  /** Operator's actions and adoptions, oldest first. */
+  readonly special: readonly Receipt[]
+  readonly isNamed: (seq: number) => boolean
+}
+
+export function withoutRun({ count, special, isNamed }: Log, known: KnownToDatabase): WithoutRun {
+  const adopted = special.filter(isAdoption).flatMap((receipt) => adoptedBy(receipt) ?? [])
+  // What a crash took back was never done, although its receipt stands.
+  const done = special.filter((receipt) => isOperatorAction(receipt) && receipt.seq <= known.counted && !isIn(adopted, receipt.seq))
+  const clear = done.findLast(({ tool }) => tool === clearing)?.seq ?? 0
+  const accepted = done.filter(({ tool }) => tool === acceptance).map((receipt) => ({ receipt, words: acceptedBy(receipt, known) }))
+  const explained = [...adopted, ...accepted.flatMap(({ words }) => words?.spans ?? [])]
+  const own = new Set(special.map(({ seq }) => seq))
+  const holes: Span[] = []
+  const older: Span[] = []
+  for (let seq = clear + 1; seq <= Math.min(count, known.counted); seq += 1)
+    if (!isNamed(seq) && !own.has(seq) && !isIn(explained, seq)) extend(seq <= known.older ? older : holes, seq)
+  const wordless = accepted.filter(({ receipt, words }) => !words && receipt.seq > clear && !isIn(explained, receipt.seq))
+  return {
+    holes,
+    older,
+    accepted: new Set(accepted.flatMap(({ words }) => words?.problems ?? [])),
+    wordless: wordless.map(
+      ({ receipt }) => `what receipt ${receipt.seq} (${receipt.timestamp}) accepted is gone from the database, or altered`,
+    ),
+  }
+}
+
+function isIn(spans: readonly Span[], seq: number): boolean {
+  return spans.some(({ first, last }) => first <= seq && seq <= last)
+}
+
+function extend(spans: Span[], seq: number): void {
+  const last = spans.at(-1)
+  if (last?.last === seq - 1) spans[spans.length - 1] = { first: last.first, last: seq }
+  else spans.push({ first: seq, last: seq })
+}
+
+/** The operator's own words under a receipt, believed only when it has their hash. */
+export function wordsUnder({ id, args_hash }: Receipt, wordsOf: KnownToDatabase['wordsOf']): unknown {
+  try {
+    const value: unknown = JSON.parse(wordsOf(id) ?? 'null')
+    return sha256(canonical(value)) === args_hash ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function acceptedBy(receipt: Receipt, { wordsOf }: KnownToDatabase): { spans: Span[]; problems: string[] } | undefined {
+  const input = wordsUnder(receipt, wordsOf)
+  if (!isObject(input)) return undefined
+  const { receipts, problems } = input
+  return {
+    spans: Array.isArray(receipts) ? receipts.flatMap((span) => spanOf(span) ?? []) : [],
+    problems: Array.isArray(problems) ? problems.filter((each) => typeof each === 'string') : [],
+  }
+}
+
+function spanOf(value: unknown): Span | undefined {
+  const { first, last } = isObject(value) ? value : {}
+  return typeof first === 'number' && typeof last === 'number' ? { first, last } : undefined
+}
