@@ -1,4 +1,5 @@
 #!/usr/bin/env bun
+
 /**
  * What conversations cost that are open and say nothing: memory, processor time, descriptors, watches, children. `bun bench/idle.ts [N] [--json]`;
  * N is 1,000 when absent. Once as they are opened, and once after each has had a turn with a tool.
@@ -7,6 +8,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { channelRows } from '../src/channels/list.ts'
 import type { Conversation } from '../src/host/api.ts'
 import { silentContext } from '../src/host/library.ts'
 import { openHost } from '../src/host/open-host.ts'
@@ -27,7 +29,7 @@ async function main(words: readonly string[]): Promise<void> {
   const [home, cwd] = [join(folder, 'home'), join(folder, 'work')]
   for (const each of [home, cwd]) mkdirSync(each)
   const setup = setUp(
-    { ...silentContext({ home: join(home, '.braidclaw'), env: { HOME: home, PATH: process.env.PATH } }), cwd },
+    { ...silentContext({ channels: channelRows, home: join(home, '.braidclaw'), env: { HOME: home, PATH: process.env.PATH } }), cwd },
     { workspace: cwd },
   )
   const host = openHost(setup)

@@ -1,5 +1,6 @@
 /** The library: `import { createAgent } from 'braidclaw'`. The same host as on the command line, without a terminal. */
 
+import { channelRows } from './channels/list.ts'
 import type { Conversation, ConversationChoice, Host, ReplayedRun } from './host/api.ts'
 import { asValue, type Failure, setUpFor, silentContext } from './host/library.ts'
 import { openHost } from './host/open-host.ts'
@@ -147,7 +148,10 @@ type Opened = { readonly host: Host; readonly conversation: Conversation }
 
 async function open(options: AgentOptions): Promise<Opened> {
   const { cwd = process.cwd(), model, permissionMode, maxTurns, conversation = 'new', threads = [], ...around } = options
-  const setup = setUp({ ...silentContext(around), cwd }, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
+  const setup = setUp(
+    { ...silentContext({ ...around, channels: channelRows }), cwd },
+    { workspace: cwd, model, autonomy: permissionMode, maxTurns },
+  )
   const provider = providerOf(options)
   const host = openHost(setup, { ahead: provider === undefined })
   try {
@@ -185,7 +189,7 @@ export function replay({ runId, threads = [], ...around }: ReplayOptions): Promi
   return asValue<Replayed>(
     async () => {
       prepareThreads(threads)
-      const host = openHost(setUpFor(around, {}), { ahead: false })
+      const host = openHost(setUpFor({ ...around, channels: channelRows }, {}), { ahead: false })
       try {
         return { ok: true, ...(await host.replay(runId, threads)) }
       } finally {

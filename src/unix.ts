@@ -1,6 +1,7 @@
 /** The library of the Unix half: `import { llmCall, composeSystem, session, tools } from 'braidclaw/unix'`. */
 
 import { statSync } from 'node:fs'
+import { channelRows } from './channels/list.ts'
 import type { Conversation, ConversationChoice, Setup } from './host/api.ts'
 import type { FailureCode } from './host/failure.ts'
 import { asValue, type Surroundings, setUpFor, unended } from './host/library.ts'
@@ -47,7 +48,7 @@ export function llmCall(message: string, options: LlmOptions = {}): Promise<Answ
 
 async function ask(message: string, { system, tools: named, onText, signal, ...options }: LlmOptions): Promise<Answer> {
   if (message.trim() === '') return { ok: false, code: 'usage', message: 'there is nothing to answer: the message is empty', text: '' }
-  const setup = setUpFor(options, { model: options.model, agent: options.agent })
+  const setup = setUpFor({ ...options, channels: channelRows }, { model: options.model, agent: options.agent })
   const persona = personaOf(setup)
   const wish = await filterWish({
     setup,
@@ -117,7 +118,7 @@ export type ToolRun =
 export const tools = {
   /** @throws Error when the configuration or the named tools cannot be used */
   async list({ tools: named, ...options }: ToolOptions = {}): Promise<readonly ToolInfo[]> {
-    const setup = setUpFor(options, {})
+    const setup = setUpFor({ ...options, channels: channelRows }, {})
     const [{ createHands }, { policyOf }] = await Promise.all([
       import('./host/toolset/tool-executor.ts'),
       import('./host/setup/effective-policy.ts'),
@@ -143,7 +144,7 @@ async function everythingFor(setup: Setup) {
 }
 
 async function runTool(name: string, input: JsonObject, { tools: named, ...options }: ToolOptions): Promise<ToolRun> {
-  const setup = setUpFor(options, {})
+  const setup = setUpFor({ ...options, channels: channelRows }, {})
   const wish = await (await import('./host/toolset/tool-selections.ts')).wishFor(setup, name, named)
   const provider = directCall({ name, input })
   const call = { setup, which: { kind: 'new' }, channel: 'library', provider, tools: wish, systemPrompt: '' } as const

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createAgent, type ModelCall } from '../src/agent.ts'
+import { channelRows } from '../src/channels/list.ts'
 import { silentContext } from '../src/host/library.ts'
 import { openHost } from '../src/host/open-host.ts'
 import { setUp } from '../src/host/setup/setup.ts'
@@ -67,7 +68,7 @@ test('in a conversation: the next turn asks no model, and /tools says it too', a
 test('before the first turn of a program that waits: no model is asked', async () => {
   using at = nest()
   const folder = project(at.dir)
-  const context = silentContext({ home: join(at.home, '.braidclaw'), env: { HOME: at.home } })
+  const context = silentContext({ channels: channelRows, home: join(at.home, '.braidclaw'), env: { HOME: at.home } })
   const model = { asked: 0 }
   const provider = modelCallProvider(async function* () {
     model.asked += 1

@@ -41,13 +41,13 @@ describe('which limits hold', () => {
     expect(await limitsOf(at)).toEqual({
       max_tool_rounds: 5,
       max_response_bytes: 1_000_000,
-      max_turns_at_once: 256,
       tool_timeout_s: 30,
       shell_timeout_s: 15,
       shell_timeout_max_s: 600,
       http_timeout_s: 20,
       max_output_bytes: 65_536,
       max_parallel: 4,
+      max_turns_at_once: 256,
     })
     expect(await origins(at)).toContain('max_tool_rounds = 5  # default: built in\n# max_same_results is not set: no limit\n')
   })

@@ -1,5 +1,6 @@
 /** The daemon at work: all its channels are listened to, and their conversations held side by side, until it is told to stop. */
 
+import { channelSettings } from '../config/config.ts'
 import type { Channel, ChannelHost, ConversationOptions, Setup } from '../host/api.ts'
 import { openHost } from '../host/open-host.ts'
 import type { Persona } from '../host/setup/agent-profile.ts'
@@ -38,8 +39,12 @@ export async function serve({ setup, dir, ready, ...options }: ServeOptions): Pr
     const conversations = createAgentConversations({ ...options, host })
     // What is wrong with it is said before anybody is heard.
     await conversations.answering(undefined)
-    const kinds = channelKinds.filter(({ isOn }) => isOn(setup))
-    const channels = await Promise.all(kinds.map(async (kind) => ({ kind, channel: await kind.create({ setup, dir }) })))
+    const kinds = channelKinds
+      .map((kind) => ({ kind, settings: channelSettings(setup.config, kind) }))
+      .filter(({ kind, settings }) => kind.isOn(settings))
+    const channels = await Promise.all(
+      kinds.map(async ({ kind, settings }) => ({ kind, channel: await kind.create({ settings, setup, dir }) })),
+    )
     const questions = createChannelQuestions()
     const answers = createAnswers({ log, answering: conversations.answering, questions })
     const queue = createMessageQueue({ take: answers.take, log })

@@ -1,5 +1,6 @@
 /** What every command gets: streams, environment, home. Built once, without touching `process.stdout`, which costs 8 ms. */
 
+import { channelRows } from '../channels/list.ts'
 import type { CliContext } from '../channels/terminal/context.ts'
 import { openDescriptor } from '../channels/terminal/descriptor.ts'
 import { openStdout } from '../channels/terminal/output-stream.ts'
@@ -17,7 +18,7 @@ export function createContext(given: Environment): CliContext {
   const messagesOut = openDescriptor(2)
   const status = createStatusLine({ put: messagesOut.put, columns: columnsOfStderr, now: Date.now })
   const stdout = openStdout(status)
-  const host = createHostContext(given, (text) => stderr.write(text))
+  const host = createHostContext({ env: given, channels: channelRows, say: (text) => stderr.write(text) })
   const { env, redactor } = host
   const stderr = messages(env, redactor, createPrinter(2, status, messagesOut))
   return {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { channelRows } from '../channels/list.ts'
 import { describeProblem } from './config.ts'
 import type { Flags } from './layers/flags.ts'
 import { loadConfig } from './load.ts'
@@ -19,6 +20,7 @@ function load({ files = {}, env = {}, flags = {} }: Given) {
   return loadConfig({
     home,
     cwd: '/work',
+    channels: channelRows,
     env: { HOME: '/home/ann', ...env },
     flags,
     trusted: () => false,
@@ -113,7 +115,9 @@ describe('the env file', () => {
     expect(whole(lines('\nBRAIDCLAW_MODEL=ours', { files })).config.defaultModel).toBe('ours')
     const { config, origins } = whole(lines('SHELLCLAW_MODEL=later', { files }))
     expect(config.defaultModel).toBe('later')
-    expect(showConfig(config, origins, { origin: true, json: false })).toContain(`default_model = "later"  # environment: ${envFile}:1\n`)
+    expect(showConfig(config, origins, { origin: true, json: false, channels: channelRows })).toContain(
+      `default_model = "later"  # environment: ${envFile}:1\n`,
+    )
     expect(origin(lines('BRAIDCLAW_MODEL=x', { files, env: { SHELLCLAW_MODEL: 'env' } }))).toEqual({
       source: 'environment',
       where: 'SHELLCLAW_MODEL',

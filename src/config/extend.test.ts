@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { channelRows } from '../channels/list.ts'
 import { extendConfig } from './extend.ts'
 import { proposeProviders } from './known-providers.ts'
 import { defaultConfigToml } from './output/template.ts'
@@ -6,7 +7,7 @@ import { configOf } from './test-load.ts'
 
 const openai = proposeProviders({ OPENAI_API_KEY: 'sk' })
 const both = proposeProviders({ OPENAI_API_KEY: 'sk', ANTHROPIC_API_KEY: 'sk' })
-const offline = defaultConfigToml({ proposals: [] })
+const offline = defaultConfigToml({ channels: channelRows, proposals: [] })
 const added =
   '\n# Added because OPENAI_API_KEY is set.\n[providers.models.openai]\nkind = "openai"\nmodel = "gpt-5.4-mini"\napi_key_env = "OPENAI_API_KEY"\n'
 

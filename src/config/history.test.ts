@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { isOurVariable } from './setting.ts'
-import { settings } from './settings.ts'
+import { variablesOf } from './layers/environment.ts'
+import { tableOf } from './table.ts'
 import { configOf, problemsOf } from './test-load.ts'
 
 describe('the lengths of a history', () => {
@@ -49,7 +49,10 @@ describe('the lengths of a history', () => {
   })
 })
 
-test('every variable of a setting is one that loading looks at', () => {
-  for (const { env } of settings) if (env !== undefined) expect([env, isOurVariable(env)]).toEqual([env, true])
-  for (const env of ['HISTORY_MAX_X', 'XHISTORY_MAX', 'HOME', 'PATH']) expect(isOurVariable(env)).toBe(false)
+test('of the environment only what may be a setting is looked at', () => {
+  const table = tableOf([])
+  const short = table.settings.flatMap(({ env }) => (env === undefined ? [] : [env]))
+  const others = ['HISTORY_MAX_X', 'XHISTORY_MAX', 'HOME', 'PATH', 'BRAIDCLAW_']
+  const env = Object.fromEntries([...short, 'BRAIDCLAW_X', 'SHELLCLAW_X', ...others].map((name) => [name, '1']))
+  expect([...variablesOf(env, table).keys()]).toEqual([...short, 'BRAIDCLAW_X', 'SHELLCLAW_X'])
 })

@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { channelRows } from '../channels/list.ts'
 import { describeStep, initHome } from './init.ts'
 import { proposeProviders } from './known-providers.ts'
 import { loadConfig } from './load.ts'
@@ -25,7 +26,13 @@ import { validateConfig } from './validate.ts'
 function fresh(env: { readonly [name: string]: string } = {}) {
   const user = mkdtempSync(join(tmpdir(), 'config-init-'))
   const home = join(user, '.braidclaw')
-  const input = { home, cwd: user, env: { HOME: user, ...env }, createDatabase: (path: string) => writeFileSync(path, 'db') }
+  const input = {
+    home,
+    cwd: user,
+    channels: channelRows,
+    env: { HOME: user, ...env },
+    createDatabase: (path: string) => writeFileSync(path, 'db'),
+  }
   return { user, home, input, paths: homePaths(home) }
 }
 
@@ -161,7 +168,7 @@ const combinations = Array.from({ length: 16 }, (_, bits) => variables.filter((_
 
 test.each(combinations)('the file for %p is valid, also with every line uncommented, and proposes the first of them', (...set) => {
   const proposals = proposeProviders(Object.fromEntries(set.map((name) => [name, name === 'OLLAMA_HOST' ? '127.0.0.1' : 'sk-SECRET'])))
-  const text = defaultConfigToml({ proposals })
+  const text = defaultConfigToml({ channels: channelRows, proposals })
   const config = configOf({ user: text })
   expect(proposals.map(({ because }) => because)).toEqual(set)
   expect(config.defaultProvider).toBe(proposals[0]?.name ?? 'local')

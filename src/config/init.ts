@@ -110,8 +110,8 @@ function sharedFolder(what: string, path: string): InitStep {
   return { what, path, state: there ? 'kept' : 'created' }
 }
 
-function configFile(path: string, { env, cwd, workspace, choice, proposals = proposeProviders(env) }: InitInput): InitStep {
-  const text = defaultConfigToml({ proposals, workspace: workspace === undefined ? undefined : resolve(cwd, workspace) })
+function configFile(path: string, { env, cwd, channels, workspace, choice, proposals = proposeProviders(env) }: InitInput): InitStep {
+  const text = defaultConfigToml({ channels, proposals, workspace: workspace === undefined ? undefined : resolve(cwd, workspace) })
   return newFile({ what: 'config', path, text: choice ? extendConfig(text, { proposals: [], choice }).text : text })
 }
 

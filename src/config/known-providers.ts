@@ -1,10 +1,10 @@
 /** Providers that need no table in the config file: each can be used as soon as its environment variable is set. */
 
-import type { ProviderKind } from './config.ts'
+import type { ProviderKindName } from './config.ts'
 
 export type Proposal = {
   readonly name: string
-  readonly kind: ProviderKind
+  readonly kind: ProviderKindName
   readonly model: string
   readonly baseUrl?: string
   readonly apiKeyEnv?: string
@@ -70,9 +70,6 @@ export const knownNames: readonly string[] = vendors.map(({ name }) => name)
 
 /** Each makes one provider usable. In order of preference. */
 export const providerVariables: readonly string[] = vendors.map(({ because }) => because)
-
-/** Every variable that this file looks at; of a key only whether it is set matters. */
-export const lookedAt: readonly string[] = [...new Set(vendors.flatMap(({ because, addressEnv }) => [because, addressEnv ?? because]))]
 
 /** `OPENAI_API_KEY, … or OLLAMA_HOST`, for messages. */
 export const anyVariable = providerVariables.join(', ').replace(/, (\w+)$/, ' or $1')

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { channelRows } from '../channels/list.ts'
 import { describeProblem, providerNamed } from './config.ts'
 import { loadConfig } from './load.ts'
 import { configOf, load, loaded, minimum, problemsOf, projectFile, userFile } from './test-load.ts'
@@ -108,7 +109,7 @@ describe('what is refused', () => {
     writeFileSync(join(dir, 'file'), '')
     symlinkSync(join(dir, 'loop'), join(dir, 'loop'))
     const at = (home: string) => {
-      const result = loadConfig({ home: join(dir, home), env: { HOME: dir }, cwd: dir, trusted: () => false })
+      const result = loadConfig({ home: join(dir, home), channels: channelRows, env: { HOME: dir }, cwd: dir, trusted: () => false })
       return result.ok ? 'ok' : result.problems.map(describeProblem).join('\n')
     }
     expect(at('a')).toBe(`${dir}/a/config.toml: this file is a folder, not a file; move it away and run "braidclaw init"`)
@@ -150,7 +151,7 @@ describe('what holds', () => {
       },
       providers: {
         models: {
-          local: { kind: 'mock', name: 'local', model: 'mock', totalTimeoutS: 600, prices: {} },
+          local: { kind: 'mock', name: 'local', model: 'mock', totalTimeoutS: 600 },
           openai_compatible: {
             kind: 'openai-compatible',
             name: 'openai_compatible',
@@ -162,7 +163,6 @@ describe('what holds', () => {
             totalTimeoutS: 600,
             maxRetries: 2,
             maxConcurrent: 16,
-            prices: {},
           },
         },
       },
@@ -223,7 +223,7 @@ describe('what holds', () => {
     const { security, channels, limits } = configOf({ user, project })
     expect(security).toMatchObject({ autonomy: 'readonly', forbiddenCommands: ['dd', 'curl'] })
     expect(security.forbiddenPaths).toEqual(['/etc', '/sys', '/boot', '/home/ann/.ssh', '/srv'])
-    expect([channels.cli.toolsAllow, limits.maxRunTokens]).toEqual([['time'], 10])
+    expect([channels.cli?.toolsAllow, limits.maxRunTokens]).toEqual([['time'], 10])
   })
 
   test("in one's own home folder the user's file is no project", () => {
@@ -245,7 +245,7 @@ describe('what holds', () => {
     expect(workspaceDir).toBe('/work/x')
     expect(security).toMatchObject({ autonomy: 'full', workspaceOnly: false, allowCommands: ['make', 'cargo'], allowedPorts: [8080, 8443] })
     expect(security.forbiddenPaths).toHaveLength(4)
-    expect(channels.cli.toolsAllow).toEqual([])
+    expect(channels.cli?.toolsAllow).toEqual([])
   })
 
   test('of two names for one setting the short one decides, and the other is mentioned', () => {

@@ -7,7 +7,7 @@ import type { Config, ConfigProblem, Origin, Origins, Source } from './config.ts
 import { brokenAddress, knownNames } from './known-providers.ts'
 import { type Agents, agentLayer, readAgents } from './layers/agents.ts'
 import { defaultEntries, withProviderDefaults, withStub } from './layers/defaults.ts'
-import { type Entries, type Layer, providerNames } from './layers/entries.ts'
+import { type Around, type Entries, type Layer, providerNames } from './layers/entries.ts'
 import { type EnvFileLayers, envFileLayers } from './layers/env-file.ts'
 import { backendLayer, environmentLayer, variablesOf } from './layers/environment.ts'
 import { type FileLayer, fileLayer } from './layers/file.ts'
@@ -16,7 +16,7 @@ import { withDefaultProvider, withKnownProviders } from './layers/known.ts'
 import { overlay, overlayProject } from './layers/merge.ts'
 import { splitModel, withModel } from './layers/model.ts'
 import { completeness, kindOf, lengths, references } from './layers/references.ts'
-import type { Surroundings } from './text/expand.ts'
+import { type ChannelRows, tableOf } from './table.ts'
 import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
 import { unnamedWorkspace } from './workspace.ts'
 
@@ -27,6 +27,8 @@ export type LoadInput = {
   readonly flags?: Flags
   /** Absolute. */
   readonly cwd: string
+  /** The channels there are, each with the rows of its section. */
+  readonly channels: readonly ChannelRows[]
   /** Whether the user has trusted this folder; asked only when it has a config file. */
   readonly trusted: (folder: string) => boolean
   readonly readFile?: (path: string) => FileRead
@@ -52,9 +54,10 @@ export type Loaded =
 
 /** Reads files, touches nothing else, never throws on what is in them. */
 export function loadConfig(input: LoadInput): Loaded {
-  const around = { home: input.home, userHome: input.env.HOME || process.getBuiltinModule('node:os').homedir(), env: input.env }
+  const table = tableOf(input.channels)
+  const around = { table, home: input.home, userHome: input.env.HOME || process.getBuiltinModule('node:os').homedir(), env: input.env }
   const where = { ...around, base: input.cwd, typed: true }
-  const variables = variablesOf(input.env)
+  const variables = variablesOf(input.env, table)
   const environment = environmentLayer(variables, where)
   const flags = flagLayer(input.flags ?? {}, where)
   const user = userLayer(input, around)
@@ -70,11 +73,11 @@ export function loadConfig(input: LoadInput): Loaded {
     new Map([...defaultEntries(where, user.file !== undefined), ['workspace_dir', workspace] as const]),
     input.env,
   )
-  return finish(input, { user, project, envFile, environment, agents, agent, flags, backend, base })
+  return finish(input, { table, user, project, envFile, environment, agents, agent, flags, backend, base })
 }
 
 type ReadLayer = FileLayer & { readonly file?: string }
-type Layers = {
+type Layers = Pick<Around, 'table'> & {
   readonly user: ReadLayer
   readonly project: ReadLayer
   readonly envFile: EnvFileLayers
@@ -86,9 +89,9 @@ type Layers = {
   readonly base: Entries
 }
 
-function finish(input: LoadInput, { user, project, envFile, environment, agents, agent, flags, backend, base }: Layers): Loaded {
+function finish(input: LoadInput, { table, user, project, envFile, environment, agents, agent, flags, backend, base }: Layers): Loaded {
   const own = overlay(base, user.entries)
-  const shared = overlayProject(own, project.entries)
+  const shared = overlayProject(table, own, project.entries)
   const names = () => [...new Set([...providerNames(withProviderDefaults(shared.entries)), ...knownNames])]
   const standing = shared.entries.get('default_provider')?.value
   const split = [envFile.settings, environment, agent, flags].map((layer) => splitModel(layer.entries, names, standing))
@@ -108,7 +111,7 @@ function finish(input: LoadInput, { user, project, envFile, environment, agents,
   const notices = layers.flatMap((layer) => layer.notices)
   return {
     ok: true,
-    config: assemble(entries, agents.agents),
+    config: assemble({ entries, agents: agents.agents, channels: input.channels }),
     origins: originsOf(entries),
     notices,
     file: user.file,
@@ -133,13 +136,13 @@ const missing: FileRead = { state: 'missing' }
 
 const nothing: ReadLayer = { entries: new Map(), problems: [], notices: [], broken: false }
 
-function userLayer({ home, readFile = readConfigFile }: LoadInput, around: Surroundings): ReadLayer {
+function userLayer({ home, readFile = readConfigFile }: LoadInput, around: Around): ReadLayer {
   const file = join(home, 'config.toml')
   return fromRead({ file, source: 'user', around, read: readFile(file) })
 }
 
 /** The folder of -C/--workspace, or the current one. Its `.braidclaw` may be the user's own home: that is no project. */
-function projectLayer(input: LoadInput, around: Surroundings, given: Entries): ReadLayer {
+function projectLayer(input: LoadInput, around: Around, given: Entries): ReadLayer {
   const chosen = given.get('workspace_dir')?.value
   const folder = typeof chosen === 'string' ? chosen : input.cwd
   const file = join(folder, '.braidclaw', 'config.toml')
@@ -154,7 +157,7 @@ function untrusted(file: string, folder: string): string {
   return `${file} is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust ${quoteText(folder)}`
 }
 
-type FromRead = { readonly file: string; readonly source: Source; readonly around: Surroundings; readonly read: FileRead }
+type FromRead = { readonly file: string; readonly source: Source; readonly around: Around; readonly read: FileRead }
 
 function fromRead({ file, source, around, read }: FromRead): ReadLayer {
   if (read.state === 'missing') return nothing

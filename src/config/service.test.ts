@@ -24,7 +24,7 @@ test("a project's file cannot switch Discord on or say where it is", () => {
 
 test('one variable holds one channel or several', () => {
   const ids = ['1234567890123456789', '1234567890123456780']
-  const of = (text: string) => configOf({ user: minimum, env: { DISCORD_CHANNEL_ID: text } }).channels.discord.channelIds
+  const of = (text: string) => configOf({ user: minimum, env: { DISCORD_CHANNEL_ID: text } }).channels.discord?.channelIds
   expect(of(ids[0] ?? '')).toEqual([ids[0] ?? ''])
   expect(of(ids.join(','))).toEqual(ids)
 })

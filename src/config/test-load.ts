@@ -1,5 +1,6 @@
 /** For tests only: loads configuration from text, with files that exist only here. */
 
+import { channelRows } from '../channels/list.ts'
 import type { Config } from './config.ts'
 import type { Flags } from './layers/flags.ts'
 import { type Loaded, loadConfig } from './load.ts'
@@ -26,6 +27,7 @@ export function load({ user, project, trusted = true, env = {}, flags, home = '/
     home,
     cwd,
     flags,
+    channels: channelRows,
     env: { HOME: '/home/ann', ...env },
     trusted: () => trusted,
     readFile: (path) => {

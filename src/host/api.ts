@@ -2,6 +2,8 @@
 
 import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
+import type { ChannelRows } from '../config/table.ts'
+import type { Rows, Values } from '../kit/settings.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { AgentEvent, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
 import type { AskLine, Decision, Log, Message, Provider, RunAgent } from '../runtime/port.ts'
@@ -15,6 +17,8 @@ export type Environment = Readonly<Partial<Record<string, string>>>
 /** What a home and its conversations need of the process they run in. */
 export type HostContext = {
   readonly env: Environment
+  /** The channels there are, each with the rows of its section. */
+  readonly channels: readonly ChannelRows[]
   readonly cwd: string
   /** BRAIDCLAW_HOME (or SHELLCLAW_HOME), or ~/.braidclaw: everything we keep. */
   readonly home: string
@@ -195,11 +199,13 @@ export type Channel = {
 export type AttendedChannel = Omit<Channel, 'start'> & { start(host: Host, signal: AbortSignal): Promise<void> }
 
 /** A line of channels/list.ts. */
-export type ChannelKind = {
+export type ChannelKind<R extends Rows = Rows> = {
   readonly name: string
+  /** The rows of [channels.NAME]. */
+  readonly settings: R
   /** Without it the others do not go on. */
   readonly vital?: true
-  isOn(setup: Setup): boolean
+  isOn(settings: Values<R>): boolean
   /** Loads what is heavy. `dir`: the folder of the FIFOs. @throws FailureError for what is wrong before anything is tried */
-  create(making: { readonly setup: Setup; readonly dir: string }): Promise<Channel>
+  create(making: { readonly settings: Values<R>; readonly setup: Setup; readonly dir: string }): Promise<Channel>
 }

@@ -20,13 +20,16 @@ export type Surroundings = {
 
 export const unended: Ending = { stop: 'error', code: 'error', message: 'the run ended without an ending' }
 
-export function setUpFor({ workspace, ...around }: Surroundings, flags: { readonly model?: string; readonly agent?: string }): Setup {
+/** A library knows the channels too: their sections may stand in the file. */
+type Opening = Surroundings & Pick<HostContext, 'channels'>
+
+export function setUpFor({ workspace, ...around }: Opening, flags: { readonly model?: string; readonly agent?: string }): Setup {
   return setUp(silentContext(around), { workspace, ...flags })
 }
 
 /** Nothing of ours goes to the streams of a program that is not ours. */
-export function silentContext({ home, env = process.env, log }: Omit<Surroundings, 'workspace'>): HostContext {
-  return createHostContext({ ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, log ?? nobodyHears)
+export function silentContext({ home, env = process.env, log = nobodyHears, channels }: Omit<Opening, 'workspace'>): HostContext {
+  return createHostContext({ env: { ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, channels, say: log })
 }
 
 const nobodyHears = () => {}

@@ -3,30 +3,33 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dialects } from '../../test/support/dialects.ts'
-import { sends, startFake, testDeps, wireConfig } from '../../test/support/vendor-fake.ts'
+import { createDeps, sends, startFake, testDeps, wireConfig } from '../../test/support/vendor-fake.ts'
+import { camel, withDefaults } from '../kit/settings.ts'
 import { type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { createProvider } from './create-provider.ts'
+import { providerKinds } from './list.ts'
 import { probeProvider } from './probe-provider.ts'
-import { checkReferences } from './references.ts'
 import { listModels } from './wire/list-models.ts'
-import type { ProviderConfig } from './wire/provider-settings.ts'
 
-type Configs = { readonly [name: string]: ProviderConfig }
+type Configs = { readonly [name: string]: { readonly kind: (typeof providerKinds)[number]['kind']; readonly [key: string]: unknown } }
 
-/** As main.ts does it: names resolve to providers, made when first asked for. */
+/** As the host does it: tables with their defaults, names resolved to providers, made when first asked for. */
 function registry(configs: Configs, baseDir?: string) {
-  const deps = testDeps({ baseDir })
+  const deps = createDeps({ baseDir })
   async function provider(name: string): Promise<Provider> {
-    const config = configs[name]
-    if (config === undefined) throw new Error(`no ${name}`)
-    return createProvider(name, config, {
-      ...deps,
-      provider,
-      count: () => 1,
-      brain:
-        async ({ dir }) =>
-        async (frame) => ({ ok: true, answer: JSON.stringify({ content: [{ type: 'text', text: `${dir} ${frame.length > 20}` }] }) }),
-    })
+    const { kind, ...given } = configs[name] ?? { kind: 'stub' }
+    const rows = providerKinds.find((each) => each.kind === kind)?.settings ?? {}
+    const settings = withDefaults(rows, (key) => given[camel(key)])
+    return createProvider(
+      { kind, name, ...settings },
+      {
+        ...deps,
+        provider,
+        brain:
+          async ({ dir }) =>
+          async (frame) => ({ ok: true, answer: JSON.stringify({ content: [{ type: 'text', text: `${dir} ${frame.length > 20}` }] }) }),
+      },
+    )
   }
   return { provider, lines: deps.lines }
 }
@@ -66,33 +69,6 @@ test('reliable over a provider that times out and a mock answers from the mock a
       to: 'mock_provider',
       code: 'timeout',
     })
-  })
-})
-
-describe('references', () => {
-  const mock: ProviderConfig = { kind: 'mock' }
-
-  test('a name that is not configured, an empty list and a ring are each named', () => {
-    const faults = checkReferences({
-      a: { kind: 'reliable', providers: ['b', 'constructor'] },
-      b: { kind: 'router', default: 'a', routes: { x: 'm' } },
-      c: { kind: 'reliable', providers: [] },
-      self: { kind: 'router', default: 'self' },
-      m: mock,
-    })
-    expect(faults).toEqual([
-      expect.stringContaining('"a" names "constructor"'),
-      expect.stringContaining('"a" leads back to itself'),
-      expect.stringContaining('"b" leads back to itself'),
-      expect.stringContaining('"c" is reliable but lists no providers'),
-      expect.stringContaining('"self" leads back to itself'),
-    ])
-  })
-
-  test('two ways to one provider are no ring', () => {
-    expect(
-      checkReferences({ a: { kind: 'reliable', providers: ['b', 'm'] }, b: { kind: 'router', default: 'm', routes: { x: 'm' } }, m: mock }),
-    ).toEqual([])
   })
 })
 

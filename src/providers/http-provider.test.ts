@@ -97,7 +97,7 @@ for (const dialect of dialects) {
     test('tokens are told with the cached ones, and cost what the prices say', async () => {
       const fake = startFake(() => sends(dialect.events({ text: ['hi'] })))
       const { usage, model, provider } = await ask(
-        providerAt(dialect, fake, { config: { prices: { input: 3, output: 15, cached: 0.3 } } }).provider,
+        providerAt(dialect, fake, { config: { priceInput: 3, priceOutput: 15, priceCached: 0.3 } }).provider,
       )
       fake.stop()
       expect(usage).toEqual({ inputTokens: 100, outputTokens: 20, cachedInputTokens: 60, costMicros: 40 * 3 + 60 * 0.3 + 20 * 15 })

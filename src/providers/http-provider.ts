@@ -9,7 +9,7 @@ import { type Deadline, startDeadline } from './wire/deadline.ts'
 import { baseUrlOf, keyHint, vendors } from './wire/dialects.ts'
 import { openWire } from './wire/exchange.ts'
 import { libraryFailure, ownFailure } from './wire/failure-of-response.ts'
-import { defaults, type ProviderDeps, type WireConfig } from './wire/provider-settings.ts'
+import { defaults, type ProviderDeps, pricesOf, type WireConfig } from './wire/provider-settings.ts'
 import { concernsAll, waitMs, withRetry } from './wire/retry.ts'
 import { usageOf } from './wire/usage.ts'
 
@@ -50,8 +50,8 @@ export function createWired(setup: Setup): Provider {
 }
 
 function costOf({ name, config }: Setup): Cost {
-  const { prices, maxOutputTokens, totalTimeoutS } = config
-  return { provider: name, prices, free: false, maxOutputTokens, longestS: totalTimeoutS }
+  const { maxOutputTokens, totalTimeoutS } = config
+  return { provider: name, prices: pricesOf(config), free: false, maxOutputTokens, longestS: totalTimeoutS }
 }
 
 /** Waits for its turn first: whoever waits has reserved nothing. */
@@ -113,7 +113,7 @@ function respond({ name, config, deps, request }: Attempt, reply: Reply): ChatRe
       return Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages]))
     },
     gotBytes: reply.bytes,
-    prices: config.prices,
+    prices: pricesOf(config),
   })
   const usage = { ...counted, ...(estimated ? { estimated } : {}) }
   if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { testDeps } from '../../test/support/vendor-fake.ts'
+import { createDeps } from '../../test/support/vendor-fake.ts'
 import { type ChatRequest, type ChatResponse, type Message, type Provider, ProviderFailure } from '../runtime/port.ts'
-import { createMock } from './mock.ts'
+import { createProvider } from './create-provider.ts'
 import { parseFixture } from './mock-fixture.ts'
 
 const request = (messages: readonly Message[] = [{ role: 'user', content: 'hi' }]): ChatRequest => ({
@@ -19,7 +19,10 @@ async function withFixture<T>(responses: readonly unknown[], use: (provider: Pro
   try {
     writeFileSync(join(folder, 'f.json'), JSON.stringify({ responses }))
     return await use(
-      await createMock({ name: 'm', config: { kind: 'mock', fixture: 'f.json', totalTimeoutS: 0.2 }, deps: testDeps({ baseDir: folder }) }),
+      await createProvider(
+        { name: 'm', kind: 'mock', model: 'mock', fixture: 'f.json', totalTimeoutS: 0.2 },
+        createDeps({ baseDir: folder }),
+      ),
     )
   } finally {
     rmSync(folder, { recursive: true })

@@ -1,23 +1,41 @@
 /** The provider that needs no network: it plays a fixture, or, without one, lets the offline helper answer. Same input, same output. */
 
 import { isAbsolute, join } from 'node:path'
+import type { Rows } from '../kit/settings.ts'
 import type { Call, Part, Usage } from '../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Message, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { parseFixture, type ScriptedReply } from './mock-fixture.ts'
 import { offlineReply } from './offline-helper.ts'
+import type { Creating, ProviderKind } from './provider-kind.ts'
+import { model, prices, totalTimeout } from './rows.ts'
 import { assertUsable } from './usable-reply.ts'
 import { idMaker, readArguments } from './wire/call-arguments.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
-import { defaults, type MockConfig, type ProviderDeps } from './wire/provider-settings.ts'
+import { pricesOf } from './wire/provider-settings.ts'
 import { priced } from './wire/usage.ts'
 
-type Setup = { readonly name: string; readonly config: MockConfig; readonly deps: ProviderDeps }
+const settings = {
+  model: { ...model, default: 'mock' },
+  fixture: {
+    type: 'path',
+    relative: true,
+    absent: 'the offline helper',
+    about:
+      'A JSON file of scripted answers; a relative path starts at the folder of the config file. BRAIDCLAW_MOCK_FIXTURE sets it for every mock.',
+  },
+  total_timeout_s: totalTimeout,
+  ...prices,
+} as const satisfies Rows
+
+export const mock = { kind: 'mock', settings, budget: 'free', create: createMock } as const satisfies ProviderKind<typeof settings>
+
+type Setup = Creating<typeof settings>
 
 /** @throws ProviderFailure `bad_request` when the fixture cannot be read */
-export async function createMock(setup: Setup): Promise<Provider> {
-  const { name, config, deps } = setup
-  const script = config.fixture === undefined ? undefined : await readFixture(config.fixture, deps.baseDir)
-  const totalS = config.totalTimeoutS ?? defaults.totalTimeoutS
+async function createMock(setup: Setup): Promise<Provider> {
+  const { name, settings, deps } = setup
+  const script = settings.fixture === undefined ? undefined : await readFixture(settings.fixture, deps.baseDir)
+  const totalS = settings.totalTimeoutS
   let calls = 0
   const next = (request: ChatRequest) => script?.[Math.min(calls++, script.length - 1)] ?? offlineReply(request)
   return {
@@ -63,7 +81,7 @@ async function* play(at: { setup: Setup; reply: ScriptedReply; request: ChatRequ
   yield { type: 'done', response: assertUsable(responseOf(setup, reply, request)) }
 }
 
-function responseOf({ name, config }: Setup, reply: ScriptedReply, request: ChatRequest): ChatResponse {
+function responseOf({ name, settings }: Setup, reply: ScriptedReply, request: ChatRequest): ChatResponse {
   const newId = idMaker(request.messages)
   const calls = reply.calls.map(({ name: tool, raw, id }): Call => ({ id: newId(id ?? 'call_1'), name: tool, ...readArguments(raw) }))
   const parts: Part[] = [
@@ -72,8 +90,8 @@ function responseOf({ name, config }: Setup, reply: ScriptedReply, request: Chat
     ...calls.map((call) => ({ type: 'call' as const, ...call })),
   ]
   const stop = calls.length > 0 ? 'tool_calls' : 'stop'
-  const usage = priced(reply.usage ?? counted(request, parts), config.prices)
-  return { parts, stop, usage, model: request.model || (config.model ?? 'mock'), provider: name }
+  const usage = priced(reply.usage ?? counted(request, parts), pricesOf(settings))
+  return { parts, stop, usage, model: request.model || settings.model, provider: name }
 }
 
 function scripted(name: string, code: ProviderFailure['code']): ProviderFailure {

@@ -1,10 +1,25 @@
 /** A provider that asks others in order, until one answers. */
 
+import type { Rows } from '../kit/settings.ts'
 import type { FailureCode } from '../runtime/event.ts'
 import { type ChatRequest, type Log, type Provider, type ProviderCapabilities, ProviderFailure } from '../runtime/port.ts'
+import type { ProviderKind } from './provider-kind.ts'
 
 /** What another provider may do better. Not a request that is wrong, too long or refused for what it asks, and not our own cancel. */
 const elsewhere: ReadonlySet<FailureCode> = new Set(['network', 'auth', 'timeout', 'server', 'rate_limit', 'bad_response', 'empty'])
+
+const settings = {
+  providers: { type: 'words', form: 'provider', filled: true, required: true, about: 'The providers to try, in this order.' },
+} as const satisfies Rows
+
+export const reliable = {
+  kind: 'reliable',
+  settings,
+  budget: 'kept',
+  async create({ name, settings, deps: { provider, log } }) {
+    return createReliable({ name, providers: await Promise.all(settings.providers.map(provider)), log })
+  },
+} as const satisfies ProviderKind<typeof settings>
 
 type Options = { readonly name: string; readonly providers: readonly Provider[]; readonly log: Log }
 

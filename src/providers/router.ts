@@ -1,7 +1,30 @@
 /** A provider that picks another by the request's `metadata.hint`. */
 
+import type { Rows } from '../kit/settings.ts'
 import type { Log, Provider } from '../runtime/port.ts'
+import type { ProviderKind } from './provider-kind.ts'
 import { common, ownModel } from './reliable.ts'
+
+const settings = {
+  routes: { type: 'map', required: true, about: 'Which provider answers which hint: { cheap = "local", hard = "openai" }.' },
+  default: {
+    type: 'text',
+    form: 'provider',
+    required: true,
+    about: 'The provider for a request without a hint, or with one that has no route.',
+  },
+} as const satisfies Rows
+
+export const router = {
+  kind: 'router',
+  settings,
+  budget: 'kept',
+  async create({ name, settings, deps: { provider, log } }) {
+    const routes = new Map<string, Provider>()
+    for (const [hint, to] of Object.entries(settings.routes)) routes.set(hint, await provider(to))
+    return createRouter({ name, fallback: await provider(settings.default), routes, log })
+  },
+} as const satisfies ProviderKind<typeof settings>
 
 type Options = {
   readonly name: string

@@ -1,15 +1,15 @@
 /** Answers "stub response N" to whatever is asked: for trying scripts without a model. Calls no tool. */
 
+import type { Rows } from '../kit/settings.ts'
 import type { Provider } from '../runtime/port.ts'
+import type { Creating, ProviderKind } from './provider-kind.ts'
+import { model } from './rows.ts'
 
-export type StubSetup = {
-  readonly name: string
-  readonly model: string
-  /** The N of this answer. */
-  readonly count: () => number | Promise<number>
-}
+const settings = { model: { ...model, default: 'stub' } } as const satisfies Rows
 
-export function createStub({ name, model, count }: StubSetup): Provider {
+export const stub = { kind: 'stub', settings, budget: 'free', create: createStub } as const satisfies ProviderKind<typeof settings>
+
+function createStub({ name, settings: { model }, deps: { count } }: Creating<typeof settings>): Provider {
   return {
     name,
     capabilities: () => ({ streaming: false, tools: false, thinking: false, contextTokens: 32_768 }),

@@ -1,26 +1,11 @@
-/** Reading validated arguments, and the shape of what tools hand back. */
+/** Reading arguments that nobody has checked yet, and the shape of what tools hand back. */
 
 import type { Json, JsonObject } from '../kit/json.ts'
 import type { ToolResult } from '../runtime/port.ts'
 
-/** @throws TypeError when the schema check was left out */
-export function text(input: JsonObject, key: string, otherwise?: string): string {
-  const value = input[key] ?? otherwise
-  if (typeof value !== 'string') throw new TypeError(`"${key}" must be text, got ${JSON.stringify(value)}`)
-  return value
-}
-
 /** For `touches`, which must answer for any input; the schema has refused everything but text by then. */
 export function textOr(value: Json | undefined, otherwise: string): string {
   return typeof value === 'string' ? value : otherwise
-}
-
-/** @throws TypeError when the schema check was left out */
-export function count(input: JsonObject, key: string, otherwise: number): number {
-  const value = input[key] ?? otherwise
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1)
-    throw new TypeError(`"${key}" must be a whole number from 1, got ${JSON.stringify(value)}`)
-  return value
 }
 
 export function done(output: string, metadata?: JsonObject): ToolResult {

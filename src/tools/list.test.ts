@@ -32,6 +32,13 @@ describe('the ten tools', () => {
     ])
   })
 
+  test('begin every request with the same bytes, which vendors keep for the next one', () => {
+    const specs = tools.map(({ name, description, parameters }) => ({ name, description, parameters }))
+    expect(new Bun.CryptoHasher('sha256').update(JSON.stringify(specs)).digest('hex')).toBe(
+      'fe1488514930266278c1e7b4c7365510533dc1c86a9a22447bebc86895b65b11',
+    )
+  })
+
   test('take at most 2.9 KB of the first request', () => {
     const specs = tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
     expect(Buffer.byteLength(JSON.stringify(specs))).toBeLessThanOrEqual(2_900)

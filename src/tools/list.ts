@@ -1,20 +1,21 @@
-/** All built-in tools, by hand and in the order the model sees them. */
+/** All built-in tools, one line each and in the order the model sees them. */
 
 import type { Clock, Tool } from '../runtime/port.ts'
-import { type Ask, askUserTool } from './builtin/ask_user.ts'
-import { fileEditTool } from './builtin/file_edit.ts'
-import { fileListTool } from './builtin/file_list.ts'
-import { fileReadTool } from './builtin/file_read.ts'
-import { fileWriteTool } from './builtin/file_write.ts'
+import { type Ask, askUser } from './builtin/ask_user.ts'
+import { fileEdit } from './builtin/file_edit.ts'
+import { fileList } from './builtin/file_list.ts'
+import { fileRead } from './builtin/file_read.ts'
+import { fileWrite } from './builtin/file_write.ts'
 import type { Files } from './builtin/files.ts'
-import { type Get, httpTool } from './builtin/http.ts'
-import { memorySearchTool, type Search } from './builtin/memory_search.ts'
-import { searchTool } from './builtin/search.ts'
-import { type ShellPlan, shellTool } from './builtin/shell.ts'
-import { timeTool } from './builtin/time.ts'
+import { type Get, http } from './builtin/http.ts'
+import { memorySearch, type Search } from './builtin/memory_search.ts'
+import { search } from './builtin/search.ts'
+import { type ShellPlan, shell } from './builtin/shell.ts'
+import { time } from './builtin/time.ts'
 import type { Environment, Spawn } from './process.ts'
-import type { ShellTimes } from './specs.ts'
+import { type ShellTimes, type ToolKind, toolFrom } from './tool-kind.ts'
 
+/** What tools may use of the world. */
 export type ToolDeps = {
   readonly files: Files
   readonly spawn: Spawn
@@ -29,17 +30,19 @@ export type ToolDeps = {
   readonly maxOutputBytes: number
 }
 
+export const toolKinds: readonly ToolKind<Tool['parameters'], ToolDeps>[] = [
+  time,
+  fileList,
+  fileRead,
+  fileWrite,
+  fileEdit,
+  search,
+  shell,
+  http,
+  memorySearch,
+  askUser,
+]
+
 export function createTools(deps: ToolDeps): Tool[] {
-  return [
-    timeTool(deps),
-    fileListTool(deps),
-    fileReadTool(deps),
-    fileWriteTool(deps),
-    fileEditTool(deps),
-    searchTool(deps),
-    shellTool(deps),
-    httpTool(deps),
-    memorySearchTool(deps),
-    askUserTool(deps),
-  ]
+  return toolKinds.map((kind) => toolFrom(kind, deps, deps.shellTimes))
 }

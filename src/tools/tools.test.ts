@@ -1,31 +1,39 @@
 import { describe, expect, test } from 'bun:test'
-import { askUserTool } from './builtin/ask_user.ts'
-import { fileEditTool } from './builtin/file_edit.ts'
-import { fileListTool } from './builtin/file_list.ts'
-import { fileReadTool } from './builtin/file_read.ts'
-import { fileWriteTool } from './builtin/file_write.ts'
+import { askUser } from './builtin/ask_user.ts'
+import { fileEdit } from './builtin/file_edit.ts'
+import { fileList } from './builtin/file_list.ts'
+import { fileRead } from './builtin/file_read.ts'
+import { fileWrite } from './builtin/file_write.ts'
 import type { Page, Refusal } from './builtin/files.ts'
-import { httpTool } from './builtin/http.ts'
-import { memorySearchTool } from './builtin/memory_search.ts'
-import { timeTool } from './builtin/time.ts'
+import { http } from './builtin/http.ts'
+import { memorySearch } from './builtin/memory_search.ts'
+import { time } from './builtin/time.ts'
 import { context } from './fixture.ts'
+import { toolFrom } from './tool-kind.ts'
 
 const denial: Refusal = { ok: false, denied: 'workspace_only', message: 'it is outside' }
 const denied = { success: false, error: 'it is outside', deniedBy: 'workspace_only' }
 
 test('a refusal by the workspace or the network is handed on with its rule', async () => {
   const files = { list: () => denial, readText: () => denial, writeText: () => denial, editText: () => denial }
-  const all = [fileListTool({ files }), fileReadTool({ files, maxOutputBytes: 1_000 }), fileWriteTool({ files }), fileEditTool({ files })]
-  for (const tool of [...all, httpTool({ get: async () => denial })])
-    expect(await tool.invoke({ path: 'x', content: '', old: 'a', new: 'b', url: 'http://x/' }, context())).toMatchObject(denied)
+  const refused = [
+    toolFrom(fileList, { files }).invoke({ path: 'x' }, context()),
+    toolFrom(fileRead, { files, maxOutputBytes: 1_000 }).invoke({ path: 'x' }, context()),
+    toolFrom(fileWrite, { files }).invoke({ path: 'x', content: '' }, context()),
+    toolFrom(fileEdit, { files }).invoke({ path: 'x', old: 'a', new: 'b' }, context()),
+    toolFrom(http, { get: async () => denial }).invoke({ url: 'http://x/' }, context()),
+  ]
+  for (const result of refused) expect(await result).toMatchObject(denied)
 })
 
 test('arguments that no schema checked are a bug, not an action', () => {
   const files = { writeText: () => denial }
-  expect(fileWriteTool({ files }).invoke({ path: 1, content: 'x' }, context())).rejects.toThrow('"path" must be text, got 1')
+  expect(toolFrom(fileWrite, { files }).invoke({ path: 1, content: 'x' }, context())).rejects.toThrow(
+    'unchecked arguments for "file_write": {"path":1,"content":"x"}',
+  )
   expect(
-    fileReadTool({ files: { readText: () => denial }, maxOutputBytes: 1 }).invoke({ path: 'x', offset: 0 }, context()),
-  ).rejects.toThrow('from 1')
+    toolFrom(fileRead, { files: { readText: () => denial }, maxOutputBytes: 1 }).invoke({ path: 'x', offset: 0 }, context()),
+  ).rejects.toThrow('unchecked arguments for "file_read"')
 })
 
 describe('file_read', () => {
@@ -42,7 +50,7 @@ describe('file_read', () => {
       cutLine: false,
       invalid: false,
     } as const
-    const tool = fileReadTool({ files: { readText: () => ({ ...whole, ...page }) }, maxOutputBytes: 1_000 })
+    const tool = toolFrom(fileRead, { files: { readText: () => ({ ...whole, ...page }) }, maxOutputBytes: 1_000 })
     return (await tool.invoke({ path: 'f' }, context())).output
   }
 
@@ -65,7 +73,7 @@ describe('file_list', () => {
     total: number,
     complete = true,
   ) => {
-    const tool = fileListTool({ files: { list: () => ({ ok: true, path: '.', entries: Array.from(entries), total, complete }) } })
+    const tool = toolFrom(fileList, { files: { list: () => ({ ok: true, path: '.', entries: Array.from(entries), total, complete }) } })
     return (await tool.invoke({}, context())).output
   }
 
@@ -96,7 +104,8 @@ describe('http', () => {
     bytes: 2,
     truncated: false,
   } as const
-  const fetched = (changes: object) => httpTool({ get: async () => ({ ...page, ...changes }) }).invoke({ url: 'http://x/' }, context())
+  const fetched = (changes: object) =>
+    toolFrom(http, { get: async () => ({ ...page, ...changes }) }).invoke({ url: 'http://x/' }, context())
 
   test('an error page, a cut page and a binary one say so', async () => {
     expect(await fetched({ status: 404 })).toMatchObject({
@@ -112,7 +121,7 @@ describe('http', () => {
 
   test('a post carries its body and a fitting type; a get has none', async () => {
     const sent: object[] = []
-    const tool = httpTool({
+    const tool = toolFrom(http, {
       get: async (url, { signal: _signal, ...options }) => {
         sent.push({ url, ...options })
         return page
@@ -130,29 +139,29 @@ describe('http', () => {
 
 describe('time, memory_search and ask_user', () => {
   test('the time is told here and in UTC', async () => {
-    const { output } = await timeTool({ now: () => 1_763_665_445_000, timeZone: 'Asia/Kolkata' }).invoke({}, context())
+    const { output } = await toolFrom(time, { now: () => 1_763_665_445_000, timeZone: 'Asia/Kolkata' }).invoke({}, context())
     expect(output).toBe('local: 2025-11-21 00:34:05 GMT+5:30\nutc: 2025-11-20T19:04:05.000Z\ntimezone: Asia/Kolkata')
   })
 
   test('memories are shown a line each; nothing found and an empty query are said', async () => {
     const hit = { conversationId: 'c1', role: 'user', at: 0, snippet: 'the\n[Aardvark]\nadapter' }
-    const tool = memorySearchTool({ search: ({ query, limit }) => (query === 'aardvark' && limit === 10 ? [hit] : []) })
+    const tool = toolFrom(memorySearch, { search: ({ query, limit }) => (query === 'aardvark' && limit === 10 ? [hit] : []) })
     expect((await tool.invoke({ query: 'aardvark' }, context())).output).toBe('[1970-01-01 00:00 c1 user] the [Aardvark] adapter')
     expect((await tool.invoke({ query: 'zebra' }, context())).output).toContain('nothing was said that matches "zebra"')
     expect(await tool.invoke({ query: ' ' }, context())).toMatchObject({ success: false })
   })
 
   test('a question needs somebody to ask', async () => {
-    expect(await askUserTool({}).invoke({ question: 'Why?' }, context())).toMatchObject({
+    expect(await toolFrom(askUser, {}).invoke({ question: 'Why?' }, context())).toMatchObject({
       success: false,
       error: expect.stringContaining('nobody is there'),
     })
-    const silent = askUserTool({ ask: async () => undefined })
+    const silent = toolFrom(askUser, { ask: async () => undefined })
     expect(await silent.invoke({ question: 'Why?' }, context())).toMatchObject({
       success: false,
       error: expect.stringContaining('no answer'),
     })
-    const friendly = askUserTool({ ask: async (question) => `${question} Because.` })
+    const friendly = toolFrom(askUser, { ask: async (question) => `${question} Because.` })
     expect(await friendly.invoke({ question: 'Why?' }, context())).toMatchObject({ success: true, output: 'Why? Because.' })
   })
 })

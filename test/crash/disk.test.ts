@@ -118,7 +118,7 @@ describe('full disk', () => {
         })
         expect(
           readdirSync(at.home.state)
-            .filter((name) => name !== 'config.kept' && name !== 'run' && name !== 'receipt.key' && !/-(wal|shm)$/.test(name))
+            .filter((name) => name !== 'run' && name !== 'receipt.key' && !/-(wal|shm)$/.test(name))
             .sort(),
         ).toEqual(['agents', 'config.toml', 'logs', 'memory.sqlite'])
         expect(readFileSync(join(at.home.state, 'agents/default/soul.md'), 'utf8')).toEndWith('\n')

@@ -125,9 +125,9 @@ sandboxed(
   60_000,
 )
 
-/** `config.kept` is a copy that may be there or not, and so are the database's own companions and the folder of what runs. */
+/** Without what may be there or not: the companions of the database and the folder of what runs. */
 function lasting(folder: string): string[] {
   return readdirSync(folder)
-    .filter((name) => name !== 'config.kept' && name !== 'run' && !/-(wal|shm)$/.test(name))
+    .filter((name) => name !== 'run' && !/-(wal|shm)$/.test(name))
     .sort()
 }

@@ -3,6 +3,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { channelRows } from '../../src/channels/list.ts'
 import type { Conversation, Host, Setup } from '../../src/host/api.ts'
 import { silentContext } from '../../src/host/library.ts'
 import { openHost } from '../../src/host/open-host.ts'
@@ -26,7 +27,7 @@ export function place(config = ''): Place {
   writeFileSync(join(home, 'config.toml'), config)
   const env = { HOME: dir, PATH: process.env.PATH }
   const setup: Place['setup'] = (flags, log) =>
-    setUp({ ...silentContext({ home, env, ...(log ? { log } : {}) }), cwd }, { workspace: cwd, ...flags })
+    setUp({ ...silentContext({ channels: channelRows, home, env, ...(log ? { log } : {}) }), cwd }, { workspace: cwd, ...flags })
   return {
     home,
     cwd,

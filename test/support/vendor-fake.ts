@@ -2,6 +2,7 @@
 
 import { expect } from 'bun:test'
 import { createWired } from '../../src/providers/http-provider.ts'
+import type { CreateDeps } from '../../src/providers/provider-kind.ts'
 import type { ProviderDeps, WireConfig, WireKind } from '../../src/providers/wire/provider-settings.ts'
 import type { FailureCode } from '../../src/runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Log, type ModelChunk, type Provider, ProviderFailure } from '../../src/runtime/port.ts'
@@ -74,6 +75,13 @@ export function testDeps(over: Partial<ProviderDeps> = {}): ProviderDeps & { rea
   const lines: LogLine[] = []
   const log: Log = (level, event, fields = {}) => void lines.push({ level, event, fields: { ...fields } })
   return { fetch: (url, init) => globalThis.fetch(url, init), log, sleep: realSleep, random: () => 0.5, now: Date.now, lines, ...over }
+}
+
+/** The same for providers of every kind; the key of each is `sk-test-key`. */
+export function createDeps(over: Partial<CreateDeps> = {}): ReturnType<typeof testDeps> & CreateDeps {
+  const unused = () => Promise.reject(new Error('nobody is asked here'))
+  const deps = testDeps(over)
+  return { ...deps, maxResponseBytes: 1_048_576, secret: () => 'sk-test-key', provider: unused, count: () => 1, brain: unused, ...over }
 }
 
 export function realSleep(ms: number, signal: AbortSignal): Promise<void> {

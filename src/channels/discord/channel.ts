@@ -1,23 +1,28 @@
 /** Discord as one of the channels, when the configuration switches it on. */
 
+import { channelSettings } from '../../config/config.ts'
 import type { Channel, ChannelHost, ChannelKind, InboundMessage, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import type { Values } from '../../kit/settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { createAddresses } from '../addresses.ts'
 import type { Discord } from './connect.ts'
 import type { DiscordOptions } from './connection-options.ts'
+import { discordRows } from './settings.ts'
 
-export const discord: ChannelKind = {
+type DiscordSettings = Values<typeof discordRows>
+
+export const discord = {
   name: 'discord',
-  isOn: ({ config }) => config.channels.discord.enabled,
-  create: async ({ setup }) => createDiscordChannel(setup, await optionsFor(setup)),
-}
+  settings: discordRows,
+  isOn: ({ enabled }) => enabled,
+  create: async ({ setup, settings }) => createDiscordChannel(settings, await optionsFor(setup, settings)),
+} as const satisfies ChannelKind<typeof discordRows>
 
 /** Discord may be out of reach for long: the other channels do not wait for it, and go on when it ends for good. */
-function createDiscordChannel({ config }: Setup, options: DiscordOptions): Channel {
+function createDiscordChannel({ approvers, channelIds }: DiscordSettings, options: DiscordOptions): Channel {
   const state: { connected?: Discord } = {}
   const addresses = createAddresses()
-  const { approvers, channelIds } = config.channels.discord
 
   async function listen(connected: Discord, { receive, setup }: ChannelHost): Promise<void> {
     for await (const { channel, text, authorId } of connected.messages)
@@ -67,15 +72,14 @@ type Connecting = {
 
 /** Undefined when it was told to stop before it was connected. @throws FailureError error for what is wrong before anything is tried, or for good */
 export async function connectTo({ setup, signal }: Connecting) {
-  const options = await optionsFor(setup)
+  const options = await optionsFor(setup, channelSettings(setup.config, discord))
   const connected = await (await import('./connect.ts')).connectDiscord({ ...options, signal })
   if (connected.ok) return connected
   if (signal.aborted) return undefined
   throw new FailureError('error', `${connected.message}`)
 }
 
-async function optionsFor({ config, context, log, redactor }: Setup): Promise<DiscordOptions> {
-  const { tokenEnv, channelIds, api } = config.channels.discord
+async function optionsFor({ context, log, redactor }: Setup, { tokenEnv, channelIds, api }: DiscordSettings): Promise<DiscordOptions> {
   const token = context.env[tokenEnv] ?? ''
   if (token !== '') redactor.register(token, tokenEnv)
   const { DISCORD_API, faultOf, settle } = await import('./connection-options.ts')

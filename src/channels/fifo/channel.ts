@@ -3,6 +3,7 @@
 import type { Channel, ChannelKind, InboundMessage } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { Line } from '../../kit/lines.ts'
+import type { Rows } from '../../kit/settings.ts'
 import { messageLine, readMessage } from '../../kit/wire.ts'
 import type { Log } from '../../runtime/port.ts'
 import { openLines } from '../../service/fifo/fifo-reader.ts'
@@ -23,12 +24,22 @@ export type FifoMessages = {
 /** A reader who is away may come back; a reader who never comes must not stop the others. */
 const READER_MS = 10_000
 
-export const fifo: ChannelKind = {
+const settings = {
+  approvers: {
+    type: 'words',
+    form: 'any',
+    default: [],
+    about: 'The channels of interact_in whose writers may answer what a call needs a yes for; nobody is asked there when empty.',
+  },
+} as const satisfies Rows
+
+export const fifo = {
   name: 'fifo',
+  settings,
   vital: true,
   isOn: () => true,
-  create: async ({ dir, setup }) => createFifoChannel(dir, setup.config.channels.fifo.approvers),
-}
+  create: async ({ dir, settings: { approvers } }) => createFifoChannel(dir, approvers),
+} as const satisfies ChannelKind<typeof settings>
 
 /** The FIFOs are there already. */
 function createFifoChannel(dir: string, approvers: readonly string[]): Channel {

@@ -8,6 +8,7 @@ import type { ToolDeps } from '../../host/toolset/tool-selection.ts'
 import { createFifos } from '../../service/fifo/create-fifos.ts'
 import { openLines } from '../../service/fifo/fifo-reader.ts'
 import { openWriter } from '../../service/fifo/fifo-writer.ts'
+import { channelRows } from '../list.ts'
 import { type Casting, castRoles } from './fifo-roles.ts'
 
 /** A home with this configuration and six FIFOs. */
@@ -17,7 +18,7 @@ async function stage(toml = '', env: { readonly [name: string]: string } = {}) {
   mkdirSync(join(home, '.braidclaw'))
   writeFileSync(join(home, '.braidclaw/config.toml'), `workspace_dir = "${home}"\n${toml}`)
   await createFifos(dir)
-  const context = createHostContext({ HOME: home, BRAIDCLAW_LOG: 'off', ...env }, () => {})
+  const context = createHostContext({ env: { HOME: home, BRAIDCLAW_LOG: 'off', ...env }, channels: channelRows, say: () => {} })
   const setup = setUp({ ...context, cwd: home })
   const cast = (more: Partial<Casting> = {}) => castRoles(setup, { dir, brain: undefined, claw: 'inside', model: undefined, ...more })
   return { dir, cast, [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) }

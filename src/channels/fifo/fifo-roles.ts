@@ -1,7 +1,7 @@
 /** Who thinks and who has the tools: ourselves, or whoever sits at the other end of a pair of FIFOs. */
 
 import { join } from 'node:path'
-import { providerNamed } from '../../config/config.ts'
+import { channelSettings, providerNamed } from '../../config/config.ts'
 import type { Setup } from '../../host/api.ts'
 import { providerFor } from '../../host/setup/provider-pool.ts'
 import { standingExecutables } from '../../host/toolset/executable-tools.ts'
@@ -11,6 +11,7 @@ import { seedModel } from '../../providers/fifo/payload.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { type BridgeWatch, createExchange, type Exchange, type ExchangeOptions } from '../../service/fifo/exchange.ts'
 import { type ClawSurvey, createClaw } from '../../tools/claw-tools.ts'
+import { discord } from '../discord/channel.ts'
 import { usualFolder } from './fifo-folder.ts'
 
 export type Casting = {
@@ -48,12 +49,12 @@ export async function castRoles(given: Setup, casting: Casting): Promise<Cast> {
   const provider = brain?.provider ?? (await providerFor(given, given.config.defaultProvider))
   const setup = brain ? { ...given, config: { ...given.config, defaultModel: brain.model } } : given
   const hand = claw === 'inside' ? undefined : clawTools(setup, { dir, alone: claw === 'fifo' })
-  const discord = setup.config.channels.discord.enabled ? ' and Discord' : ''
+  const alsoDiscord = channelSettings(setup.config, discord).enabled ? ' and Discord' : ''
   return {
     setup,
     provider,
     ...(hand ? { tools: hand.tools } : {}),
-    described: `interact: fifo${discord}; brain: ${brain ? 'fifo' : provider.name}; claw: ${claw}`,
+    described: `interact: fifo${alsoDiscord}; brain: ${brain ? 'fifo' : provider.name}; claw: ${claw}`,
     watches: { brain: brain?.exchange.bridge, claw: hand?.exchange.bridge },
     async close() {
       await Promise.all([brain?.exchange.close(), hand?.exchange.close()])

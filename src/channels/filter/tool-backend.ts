@@ -2,10 +2,11 @@
 
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { providerNamed, type ToolBackend, toolBackends } from '../../config/config.ts'
+import { type Config, providerNamed } from '../../config/config.ts'
 import type { Environment } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
+import { toolBackends } from '../../tools/settings.ts'
 import type { CliSetup } from '../terminal/context.ts'
 import { onInterrupt } from '../terminal/signals.ts'
 
@@ -16,6 +17,8 @@ export function backendOf({ config }: CliSetup, flag?: string): ToolBackend {
   if (found) return found
   throw new FailureError('usage', `--tool-backend "${wanted}" is none; there are: ${toolBackends.join(', ')}`)
 }
+
+type ToolBackend = Config['tools']['backend']
 
 export type BackendRun = {
   readonly setup: CliSetup

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { settingOf } from '../../config/find.ts'
+import { channelRows } from '../../channels/list.ts'
+import { tableOf } from '../../config/table.ts'
 import { spelled } from '../args/command.ts'
 import { below, isRunnable } from '../args/find-command.ts'
 import { scan } from '../args/scan.ts'
@@ -44,7 +45,7 @@ describe.each(all.map(({ name, command }) => [name, command] as const))('%s', (_
   test('a flag that stands for a setting names one that there is, and has no default, which would beat the file', () => {
     for (const flag of Object.values(flags)) {
       if (flag.setting === undefined) continue
-      expect(settingOf(flag.setting)?.key).toBe(flag.setting)
+      expect(tableOf(channelRows).byKey.get(flag.setting)?.key).toBe(flag.setting)
       expect('default' in flag).toBe(false)
     }
   })

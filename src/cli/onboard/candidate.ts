@@ -43,17 +43,18 @@ function withKey({ env }: CliContext, { key }: Candidate): CliContext['env'] {
 }
 
 /** As it is, or as init would write it. */
-export function configText(home: string): string {
+export function configText({ home, channels }: CliContext): string {
   const read = readConfigFile(homePaths(home).config)
-  return read.state === 'text' ? read.text : defaultConfigToml({ proposals: [] })
+  return read.state === 'text' ? read.text : defaultConfigToml({ channels, proposals: [] })
 }
 
-function configWith({ home, env, cwd }: CliContext, { proposal }: Candidate) {
+function configWith(context: CliContext, { proposal }: Candidate) {
+  const { home, env, cwd, channels } = context
   const path = homePaths(home).config
-  const draft = extendConfig(configText(home), { proposals: [proposal], choice: proposal }).text
+  const draft = extendConfig(configText(context), { proposals: [proposal], choice: proposal }).text
   const readFile = (file: string) =>
     file === path ? ({ state: 'text', text: draft, worldWritable: false } as const) : readConfigFile(file)
-  const loaded = loadConfig({ home, env, cwd, trusted: () => false, readFile })
+  const loaded = loadConfig({ home, env, cwd, channels, trusted: () => false, readFile })
   if (!loaded.ok) throw new Error(loaded.problems.map(({ message }) => message).join('; '))
   const { config } = loaded
   const found = providerNamed(config, proposal.name)

@@ -2,8 +2,8 @@
 
 import { isKey } from '../../config/keys-file.ts'
 import { knownProvider, type Proposal, withKeys } from '../../config/known-providers.ts'
-import { forms } from '../../config/setting.ts'
 import type { Environment } from '../../host/api.ts'
+import { forms } from '../../kit/settings.ts'
 import type { Prompts } from './prompts.ts'
 
 export type Candidate = {

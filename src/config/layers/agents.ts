@@ -3,14 +3,13 @@
 import { join, normalize, relative } from 'node:path'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
+import { forms } from '../../kit/settings.ts'
 import type { AgentConfig, ConfigProblem } from '../config.ts'
-import { settingOf } from '../find.ts'
 import { homePaths } from '../paths.ts'
-import { forms } from '../setting.ts'
-import type { Where } from '../text/check.ts'
+import { settingOf } from '../table.ts'
 import type { FileRead } from '../text/read-toml-file.ts'
 import { quote } from '../text/toml-quote.ts'
-import { draftLayer, type Entries, type Layer, put } from './entries.ts'
+import { draftLayer, type Entries, type Here, type Layer, put } from './entries.ts'
 
 export type Agents = {
   readonly agents: { readonly [id: string]: AgentConfig }
@@ -30,11 +29,11 @@ export function readAgents(home: string, readFile: (path: string) => FileRead): 
 }
 
 /** The model of the agent that these entries choose. */
-export function agentLayer({ agents, file = '' }: Agents, entries: Entries, where: Where): Layer {
+export function agentLayer({ agents, file = '' }: Agents, entries: Entries, where: Here): Layer {
   const draft = draftLayer()
   const id = String(entries.get('default_agent')?.value ?? 'default')
   const model = Object.hasOwn(agents, id) ? agents[id]?.model : undefined
-  const setting = settingOf('default_model')
+  const setting = settingOf(where.table, 'default_model')
   if (model !== undefined && setting) put(draft, { setting, raw: model, where, origin: { source: 'agent', where: file } })
   return draft
 }

@@ -1,10 +1,14 @@
 import { expect, test } from 'bun:test'
-import { settings } from '../settings.ts'
+import { channelRows } from '../../channels/list.ts'
+import { defaultOf } from '../../kit/settings.ts'
+import { kinds, tableOf } from '../table.ts'
 import { check } from '../text/check.ts'
-import { defaultOf, workValueOf } from './defaults.ts'
+import { workValueOf } from './defaults.ts'
 
 const where = { home: '/home/me/.braidclaw', userHome: '/home/me', env: {}, base: '/', typed: false }
-const given = settings.flatMap((setting) => (defaultOf(setting) === undefined ? [] : [{ setting, key: setting.key }]))
+const { settings } = tableOf(channelRows)
+const ofKinds = kinds.flatMap(({ kind, settings: rows }) => Object.entries(rows).map(([leaf, row]) => ({ ...row, key: `${kind} ${leaf}` })))
+const given = [...settings, ...ofKinds].flatMap((setting) => (defaultOf(setting) === undefined ? [] : [{ setting, key: setting.key }]))
 
 test.each(given)('the default of $key is one that the table itself allows', ({ setting }) => {
   const value = defaultOf(setting)

@@ -1,20 +1,19 @@
 /** What holds when nothing is said: the table's defaults, the offline helper `local`, and each provider's own defaults. */
 
+import { defaultOf, type Row } from '../../kit/settings.ts'
 import type { Origin } from '../config.ts'
-import { providerSettings } from '../find.ts'
-import { leafOf, type Setting } from '../setting.ts'
-import { settings } from '../settings.ts'
-import { check, type Where } from '../text/check.ts'
-import { type Entries, type Entry, providerNames } from './entries.ts'
+import { providerPrefix, rowsOfKind } from '../table.ts'
+import { check } from '../text/check.ts'
+import { type Entries, type Entry, type Here, providerNames } from './entries.ts'
 import { kindOf } from './references.ts'
 
 const builtIn: Origin = { source: 'default', where: 'built in' }
 const withoutFile: Origin = { source: 'default', where: 'without a config file' }
 
 /** Only paths mean different places to different users; the rest is right as the table has it. `hasFile`: whether there is a config file. */
-export function defaultEntries(where: Where, hasFile: boolean): Entries {
+export function defaultEntries(where: Here, hasFile: boolean): Entries {
   const entries = new Map<string, Entry>()
-  for (const setting of settings) {
+  for (const setting of where.table.settings) {
     if (setting.key.includes('*')) continue
     const value = setting.type === 'path' || setting.type === 'paths' ? check(setting, defaultOf(setting), where).value : defaultOf(setting)
     const work = hasFile ? undefined : workValueOf(setting)
@@ -45,18 +44,13 @@ const localKind: Entry = { value: 'mock', origin: builtIn }
 /** The defaults of one provider's kind. */
 function fill(all: Map<string, Entry>, entries: Entries, name: string): void {
   const kind = kindOf(entries, name)
-  for (const row of providerSettings) {
-    if (kind === undefined || !row.kinds?.includes(kind)) continue
-    const value = (row.type === 'text' ? row.byKind?.[kind] : undefined) ?? defaultOf(row)
-    if (value !== undefined) all.set(`providers.models.${name}.${leafOf(row.key)}`, { value, origin: builtIn })
+  for (const [leaf, row] of Object.entries(rowsOfKind(kind) ?? {})) {
+    const value = defaultOf(row)
+    if (value !== undefined) all.set(`${providerPrefix}${name}.${leaf}`, { value, origin: builtIn })
   }
 }
 
-export function defaultOf(setting: Setting): string | number | boolean | readonly string[] | readonly number[] | undefined {
-  return 'default' in setting ? setting.default : undefined
-}
-
 /** What a user without a config file has, and what `init` writes, where that is not the default. */
-export function workValueOf(setting: Setting): number | undefined {
-  return 'work' in setting ? setting.work : undefined
+export function workValueOf(row: Row): number | undefined {
+  return 'work' in row ? row.work : undefined
 }

@@ -1,8 +1,15 @@
 /** A layer: what one source (a file, the environment, the flags) says, by dotted key, with where it says so. */
 
 import type { ConfigProblem, Origin } from '../config.ts'
-import type { Setting } from '../setting.ts'
+import { providerPrefix, type Setting, type Table } from '../table.ts'
 import { check, type Value, type Where } from '../text/check.ts'
+import type { Surroundings } from '../text/expand.ts'
+
+/** What a layer is read by: the table of all keys, and what `~` and `$NAME` mean. */
+export type Around = Surroundings & { readonly table: Table }
+
+/** For values that somebody typed. */
+export type Here = Where & Around
 
 export type Entry = { readonly value: Value; readonly origin: Origin }
 
@@ -23,8 +30,6 @@ export function providerNames(keys: Entries | ReadonlySet<string>): readonly str
   }
   return [...names]
 }
-
-const providerPrefix = 'providers.models.'
 
 export type Draft = { readonly entries: Map<string, Entry>; readonly problems: ConfigProblem[]; readonly notices: string[] }
 

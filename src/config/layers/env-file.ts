@@ -4,12 +4,11 @@ import { join } from 'node:path'
 import type { Origin } from '../config.ts'
 import { homePaths } from '../paths.ts'
 import { readAssignments } from '../text/assignments.ts'
-import type { Surroundings } from '../text/expand.ts'
 import type { FileRead } from '../text/read-toml-file.ts'
-import { draftLayer, type Layer } from './entries.ts'
+import { type Around, draftLayer, type Layer } from './entries.ts'
 import { backendLayer, environmentLayer, knownVariables, noSetting } from './environment.ts'
 
-type Given = { readonly around: Surroundings; readonly readFile: (path: string) => FileRead }
+type Given = { readonly around: Around; readonly readFile: (path: string) => FileRead }
 
 /** `backend` is who answers in place of whoever would. */
 export type EnvFileLayers = { readonly settings: Layer; readonly backend: Layer }
@@ -23,7 +22,7 @@ export function envFileLayers({ around, readFile }: Given): EnvFileLayers {
     if (read.state === 'unusable') draft.problems.push({ file, line: read.line, key: '', message: `this file ${read.why}` })
     if (read.state !== 'text') continue
     if (read.worldWritable) draft.notices.push(`${file} can be changed by every user of this machine; run: chmod o-w ${file}`)
-    draft.notices.push(...take(variables, { file, text: read.text, home: around.home }))
+    draft.notices.push(...take(variables, { file, text: read.text, around }))
   }
   const where = { ...around, base: join(around.home, 'config'), typed: false }
   const { entries, problems, notices } = environmentLayer(variables, where)
@@ -32,12 +31,12 @@ export function envFileLayers({ around, readFile }: Given): EnvFileLayers {
 }
 
 type Draft = Map<string, { readonly text: string; readonly origin: Origin }>
-type Text = { readonly file: string; readonly text: string; readonly home: string }
+type Text = { readonly file: string; readonly text: string; readonly around: Around }
 
 /** @returns what is to be said. */
-function take(variables: Draft, { file, text, home }: Text): readonly string[] {
+function take(variables: Draft, { file, text, around: { home, table } }: Text): readonly string[] {
   const { assignments, odd } = readAssignments(text)
-  const known = knownVariables()
+  const known = knownVariables(table)
   const notices = odd.map(({ line, why }) => ({ line, what: `this line ${why}` }))
   for (const { name, value, line } of assignments) {
     const what = remark({ name, value, home, known })

@@ -2,11 +2,9 @@
 
 import { nearest } from '../../kit/did-you-mean.ts'
 import type { Origin } from '../config.ts'
-import { settingOf } from '../find.ts'
-import { isOurVariable, type Setting, variableOf } from '../setting.ts'
-import { settings } from '../settings.ts'
-import type { Where } from '../text/check.ts'
-import { draftLayer, type Layer, put } from './entries.ts'
+import { type Setting, settingOf, type Table, variablesOfSetting } from '../table.ts'
+import type { Surroundings } from '../text/expand.ts'
+import { draftLayer, type Here, type Layer, put } from './entries.ts'
 
 /** What variables hold, each with where it is said. */
 export type Variables = ReadonlyMap<string, { readonly text: string; readonly origin: Origin }>
@@ -26,43 +24,40 @@ const backends = ['BRAIDCLAW_LLM_BACKEND', 'SHELLCLAW_LLM_BACKEND']
 const others = ['BRAIDCLAW_HOME', 'BRAIDCLAW_LOG', 'BRAIDCLAW_MOCK_FIXTURE']
 
 /** An empty variable counts as not set: `X= braidclaw` must not empty a list of forbidden paths. */
-export function variablesOf(env: Where['env']): Variables {
-  const ours = Object.entries(env).filter(([name, text]) => isOurVariable(name) && text)
+export function variablesOf(env: Surroundings['env'], table: Table): Variables {
+  const short = new Set(table.settings.map((setting) => setting.env))
+  const ours = Object.entries(env).filter(([name, text]) => text && (short.has(name) || /^(BRAID|SHELL)CLAW_./.test(name)))
   return new Map(ours.map(([name, text = '']) => [name, { text, origin: { source: 'environment', where: name } }]))
 }
 
-export function environmentLayer(given: Variables, where: Where): Layer {
+export function environmentLayer(given: Variables, where: Here): Layer {
   const draft = draftLayer()
   const variables = withAliases(given)
   if (![...variables.keys()].some((name) => !others.includes(name))) return draft
-  for (const setting of settings) {
-    const [variable, other] = namesOf(setting).filter((name) => variables.has(name))
+  for (const setting of where.table.settings) {
+    const [variable, other] = variablesOfSetting(setting).filter((name) => variables.has(name))
     const said = variable === undefined ? undefined : variables.get(variable)
     if (variable === undefined || said === undefined) continue
     if (other !== undefined && variables.get(other)?.text !== said.text)
       draft.notices.push(`${other} is set too and not used: ${variable} decides`)
     put(draft, { setting, raw: fromText(setting, said.text), where, origin: said.origin })
   }
-  draft.notices.push(...strangers(variables))
+  draft.notices.push(...strangers(variables, where.table))
   return draft
 }
 
 /** Who answers instead of whoever would: stronger than any flag. */
-export function backendLayer(given: Variables, where: Where): Layer {
+export function backendLayer(given: Variables, where: Here): Layer {
   const draft = draftLayer()
-  const setting = settingOf('default_provider')
+  const setting = settingOf(where.table, 'default_provider')
   const said = backends.map((name) => given.get(name)).find((found) => found !== undefined)
   if (said && setting) put(draft, { setting, raw: said.text, where, origin: said.origin })
   return draft
 }
 
 /** Every variable that means something here. */
-export function knownVariables(): readonly string[] {
-  return [...settings.flatMap(namesOf), ...Object.keys(aliases), ...backends]
-}
-
-function namesOf(setting: Setting): readonly string[] {
-  return [setting.env, variableOf(setting)].filter((name) => name !== undefined)
+export function knownVariables({ settings }: Table): readonly string[] {
+  return [...settings.flatMap(variablesOfSetting), ...Object.keys(aliases), ...backends]
 }
 
 function withAliases(given: Variables): Variables {
@@ -105,14 +100,15 @@ function listFrom(text: string): readonly unknown[] {
 }
 
 /** Variables that look like settings of ours and are none: most likely a typing error. */
-function strangers(variables: Variables): readonly string[] {
-  const known = knownVariables()
-  const sections = /^BRAIDCLAW_(SECURITY|LIMITS|PROVIDERS|CHANNELS|TOOLS|MEMORY|RECEIPTS|LOG|WORKSPACE|DEFAULT)_/
-  return [...variables.keys()].filter((name) => sections.test(name) && !known.includes(name)).map((name) => noSetting(name, known))
+function strangers(variables: Variables, table: Table): readonly string[] {
+  const known = knownVariables(table)
+  const begins = [...new Set(table.settings.map(({ key }) => `BRAIDCLAW_${key.split(/[._]/)[0]?.toUpperCase()}_`))]
+  const alike = [...variables.keys()].filter((name) => begins.some((begin) => name.startsWith(begin)))
+  return alike.filter((name) => !known.includes(name)).map((name) => noSetting(name, known))
 }
 
 /** A sentence about a name nobody reads. */
-export function noSetting(name: string, known = knownVariables()): string {
+export function noSetting(name: string, known: readonly string[]): string {
   const near = nearest(name, known)
   return `${name} is not a setting and was ignored${near === undefined ? '' : `; did you mean ${near}?`}`
 }

@@ -2,16 +2,15 @@
 
 import { dirname } from 'node:path'
 import { isObject } from '../../kit/json.ts'
+import { forms } from '../../kit/settings.ts'
 import type { ConfigProblem, Origin, Source } from '../config.ts'
-import { settingOf } from '../find.ts'
-import { forms, patternOf, type Setting } from '../setting.ts'
+import { patternOf, providerPrefix, type Setting, settingOf } from '../table.ts'
 import { check } from '../text/check.ts'
-import type { Surroundings } from '../text/expand.ts'
 import { readToml, type TomlDocument } from '../text/toml.ts'
-import type { Entry, Layer } from './entries.ts'
+import type { Around, Entry, Layer } from './entries.ts'
 import { isSection, unknownKey } from './unknown.ts'
 
-export type FileInput = { readonly file: string; readonly text: string; readonly source: Source; readonly around: Surroundings }
+export type FileInput = { readonly file: string; readonly text: string; readonly source: Source; readonly around: Around }
 
 /** `broken`: the syntax was wrong somewhere, so what is missing may only be unreadable. */
 export type FileLayer = Layer & { readonly broken: boolean }
@@ -31,17 +30,21 @@ export function fileLayer(input: FileInput): FileLayer {
 }
 
 function visitTable(walk: Walk, prefix: string, table: { readonly [key: string]: unknown }): void {
-  for (const [name, raw] of Object.entries(table)) visit(walk, prefix, name, raw)
+  // A table of a provider is read by the rows of the kind that it names.
+  const kind = prefix.startsWith(providerPrefix) && typeof table.kind === 'string' ? table.kind : undefined
+  for (const [name, raw] of Object.entries(table)) visit(walk, { prefix, name, kind }, raw)
 }
 
-function visit(walk: Walk, prefix: string, name: string, raw: unknown): void {
+type At = { readonly prefix: string; readonly name: string; readonly kind: string | undefined }
+
+function visit(walk: Walk, { prefix, name, kind }: At, raw: unknown): void {
   const key = prefix + name
-  const setting = name.includes('.') ? undefined : settingOf(key)
+  const setting = name.includes('.') ? undefined : settingOf(walk.around.table, key, kind)
   if (setting !== undefined) visitValue(walk, setting, key, raw)
-  else if (!isKnownSection(prefix, name)) blame(walk, key, unknownKey(prefix, name, raw))
+  else if (!isKnownSection(walk, prefix, name)) blame(walk, key, unknownKey(walk.around.table, { prefix, name, kind }, raw))
   else if (!isObject(raw) || raw instanceof Date) blame(walk, key, noSection(key, raw))
   // A provider without any key must still be missed: it lacks its kind.
-  else if (prefix === 'providers.models.' && Object.keys(raw).length === 0) blame(walk, key, 'is empty; give it at least a kind')
+  else if (prefix === providerPrefix && Object.keys(raw).length === 0) blame(walk, key, 'is empty; give it at least a kind')
   else visitTable(walk, `${key}.`, raw)
 }
 
@@ -49,9 +52,9 @@ function noSection(key: string, raw: unknown): string {
   return `must be a section, written [${key}]${Array.isArray(raw) ? ' once and with single brackets' : ''}`
 }
 
-function isKnownSection(prefix: string, name: string): boolean {
-  if (prefix === 'providers.models.') return new RegExp(forms.provider.pattern).test(name)
-  return !name.includes('.') && isSection(patternOf(prefix + name))
+function isKnownSection({ around }: Walk, prefix: string, name: string): boolean {
+  if (prefix === providerPrefix) return new RegExp(forms.provider.pattern).test(name)
+  return !name.includes('.') && isSection(around.table, patternOf(prefix + name))
 }
 
 function visitValue(walk: Walk, setting: Setting, key: string, raw: unknown): void {

@@ -1,8 +1,7 @@
 /** The command line as a layer. */
 
-import { settingOf } from '../find.ts'
-import type { Where } from '../text/check.ts'
-import { draftLayer, type Layer, put } from './entries.ts'
+import { settingOf } from '../table.ts'
+import { draftLayer, type Here, type Layer, put } from './entries.ts'
 
 /** What the command line may override. A relative path starts at the current folder. `model` may be `provider/model`. */
 export type Flags = {
@@ -29,12 +28,12 @@ const flagKeys: { readonly [flag in keyof Required<Flags>]: readonly [key: strin
   logLevel: ['log.level', '--log-level'],
 }
 
-export function flagLayer(flags: Flags, where: Where): Layer {
+export function flagLayer(flags: Flags, where: Here): Layer {
   const draft = draftLayer()
   const given = new Map<string, unknown>(Object.entries(flags))
   if (given.size === 0) return draft
   for (const [flag, [key, spelling]] of Object.entries(flagKeys)) {
-    const setting = settingOf(key)
+    const setting = settingOf(where.table, key)
     const raw = given.get(flag)
     if (raw !== undefined && setting !== undefined) put(draft, { setting, raw, where, origin: { source: 'flag', where: spelling } })
   }

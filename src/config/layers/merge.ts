@@ -1,8 +1,7 @@
 /** Layers into one: the stronger wins, except that a project's file may only tighten what guards the user. */
 
 import type { ConfigProblem } from '../config.ts'
-import { settingOf } from '../find.ts'
-import { patternOf, type Setting } from '../setting.ts'
+import { providerPrefix, type Setting, settingOf, type Table } from '../table.ts'
 import { quote, shown } from '../text/toml-quote.ts'
 import { type Entries, type Entry, isStrings } from './entries.ts'
 
@@ -17,6 +16,7 @@ type Weighed = { readonly entry: Entry } | { readonly why: string }
 
 /** The project's entries over the user's. Refusals are problems: ignoring a wish silently would be worse. */
 export function overlayProject(
+  table: Table,
   base: Entries,
   project: Entries,
 ): { readonly entries: Entries; readonly problems: readonly ConfigProblem[] } {
@@ -24,22 +24,33 @@ export function overlayProject(
   const merged = new Map(base)
   const problems: ConfigProblem[] = []
   for (const [key, entry] of project) {
-    const weighed = weigh(key, base.get(key), entry)
+    const weighed = weigh(key.startsWith(providerPrefix) ? undefined : settingOf(table, key), base.get(key), entry)
     if ('entry' in weighed) merged.set(key, weighed.entry)
     else problems.push({ file: entry.origin.where, line: entry.origin.line, column: entry.origin.column, key, message: weighed.why })
   }
   return { entries: merged, problems }
 }
 
-function weigh(key: string, base: Entry | undefined, entry: Entry): Weighed {
-  const setting = settingOf(key)
-  if (patternOf(key) !== key || setting?.project === 'refused')
-    return { why: 'a project may not set this; move it to your own config file (it says where keys, records and permissions go)' }
-  return setting?.project === 'stricter' ? stricter(setting, base, entry) : { entry }
+/** What no row allows is refused: a word that was forgotten opens nothing. */
+function weigh(setting: Setting | undefined, base: Entry | undefined, entry: Entry): Weighed {
+  switch (setting?.project) {
+    case 'free':
+      return { entry }
+    case 'stricter':
+      return stricter(setting, base, entry)
+    case 'union':
+      return { entry: { ...entry, value: [...new Set([...stringsIn(base), ...stringsIn(entry)])] } }
+    default:
+      return { why: 'a project may not set this; move it to your own config file (it says where keys, records and permissions go)' }
+  }
+}
+
+function stringsIn(entry: Entry | undefined): readonly string[] {
+  return isStrings(entry?.value) ? entry.value : []
 }
 
 /**
- * Of two values the one that permits less: a lower level, a smaller limit, more that is forbidden (lists are joined), fewer tools.
+ * Of two values the one that permits less: a lower level, a smaller limit, fewer tools.
  * A project that asks for more than the user allows is told so.
  */
 function stricter(setting: Setting, base: Entry | undefined, entry: Entry): Weighed {
@@ -49,9 +60,7 @@ function stricter(setting: Setting, base: Entry | undefined, entry: Entry): Weig
   if (typeof entry.value === 'number')
     return atMost(entry.value, typeof base?.value === 'number' ? base.value : Number.POSITIVE_INFINITY, { base, entry })
   const mine = isStrings(base?.value) ? base.value : undefined
-  const theirs = isStrings(entry.value) ? entry.value : []
-  if (setting.key.includes('.forbidden_')) return { entry: { ...entry, value: [...new Set([...(mine ?? []), ...theirs])] } }
-  const added = mine === undefined ? [] : theirs.filter((word) => !mine.includes(word))
+  const added = mine === undefined ? [] : stringsIn(entry).filter((word) => !mine.includes(word))
   return added.length === 0
     ? { entry }
     : { why: `a project may only leave out what you allow, and this adds ${added.map(quote).join(', ')}` }

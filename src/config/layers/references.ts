@@ -2,19 +2,16 @@
 
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
-import { type ConfigProblem, type ProviderKind, providerKinds } from '../config.ts'
-import { providerSettings as rows } from '../find.ts'
-import { leafOf, patternOf, type Setting } from '../setting.ts'
+import type { ConfigProblem } from '../config.ts'
+import { kinds, leafOf, providerPrefix as prefix, providerSetting, rowsOfKind } from '../table.ts'
 import { quote } from '../text/toml-quote.ts'
 import { type Entries, type Entry, isStrings, providerNames } from './entries.ts'
-
-const prefix = 'providers.models.'
 
 /** `mentioned`: keys that stand somewhere but were wrong already; nothing more is said of those. */
 export type Known = { readonly entries: Entries; readonly mentioned: ReadonlySet<string> }
 
-export function kindOf(entries: Entries, name: string): ProviderKind | undefined {
-  return providerKinds.find((kind) => kind === entries.get(`${prefix}${name}.kind`)?.value)
+export function kindOf(entries: Entries, name: string): string | undefined {
+  return kinds.find(({ kind }) => kind === entries.get(`${prefix}${name}.kind`)?.value)?.kind
 }
 
 /** Missing keys, and keys that mean nothing for the kind. */
@@ -27,24 +24,24 @@ function ofProvider(known: Known, name: string): readonly ConfigProblem[] {
   const own = [...known.entries].filter(([each]) => each.startsWith(`${key}.`))
   const kind = kindOf(known.entries, name)
   if (kind === undefined) return known.mentioned.has(`${key}.kind`) ? [] : [missing(key, 'kind', own[0]?.[1])]
-  const strange = own.filter(([each]) => rowOf(each)?.kinds?.includes(kind) === false).map(([each, entry]) => outOfPlace(each, entry, kind))
-  const lacking = rows.filter((row) => row.required?.includes(kind)).map((row) => leafOf(row.key))
+  const rows = rowsOfKind(kind) ?? {}
+  const strange = own.filter(([each]) => leafOf(each) !== 'kind' && !Object.hasOwn(rows, leafOf(each)))
+  const lacking = Object.entries(rows).flatMap(([leaf, row]) => (row.required ? [leaf] : []))
   const absent = lacking.filter((leaf) => !known.entries.has(`${key}.${leaf}`) && !known.mentioned.has(`${key}.${leaf}`))
-  return [...strange, ...absent.map((leaf) => missing(key, leaf, known.entries.get(`${key}.kind`)))]
+  return [
+    ...strange.map(([each, entry]) => outOfPlace(each, entry, kind)),
+    ...absent.map((leaf) => missing(key, leaf, known.entries.get(`${key}.kind`), kind)),
+  ]
 }
 
-function rowOf(key: string): Setting | undefined {
-  return rows.find((row) => row.key === patternOf(key))
+function missing(key: string, leaf: string, near: Entry | undefined, kind?: string): ConfigProblem {
+  const allowed = leaf === 'kind' ? ` (one of ${kinds.map((each) => quote(each.kind)).join(', ')})` : ''
+  return problem(near, `${key}.${leaf}`, `is missing${allowed}; ${providerSetting(`${key}.${leaf}`, kind)?.about ?? ''}`)
 }
 
-function missing(key: string, leaf: string, near: Entry | undefined): ConfigProblem {
-  const row = rows.find((each) => each.key === `${prefix}*.${leaf}`)
-  const allowed = leaf === 'kind' ? ` (one of ${providerKinds.map(quote).join(', ')})` : ''
-  return problem(near, `${key}.${leaf}`, `is missing${allowed}; ${row?.about ?? ''}`)
-}
-
-function outOfPlace(key: string, entry: Entry, kind: ProviderKind): ConfigProblem {
-  return problem(entry, key, `means nothing for kind = "${kind}", only for ${(rowOf(key)?.kinds ?? []).map(quote).join(', ')}; remove it`)
+function outOfPlace(key: string, entry: Entry, kind: string): ConfigProblem {
+  const others = kinds.filter(({ settings }) => Object.hasOwn(settings, leafOf(key))).map((each) => quote(each.kind))
+  return problem(entry, key, `means nothing for kind = "${kind}", only for ${others.join(', ')}; remove it`)
 }
 
 function problem(near: Entry | undefined, key: string, message: string): ConfigProblem {
@@ -52,13 +49,21 @@ function problem(near: Entry | undefined, key: string, message: string): ConfigP
   return { file: where, line, column, key, message }
 }
 
-/** The names a provider's own keys refer to. */
+/** The names that a provider's own keys refer to, a single one first: it is the one to fall back on. */
 export function membersOf(entries: Entries, name: string): readonly { readonly key: string; readonly name: string }[] {
-  const of = (leaf: string) => ({ key: `${prefix}${name}.${leaf}`, value: entries.get(`${prefix}${name}.${leaf}`)?.value })
-  const [list, routes, fallBack] = [of('providers'), of('routes'), of('default')]
-  const listed = isStrings(list.value) ? list.value.map((member) => ({ key: list.key, name: member })) : []
-  const routed = isObject(routes.value) ? Object.values(routes.value).map((member) => ({ key: routes.key, name: String(member) })) : []
-  return [...(typeof fallBack.value === 'string' ? [{ key: fallBack.key, name: fallBack.value }] : []), ...listed, ...routed]
+  // Whoever has no kind yet is told at once of the names too.
+  const rows = rowsOfKind(kindOf(entries, name))
+  const found = (rows ? Object.entries(rows) : kinds.flatMap(({ settings }) => Object.entries(settings))).filter(
+    ([, row]) => row.type === 'map' || ('form' in row && row.form === 'provider'),
+  )
+  const members = found.map(([leaf]) => ({ key: `${prefix}${name}.${leaf}`, value: entries.get(`${prefix}${name}.${leaf}`)?.value }))
+  const single = ({ value }: { readonly value: unknown }) => (typeof value === 'string' ? 0 : 1)
+  return members.toSorted((a, b) => single(a) - single(b)).flatMap(({ key, value }) => namesIn(value).map((each) => ({ key, name: each })))
+}
+
+function namesIn(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value]
+  return isStrings(value) ? value : isObject(value) ? Object.values(value).map(String) : []
 }
 
 /** default_provider, reliable.providers, router.routes and router.default name a provider there is; and no chain of them bites its tail. */

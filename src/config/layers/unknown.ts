@@ -1,26 +1,29 @@
 /** What to say about a key nobody knows: the nearest spelling, the right section, or why a secret may not stand there. */
 
 import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
-import { leafOf, patternOf } from '../setting.ts'
-import { settings } from '../settings.ts'
+import { leafOf, patternOf, providerPrefix, rowsOfKind, sectionOf, type Table } from '../table.ts'
 import { quote } from '../text/toml-quote.ts'
 
 const secret = /^(api_?)?key$|^api_?(token|secret)$|^(auth_?)?token$|^secret$|^password$|^authorization$|^bearer$/
 
 /** Whether some key stands below this pattern (`channels.cli`). */
-export function isSection(pattern: string): boolean {
+export function isSection({ settings }: Table, pattern: string): boolean {
   return settings.some((setting) => setting.key.startsWith(`${pattern}.`))
 }
 
-/** `prefix` ends in a dot or is empty. The value is never shown. */
-export function unknownKey(prefix: string, name: string, raw: unknown): string {
-  if (prefix === 'providers.models.') return `${quote(name)} cannot be the name of a provider; use letters, digits, "-" and "_"`
+type Unknown = { readonly prefix: string; readonly name: string; readonly kind?: string | undefined }
+
+/** `prefix` ends in a dot or is empty; `kind` is that of the provider it stands in. The value is never shown. */
+export function unknownKey(table: Table, { prefix, name, kind }: Unknown, raw: unknown): string {
+  if (prefix === providerPrefix) return `${quote(name)} cannot be the name of a provider; use letters, digits, "-" and "_"`
   if (secret.test(name.replaceAll('-', '_').toLowerCase())) return literalSecret(raw)
-  const siblings = childrenOf(patternOf(prefix))
-  const near = nearest(name, siblings)
+  const all = childrenOf(table, patternOf(prefix))
+  const own = rowsOfKind(kind)
+  const siblings = own ? ['kind', ...Object.keys(own)] : all
+  const near = nearest(name, siblings) ?? nearest(name, all)
   if (near !== undefined) return `unknown key; did you mean "${near}"?`
   return (
-    elsewhere(name) ??
+    elsewhere(table, name) ??
     `unknown key; ${prefix === '' ? 'at the top of the file' : `in [${prefix.slice(0, -1)}]`} there can be: ${siblings.join(', ')}`
   )
 }
@@ -36,19 +39,19 @@ function literalSecret(raw: unknown): string {
 }
 
 /** The key exists, but in another section. */
-function elsewhere(name: string): string | undefined {
+function elsewhere({ settings }: Table, name: string): string | undefined {
   const leaf = nearest(
     name,
     settings.map((setting) => leafOf(setting.key)),
   )
   const found = settings.find((setting) => leafOf(setting.key) === leaf)
   if (leaf === undefined || found === undefined) return undefined
-  const section = found.key.slice(0, -leaf.length - 1).replace('*', 'NAME')
+  const section = sectionOf(found.key).replace('*', 'NAME')
   const place = section === '' ? 'the top of the file, above the first [section]' : `[${section}]`
   return `unknown key here${leaf === name ? '' : didYouMean(name, [leaf])}${leaf === name ? ';' : ''} "${leaf}" belongs to ${place}`
 }
 
-function childrenOf(prefix: string): readonly string[] {
+function childrenOf({ settings }: Table, prefix: string): readonly string[] {
   const below = settings.filter((setting) => setting.key.startsWith(prefix)).map((setting) => setting.key.slice(prefix.length))
   return [...new Set(below.map((rest) => rest.split('.')[0] ?? rest))]
 }

@@ -1,17 +1,24 @@
 /** The text of docs/config.md, from the table. */
 
-import { defaultOf, workValueOf } from '../layers/defaults.ts'
-import { forms, leafOf, type Setting, variableOf } from '../setting.ts'
-import { settings } from '../settings.ts'
+import { defaultOf, forms, type Row } from '../../kit/settings.ts'
+import { workValueOf } from '../layers/defaults.ts'
+import { type ChannelRows, leafOf, type Setting, sectionOf, tableOf, variablesOfSetting } from '../table.ts'
 import { toml } from './show.ts'
 import { defaultConfigToml } from './template.ts'
 
-export function configDocs(): string {
+export function configDocs(channels: readonly ChannelRows[]): string {
+  const { settings } = tableOf(channels)
   const sections = [...new Set(settings.map(({ key }) => sectionOf(key)))]
-  return [head, ...sections.map(table), example()].join('\n\n').concat('\n')
+  const tables = sections.map((section) =>
+    table(
+      section,
+      settings.filter(({ key }) => sectionOf(key) === section),
+    ),
+  )
+  return [head, ...tables, example(channels)].join('\n\n').concat('\n')
 }
 
-const head = `<!-- generated from src/config/settings.ts; a test fails when this page is stale -->
+const head = `<!-- generated from the rows that src/config/table.ts gathers; a test fails when this page is stale -->
 
 # Configuration
 
@@ -49,8 +56,8 @@ flags > agents.json > environment > env file > project > user > defaults.
 - **\`BRAIDCLAW_LLM_BACKEND=NAME\`** (or \`SHELLCLAW_LLM_BACKEND\`) lets that provider answer whatever anything else says, \`-m\` included. \`stub\` answers "stub response N",
   where N counts the calls of an agent.
 - **Project**: \`.braidclaw/config.toml\` in the workspace given by \`-C\`, or else in the current folder, and only when you have trusted that folder or
-  one above it; otherwise it is ignored, and a line on stderr says so. Even then it cannot set keys marked *user only*, and those marked
-  *stricter* only so that they permit less: a lower level, a smaller budget, fewer tools; what it forbids is added to what you forbid.
+  one above it; otherwise it is ignored, and a line on stderr says so. Even then it can only set keys marked *yes*, those marked *stricter* so that
+  they permit less (a lower level, a smaller budget, fewer tools), and those marked *added*, whose list is added to yours.
 - A model belongs to the provider it was chosen for: when a stronger source chooses another provider, \`default_model\` is left aside and
   the provider's own model is asked.
 
@@ -64,12 +71,7 @@ flags > agents.json > environment > env file > project > user > defaults.
   while nobody but you may read it (mode 0600), and sets nothing whose name does not end in \`_KEY\` or \`_TOKEN\`.
 - An unknown key is an error.`
 
-function sectionOf(key: string): string {
-  return key.includes('.') ? key.slice(0, -leafOf(key).length - 1) : ''
-}
-
-function table(section: string): string {
-  const rows = settings.filter(({ key }) => sectionOf(key) === section)
+function table(section: string, rows: readonly Setting[]): string {
   const provider = section.includes('*')
   const title = section === '' ? '## Top of the file' : `## \`[${section.replace('*', 'NAME')}]\``
   const columns = provider
@@ -79,7 +81,7 @@ function table(section: string): string {
     `\`${leafOf(row.key)}\``,
     typeOf(row),
     fallBack(row),
-    ...(provider ? [kinds(row)] : [variables(row), project(row)]),
+    ...(provider ? [kinds(row)] : [variables(row), projects[row.project ?? 'refused']]),
     row.about,
   ])
   return `${title}\n\n${[columns, columns.map(() => '---'), ...cells].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n')}`
@@ -89,7 +91,7 @@ function cell(text: string): string {
   return text.replaceAll('|', '\\|')
 }
 
-function typeOf(setting: Setting): string {
+function typeOf(setting: Row): string {
   switch (setting.type) {
     case 'choice':
       return setting.values.map((value) => `\`${value}\``).join(', ')
@@ -97,7 +99,7 @@ function typeOf(setting: Setting): string {
     case 'number':
       return `${setting.type === 'whole' ? 'whole number' : 'number'} ${setting.min} to ${setting.max}, ${setting.unit}`
     case 'text':
-      return setting.form === 'any' ? 'text' : forms[setting.form].says
+      return setting.form === undefined ? 'text' : forms[setting.form].says
     case 'words':
       return `list; each ${forms[setting.form].says}`
     default:
@@ -112,37 +114,38 @@ function typeOf(setting: Setting): string {
   }
 }
 
-function fallBack(setting: Setting): string {
-  return [usual(setting), workNumber(setting)].filter((words) => words !== '').join('; ')
+/** Of a provider's key what each kind has, where they differ. */
+function fallBack({ kinds, ...setting }: Setting): string {
+  const byKind = Map.groupBy(kinds ?? [{ kind: '', row: setting }], ({ row }) => usual(row))
+  const differs = byKind.size > 1
+  const told = [...byKind].map(([words, group]) => (differs ? `${group.map(({ kind }) => kind).join(', ')}: ${words}` : words))
+  return [...told, workNumber(setting)].filter((words) => words !== '').join('; ')
 }
 
-function workNumber(setting: Setting): string {
-  const value = workValueOf(setting)
+function workNumber(row: Row): string {
+  const value = workValueOf(row)
   return value === undefined ? '' : `for real work: \`${toml(value)}\``
 }
 
-function usual(setting: Setting): string {
-  const value = defaultOf(setting)
+function usual(row: Row): string {
+  const value = defaultOf(row)
   if (value !== undefined) return `\`${toml(value)}\``
-  const byKind = setting.type === 'text' ? Object.entries(setting.byKind ?? {}).map(([kind, text]) => `${kind}: \`${toml(text)}\``) : []
-  const required = setting.required === undefined ? [] : ['required']
-  return [...byKind, ...(setting.absent === undefined ? required : [`not set: ${setting.absent}`])].join('; ')
+  const absent = row.absent ?? row.computed
+  return row.required || absent === undefined ? 'required' : `not set: ${absent}`
 }
 
-function kinds(setting: Setting): string {
-  if (setting.kinds === undefined) return 'all, required'
-  return setting.kinds.map((kind) => (setting.required?.includes(kind) ? `${kind} (required)` : kind)).join(', ')
+function kinds({ kinds: own }: Setting): string {
+  return own?.map(({ kind }) => kind).join(', ') ?? 'all'
 }
 
 function variables(setting: Setting): string {
-  const names = [setting.env, variableOf(setting)].filter((name) => name !== undefined)
-  return names.map((name) => `\`${name}\``).join(', ')
+  return variablesOfSetting(setting)
+    .map((name) => `\`${name}\``)
+    .join(', ')
 }
 
-function project(setting: Setting): string {
-  return setting.project === 'refused' ? 'user only' : (setting.project ?? 'yes')
-}
+const projects = { refused: 'user only', free: 'yes', stricter: 'stricter', union: 'added' } as const
 
-function example(): string {
-  return `## The file that \`braidclaw init\` writes\n\n\`\`\`toml\n${defaultConfigToml({ proposals: [] })}\`\`\``
+function example(channels: readonly ChannelRows[]): string {
+  return `## The file that \`braidclaw init\` writes\n\n\`\`\`toml\n${defaultConfigToml({ proposals: [], channels })}\`\`\``
 }

@@ -1,44 +1,35 @@
 /** The table as JSON Schema (2020-12), for editors and other programs. */
 
 import type { JsonObject } from '../../kit/json.ts'
-import { providerKinds } from '../config.ts'
-import { defaultOf } from '../layers/defaults.ts'
-import { forms, leafOf, type Setting } from '../setting.ts'
-import { settings } from '../settings.ts'
+import { defaultOf, forms, type Row, type Rows } from '../../kit/settings.ts'
+import { type ChannelRows, kinds, sections } from '../table.ts'
+import { topRows } from '../top-settings.ts'
 
-export function configSchema(): JsonObject {
-  const top = properties((setting) => !setting.key.includes('.'))
+export function configSchema(channels: readonly ChannelRows[]): JsonObject {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'BraidClaw configuration (config.toml)',
     ...object({
-      ...top,
-      security: section('security'),
-      limits: section('limits'),
+      ...properties(topRows),
+      ...mapped(sections, section),
       providers: object({
         models: { type: 'object', propertyNames: { pattern: forms.provider.pattern }, additionalProperties: provider() },
       }),
-      channels: object({ cli: section('channels.cli'), discord: section('channels.discord') }),
-      tools: section('tools'),
-      memory: section('memory'),
-      receipts: section('receipts'),
-      log: section('log'),
+      channels: object(Object.fromEntries(channels.map(({ name, settings }) => [name, section(settings)]))),
     }),
   }
 }
 
-function section(name: string): JsonObject {
-  return object(properties((setting) => setting.key.startsWith(`${name}.`)))
+function section(rows: Rows): JsonObject {
+  return object(properties(rows))
 }
 
 /** One alternative a kind: each has its own keys. */
 function provider(): JsonObject {
-  const rows = settings.filter((setting) => setting.key.startsWith('providers.'))
   return {
-    oneOf: providerKinds.map((kind) => {
-      const mine = properties((setting) => rows.includes(setting) && setting.kinds?.includes(kind) === true)
-      const required = rows.filter((setting) => setting.required?.includes(kind)).map((setting) => leafOf(setting.key))
-      return { ...object({ kind: { const: kind }, ...mine }), required }
+    oneOf: kinds.map(({ kind, settings }) => {
+      const required = Object.keys(settings).filter((key) => settings[key]?.required)
+      return { ...object({ kind: { const: kind }, ...properties(settings) }), required: ['kind', ...required] }
     }),
   }
 }
@@ -47,19 +38,23 @@ function object(members: JsonObject): JsonObject {
   return { type: 'object', additionalProperties: false, properties: members }
 }
 
-function properties(which: (setting: Setting) => boolean): JsonObject {
-  return Object.fromEntries(settings.filter(which).map((setting) => [leafOf(setting.key), property(setting)]))
+function properties(rows: Rows): JsonObject {
+  return mapped(rows, property)
 }
 
-function property(setting: Setting): JsonObject {
+function mapped<In, Out>(members: { readonly [name: string]: In }, one: (member: In) => Out): { [name: string]: Out } {
+  return Object.fromEntries(Object.entries(members).map(([name, member]) => [name, one(member)]))
+}
+
+function property(setting: Row): JsonObject {
   const fallBack = defaultOf(setting)
   return { description: setting.about, ...shape(setting), ...(fallBack === undefined ? {} : { default: fallBack }) }
 }
 
-function shape(setting: Setting): JsonObject {
+function shape(setting: Row): JsonObject {
   switch (setting.type) {
     case 'text':
-      return { type: 'string', pattern: setting.form === 'provider' ? forms.any.pattern : forms[setting.form].pattern }
+      return { type: 'string', pattern: forms[setting.form === 'provider' ? 'any' : (setting.form ?? 'any')].pattern }
     case 'choice':
       return { type: 'string', enum: setting.values }
     case 'boolean':

@@ -1,13 +1,15 @@
 import { expect, test } from 'bun:test'
 import { parse } from 'smol-toml'
 import { z } from 'zod'
+import { channelRows } from '../../channels/list.ts'
 import { withProviderDefaults } from '../layers/defaults.ts'
-import { variableOf } from '../setting.ts'
-import { settings } from '../settings.ts'
+import { patternOf, tableOf, variablesOfSetting } from '../table.ts'
 import { load, loaded, minimum } from '../test-load.ts'
 import { configDocs } from './docs.ts'
 import { configSchema } from './json-schema.ts'
 import { showConfig, valueAt } from './show.ts'
+
+const { settings } = tableOf(channelRows)
 
 /** Every key there is, set to something that is not its default. */
 const everything = `workspace_dir = "/w"
@@ -35,6 +37,7 @@ shell_timeout_max_s = 14.5
 http_timeout_s = 15
 max_output_bytes = 1616
 context_tokens = 17
+max_turns_at_once = 17
 max_parallel = 18
 max_run_seconds = 19
 max_run_tokens = 20
@@ -85,7 +88,10 @@ total_timeout_s = 9
 enabled = true
 token_env = "BOT"
 channel_ids = ["123456789012345678"]
+approvers = ["223456789012345678"]
 api = "http://127.0.0.1:1/api"
+[channels.fifo]
+approvers = ["local"]
 [channels.cli]
 enabled = false
 tools_allow = ["time"]
@@ -108,25 +114,25 @@ level = "debug"
 
 test('every key of the file arrives in the Config under its own name, and comes out again', () => {
   const { config, origins } = loaded({ user: everything })
-  const shown = JSON.parse(showConfig(config, origins, { origin: false, json: true }))
+  const shown = JSON.parse(showConfig(config, origins, { origin: false, json: true, channels: channelRows }))
   delete shown.providers.models.local
   expect(shown).toEqual(JSON.parse(JSON.stringify(parse(everything))))
   const keys = Object.keys(origins)
-  for (const setting of settings) expect(keys.some((key) => key.replace(/^(providers\.models\.)[^.]+/, '$1*') === setting.key)).toBe(true)
+  for (const setting of settings) expect(keys.some((key) => patternOf(key) === setting.key)).toBe(true)
   for (const key of keys) expect([key, valueAt(config, key)]).not.toEqual([key, undefined])
 })
 
 test('what is shown is itself a valid config that means the same', () => {
   for (const user of [undefined, minimum, everything]) {
     const first = loaded({ user })
-    const again = loaded({ user: showConfig(first.config, first.origins, { origin: true, json: false }) })
+    const again = loaded({ user: showConfig(first.config, first.origins, { origin: true, json: false, channels: channelRows }) })
     expect(again.config).toEqual(first.config)
   }
 })
 
 test('origins stand behind the values: flag, variable, file with line, default', () => {
   const { config, origins } = loaded({ user: minimum, flags: { maxTurns: 3 }, env: { BRAIDCLAW_AUTONOMY: 'full' } })
-  const text = showConfig(config, origins, { origin: true, json: false })
+  const text = showConfig(config, origins, { origin: true, json: false, channels: channelRows })
   expect(text).toContain('max_tool_rounds = 3  # flag: --max-turns\n')
   expect(text).toContain('autonomy = "full"  # environment: BRAIDCLAW_AUTONOMY\n')
   expect(text).toContain('audit_log = true  # user: /home/ann/.braidclaw/config.toml:10\n')
@@ -136,25 +142,32 @@ test('origins stand behind the values: flag, variable, file with line, default',
 
 test('as JSON it has the names of the file; with origins these stand beside it', () => {
   const { config, origins } = loaded({ user: minimum })
-  expect(JSON.parse(showConfig(config, origins, { origin: false, json: true })).security.forbidden_paths).toContain('/etc')
-  const both = JSON.parse(showConfig(config, origins, { origin: true, json: true }))
+  expect(JSON.parse(showConfig(config, origins, { origin: false, json: true, channels: channelRows })).security.forbidden_paths).toContain(
+    '/etc',
+  )
+  const both = JSON.parse(showConfig(config, origins, { origin: true, json: true, channels: channelRows }))
   expect(both.origins['memory.path']).toEqual({ source: 'user', where: '/home/ann/.braidclaw/config.toml', line: 28, column: 8 })
 })
 
 test('a hostile file name cannot break out of its comment', () => {
   const { config } = loaded({})
-  const text = showConfig(config, { 'log.level': { source: 'user', where: '/a\n[evil]\u001b' } }, { origin: true, json: false })
+  const text = showConfig(
+    config,
+    { 'log.level': { source: 'user', where: '/a\n[evil]\u001b' } },
+    { origin: true, json: false, channels: channelRows },
+  )
   expect(Object.keys(parse(text))).not.toContain('evil')
 })
 
 test('no key of the environment is shown', () => {
   const env = { OPENAI_API_KEY: 'sk-SECRET1' }
   const { config, origins } = loaded({ user: minimum, env })
-  for (const json of [true, false]) expect(showConfig(config, origins, { origin: true, json })).not.toContain('SECRET1')
+  for (const json of [true, false])
+    expect(showConfig(config, origins, { origin: true, json, channels: channelRows })).not.toContain('SECRET1')
 })
 
 test('the JSON Schema refuses and accepts what loading refuses and accepts', () => {
-  const schema = z.fromJSONSchema(JSON.parse(JSON.stringify(configSchema())))
+  const schema = z.fromJSONSchema(JSON.parse(JSON.stringify(configSchema(channelRows))))
   const accepts = (text: string) => schema.safeParse(JSON.parse(JSON.stringify(parse(text)))).success
   const bad = [
     'x = 1',
@@ -168,21 +181,21 @@ test('the JSON Schema refuses and accepts what loading refuses and accepts', () 
 })
 
 test('docs/config.md is what the table says; if not, write configDocs() there again', async () => {
-  expect(await Bun.file(`${import.meta.dir}/../../../docs/config.md`).text()).toBe(configDocs())
+  expect(await Bun.file(`${import.meta.dir}/../../../docs/config.md`).text()).toBe(configDocs(channelRows))
 })
 
 test('every variable works, stands in the docs, and no two settings share one', () => {
   const wished = loaded({ user: everything }).config
   const rows = settings.filter(({ key }) => !key.includes('*') && !key.startsWith('default_'))
   for (const setting of rows) {
-    for (const variable of [setting.env, variableOf(setting)].filter((name) => name !== undefined)) {
+    for (const variable of variablesOfSetting(setting)) {
       const value = valueAt(wished, setting.key)
       const { config } = loaded({ env: { [variable]: Array.isArray(value) ? value.join(',') : String(value) } })
       expect([variable, valueAt(config, setting.key)]).toEqual([variable, value])
-      expect(configDocs()).toContain(`\`${variable}\``)
+      expect(configDocs(channelRows)).toContain(`\`${variable}\``)
     }
   }
-  const variables = settings.flatMap((setting) => [setting.env, variableOf(setting)]).filter((name) => name !== undefined)
+  const variables = settings.flatMap(variablesOfSetting)
   expect(new Set(variables).size).toBe(variables.length)
 })
 

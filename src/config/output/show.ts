@@ -1,44 +1,49 @@
 /** Prints the resolved configuration as TOML or JSON. No secret can be in it: keys are only named by their environment variable. */
 
 import { isObject } from '../../kit/json.ts'
+import { camel, type Row } from '../../kit/settings.ts'
 import type { Config, Origins } from '../config.ts'
-import { leafOf, type Setting } from '../setting.ts'
-import { settings } from '../settings.ts'
+import { type ChannelRows, leafOf, providerPrefix, providerSetting, rowsOfKind, type Setting, sectionOf, tableOf } from '../table.ts'
 import { quote } from '../text/toml-quote.ts'
 
-export type ShowOptions = { readonly origin: boolean; readonly json: boolean }
+export type ShowOptions = { readonly origin: boolean; readonly json: boolean; readonly channels: readonly ChannelRows[] }
 
 /** Valid TOML (or JSON with the TOML names), ending in a line feed. With `origin` each value says which source won. */
-export function showConfig(config: Config, origins: Origins, { origin, json }: ShowOptions): string {
-  if (json) return `${JSON.stringify(origin ? { config: nested(config), origins } : nested(config), null, 2)}\n`
-  const sections = sectionsOf(config).map(({ header, rows }) => {
-    const lines = rows.map(({ key, setting, value }) => line(setting, value, origin ? originOf(origins, key) : ''))
+export function showConfig(config: Config, origins: Origins, { origin, json, channels }: ShowOptions): string {
+  const shown = sectionsOf(config, tableOf(channels).settings)
+  if (json) return `${JSON.stringify(origin ? { config: nested(shown), origins } : nested(shown), null, 2)}\n`
+  const sections = shown.map(({ header, rows }) => {
+    const lines = rows.map(({ key, setting, value }) => line(leafOf(key), setting, value, origin ? originOf(origins, key) : ''))
     return (header === '' ? lines : [`[${header}]`, ...lines]).join('\n')
   })
   return `${sections.join('\n\n')}\n`
 }
 
-type Row = { readonly key: string; readonly setting: Setting; readonly value: unknown }
-type Section = { readonly header: string; readonly rows: readonly Row[] }
+type Line = { readonly key: string; readonly setting: Row; readonly value: unknown }
+type Section = { readonly header: string; readonly rows: readonly Line[] }
 
-function sectionsOf(config: Config): readonly Section[] {
-  const rows = settings.flatMap((setting) => keysOf(setting, config).map((key) => ({ key, setting, value: valueAt(config, key) })))
-  const shown = rows.filter(({ key, value }) => value !== undefined || !key.startsWith('providers.'))
-  const headers = [...new Set(shown.map(({ key }) => headerOf(key)))]
-  return headers.map((header) => ({ header, rows: shown.filter(({ key }) => headerOf(key) === header) }))
+function sectionsOf(config: Config, settings: readonly Setting[]): readonly Section[] {
+  const rows = settings.flatMap((setting) => rowsFor(setting, config)).map((row) => ({ ...row, value: valueAt(config, row.key) }))
+  const shown = rows.filter(({ key, value }) => value !== undefined || !key.startsWith(providerPrefix))
+  const headers = [...new Set(shown.map(({ key }) => sectionOf(key)))]
+  return headers.map((header) => ({ header, rows: shown.filter(({ key }) => sectionOf(key) === header) }))
 }
 
-function keysOf({ key }: Setting, config: Config): readonly string[] {
-  return key.includes('*') ? Object.keys(config.providers.models).map((name) => key.replace('*', name)) : [key]
+/** A provider has the rows of its kind; they stand where the row of all kinds does. */
+function rowsFor(setting: Setting, { providers }: Config): readonly Omit<Line, 'value'>[] {
+  if (!setting.key.startsWith(providerPrefix)) return [{ key: setting.key, setting }]
+  if (leafOf(setting.key) !== 'kind') return []
+  return Object.values(providers.models).flatMap(({ name, kind }) =>
+    ['kind', ...Object.keys(rowsOfKind(kind) ?? {})].flatMap((leaf) => {
+      const key = `${providerPrefix}${name}.${leaf}`
+      const row = providerSetting(key, kind)
+      return row ? [{ key, setting: row }] : []
+    }),
+  )
 }
 
-function headerOf(key: string): string {
-  return key.includes('.') ? key.slice(0, -leafOf(key).length - 1) : ''
-}
-
-function line(setting: Setting, value: unknown, origin: string): string {
-  const name = leafOf(setting.key)
-  return value === undefined ? `# ${name} is not set: ${setting.absent ?? 'off'}` : `${name} = ${toml(value)}${origin}`
+function line(name: string, setting: Row, value: unknown, origin: string): string {
+  return value === undefined ? `# ${name} is not set: ${setting.absent ?? setting.computed ?? 'off'}` : `${name} = ${toml(value)}${origin}`
 }
 
 function originOf(origins: Origins, key: string): string {
@@ -56,21 +61,17 @@ export function toml(value: unknown): string {
   return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`
 }
 
-/** The value a dotted TOML key has in the Config; `price_input` and its like live in `prices`. */
+/** The value a dotted TOML key has in the Config. */
 export function valueAt(config: Config, key: string): unknown {
-  const path = key.replace(/\.price_(\w+)$/, '.prices.$1').split('.')
+  const path = key.split('.')
   return path.reduce<unknown>((at, part, index) => {
     const name = path[0] === 'providers' && index === 2 ? part : camel(part)
     return isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined
   }, config)
 }
 
-function camel(name: string): string {
-  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-}
-
-function nested(config: Config): unknown {
-  const rows = sectionsOf(config).flatMap((section) => section.rows)
+function nested(sections: readonly Section[]): unknown {
+  const rows = sections.flatMap((section) => section.rows)
   return tree(rows.filter(({ value }) => value !== undefined).map(({ key, value }) => ({ path: key.split('.'), value })))
 }
 

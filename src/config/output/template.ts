@@ -1,46 +1,40 @@
 /** The annotated config file that `init` writes. */
 
+import { defaultOf, type Row, type Rows } from '../../kit/settings.ts'
 import { providerTable } from '../extend.ts'
-import { settingOf } from '../find.ts'
 import type { Proposal } from '../known-providers.ts'
-import { defaultOf, workValueOf } from '../layers/defaults.ts'
-import { leafOf, type Setting } from '../setting.ts'
-import { settings } from '../settings.ts'
+import { workValueOf } from '../layers/defaults.ts'
+import { type ChannelRows, sections } from '../table.ts'
+import { topRows } from '../top-settings.ts'
 import { toml } from './show.ts'
 
-/** Complete and valid as it stands; what is commented out shows the default, and is valid too when it is uncommented. */
-export function defaultConfigToml({
-  proposals,
-  workspace,
-}: {
+export type Template = {
+  readonly channels: readonly ChannelRows[]
+  /** The first becomes the default provider. */
   readonly proposals: readonly Proposal[]
   readonly workspace?: string
-}): string {
+}
+
+/** Complete and valid as it stands; what is commented out shows the default, and is valid too when it is uncommented. */
+export function defaultConfigToml({ channels, proposals, workspace }: Template): string {
   const [first] = proposals
-  const top = [
-    '# BraidClaw. Every key, its meaning and its default: docs/config.md; check this file with: braidclaw config validate',
-    ...(workspace === undefined ? offered('workspace_dir') : row('workspace_dir', workspace.replaceAll('$', '$$$$'))),
-    ...row('default_provider', first?.name ?? 'local'),
-    ...row('default_model', first?.model ?? 'mock'),
-  ]
-  const shown = [
-    'security.autonomy',
-    'security.workspace_only',
-    'security.forbidden_paths',
-    'security.forbidden_commands',
-    'security.audit_log',
-  ]
-  const rest = [section('security', shown), section('limits', [])]
+  const { security, limits, ...others } = sections
+  const top = linesOf(topRows, {
+    workspace_dir: workspace?.replaceAll('$', '$$$$'),
+    default_provider: first?.name ?? 'local',
+    default_model: first?.model ?? 'mock',
+  })
   const providers = [
     ['# Answers without any network; it is no language model.', '[providers.models.local]', 'kind = "mock"', 'model = "mock"'],
     ...(proposals.length === 0 ? [exampleProvider] : proposals.map(providerTable)),
   ]
-  const last = [
-    section('channels.cli', ['channels.cli.enabled']),
-    section('tools', []),
-    section('memory', ['memory.backend', 'memory.path']),
+  const all = [
+    ['# BraidClaw. Every key, its meaning and its default: docs/config.md; check this file with: braidclaw config validate', ...top],
+    ...Object.entries({ security, limits }).map(section),
+    ...providers,
+    ...channels.map(({ name, settings }) => section([`channels.${name}`, settings])),
+    ...Object.entries(others).map(section),
   ]
-  const all = [top, ...rest, ...providers, ...last, section('receipts', ['receipts.enabled', 'receipts.path']), section('log', [])]
   return `${all.map((lines) => lines.join('\n')).join('\n\n')}\n`
 }
 
@@ -53,51 +47,27 @@ const exampleProvider = [
   '# api_key_env = "OPENAI_API_KEY"',
 ]
 
-/** Every key of a section: those in `shown` set to their default, the others commented out. */
-function section(name: string, shown: readonly string[]): string[] {
-  const mine = settings.filter(({ key }) => key.startsWith(`${name}.`))
-  return [
-    `[${name}]`,
-    ...mine.flatMap((setting) => work(setting) ?? (shown.includes(setting.key) ? row(setting.key) : offered(setting.key))),
-  ]
+function section([name, rows]: readonly [name: string, rows: Rows]): string[] {
+  return [`[${name}]`, ...linesOf(rows)]
+}
+
+/** Every key of a table: those with a value, and those that a new file sets; the others commented out. */
+function linesOf(rows: Rows, values: { readonly [key: string]: string | undefined } = {}): string[] {
+  return Object.entries(rows).flatMap(([key, row]) => work(key, row) ?? line(key, row, values[key]))
 }
 
 /** A number for real work is written out, with what holds when somebody takes the line away. */
-function work(setting: Setting): string[] | undefined {
-  const value = workValueOf(setting)
+function work(key: string, row: Row): string[] | undefined {
+  const value = workValueOf(row)
   if (value === undefined) return undefined
-  const without = defaultOf(setting) ?? setting.absent
-  return [`# ${setting.about} Without this line: ${without}.`, `${leafOf(setting.key)} = ${toml(value)}`]
+  return [`# ${row.about} Without this line: ${defaultOf(row) ?? row.absent}.`, `${key} = ${toml(value)}`]
 }
 
-function row(key: string, value: unknown = defaultOfKey(key)): string[] {
-  return [`# ${settingOf(key)?.about ?? ''}`, `${leafOf(key)} = ${toml(value)}`]
-}
-
-function offered(key: string): string[] {
-  const value = defaultOfKey(key)
-  if (value !== undefined) return [`# ${settingOf(key)?.about ?? ''}`, `# ${leafOf(key)} = ${toml(value)}`]
-  const setting = settingOf(key)
-  return [`# ${setting?.about ?? ''} Not set: ${setting?.absent ?? 'off'}.`, `# ${leafOf(key)} = ${toml(examples[key])}`]
-}
-
-const examples: { readonly [key: string]: unknown } = {
-  'limits.context_tokens': 128_000,
-  workspace_dir: '~/braidclaw-workspace',
-  'limits.max_run_seconds': 600,
-  'limits.max_run_tokens': 200_000,
-  'limits.max_run_usd': 1,
-  'limits.max_conversation_tokens': 2_000_000,
-  'limits.max_conversation_usd': 5,
-  'limits.agent_daily_tokens': 100_000,
-  'limits.agent_daily_usd': 5,
-  'limits.daily_tokens': 1_000_000,
-  'limits.daily_usd': 10,
-  'channels.cli.tools_allow': ['file_read', 'file_list', 'time', 'memory_search', 'shell'],
-  'memory.agent_dir': '~/.braidclaw/agents/default',
-}
-
-function defaultOfKey(key: string): unknown {
-  const setting = settingOf(key)
-  return setting === undefined ? undefined : defaultOf(setting)
+function line(key: string, row: Row, value: string | undefined): string[] {
+  const usual = defaultOf(row)
+  if (value !== undefined || row.init === 'written') return [`# ${row.about}`, `${key} = ${toml(value ?? usual)}`]
+  if (usual !== undefined) return [`# ${row.about}`, `# ${key} = ${toml(usual)}`]
+  const absent = `Not set: ${row.absent ?? row.computed ?? 'off'}.`
+  if (row.example === undefined) return [`# ${key}: ${row.about} ${absent}`]
+  return [`# ${row.about} ${absent}`, `# ${key} = ${toml(row.example)}`]
 }

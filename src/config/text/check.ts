@@ -3,7 +3,7 @@
 import { normalize, resolve } from 'node:path'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
-import { forms, type Setting } from '../setting.ts'
+import { type Form, forms, type Row } from '../../kit/settings.ts'
 import { expand, expandPath, type Surroundings } from './expand.ts'
 import { quote, shown } from './toml-quote.ts'
 
@@ -14,7 +14,7 @@ export type Where = Surroundings & { readonly base: string; readonly typed: bool
 
 export type Checked = { readonly value?: Value; readonly wrong: readonly string[] }
 
-export function check(setting: Setting, raw: unknown, where: Where): Checked {
+export function check(setting: Row, raw: unknown, where: Where): Checked {
   switch (setting.type) {
     case 'boolean':
       return typeof raw === 'boolean' ? right(raw) : mismatch('true or false', raw)
@@ -24,7 +24,7 @@ export function check(setting: Setting, raw: unknown, where: Where): Checked {
     case 'number':
       return number(setting, raw)
     case 'text':
-      return typeof raw === 'string' ? text(setting.form, raw, where) : mismatch('text in quotes', raw)
+      return typeof raw === 'string' ? text(setting.form ?? 'any', raw, where) : mismatch('text in quotes', raw)
     case 'url':
       return typeof raw === 'string' ? url(raw, where) : mismatch('an address in quotes', raw)
     case 'path':
@@ -77,7 +77,7 @@ function number({ type, min, max, unit }: Bounds, raw: unknown): Checked {
 }
 
 /** Commands, domains and names of variables are taken literally; other text may hold `$NAME`. */
-function text(form: keyof typeof forms, raw: string, where: Where): Checked {
+function text(form: Form, raw: string, where: Where): Checked {
   const { pattern, says } = forms[form]
   if (form === 'variable' && !new RegExp(pattern).test(raw))
     return wrong(`must be ${says} (what stands there is not shown: it may be a secret)`)
@@ -124,7 +124,7 @@ function list(raw: unknown, of: string, item: (raw: unknown) => Checked): Checke
   return right([...new Set(values.filter((value) => typeof value === 'string'))])
 }
 
-function words(setting: Extract<Setting, { type: 'words' }>, raw: unknown): Checked {
+function words(setting: Extract<Row, { type: 'words' }>, raw: unknown): Checked {
   const { pattern, says } = forms[setting.form]
   const one = (item: unknown): Checked => {
     if (typeof item !== 'string') return mismatch('text in quotes', item)

@@ -35,7 +35,7 @@ export async function judgeBy(setup: Setup, file: string, memory: Memory): Promi
 }
 
 function configWith({ paths, context, config }: Setup, file: string) {
-  const { env, cwd } = context
+  const { env, cwd, channels } = context
   const path = file.startsWith('/') ? file : join(cwd, file)
   const own = join(paths.home, 'config.toml')
   const read = readConfigFile(path)
@@ -44,6 +44,7 @@ function configWith({ paths, context, config }: Setup, file: string) {
     home: paths.home,
     env,
     cwd,
+    channels,
     flags: { workspace: config.workspaceDir },
     trusted: (folder) => createTrust(paths.trustedFolders).isTrusted(folder),
     readFile: (wanted) => (wanted === own ? read : readConfigFile(wanted)),

@@ -1,6 +1,7 @@
 /** One conversation, top to bottom: every part is put together here by hand, and nowhere else. What only some turns need is loaded when they do. */
 
 import { existsSync } from 'node:fs'
+import { allowedTools } from '../../config/config.ts'
 import { type Once, once } from '../../kit/once.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
 import type { Provider } from '../../runtime/port.ts'
@@ -185,7 +186,7 @@ function instructionsFor(setup: Setup, { conversation, tell, systemPrompt }: Wis
 }
 
 function wantsShell({ config }: Setup, { builtIn }: ToolWish): boolean {
-  const { toolsAllow } = config.channels.cli
+  const toolsAllow = allowedTools(config)
   return (builtIn === 'all' || builtIn.includes('shell')) && (toolsAllow?.includes('shell') ?? true)
 }
 
@@ -197,7 +198,7 @@ async function standingTools(setup: Setup): Promise<ToolWish> {
 
 /** A name in the operator's list that means no tool is said at the start; with further tools, hands.ts knows them all. */
 async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<void> {
-  const { toolsAllow = [] } = config.channels.cli
+  const toolsAllow = allowedTools(config) ?? []
   if (more || unknownNames(toolsAllow).length === 0) return
   const { warnOfUnknown } = await import('../toolset/unknown-tools.ts')
   warnOfUnknown(log, toolsAllow, builtInNames)

@@ -1,5 +1,6 @@
 /** What stands before the prompt of a run, asked afresh each time: the conversation so far, the tools that are there now, the system prompt. */
 
+import { allowedTools } from '../../config/config.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { Opening } from '../../runtime/create-agent.ts'
@@ -97,8 +98,8 @@ export function createOpenings(options: OpeningOptions): Openings {
 }
 
 async function specs({ setup, tools, hands }: OpeningOptions): Promise<readonly ToolSpec[]> {
-  const { channels, limits } = setup.config
-  if (!tools.more) return builtInSpecs(tools, { shellTimes: shellTimesOf(limits), toolsAllow: channels.cli.toolsAllow })
+  const { config } = setup
+  if (!tools.more) return builtInSpecs(tools, { shellTimes: shellTimesOf(config.limits), toolsAllow: allowedTools(config) })
   return (await (await hands()).refresh()).map(specOf)
 }
 

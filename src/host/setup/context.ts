@@ -7,8 +7,10 @@ import { weaknessOf } from '../../security/redaction/secret-strength.ts'
 import type { Environment, HostContext } from '../api.ts'
 import { FailureError } from '../failure.ts'
 
+export type Opening = Pick<HostContext, 'env' | 'channels' | 'say'>
+
 /** Who is told of lines may have more to do with them: `say` is called only later. @throws FailureError when nothing says where our records are */
-export function createHostContext(given: Environment, say: HostContext['say']): HostContext {
+export function createHostContext({ env: given, channels, say }: Opening): HostContext {
   const userHome = userHomeOf(given)
   const moved = given.BRAIDCLAW_HOME || given.SHELLCLAW_HOME
   const home = moved ? absolute(moved, userHome) : `${userHome.endsWith('/') ? userHome.slice(0, -1) : userHome}/.braidclaw`
@@ -17,7 +19,7 @@ export function createHostContext(given: Environment, say: HostContext['say']): 
   const redactor = createRedactor()
   for (const [name, value] of Object.entries(env))
     if (value && (isSecret(name) || name in kept.keys) && !weaknessOf(value)) redactor.register(value, name)
-  return { env, redactor, cwd: currentFolder(), home, say, ...(kept.problem ? { keysProblem: kept.problem } : {}) }
+  return { env, channels, redactor, cwd: currentFolder(), home, say, ...(kept.problem ? { keysProblem: kept.problem } : {}) }
 }
 
 /** A variable of the environment counts, unless it is empty. */

@@ -1,7 +1,7 @@
 /** The operator's policy as the gate reads it, from the configuration and the places we keep. */
 
 import { dirname } from 'node:path'
-import type { Config } from '../../config/config.ts'
+import { allowedTools, type Config } from '../../config/config.ts'
 import type { HomePaths } from '../../config/paths.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { nextSegment, segmentsOf } from '../../receipts/segments.ts'
@@ -20,7 +20,8 @@ export function resolveExecutable(name: string): string | undefined {
 }
 
 export function policyOf(config: Config, paths: HomePaths, env: Environment): Policy {
-  const { security, channels, memory, receipts } = config
+  const { security, memory, receipts } = config
+  const toolsAllow = allowedTools(config)
   const ours = [
     paths.home,
     ...databaseFiles(memory.path),
@@ -44,7 +45,7 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
     protectedPaths: [...new Set(ours.flatMap((path) => [path, realFolder(path)]))],
     approveAllMedium: security.approveAllMedium,
     home,
-    ...(channels.cli.toolsAllow ? { toolsAllow: channels.cli.toolsAllow } : {}),
+    ...(toolsAllow ? { toolsAllow } : {}),
   })
 }
 

@@ -5,7 +5,7 @@ import type { Places } from '../../runtime/rules/condition.ts'
 import { lintRules } from '../../runtime/rules/lint.ts'
 import type { Rule } from '../../runtime/rules/parse-rules.ts'
 import { isToolName } from '../../tools/executable/description.ts'
-import { specs } from '../../tools/specs.ts'
+import { toolKinds } from '../../tools/list.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { type LoadedRules, loadRules, readRules } from './rule-files.ts'
@@ -32,7 +32,7 @@ export function rulesOfFile(setup: Setup, file: string) {
 
 /** A rule that can never apply protects from nothing: what is certain stops the command, the rest is warned of. @throws FailureError usage */
 function checkTools(setup: Setup, rules: readonly Rule[]): void {
-  const known = { builtIn: Object.values(specs), own: setup.config.tools.executables, isToolName }
+  const known = { builtIn: toolKinds, own: setup.config.tools.executables, isToolName }
   const found = lintRules({ rules, known, places: placesOf(setup) })
   for (const warning of found.warnings) setup.log('warn', warning)
   understood(found)

@@ -1,11 +1,10 @@
 /** From a provider's table in the configuration to the provider itself, with its key, its fetch and its clock. */
 
-import { type Config, isWireProvider, type ProviderConfig, providerNamed } from '../../config/config.ts'
+import { isWireProvider, type ProviderConfig, providerNamed, type WireProvider } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
 import { createProvider } from '../../providers/create-provider.ts'
-import type { AskBrain } from '../../providers/fifo/fifo-provider.ts'
+import type { AskBrain } from '../../providers/provider-kind.ts'
 import { createLane, type Lane } from '../../providers/wire/lane.ts'
-import type { ProviderConfig as Wanted } from '../../providers/wire/provider-settings.ts'
 import { type Provider, ProviderFailure } from '../../runtime/port.ts'
 import { connectAhead } from '../../workspace/net/ahead.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
@@ -49,18 +48,19 @@ type Connecting = Pick<Setup, 'config' | 'log' | 'context'> & { readonly shared:
 async function connect(setup: Connecting, name: string, made: Made): Promise<Provider> {
   const found = providerNamed(setup.config, name)
   if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
-  const wanted = tableOf(found, setup.config, setup.context.env)
   if (setup.config.limits.maxRunUsd !== undefined && isUnpriced(found)) setup.log('warn', unpriced(name))
-  return createProvider(name, wanted, {
+  return createProvider(found, {
     fetch: isWireProvider(found) && found.baseUrl ? createProviderFetch({ baseUrl: found.baseUrl }) : vendorFetch,
     log: setup.log,
     sleep: pause,
+    maxResponseBytes: setup.config.limits.maxResponseBytes,
+    secret: (variable) => setup.context.env[variable] || undefined,
     random: Math.random,
     now: Date.now,
     baseDir: setup.context.cwd,
     count: () => countStub(setup),
     brain: setup.shared.brain,
-    ...(isWireProvider(found) ? { lane: setup.shared.lane(keyOf(wanted)) } : {}),
+    ...(isWireProvider(found) ? { lane: setup.shared.lane(keyOf(found, setup.context.env)) } : {}),
     provider: (other) => once(made, other, () => connect(setup, other, made)),
   })
 }
@@ -105,9 +105,8 @@ function after(ms: number, then: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
-function keyOf(wanted: Wanted): string {
-  const { kind, baseUrl, apiKey } = { baseUrl: '', apiKey: '', ...wanted }
-  return JSON.stringify([kind, baseUrl.replace(/\/+$/, ''), apiKey])
+function keyOf({ kind, baseUrl = '', apiKeyEnv = '' }: WireProvider, env: Environment): string {
+  return JSON.stringify([kind, baseUrl, env[apiKeyEnv] ?? ''])
 }
 
 /** The FIFOs stay open as long as we run: an answer that comes late must find its reader. */
@@ -122,7 +121,7 @@ async function brainOf({ dir, timeoutMs }: { readonly dir: string; readonly time
 }
 
 function isUnpriced(found: ProviderConfig): boolean {
-  return isWireProvider(found) && (found.prices.input === undefined || found.prices.output === undefined)
+  return isWireProvider(found) && (found.priceInput === undefined || found.priceOutput === undefined)
 }
 
 /** A limit that is never reached must not look like one that holds. */
@@ -133,11 +132,4 @@ function unpriced(name: string): string {
 /** Without a base_url the vendor's own address is asked; the origin is pinned to the first one. */
 function vendorFetch(url: string, init: RequestInit): Promise<Response> {
   return createProviderFetch({ baseUrl: new URL(url).origin })(url, init)
-}
-
-/** The configuration's own table, its key filled in. */
-function tableOf(found: ProviderConfig, { limits }: Config, env: Environment): Wanted {
-  if (!isWireProvider(found)) return found
-  const apiKey = found.apiKeyEnv ? env[found.apiKeyEnv] : undefined
-  return { ...found, maxResponseBytes: limits.maxResponseBytes, ...(apiKey ? { apiKey } : {}) }
 }

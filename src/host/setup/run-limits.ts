@@ -3,7 +3,7 @@
 import type { Config } from '../../config/config.ts'
 import type { Provider } from '../../runtime/port.ts'
 import type { RunLimits } from '../../runtime/program.ts'
-import type { ShellTimes } from '../../tools/specs.ts'
+import type { ShellTimes } from '../../tools/tool-kind.ts'
 
 export function runLimits({ limits }: Config): RunLimits {
   const { maxToolRounds, maxSameResults, maxParallel, maxRunSeconds, maxRunTokens, maxRunUsd } = limits

@@ -5,23 +5,30 @@ import type { Flags } from '../../config/layers/flags.ts'
 import { type Loaded, loadConfig } from '../../config/load.ts'
 import { homePaths } from '../../config/paths.ts'
 import { createTrust } from '../../config/trust.ts'
+import { weaknessOf } from '../../security/redaction/secret-strength.ts'
 import type { HostContext, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
-import { equip } from './create-setup.ts'
+import { createLog } from './logger.ts'
+import { keysIn } from './weak-keys.ts'
 
 /** `stays`: see LoadInput. */
 type How = { readonly stays?: boolean }
 
 /** @throws FailureError naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
 export function setUp<Context extends HostContext>(context: Context, flags: Flags = {}, how: How = {}): Setup<Context> {
-  const { origins, ...found } = resolve(context, flags, how)
-  return equip(context, { ...found, origins: () => origins })
+  const { config, origins, notices, file, assumed } = resolve(context, flags, how)
+  const { home, env, redactor } = context
+  for (const [name, value] of keysIn(config, env)) if (!weaknessOf(value)) redactor.register(value, name)
+  const log = createLog({ wish: env.BRAIDCLAW_LOG, level: config.log.level, write: context.say, redact: redactor.text, now: Date.now })
+  for (const notice of [...notices, ...(context.keysProblem ? [context.keysProblem] : [])]) log('warn', notice)
+  const found = { ...(file ? { file } : {}), ...(assumed ? { assumed } : {}) }
+  return { config, origins: () => origins, paths: homePaths(home), log, redactor, context, ...found }
 }
 
 /** @throws FailureError naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
-export function resolve({ home, env, cwd }: HostContext, flags: Flags, { stays = false }: How = {}): Extract<Loaded, { ok: true }> {
+function resolve({ home, env, cwd, channels }: HostContext, flags: Flags, { stays = false }: How = {}): Extract<Loaded, { ok: true }> {
   const trusted = (folder: string) => createTrust(homePaths(home).trustedFolders).isTrusted(folder)
-  const loaded = loadConfig({ home, env, cwd, flags, trusted, stays })
+  const loaded = loadConfig({ home, env, cwd, channels, flags, trusted, stays })
   if (loaded.ok) return loaded
   const code = loaded.problems.every(({ file }) => file.startsWith('--')) ? 'usage' : 'error'
   throw new FailureError(code, loaded.problems.map(describeProblem))

@@ -1,9 +1,9 @@
 /** Says once in a home that a provider's key is one that nobody looks for in texts, and why. */
 
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { type Config, isWireProvider } from '../../config/config.ts'
 import { weaknessOf } from '../../security/redaction/secret-strength.ts'
-import type { Setup } from '../api.ts'
-import { keysIn } from './create-setup.ts'
+import type { HostContext, Setup } from '../api.ts'
 
 export type WeakKey = { readonly name: string; readonly why: string }
 
@@ -16,6 +16,14 @@ export function weakKeys({ config, context }: Pick<Setup, 'config' | 'context'>)
 
 export function sayWeakKey({ name, why }: WeakKey): string {
   return `${name} ${why}, like a key that only fills the place: it is not looked for, so it is not taken out of what is shown, stored or sent to a model`
+}
+
+/** Every variable that the configuration names as a key; the usual ones the context knows already. */
+export function keysIn(config: Config, env: HostContext['env']): [string, string][] {
+  const named = Object.values(config.providers.models).flatMap((model) =>
+    isWireProvider(model) && model.apiKeyEnv ? [model.apiKeyEnv] : [],
+  )
+  return named.flatMap((name): [string, string][] => (env[name] ? [[name, env[name]]] : []))
 }
 
 /** A home that does not exist yet, or cannot be written, hears it again. */

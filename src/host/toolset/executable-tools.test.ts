@@ -15,12 +15,15 @@ import type { ToolWish } from './tool-selection.ts'
 
 const test = always.if(needs('bwrap'))
 
+/** The host knows no channel: whoever opens it says which there are. */
+const channels = [{ name: 'cli', settings: { tools_allow: { type: 'words', form: 'tool', about: 'The tools offered.' } } }] as const
+
 async function stage(config = '', wish?: (setup: ReturnType<typeof setUp>, tools: string) => ToolWish) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-hands-')))
   const [home, workspace, tools] = [join(root, 'home'), join(root, 'ws'), join(root, 'home/.braidclaw/tools')]
   for (const path of [workspace, tools]) mkdirSync(path, { recursive: true })
   writeFileSync(join(home, '.braidclaw/config.toml'), `workspace_dir = "${workspace}"\n${config}`)
-  const context = createHostContext({ HOME: home, BRAIDCLAW_LOG: 'off' }, () => {})
+  const context = createHostContext({ env: { HOME: home, BRAIDCLAW_LOG: 'off' }, channels, say: () => {} })
   const setup = setUp({ ...context, cwd: workspace })
   const put = (name: string, body: string) => {
     const text = `#!/bin/sh\nif [ "$1" = --describe ]; then echo '{"name":"${name}","description":"d","parameters":{"type":"object"}}'; exit; fi\n${body}\n`

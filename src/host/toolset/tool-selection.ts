@@ -4,8 +4,9 @@ import type { Proposal } from '../../runtime/event.ts'
 import type { Act, Judge, Tool, ToolSpec } from '../../runtime/port.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
+import { toolKinds } from '../../tools/list.ts'
 import type { Environment, Spawn } from '../../tools/process.ts'
-import { specs as described, type ShellTimes, shellSpec } from '../../tools/specs.ts'
+import type { ShellTimes } from '../../tools/tool-kind.ts'
 
 /** What a tool of somebody else's may use: confined children, and nothing of ours in their environment. */
 export type ToolDeps = { readonly spawn: Spawn; readonly env: Environment; readonly maxOutputBytes: number }
@@ -51,17 +52,18 @@ export type Limited = { readonly shellTimes: ShellTimes; readonly toolsAllow?: r
 
 /** `toolsAllow` is the operator's list; whatever is wished for, nothing beyond it. */
 export function builtInSpecs({ builtIn }: ToolWish, { shellTimes, toolsAllow }: Limited): readonly ToolSpec[] {
-  return Object.values({ ...described, shell: shellSpec(shellTimes) })
+  return toolKinds
+    .map((kind) => ({ ...kind, ...kind.limited?.(shellTimes) }))
     .filter(({ name }) => (builtIn === 'all' || builtIn.includes(name)) && (toolsAllow?.includes(name) ?? true))
     .map(specOf)
 }
 
 /** Those of the operator's list that are none of the ten. */
 export function unknownNames(toolsAllow: readonly string[] = []): readonly string[] {
-  return toolsAllow.filter((name) => !Object.hasOwn(described, name))
+  return toolsAllow.filter((name) => !builtInNames.includes(name))
 }
 
-export const builtInNames: readonly string[] = Object.keys(described)
+export const builtInNames: readonly string[] = toolKinds.map(({ name }) => name)
 
 export function specOf({ name, description, parameters }: ToolSpec): ToolSpec {
   return { name, description, parameters }

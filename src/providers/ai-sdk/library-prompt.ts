@@ -28,7 +28,6 @@ export function callOptions(at: {
     tools: toolsOf(request.tools, marks),
     temperature: request.temperature ?? config.temperature,
     maxOutputTokens: request.maxOutputTokens ?? config.maxOutputTokens,
-    reasoning: config.reasoning,
     providerOptions: marks.call,
     abortSignal: at.signal,
   }

@@ -34,9 +34,9 @@ test('without a system prompt and without tools nothing is said of them', () => 
 })
 
 test('options come first; those of the request win', () => {
-  const full: WireConfig = { ...config, maxOutputTokens: 9, temperature: 0.5, reasoning: 'low', stream: false }
+  const full: WireConfig = { ...config, maxOutputTokens: 9, temperature: 0.5, stream: false }
   expect(chatBody({ ...request, model: 'other', temperature: 0 }, full)).toBe(
-    `{"model":"other","max_tokens":9,"temperature":0,"reasoning_effort":"low",${messages},${tools}}`,
+    `{"model":"other","max_tokens":9,"temperature":0,${messages},${tools}}`,
   )
 })
 

@@ -14,7 +14,6 @@ export function chatBody(request: ChatRequest, config: WireConfig): string {
     model: request.model || config.model,
     max_tokens: request.maxOutputTokens ?? config.maxOutputTokens,
     temperature: request.temperature ?? config.temperature,
-    reasoning_effort: config.reasoning,
     messages: [...systemMessage(request.systemPrompt), ...request.messages.flatMap(messageOf)],
     tools: toolsOf(request.tools),
     ...(config.stream === false ? {} : { stream: true, stream_options: { include_usage: true } }),

@@ -1,16 +1,31 @@
 /** The provider behind two FIFOs: whoever reads `brain_in` and writes `brain_out` is the model. */
 
+import type { Rows } from '../../kit/settings.ts'
 import { type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
+import type { AskBrain, ProviderKind } from '../provider-kind.ts'
+import { model, totalTimeout } from '../rows.ts'
 import { assertUsable } from '../usable-reply.ts'
 import { idMaker } from '../wire/call-arguments.ts'
 import { readAnswer } from './answer.ts'
 import { type PayloadOptions, payloadOf, seedModel } from './payload.ts'
 
-/** One question, one answer. `unread`: nobody took the question; `closed`: the FIFO was removed or we are leaving. */
-export type AskBrain = (
-  frame: string,
-  signal: AbortSignal,
-) => Promise<{ readonly ok: true; readonly answer: string } | { readonly ok: false; readonly why: string }>
+const settings = {
+  model: { ...model, default: seedModel },
+  total_timeout_s: totalTimeout,
+  dir: {
+    type: 'path',
+    default: '/tmp/planckclaw',
+    about: 'The folder with the FIFOs brain_in and brain_out, whose other ends are the model (docs/daemon.md).',
+  },
+} as const satisfies Rows
+
+export const fifo = {
+  kind: 'fifo',
+  settings,
+  async create({ name, settings: { model, dir, totalTimeoutS }, deps }) {
+    return createFifoProvider({ name, model, ask: await deps.brain({ dir, timeoutMs: totalTimeoutS * 1000 }) })
+  },
+} as const satisfies ProviderKind<typeof settings>
 
 export type FifoProviderOptions = PayloadOptions & { readonly name: string; readonly ask: AskBrain; readonly contextTokens?: number }
 

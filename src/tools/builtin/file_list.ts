@@ -1,23 +1,32 @@
 /** file_list: the entries of a folder, a line each. */
 
-import type { Tool } from '../../runtime/port.ts'
-import { count, done, refused, text, textOr } from '../input.ts'
-import { specs } from '../specs.ts'
+import type { Schema } from '../../runtime/port.ts'
+import { done, refused, textOr } from '../input.ts'
+import type { ToolKind } from '../tool-kind.ts'
 import type { Entry, Files, Listing } from './files.ts'
 
 const MAX_ENTRIES = 500
 
-export function fileListTool({ files }: { readonly files: Pick<Files, 'list'> }): Tool {
-  return {
-    ...specs.file_list,
-    touches: ({ path }) => [{ kind: 'path', path: textOr(path, '.'), access: 'read' }],
-    async invoke(input) {
-      const listing = files.list(text(input, 'path', '.'), { depth: count(input, 'depth', 1), maxEntries: MAX_ENTRIES })
-      if (!listing.ok) return refused(listing)
-      return done(shown(listing), { entries: listing.total })
-    },
-  }
-}
+const parameters = {
+  type: 'object',
+  properties: { path: { type: 'string' }, depth: { type: 'integer', minimum: 1, maximum: 9 } },
+  additionalProperties: false,
+} as const satisfies Schema
+
+export const fileList = {
+  name: 'file_list',
+  description: 'List a folder.',
+  parameters,
+  risk: 'low',
+  timeoutMs: 30_000,
+  idempotent: true,
+  touches: ({ path }) => [{ kind: 'path', path: textOr(path, '.'), access: 'read' }],
+  async run({ path = '.', depth = 1 }, _context, { files }) {
+    const listing = files.list(path, { depth, maxEntries: MAX_ENTRIES })
+    if (!listing.ok) return refused(listing)
+    return done(shown(listing), { entries: listing.total })
+  },
+} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Files, 'list'> }>
 
 function shown({ entries, total, complete }: Listing): string {
   if (total === 0) return '(empty folder)'

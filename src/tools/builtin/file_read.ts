@@ -1,31 +1,40 @@
 /** file_read: a text file, or a range of its lines. */
 
 import { grouped } from '../../kit/count.ts'
-import type { Tool } from '../../runtime/port.ts'
-import { count, done, refused, text, textOr } from '../input.ts'
-import { specs } from '../specs.ts'
+import type { Schema } from '../../runtime/port.ts'
+import { done, refused, textOr } from '../input.ts'
+import type { ToolKind } from '../tool-kind.ts'
 import type { Files, Page } from './files.ts'
 
 const FOOTER_ROOM = 512
 
 type Deps = { readonly files: Pick<Files, 'readText'>; readonly maxOutputBytes: number }
 
-export function fileReadTool({ files, maxOutputBytes }: Deps): Tool {
-  return {
-    ...specs.file_read,
-    touches: ({ path }) => [{ kind: 'path', path: textOr(path, ''), access: 'read' }],
-    async invoke(input) {
-      const maxBytes = Math.max(256, maxOutputBytes - FOOTER_ROOM)
-      const limit = input.limit === undefined ? undefined : count(input, 'limit', 1)
-      const page = files.readText(text(input, 'path'), { offset: count(input, 'offset', 1), limit, maxBytes })
-      if (!page.ok) return refused(page)
-      return done(page.size === 0 ? '(empty file)' : page.text + footer(page), {
-        lines: page.lastLine - page.firstLine + 1,
-        bytes: page.size,
-      })
-    },
-  }
-}
+const parameters = {
+  type: 'object',
+  properties: { path: { type: 'string' }, offset: { type: 'integer', minimum: 1 }, limit: { type: 'integer', minimum: 1 } },
+  required: ['path'],
+  additionalProperties: false,
+} as const satisfies Schema
+
+export const fileRead = {
+  name: 'file_read',
+  description: 'Read a text file; offset: first line, limit: number of lines.',
+  parameters,
+  risk: 'low',
+  timeoutMs: 30_000,
+  idempotent: true,
+  touches: ({ path }) => [{ kind: 'path', path: textOr(path, ''), access: 'read' }],
+  async run({ path, offset = 1, limit }, _context, { files, maxOutputBytes }) {
+    const maxBytes = Math.max(256, maxOutputBytes - FOOTER_ROOM)
+    const page = files.readText(path, { offset, limit, maxBytes })
+    if (!page.ok) return refused(page)
+    return done(page.size === 0 ? '(empty file)' : page.text + footer(page), {
+      lines: page.lastLine - page.firstLine + 1,
+      bytes: page.size,
+    })
+  },
+} as const satisfies ToolKind<typeof parameters, Deps>
 
 function footer(page: Page): string {
   const { text, firstLine, lastLine, totalLines, size, more, cutLine, invalid } = page

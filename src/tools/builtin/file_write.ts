@@ -1,19 +1,29 @@
 /** file_write: a whole text file, created with its folders or replaced at once. */
 
-import type { Tool } from '../../runtime/port.ts'
-import { done, refused, text, textOr } from '../input.ts'
-import { specs } from '../specs.ts'
+import type { Schema } from '../../runtime/port.ts'
+import { done, refused, textOr } from '../input.ts'
+import type { ToolKind } from '../tool-kind.ts'
 import type { Files } from './files.ts'
 
-export function fileWriteTool({ files }: { readonly files: Pick<Files, 'writeText'> }): Tool {
-  return {
-    ...specs.file_write,
-    touches: ({ path }) => [{ kind: 'path', path: textOr(path, ''), access: 'write' }],
-    async invoke(input) {
-      const written = files.writeText(text(input, 'path'), text(input, 'content'))
-      if (!written.ok) return refused(written)
-      const { path, bytes, created } = written
-      return done(`${created ? 'created' : 'replaced'} ${path} (${bytes} bytes)`, { bytes, created })
-    },
-  }
-}
+const parameters = {
+  type: 'object',
+  properties: { path: { type: 'string' }, content: { type: 'string' } },
+  required: ['path', 'content'],
+  additionalProperties: false,
+} as const satisfies Schema
+
+export const fileWrite = {
+  name: 'file_write',
+  description: 'Create or replace a text file.',
+  parameters,
+  risk: 'medium',
+  timeoutMs: 30_000,
+  idempotent: true,
+  touches: ({ path }) => [{ kind: 'path', path: textOr(path, ''), access: 'write' }],
+  async run({ path, content }, _context, { files }) {
+    const written = files.writeText(path, content)
+    if (!written.ok) return refused(written)
+    const { bytes, created } = written
+    return done(`${created ? 'created' : 'replaced'} ${written.path} (${bytes} bytes)`, { bytes, created })
+  },
+} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Files, 'writeText'> }>

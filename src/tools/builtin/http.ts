@@ -1,8 +1,8 @@
 /** http: reads a page or posts to one, through the guarded fetch. */
 
-import type { Tool, ToolResult } from '../../runtime/port.ts'
-import { refused, text, textOr } from '../input.ts'
-import { specs } from '../specs.ts'
+import type { Schema, ToolResult } from '../../runtime/port.ts'
+import { refused, textOr } from '../input.ts'
+import type { ToolKind } from '../tool-kind.ts'
 import type { Refusal } from './files.ts'
 
 export type Page = {
@@ -26,20 +26,28 @@ export type Get = (
   },
 ) => Promise<Page | Refusal>
 
-export function httpTool({ get }: { readonly get: Get }): Tool {
-  return {
-    ...specs.http,
-    touches: ({ url, method }) => [{ kind: 'url', url: textOr(url, ''), method: textOr(method, 'GET') }],
-    async invoke(input, { signal }) {
-      const method = text(input, 'method', 'GET')
-      const body = input.body === undefined ? undefined : text(input, 'body')
-      if (body !== undefined && method === 'GET') return { success: false, output: '', error: 'a GET has no body; use method POST' }
-      const headers: { [name: string]: string } = body === undefined ? {} : { 'content-type': typeOf(body) }
-      const page = await get(text(input, 'url'), { method, headers, body, signal })
-      return page.ok ? shown(page) : refused(page)
-    },
-  }
-}
+const parameters = {
+  type: 'object',
+  properties: { url: { type: 'string' }, method: { type: 'string', enum: ['GET', 'POST'] }, body: { type: 'string' } },
+  required: ['url'],
+  additionalProperties: false,
+} as const satisfies Schema
+
+export const http = {
+  name: 'http',
+  description: 'Fetch a public URL.',
+  parameters,
+  risk: 'low',
+  timeoutMs: 20_000,
+  idempotent: false,
+  touches: ({ url, method }) => [{ kind: 'url', url: textOr(url, ''), method: textOr(method, 'GET') }],
+  async run({ url, method = 'GET', body }, { signal }, { get }) {
+    if (body !== undefined && method === 'GET') return { success: false, output: '', error: 'a GET has no body; use method POST' }
+    const headers: { [name: string]: string } = body === undefined ? {} : { 'content-type': typeOf(body) }
+    const page = await get(url, { method, headers, body, signal })
+    return page.ok ? shown(page) : refused(page)
+  },
+} as const satisfies ToolKind<typeof parameters, { readonly get: Get }>
 
 function typeOf(body: string): string {
   return /^\s*[[{]/.test(body) ? 'application/json' : 'text/plain; charset=utf-8'

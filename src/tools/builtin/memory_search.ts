@@ -1,27 +1,36 @@
 /** memory_search: what was said before, in this conversation and others. */
 
-import type { Tool } from '../../runtime/port.ts'
-import { count, done, fail, text } from '../input.ts'
-import { specs } from '../specs.ts'
+import type { Schema } from '../../runtime/port.ts'
+import { done, fail } from '../input.ts'
+import type { ToolKind } from '../tool-kind.ts'
 
 /** `at` in milliseconds since 1970. */
 export type Remembered = { readonly conversationId: string; readonly role: string; readonly at: number; readonly snippet: string }
 
 export type Search = (request: { readonly query: string; readonly limit: number }) => readonly Remembered[] | Promise<readonly Remembered[]>
 
-export function memorySearchTool({ search }: { readonly search: Search }): Tool {
-  return {
-    ...specs.memory_search,
-    touches: () => [],
-    async invoke(input) {
-      const query = text(input, 'query')
-      if (query.trim() === '') return fail('the query is empty; give one or more words that were said')
-      const hits = await search({ query, limit: count(input, 'limit', 10) })
-      if (hits.length === 0) return done(`nothing was said that matches ${JSON.stringify(query)}; try fewer or other words`, { hits: 0 })
-      return done(hits.map(line).join('\n'), { hits: hits.length })
-    },
-  }
-}
+const parameters = {
+  type: 'object',
+  properties: { query: { type: 'string' }, limit: { type: 'integer', minimum: 1, maximum: 50 } },
+  required: ['query'],
+  additionalProperties: false,
+} as const satisfies Schema
+
+export const memorySearch = {
+  name: 'memory_search',
+  description: 'Search past conversations by words.',
+  parameters,
+  risk: 'low',
+  timeoutMs: 30_000,
+  idempotent: true,
+  touches: () => [],
+  async run({ query, limit = 10 }, _context, { search }) {
+    if (query.trim() === '') return fail('the query is empty; give one or more words that were said')
+    const hits = await search({ query, limit })
+    if (hits.length === 0) return done(`nothing was said that matches ${JSON.stringify(query)}; try fewer or other words`, { hits: 0 })
+    return done(hits.map(line).join('\n'), { hits: hits.length })
+  },
+} as const satisfies ToolKind<typeof parameters, { readonly search: Search }>
 
 function line({ conversationId, role, at, snippet }: Remembered): string {
   const day = new Date(at).toISOString().slice(0, 16).replace('T', ' ')

@@ -3,13 +3,14 @@ import { truncateSync } from 'node:fs'
 import type { JsonObject } from '../../kit/json.ts'
 import { context, createFolder, type Folder, plainFiles } from '../fixture.ts'
 import { cleanEnvironment, type Spawn, spawnPlain } from '../process.ts'
-import { searchTool } from './search.ts'
+import { toolFrom } from '../tool-kind.ts'
+import { search as searchKind } from './search.ts'
 
 const env = cleanEnvironment({ home: '/' })
 const rg = Bun.which('rg', { PATH: env.PATH ?? '' })
 
 const search = (folder: Folder, input: JsonObject, ripgrep: string | null = null, spawn: Spawn = spawnPlain) =>
-  searchTool({ files: plainFiles(folder.root), spawn, env, ripgrep }).invoke(input, context())
+  toolFrom(searchKind, { files: plainFiles(folder.root), spawn, env, ripgrep }).invoke(input, context())
 
 describe('what is refused', () => {
   test('neither pattern nor glob, a missing folder and a broken pattern are told what to do', async () => {

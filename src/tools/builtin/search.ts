@@ -1,13 +1,12 @@
 /** search: files by glob, lines by regular expression, or both. */
 
-import type { Tool, ToolContext, ToolResult } from '../../runtime/port.ts'
+import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import { sayingSandbox } from '../confined.ts'
-import { done, fail, refused, text, textOr } from '../input.ts'
+import { done, fail, refused, textOr } from '../input.ts'
 import type { Environment, Spawn } from '../process.ts'
-import { specs } from '../specs.ts'
+import type { ToolKind } from '../tool-kind.ts'
 import type { Files } from './files.ts'
-import { type Grep, grepOwn, type Match } from './grep.ts'
-import { createRipgrep } from './ripgrep.ts'
+import type { Grep, Match } from './grep.ts'
 
 export type SearchDeps = {
   readonly files: Pick<Files, 'root' | 'walk' | 'scan' | 'stat'>
@@ -21,23 +20,29 @@ const MAX_FILES = 50_000
 const MAX_RESULTS = 200
 const BATCH_FILES = 1_000
 
-export function searchTool(deps: SearchDeps): Tool {
-  return {
-    ...specs.search,
-    touches: ({ path }) => [{ kind: 'path', path: textOr(path, '.'), access: 'read' }],
-    async invoke(input, context) {
-      const pattern = text(input, 'pattern', '')
-      const glob = text(input, 'glob', '')
-      const path = text(input, 'path', '.')
-      if (pattern === '' && glob === '') return fail('give a pattern (regular expression), a glob such as "**/*.ts", or both')
-      if (pattern.length > 1_000 || glob.length > 1_000) return fail('pattern and glob may have at most 1,000 characters each')
-      const start = deps.files.stat(path)
-      if (!start.ok) return refused(start)
-      const survey = { candidates: candidates(deps, path, glob), context }
-      return pattern === '' ? names(survey) : sayingSandbox(deps.spawn, (spawn) => lines({ ...deps, spawn }, survey, pattern))
-    },
-  }
-}
+const parameters = {
+  type: 'object',
+  properties: { pattern: { type: 'string' }, glob: { type: 'string' }, path: { type: 'string' } },
+  additionalProperties: false,
+} as const satisfies Schema
+
+export const search = {
+  name: 'search',
+  description: 'Find files by glob and/or lines by regex; skips .gitignored files.',
+  parameters,
+  risk: 'low',
+  timeoutMs: 30_000,
+  idempotent: true,
+  touches: ({ path }) => [{ kind: 'path', path: textOr(path, '.'), access: 'read' }],
+  async run({ pattern = '', glob = '', path = '.' }, context, deps) {
+    if (pattern === '' && glob === '') return fail('give a pattern (regular expression), a glob such as "**/*.ts", or both')
+    if (pattern.length > 1_000 || glob.length > 1_000) return fail('pattern and glob may have at most 1,000 characters each')
+    const start = deps.files.stat(path)
+    if (!start.ok) return refused(start)
+    const survey = { candidates: candidates(deps, path, glob), context }
+    return pattern === '' ? names(survey) : sayingSandbox(deps.spawn, (spawn) => lines({ ...deps, spawn }, survey, pattern))
+  },
+} as const satisfies ToolKind<typeof parameters, SearchDeps>
 
 type Candidates = { readonly batches: AsyncIterable<readonly string[]>; readonly skipped: string[]; complete(): boolean }
 type Survey = { readonly candidates: Candidates; readonly context: ToolContext }
@@ -110,8 +115,9 @@ async function grepFor(
   context: ToolContext,
 ): Promise<Grep | { readonly ok: false; readonly message: string }> {
   const path = deps.ripgrep === undefined ? Bun.which('rg', { PATH: deps.env.PATH ?? '' }) : deps.ripgrep
-  const fast = path === null ? undefined : await createRipgrep({ ...deps, path, pattern, signal: context.signal })
-  return fast ?? grepOwn(deps.files, pattern, context.signal)
+  const fast =
+    path === null ? undefined : await (await import('./ripgrep.ts')).createRipgrep({ ...deps, path, pattern, signal: context.signal })
+  return fast ?? (await import('./grep.ts')).grepOwn(deps.files, pattern, context.signal)
 }
 
 function finish(candidates: Candidates, shown: readonly string[], results: number): ToolResult {

@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import { act, context, createFolder, gone, script } from '../fixture.ts'
 import { cleanEnvironment, spawnPlain } from '../process.ts'
 import { createExecutor } from '../run-tool.ts'
-import { type ShellPlan, shellTool } from './shell.ts'
+import { toolFrom } from '../tool-kind.ts'
+import { type ShellPlan, shell as shellKind } from './shell.ts'
 
 const shellTimes = { usualS: 15, longestS: 60 }
 
 const shell = (root: string, plan: ShellPlan | undefined, maxOutputBytes = 10_000) =>
-  shellTool({ spawn: spawnPlain, planOf: () => plan, env: cleanEnvironment({ home: root }), shellTimes, maxOutputBytes })
+  toolFrom(shellKind, { spawn: spawnPlain, planOf: () => plan, env: cleanEnvironment({ home: root }), maxOutputBytes }, shellTimes)
 
 const run = async (text: string, maxOutputBytes?: number) => {
   using folder = createFolder()
@@ -27,14 +28,13 @@ describe('what is refused', () => {
   test('the plan runs and not the text of the call', async () => {
     using folder = createFolder()
     const asked: string[] = []
-    const tool = shellTool({
+    const tool = toolFrom(shellKind, {
       spawn: spawnPlain,
       planOf: (hash) => {
         asked.push(hash)
         return { plan: { kind: 'argv', executable: '/bin/echo', argv: ['echo', '$HOME', '*', '; id'] }, cwd: folder.root }
       },
       env: cleanEnvironment({ home: folder.root }),
-      shellTimes,
       maxOutputBytes: 1_000,
     })
     expect(await tool.invoke({ command: 'id' }, context({ plan: 'hash-1' }))).toMatchObject({ success: true, output: '$HOME * ; id' })
@@ -61,11 +61,10 @@ describe('floods and failures', () => {
   test('what the sandbox did not leave of its work makes a command fail, with the reason in the words of the sandbox', async () => {
     using folder = createFolder()
     const undone = ['the set-group-ID bit of "x" was taken away']
-    const tool = shellTool({
+    const tool = toolFrom(shellKind, {
       spawn: async (plan) => ({ ...(await spawnPlain(plan)), undone }),
       planOf: () => script('echo out', folder.root),
       env: cleanEnvironment({ home: folder.root }),
-      shellTimes,
       maxOutputBytes: 1_000,
     })
     expect(await tool.invoke({ command: 'x' }, context())).toMatchObject({
@@ -88,9 +87,12 @@ describe('floods and failures', () => {
 
   test('a missing bash is a value', async () => {
     using folder = createFolder()
-    const deps = { spawn: spawnPlain, env: {}, shellTimes, maxOutputBytes: 1_000, bash: '/nope/bash' }
-    const tool = shellTool({ ...deps, planOf: () => script('true', folder.root) })
-    expect(await tool.invoke({}, context())).toMatchObject({ success: false, error: expect.stringContaining('/nope/bash') })
+    const deps = { spawn: spawnPlain, env: {}, maxOutputBytes: 1_000, bash: '/nope/bash' }
+    const tool = toolFrom(shellKind, { ...deps, planOf: () => script('true', folder.root) })
+    expect(await tool.invoke({ command: 'true' }, context())).toMatchObject({
+      success: false,
+      error: expect.stringContaining('/nope/bash'),
+    })
   })
 })
 
@@ -134,7 +136,7 @@ describe('a command that does not end', () => {
     using folder = createFolder()
     const controller = new AbortController()
     const tool = shell(folder.root, script(`trap 'exit 0' TERM; touch ready; while :; do sleep 0.01; done`, folder.root))
-    const running = tool.invoke({}, context({ signal: controller.signal }))
+    const running = tool.invoke({ command: 'x' }, context({ signal: controller.signal }))
     while (!existsSync(join(folder.root, 'ready'))) await Bun.sleep(1)
     controller.abort()
     expect(await running).toMatchObject({ success: false, error: 'exit code 0' })
@@ -150,7 +152,7 @@ describe('what works', () => {
 
   test('it starts in the folder of the plan', async () => {
     using folder = createFolder()
-    const result = await shell(folder.root, script('pwd', folder.root)).invoke({}, context())
+    const result = await shell(folder.root, script('pwd', folder.root)).invoke({ command: 'x' }, context())
     expect(result.output).toBe(folder.root)
   })
 

@@ -1,11 +1,11 @@
 /** shell: carries out the command exactly as the gate analysed it, never the text the model sent. */
 
-import type { Tool, ToolContext, ToolResult } from '../../runtime/port.ts'
+import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import { sayingSandbox } from '../confined.ts'
 import { done, textOr } from '../input.ts'
 import { createCollector } from '../output-limit.ts'
 import type { Ended, Environment, Spawn } from '../process.ts'
-import { type ShellTimes, shellSpec } from '../specs.ts'
+import type { ToolKind } from '../tool-kind.ts'
 
 /** The analysed command: an executable with literal arguments, or a script that was printed anew from its syntax tree. */
 export type ShellPlan = {
@@ -20,7 +20,6 @@ export type ShellDeps = {
   /** Undefined when the gate never gave out this hash: then nothing is run. */
   readonly planOf: (planHash: string) => ShellPlan | undefined
   readonly env: Environment
-  readonly shellTimes: ShellTimes
   readonly maxOutputBytes: number
   /** Absolute. */
   readonly bash?: string
@@ -31,18 +30,38 @@ const NOTE_ROOM = 256
 /** Whoever prints more than this is stopped, or it would keep a processor busy until its time is over. */
 const FLOOD_BYTES = 64 * 1024 * 1024
 
-export function shellTool(deps: ShellDeps): Tool {
-  return {
-    ...shellSpec(deps.shellTimes),
-    limitMs: ({ timeout }) => (typeof timeout === 'number' ? timeout * 1000 : undefined),
-    touches: ({ command }) => [{ kind: 'command', command: textOr(command, '') }],
-    async invoke(_input, context) {
-      const planned = deps.planOf(context.plan)
-      if (planned === undefined) return unplanned
-      return sayingSandbox(deps.spawn, (spawn) => run({ ...deps, spawn }, planned, context))
+const parameters = {
+  type: 'object',
+  properties: { command: { type: 'string' }, timeout: { type: 'integer', minimum: 1 } },
+  required: ['command'],
+  additionalProperties: false,
+} as const satisfies Schema
+
+const description = 'Run a bash command in the workspace. No stdin.'
+
+export const shell = {
+  name: 'shell',
+  description,
+  parameters,
+  risk: 'medium',
+  timeoutMs: 15_000,
+  idempotent: false,
+  limited: ({ usualS, longestS }) => ({
+    description: `${description.slice(0, -1)}; ${usualS} s, or timeout up to ${longestS} s.`,
+    parameters: {
+      ...parameters,
+      properties: { ...parameters.properties, timeout: { ...parameters.properties.timeout, maximum: longestS } },
     },
-  }
-}
+    timeoutMs: usualS * 1000,
+  }),
+  limitMs: ({ timeout }) => (typeof timeout === 'number' ? timeout * 1000 : undefined),
+  touches: ({ command }) => [{ kind: 'command', command: textOr(command, '') }],
+  async run(_args, context, deps) {
+    const planned = deps.planOf(context.plan)
+    if (planned === undefined) return unplanned
+    return sayingSandbox(deps.spawn, (spawn) => run({ ...deps, spawn }, planned, context))
+  },
+} as const satisfies ToolKind<typeof parameters, ShellDeps>
 
 const unplanned: ToolResult = {
   success: false,

@@ -1,20 +1,25 @@
 /** time: what a clock on the wall here and in Greenwich shows. */
 
-import type { Clock, Tool } from '../../runtime/port.ts'
+import type { Clock, Schema } from '../../runtime/port.ts'
 import { done } from '../input.ts'
-import { specs } from '../specs.ts'
+import type { ToolKind } from '../tool-kind.ts'
 
-export function timeTool({ now, timeZone }: { readonly now: Clock; readonly timeZone?: string }): Tool {
-  return {
-    ...specs.time,
-    touches: () => [],
-    async invoke() {
-      const zone = timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone
-      const at = new Date(now())
-      return done(`local: ${local(at, zone)}\nutc: ${at.toISOString()}\ntimezone: ${zone}`)
-    },
-  }
-}
+const parameters = { type: 'object', properties: {}, additionalProperties: false } as const satisfies Schema
+
+export const time = {
+  name: 'time',
+  description: 'Current local and UTC time.',
+  parameters,
+  risk: 'low',
+  timeoutMs: 30_000,
+  idempotent: true,
+  touches: () => [],
+  async run(_args, _context, { now, timeZone }) {
+    const zone = timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone
+    const at = new Date(now())
+    return done(`local: ${local(at, zone)}\nutc: ${at.toISOString()}\ntimezone: ${zone}`)
+  },
+} as const satisfies ToolKind<typeof parameters, { readonly now: Clock; readonly timeZone?: string }>
 
 function local(at: Date, timeZone: string): string {
   return new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'long' }).format(at)

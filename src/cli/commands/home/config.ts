@@ -27,7 +27,7 @@ export const show = {
   ],
   run(context, { origin = false, json = false, workspace }) {
     const { config, origins, redactor } = setUp(context, { workspace })
-    context.process.stdout.write(redactor.text(showConfig(config, origins(), { origin, json })))
+    context.process.stdout.write(redactor.text(showConfig(config, origins(), { origin, json, channels: context.channels })))
   },
 } as const satisfies Command<typeof showFlags>
 
@@ -35,10 +35,10 @@ export const validate = {
   flags: validateFlags,
   examples: [['', 'exit 0 when there is none']],
   run(context, { json = false, workspace }) {
-    const { home, env, cwd } = context
+    const { home, env, cwd, channels } = context
     const { config, trustedFolders } = homePaths(home)
     const trusted = (folder: string) => createTrust(trustedFolders).isTrusted(folder)
-    const loaded = validateConfig({ home, env, cwd, flags: { workspace }, trusted })
+    const loaded = validateConfig({ home, env, cwd, channels, flags: { workspace }, trusted })
     if (json)
       context.process.stdout.write(
         `${context.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null } : loaded))}\n`,
@@ -54,6 +54,6 @@ export const validate = {
 export const schema = {
   examples: [['> config.schema.json', 'for an editor']],
   run(context) {
-    context.process.stdout.write(`${JSON.stringify(configSchema(), null, 2)}\n`)
+    context.process.stdout.write(`${JSON.stringify(configSchema(context.channels), null, 2)}\n`)
   },
 } as const satisfies Command

@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { isTerminal, openTerminal } from '../../../channels/terminal/tty.ts'
-import { type Config, describeProblem, isWireProvider, providerNamed } from '../../../config/config.ts'
+import { allowedTools, type Config, describeProblem, isWireProvider, providerNamed } from '../../../config/config.ts'
 import { proposeProviders } from '../../../config/known-providers.ts'
 import { workspaceProblems } from '../../../config/validate.ts'
 import { FailureError } from '../../../host/failure.ts'
@@ -76,7 +76,7 @@ async function sandbox(setup: CliSetup): Promise<Finding> {
   const what = 'sandbox'
   const trial = await trySandboxNow(setup)
   if (trial.ok) return { what, state: 'ok', says: 'bubblewrap works: a command was run in it' }
-  const { toolsAllow } = setup.config.channels.cli
+  const toolsAllow = allowedTools(setup.config)
   const state = toolsAllow === undefined || toolsAllow.includes('shell') ? 'bad' : 'note'
   const says = `no command can run, so the model gets no shell: ${trial.why}`
   return { what, state, says, remedy: trial.remedy }

@@ -31,9 +31,9 @@ type Wanted = {
 
 /** Shared with `onboard`. @throws CliExit 1 with every problem. */
 export async function initialise(context: CliContext, { workspace, json, proposals, choice }: Wanted): Promise<void> {
-  const { home, env, cwd } = context
+  const { home, env, cwd, channels } = context
   const folder = workspace?.replace(/^~(?=\/|$)/, env.HOME ?? '~')
-  const result = await initHome({ home, env, cwd, workspace: folder, proposals, ...(choice ? { choice } : {}), createDatabase })
+  const result = await initHome({ home, env, cwd, channels, workspace: folder, proposals, ...(choice ? { choice } : {}), createDatabase })
   if (json) context.process.stdout.write(`${JSON.stringify(result)}\n`)
   else for (const step of result.steps) context.process.stdout.write(`${describeStep(step)}\n`)
   if (!result.ok)

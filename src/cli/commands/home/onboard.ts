@@ -42,7 +42,7 @@ export const onboard = {
 /** One that works, or that its owner wants all the same. Undefined: the offline helper. */
 async function findCandidate(onboarding: Onboarding): Promise<Candidate | undefined> {
   const { context, setup, prompts } = onboarding
-  const text = configText(context.home)
+  const text = configText(context)
   const models = (candidate: Candidate) => modelsOf(context, setup, candidate)
   for (;;) {
     const candidate = await askForProvider({ prompts, env: context.env, models, nameFor: (proposal) => nameFor(text, proposal) })

@@ -5,8 +5,10 @@ import { createQuestionChannel } from '../../../channels/filter/channel.ts'
 import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import type { Conversing } from '../../../channels/terminal/conversation-loop.ts'
+import { cliChannel } from '../../../channels/terminal/settings.ts'
+import { channelSettings } from '../../../config/config.ts'
 import type { Speaker } from '../../../host/setup/agent-profile.ts'
-import { setUpKept } from '../../../host/setup/setup-kept.ts'
+import { setUp } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
@@ -33,8 +35,8 @@ export const agent = {
   advice: question,
   async run(context, given) {
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
-    const setup = await setUpKept(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
-    if (!setup.config.channels.cli.enabled)
+    const setup = setUp(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
+    if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
     const speaker =
       setup.config.defaultAgent === undefined ? undefined : await (await import('../../../host/setup/agent-profile.ts')).speakerOf(setup)

@@ -5,10 +5,12 @@ import { createQuestionChannel } from '../../../channels/filter/channel.ts'
 import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { renderWhole } from '../../../channels/terminal/render-whole.ts'
+import { cliChannel } from '../../../channels/terminal/settings.ts'
+import { channelSettings } from '../../../config/config.ts'
 import type { Conversation, Host } from '../../../host/api.ts'
 import { filterWish } from '../../../host/run/filter-options.ts'
 import { type Persona, personaOf, runAgent, sessionOf, soulOf } from '../../../host/setup/agent-profile.ts'
-import { setUpKept } from '../../../host/setup/setup-kept.ts'
+import { setUp } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import type { Arguments, Command } from '../../args/command.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
@@ -39,8 +41,8 @@ export const filter = {
     const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
     // The program llm knows its own models.
     const ours = flags.toolBackend === 'llm' ? {} : { model }
-    const setup = await setUpKept(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
-    if (!setup.config.channels.cli.enabled)
+    const setup = setUp(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
+    if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
     const persona = personaOf(setup)
     const said = await systemOf({ setup, flags, persona })

@@ -1,31 +1,27 @@
 /** [tools]: the operator's own tools, and who runs the loop. */
 
-import { toolBackends } from '../config.ts'
-import type { Setting } from '../setting.ts'
+import type { Rows } from '../kit/settings.ts'
 
-export const tools: readonly Setting[] = [
-  {
-    key: 'tools.dir',
+export const toolBackends = ['native', 'bash', 'llm'] as const
+
+export const toolRows = {
+  dir: {
     type: 'path',
     default: '~/.braidclaw/tools',
-    project: 'refused',
     about: 'The folder of your own tools: executables that answer --describe (docs/tools.md).',
   },
-  {
-    key: 'tools.executables',
+  executables: {
     type: 'words',
     form: 'tool',
     default: [],
     project: 'stricter',
     about: 'Which of them every turn offers to the model. Without being named here or by --tools, none is.',
   },
-  {
-    key: 'tools.backend',
+  backend: {
     type: 'choice',
     values: toolBackends,
     default: 'native',
     env: 'BRAIDCLAW_TOOL_BACKEND',
-    project: 'refused',
     about: 'Who runs the loop of a turn with --tools: ourselves, or the script for bash or llm (docs/tool-backends.md).',
   },
-]
+} as const satisfies Rows
