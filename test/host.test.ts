@@ -81,8 +81,8 @@ test('closing the host cancels what runs and waits for it, and for no longer tha
   const turn = begin(host, model).then(events)
   while (asked() === 0) await Bun.sleep(1)
   const began = performance.now()
-  await host.close(2_000)
-  expect(performance.now() - began).toBeLessThan(1_500)
+  await host.close(60_000)
+  expect(performance.now() - began).toBeLessThan(4_000)
   expect((await turn).at(-1)).toMatchObject({ type: 'done', stopReason: 'cancelled' })
 })
 
@@ -129,22 +129,18 @@ test.if(needs('bwrap'))(
     const host = at.host()
     const open = await Promise.all(Array.from({ length: 200 }, () => begin(host, shell)))
     // The watch begins a moment after the start.
-    await Bun.sleep(300)
+    while (held().watches === before.watches) await Bun.sleep(10)
     const idle = held()
     expect(idle.descriptors - before.descriptors).toBeLessThan(12)
     expect(idle.watches - before.watches).toBe(1)
     expect(idle.children).toBe(before.children)
     const used = await Promise.all(open.slice(0, 8).map((conversation) => events(conversation)))
     for (const turn of used) expect(turn.at(-1)).toMatchObject({ type: 'done', result: expect.stringContaining('hello') })
-    while (held().children - before.children > 1) await Bun.sleep(10)
-    await Bun.sleep(50)
-    expect(held().children - before.children).toBe(1)
-    expect(held().descriptors - idle.descriptors).toBeLessThan(16)
+    // One waits for the next command; what the commands had open goes with them.
+    while (held().children - before.children !== 1 || held().descriptors - idle.descriptors >= 16) await Bun.sleep(10)
     await host.close()
-    while (held().children > before.children) await Bun.sleep(10)
-    const after = held()
-    expect(after.watches).toBe(before.watches)
-    expect(after.descriptors - before.descriptors).toBeLessThanOrEqual(2)
+    while (held().children > before.children || held().descriptors - before.descriptors > 2) await Bun.sleep(10)
+    expect(held().watches).toBe(before.watches)
   },
   30_000,
 )

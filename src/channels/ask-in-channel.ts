@@ -3,8 +3,7 @@
 import type { Conversation, InboundMessage } from '../host/api.ts'
 import { escapeHidden } from '../kit/escape.ts'
 import { createId } from '../kit/id.ts'
-import { flat } from '../kit/plain.ts'
-import { cut, visible } from '../kit/text.ts'
+import { cut, flat, visible } from '../kit/text.ts'
 import type { Proposal } from '../runtime/event.ts'
 
 export type Asked = {

@@ -19,7 +19,7 @@ const joining =
  * return before a newline is left out. Joiners stay where emoji and scripts are spelled with them.
  */
 export function escapeHidden(text: string): string {
-  return isOrdinary(text) ? text : text.replaceAll('\r\n', '\n').replace(suspicious, spelled)
+  return text.replaceAll('\r\n', '\n').replace(suspicious, spelled)
 }
 
 function spelled(found: string, at: number, text: string): string {
@@ -40,20 +40,6 @@ function code(character: string): string {
     .split('')
     .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .join('')
-}
-
-/** Told without a pattern for most of what is printed: making one ready costs a cold turn more than it is worth. */
-function isOrdinary(text: string): boolean {
-  if (text.length > 2000) return false
-  for (let at = 0; at < text.length; at++) if (!isSeen(text.charCodeAt(at))) return false
-  return true
-}
-
-/** ASCII, Latin, punctuation, arrows, boxes and signs: nothing hidden lies in these ranges. */
-function isSeen(unit: number): boolean {
-  if (unit < 127) return unit >= 32 || unit === 10 || unit === 9
-  if (unit < 0x300) return unit >= 0xa0 && unit !== 0xad
-  return (unit >= 0x2010 && unit < 0x2028) || (unit >= 0x2190 && unit < 0x2c00)
 }
 
 export type Escaper = {

@@ -1,11 +1,7 @@
 /** Names for runs, turns, gates and the like: a word that says what it is, and enough chance that no two are alike. */
 
-import { isMadeOf } from './plain.ts'
-
 /** Digits and lower-case letters without i, l, o and u, which are misread. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
-
-const letters = 'abcdefghijklmnopqrstuvwxyz'
 
 /**
  * `run_3k5v9…`: the prefix, an underscore and the bytes in base 32 (8 characters for 5 bytes). Safe in file names, URLs and shells.
@@ -13,8 +9,7 @@ const letters = 'abcdefghijklmnopqrstuvwxyz'
  * @throws TypeError on a prefix other than lower-case letters and digits, RangeError on fewer than 8 bytes.
  */
 export function createId(prefix: string, bytes: Uint8Array): string {
-  if (!letters.includes(prefix[0] ?? ' ') || !isMadeOf(prefix, `${letters}0123456789`))
-    throw new TypeError(`id prefix "${prefix}": use lower-case letters and digits, a letter first`)
+  if (!/^[a-z][a-z0-9]*$/.test(prefix)) throw new TypeError(`id prefix "${prefix}": use lower-case letters and digits, a letter first`)
   if (bytes.length < 8) throw new RangeError(`id of ${bytes.length} random bytes: fewer than 8 may name two things alike`)
   return `${prefix}_${base32(bytes)}`
 }
@@ -23,9 +18,8 @@ function base32(bytes: Uint8Array): string {
   let text = ''
   let bits = 0
   let held = 0
-  // By number: the first walk over bytes costs 0.1 ms of a cold turn.
-  for (let at = 0; at < bytes.length; at++) {
-    held = ((held << 8) | (bytes[at] ?? 0)) & 0xfff
+  for (const byte of bytes) {
+    held = ((held << 8) | byte) & 0xfff
     for (bits += 8; bits >= 5; bits -= 5) text += ALPHABET[(held >> (bits - 5)) & 31]
   }
   return bits === 0 ? text : text + ALPHABET[(held << (5 - bits)) & 31]

@@ -1,7 +1,5 @@
 /** Lines out of a stream of chunks, however they are torn. */
 
-import { concat } from './bytes.ts'
-
 /** `ok: false` is a line longer than allowed, told as soon as that is known: `text` is its beginning, the rest is skipped. */
 export type Line = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly text: string; readonly error: string }
 
@@ -91,7 +89,7 @@ function createEncoder(): (chunk: Uint8Array | string) => Uint8Array {
   return (chunk) => {
     const before = half
     half = ''
-    if (typeof chunk !== 'string') return before === '' ? chunk : concat([encoder.encode(before), chunk])
+    if (typeof chunk !== 'string') return before === '' ? chunk : Buffer.concat([encoder.encode(before), chunk])
     const text = before + chunk
     if (/[\ud800-\udbff]$/.test(text)) half = text.slice(-1)
     return encoder.encode(half === '' ? text : text.slice(0, -1))

@@ -1,11 +1,9 @@
 /** Text that a person or a model is shown: hidden characters made visible, long lines cut visibly, near misses named. */
 
-import { isPlain } from './plain.ts'
 import { sha256 } from './sha256.ts'
 
 /** One line in which every unseen character reads `\u{1b}`. Unambiguous: a literal `\u{` comes out as `\u{5c}u{`. */
 export function visible(text: string): string {
-  if (isPlain(text) && !text.includes('\\u{') && !text.includes(' '.repeat(8))) return text
   /*
    * Everything that can change how a line looks without being seen: controls, bidi, zero width, odd spaces, lone surrogates, what has no
    * shape (unassigned, blank Braille, the null note head, fillers), and so many spaces that they fill a row of the terminal.
@@ -33,6 +31,11 @@ export function cut(text: string, limit: number): string {
   const tail = Math.floor(limit / 4)
   const middle = `… [cut: ${text.length} characters, sha256 ${sha256(text.toWellFormed()).slice(0, 16)}] …`
   return `${text.slice(0, limit - tail)} ${middle} ${text.slice(-tail)}`.toWellFormed()
+}
+
+/** On one line: white space, however much of it, is one space. */
+export function flat(text: string): string {
+  return text.replace(/\s+/g, ' ')
 }
 
 /** A value as a message quotes it: visible, at most about 80 characters. */

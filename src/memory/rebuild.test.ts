@@ -72,6 +72,15 @@ describe('a check', () => {
   })
 })
 
+test('both tell how far they are', async () => {
+  for (const step of ['check', 'rebuild'] as const) {
+    const shares: number[] = []
+    ;(await desk.memory.projections())[step]((share) => shares.push(share))
+    expect(shares.length).toBeGreaterThan(0)
+    expect(shares.every((share) => share > 0 && share <= 1)).toBe(true)
+  }
+})
+
 test('a rebuild over a journal that cannot be read leaves all as it was', async () => {
   alter(`UPDATE journal SET body = '{' WHERE seq = 2`)
   const before = [...desk.memory.conversations.exportJsonl()]

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { alwaysRuleFor, matchesAlways } from './always.ts'
-import { alwaysKey } from './always-key.ts'
+import { alwaysKey, alwaysRuleFor, matchesAlways } from './always.ts'
 import type { CommandVerdict } from './command/verdict.ts'
 
 function verdict(argv: readonly string[], fields: Partial<CommandVerdict> = {}): CommandVerdict {

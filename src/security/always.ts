@@ -1,7 +1,14 @@
 /** "Always allow" rules: one resolved executable and sub-command, never something that runs what its arguments say. */
 
-import { type AlwaysRule, alwaysKey } from './always-key.ts'
 import type { CommandVerdict } from './command/verdict.ts'
+
+/** `subcommand` is empty for tools that have none. */
+export type AlwaysRule = { readonly executable: string; readonly subcommand: string }
+
+/** One line to store, list and revoke a rule by; neither part can hold a newline or be mistaken for the other. */
+export function alwaysKey({ executable, subcommand }: AlwaysRule): string {
+  return JSON.stringify(subcommand === '' ? [executable] : [executable, subcommand])
+}
 
 /** Wrappers, shells and interpreters: a yes to one would be a yes to everything. */
 const runsOthers = new Set(

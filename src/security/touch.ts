@@ -1,7 +1,7 @@
 /** One thing a call would touch, judged: forbidden, or rated and resolved into what will be executed. */
 
 import type { Touch } from '../runtime/port.ts'
-import type { AlwaysRule } from './always-key.ts'
+import type { AlwaysRule } from './always.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { highest, pathRisk, type Rating } from './risk.ts'

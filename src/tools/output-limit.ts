@@ -1,6 +1,5 @@
 /** Limited output: the beginning and the end are kept, and what is left out is counted exactly. */
 
-import { concat, utf8Bytes } from '../kit/bytes.ts'
 import { grouped } from '../kit/count.ts'
 
 /** Collects text in memory bounded by `maxBytes`, however much comes. */
@@ -34,14 +33,14 @@ export function createCollector(maxBytes: number): Collector {
 
 export function capText(text: string, maxBytes: number): string {
   // Never more than three bytes for a UTF-16 unit: most results need no counting.
-  if (text.length * 3 <= maxBytes || utf8Bytes(text) <= maxBytes) return text.toWellFormed()
+  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text.toWellFormed()
   const collector = createCollector(maxBytes)
   collector.push(text)
   return collector.text()
 }
 
 function whole(head: Uint8Array, tail: Uint8Array): string {
-  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(concat([head, tail]))
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat([head, tail]))
 }
 
 function cut(head: Uint8Array, tail: Uint8Array, total: number): string {
@@ -92,7 +91,7 @@ function createRing(size: number): { push(bytes: Uint8Array): void; bytes(): Uin
     bytes() {
       if (written <= size) return ring.subarray(0, written)
       const at = written % size
-      return concat([ring.subarray(at), ring.subarray(0, at)])
+      return Buffer.concat([ring.subarray(at), ring.subarray(0, at)])
     },
   }
 }

@@ -1,6 +1,5 @@
 /** What a project says to the model in AGENTS.md, or else in CLAUDE.md: plain text, whatever the file holds. */
 
-import { utf8Bytes } from '../kit/bytes.ts'
 import { visibleLines } from '../kit/text.ts'
 import type { Instruction } from '../runtime/event.ts'
 import type { Workspace } from './contract.ts'
@@ -19,7 +18,7 @@ export function readInstruction(workspace: Pick<Workspace, 'readText'>, path: st
   if (read.invalid) return { ok: false, why: `${JSON.stringify(path)} is not valid UTF-8` }
   const whole = visibleLines(read.text)
   const text = upTo(whole, room)
-  const bytes = utf8Bytes(text)
+  const bytes = Buffer.byteLength(text)
   if (!read.more && text === whole) return { ok: true, instruction: { path, text }, bytes }
   const cut = `${path} has ${read.size} bytes; of all such files together ${instructionBytes} bytes are told, and the rest of this one is left out`
   return { ok: true, instruction: { path, text: `${text}${text.endsWith('\n') || text === '' ? '' : '\n'}[cut: ${cut}]` }, bytes, cut }

@@ -1,7 +1,6 @@
 /** Reading: text by line ranges, whole small files as bytes, and one pass over lines for search. */
 
 import { readSync } from 'node:fs'
-import { concat } from '../kit/bytes.ts'
 import type { BytesRead, OnLine, Refusal, Scanned, Stat, TextRead } from './contract.ts'
 import type { Held } from './descriptor.ts'
 import { type Passed, passLines, SCAN_LIMIT, utf8Prefix } from './lines.ts'
@@ -52,7 +51,7 @@ function linesOf(file: Held, about: About, { offset = 1, limit = Number.POSITIVE
   })
   if (nul >= 0) return binary(about, nul)
   if (parts.length === 0 && offset > 1) return pastEnd(about, offset, passed)
-  return shown(about, { bytes: concat(parts), offset, maxBytes, passed })
+  return shown(about, { bytes: Buffer.concat(parts), offset, maxBytes, passed })
 }
 
 type Kept = { readonly bytes: Uint8Array; readonly offset: number; readonly maxBytes: number; readonly passed: Passed }
@@ -113,7 +112,7 @@ export function drain(file: Held, max: number): Uint8Array {
     parts.push(part.subarray(0, count))
     at += count
   }
-  return concat(parts)
+  return Buffer.concat(parts)
 }
 
 export function scan(
@@ -145,7 +144,7 @@ function joinPieces(max: number, onLine: (line: number, bytes: Uint8Array) => bo
   return {
     piece({ line, bytes, ends }: { readonly line: number; readonly bytes: Uint8Array; readonly ends: boolean }): boolean {
       const room = max + 2 - (held?.length ?? 0)
-      const joined = held === undefined ? bytes : room > 0 ? concat([held, bytes.subarray(0, room)]) : held
+      const joined = held === undefined ? bytes : room > 0 ? Buffer.concat([held, bytes.subarray(0, room)]) : held
       held = ends ? undefined : joined.slice(0, max + 2)
       return ends ? onLine(line, whole(joined)) : true
     },

@@ -2,8 +2,7 @@
 
 import { closeSync, constants, openSync, read, readSync } from 'node:fs'
 import { escapeHidden } from '../../kit/escape.ts'
-import { flat } from '../../kit/plain.ts'
-import { cut, visible } from '../../kit/text.ts'
+import { cut, flat, visible } from '../../kit/text.ts'
 import type { Judgement } from '../../runtime/event.ts'
 import type { AskLine } from '../../runtime/port.ts'
 import { createPrinter, type Overlay } from './printer.ts'

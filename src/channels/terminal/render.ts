@@ -1,7 +1,7 @@
 /** How a run looks: text for people, one JSON object, or one AgentEvent a line. The answer alone goes to stdout. */
 
 import { escapeHidden } from '../../kit/escape.ts'
-import { flat } from '../../kit/plain.ts'
+import { flat } from '../../kit/text.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import type { Printer } from './printer.ts'
 

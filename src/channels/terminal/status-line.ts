@@ -1,7 +1,7 @@
 /** The sign of life at a terminal: one line that says what is under way and for how long, gone before anything else is printed. */
 
 import { escapeHidden } from '../../kit/escape.ts'
-import { flat } from '../../kit/plain.ts'
+import { flat } from '../../kit/text.ts'
 import { type Overlay, printTo } from './printer.ts'
 
 export type StatusLine = Overlay & {

@@ -1,7 +1,7 @@
 /** Conversations as people keep them: listed, shown, exported, cleared. The rows are written with the journal, never beside it. */
 
 import type { JsonObject } from '../../kit/json.ts'
-import { flat } from '../../kit/plain.ts'
+import { flat } from '../../kit/text.ts'
 import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
 import { isFromFile, type Role, type Turn } from '../journal/turns.ts'

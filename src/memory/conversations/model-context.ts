@@ -1,6 +1,5 @@
 /** The conversation so far as messages for the model: a summary of the older turns if there is one, and the newest whole turns that fit. */
 
-import { utf8Bytes } from '../../kit/bytes.ts'
 import { isObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { Message } from '../../runtime/port.ts'
@@ -89,7 +88,7 @@ function countTurns(store: Store, conversationId: string): number | undefined {
 }
 
 export function estimateTokens(messages: readonly Message[]): number {
-  return messages.reduce((sum, message) => sum + Math.ceil(utf8Bytes(spelled(message)) / 4), 0)
+  return messages.reduce((sum, message) => sum + Math.ceil(Buffer.byteLength(spelled(message)) / 4), 0)
 }
 
 /** With meta and inputs: they travel too. */

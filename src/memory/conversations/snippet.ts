@@ -1,6 +1,6 @@
 /** Finding a query's words in a text, case and accents aside, and showing the place. */
 
-import { flat } from '../../kit/plain.ts'
+import { flat } from '../../kit/text.ts'
 
 const before = 60
 const width = 200

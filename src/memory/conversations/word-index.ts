@@ -17,19 +17,5 @@ export function catchUp(store: Store): void {
   store.write(() => store.script(`INSERT INTO turns_fts(rowid, content) SELECT id, content FROM turns WHERE id > ${indexed} ORDER BY id`))
 }
 
-/** Through the turn of this journal entry, and no further. */
-export function indexThrough(store: Store, journalSeq: number): void {
-  store
-    .sql<never, [number]>(
-      `INSERT INTO turns_fts(rowid, content) SELECT id, content FROM turns WHERE id > ${indexed} AND journal_seq <= ? ORDER BY id`,
-    )
-    .run(journalSeq)
-}
-
-/** The journal entry of the last turn that the index knows; 0 when it knows none. */
-export function indexedSeq(store: Store): number {
-  return store.sql<{ seq: number }, []>(`SELECT coalesce(max(journal_seq), 0) AS seq FROM turns WHERE id = ${indexed}`).get()?.seq ?? 0
-}
-
 /** What somebody planted beyond the last turn does not count. */
 const indexed = '(SELECT coalesce(max(id), 0) FROM turns_fts_docsize WHERE id <= (SELECT max(id) FROM turns))'

@@ -1,7 +1,5 @@
 /** Server-sent events out of bytes that may be cut anywhere: the `data` of each event, in order. Comments and other fields are skipped. */
 
-import { concat } from '../../kit/bytes.ts'
-
 export type EventReader = {
   /** The events that these bytes complete. */
   take(bytes: Uint8Array): readonly string[]
@@ -26,7 +24,7 @@ export function readEvents(named: Named = (_, data) => data): EventReader {
 
   /** Bytes that end with a line, with those of earlier pieces before them; every line of the text ends with LF. */
   function decode(bytes: Uint8Array): string {
-    const text = decoder.decode(line.length === 0 ? bytes : concat([...line, bytes]))
+    const text = decoder.decode(line.length === 0 ? bytes : Buffer.concat([...line, bytes]))
     line = []
     const mark = !begun && text.startsWith('\ufeff')
     begun = true

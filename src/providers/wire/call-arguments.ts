@@ -1,7 +1,6 @@
 /** Takes what a model wrote as a tool call's arguments and id, and makes sound JSON and a unique, portable id of it. */
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
-import { isMadeOf } from '../../kit/plain.ts'
 import type { Message } from '../../runtime/port.ts'
 
 /** Deeper input is refused: everything downstream (hashes, schemas) recurses over it. */
@@ -67,7 +66,7 @@ export function idMaker(messages: readonly Message[]): (wanted: string) => strin
   }
   const next = new Map<string, number>()
   return (wanted) => {
-    const base = isSafe(wanted) ? wanted : wanted.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 56) || 'call'
+    const base = wanted.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 56) || 'call'
     let id = base
     // Counted on from the last time, or a flood of calls with one id would take quadratic time.
     let n = next.get(base) ?? 2
@@ -80,15 +79,7 @@ export function idMaker(messages: readonly Message[]): (wanted: string) => strin
 
 /** A tool's name as every vendor takes it back: a model is free to ask for a tool of any name, or of none. */
 export function portableName(name: string): string {
-  if (name !== '' && name.length <= 64 && isMadeOf(name, idCharacters)) return name
   return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
-}
-
-const idCharacters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-'
-
-/** As nearly all are: then no pattern has to be made ready. */
-function isSafe(id: string): boolean {
-  return id !== '' && id.length <= 56 && isMadeOf(id, idCharacters)
 }
 
 function parse(text: string): unknown {

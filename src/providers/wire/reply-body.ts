@@ -1,6 +1,5 @@
 /** Reads one reply body under the clocks and the limits: pulled, never pushed, so that a slow reader slows the far side down. */
 
-import { concat } from '../../kit/bytes.ts'
 import { ProviderFailure } from '../../runtime/port.ts'
 import type { Deadline } from './deadline.ts'
 import { cut } from './failure-of-response.ts'
@@ -127,5 +126,5 @@ export function openBody(at: {
 }
 
 function decode(chunks: readonly Uint8Array[]): string {
-  return new TextDecoder().decode(concat(chunks))
+  return new TextDecoder().decode(Buffer.concat(chunks))
 }

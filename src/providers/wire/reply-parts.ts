@@ -1,6 +1,5 @@
 /** Collects the parts of one reply in the order in which they begin: its text made sound, its bytes counted against the limit. */
 
-import { utf8Bytes } from '../../kit/bytes.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ModelChunk } from '../../runtime/port.ts'
@@ -42,7 +41,7 @@ export function collectParts({ provider, maxBytes, newId }: PartsOptions): Colle
   let bytes = 0
 
   function count(text: string): void {
-    bytes += utf8Bytes(text)
+    bytes += Buffer.byteLength(text)
     if (bytes > maxBytes) throw tooLarge({ provider, maxBytes })
   }
 

@@ -1,7 +1,5 @@
 /** Where a path leads, judged by its text alone; the workspace checks the opened file again, since only the kernel sees symlinks. */
 
-import { utf8Bytes } from '../../kit/bytes.ts'
-import { isPlain } from '../../kit/plain.ts'
 import { quote } from '../../kit/text.ts'
 import type { Policy } from '../policy.ts'
 import { type Refusal, refuse } from '../rules.ts'
@@ -33,10 +31,10 @@ function judgePlace(at: Place): PathVerdict {
 
 function malformed(path: string): Refusal | undefined {
   if (path.trim() === '') return refuse('path.empty', `path: ${quote(path)} names nothing; use "." for the workspace itself`)
-  if (!isPlain(path) && (!path.isWellFormed() || /[\p{Cc}\p{Bidi_Control}]/u.test(path)))
+  if (!path.isWellFormed() || /[\p{Cc}\p{Bidi_Control}]/u.test(path))
     return refuse('path.bad_character', `path: ${quote(path)} holds a control or text-direction character; spell the name without it`)
-  if (utf8Bytes(path) > 4096 || path.split('/').some((name) => utf8Bytes(name) > 255))
-    return refuse('path.too_long', `path: ${quote(path)} is ${utf8Bytes(path)} bytes; 4096 are the limit, and 255 for each name`)
+  if (Buffer.byteLength(path) > 4096 || path.split('/').some((name) => Buffer.byteLength(name) > 255))
+    return refuse('path.too_long', `path: ${quote(path)} is ${Buffer.byteLength(path)} bytes; 4096 are the limit, and 255 for each name`)
   if (path.startsWith('~') && path.length > 1 && path[1] !== '/')
     return refuse(
       'path.tilde_user',

@@ -1,6 +1,5 @@
 /** Names that other programs run or obey wherever they lie: never written by a tool, whether they exist yet or not. */
 
-import { isPlain } from '../../kit/plain.ts'
 import { protectedNames } from './protected-names.ts'
 
 const rows: readonly (readonly string[])[] = protectedNames.map((name) => name.split('/'))
@@ -44,13 +43,8 @@ function longName(name: string): string {
  */
 export function folded(path: string): string {
   // Without these (anything but printable ASCII, a name that ends in a dot or a space) all that folding changes is the case.
-  if (isUsual(path) || !/[^ -~]|[. ](?:\/|$)/.test(path)) return path.toLowerCase()
+  if (!/[^ -~]|[. ](?:\/|$)/.test(path)) return path.toLowerCase()
   return path.split('/').map(foldName).join('/')
-}
-
-/** The same said without a pattern, for a short path. */
-function isUsual(path: string): boolean {
-  return isPlain(path) && !path.endsWith('.') && !path.endsWith(' ') && !path.includes('./') && !path.includes(' /')
 }
 
 function foldName(name: string): string {

@@ -1,5 +1,7 @@
 /** `rebuild`: what is made from the journal, made anew from it, or held against it. */
 
+import type { CliContext } from '../../../channels/terminal/context.ts'
+import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { setUp } from '../../../host/setup/setup.ts'
@@ -21,12 +23,15 @@ export const rebuild = {
   async run(context, { check = false, json = false }) {
     const setup = setUp(context)
     const { stdout } = context.process
+    const [rebuilding, checking] = [progressOn(context, 'rebuilding'), progressOn(context, 'checking')]
     await withMemory(setup, async (memory) => {
       const projections = await memory.projections()
-      const made = check ? undefined : projections.rebuild()
+      const made = check ? undefined : projections.rebuild(rebuilding)
+      rebuilding(1)
       if (made?.ok === false) throw new CliExit(exitCodes.integrity, `error: nothing was rebuilt: ${made.message}`)
       const mended = check ? undefined : projections.files.rebuild()
-      const found = projections.check()
+      const found = projections.check(checking)
+      checking(1)
       const files = projections.files.check()
       const { found: chain, joined } = checkChain({ setup, memory, deep: true })
       const receipts = chain.problems.map(brokenChain)[0] ?? joined[0]?.message
@@ -46,6 +51,18 @@ export const rebuild = {
     })
   },
 } as const satisfies Command<typeof flags>
+
+/** At a terminal, once it has taken half a second: one line that says how far it is, gone at 1. */
+function progressOn({ process: { stderr }, env }: CliContext, what: string): (share: number) => void {
+  if (!isTerminal(2) || env.TERM === 'dumb') return () => {}
+  const begin = performance.now()
+  let drawn = false
+  return (share) => {
+    if (!drawn && (share === 1 || performance.now() - begin < 500)) return
+    drawn = share < 1
+    stderr.write([{ mark: 'eraseLine' }, ...(drawn ? [`${what}: ${Math.floor(share * 100)} %`] : [])])
+  }
+}
 
 function later(untaken: number): string {
   return untaken === 0 ? '' : `; the next turn takes in ${count(untaken, 'line')} of other programs`
