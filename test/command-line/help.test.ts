@@ -1,0 +1,106 @@
+/** Help with examples, version, and completion in real shells. */
+
+import { describe, expect, test } from 'bun:test'
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { version } from '../../package.json'
+import { pages } from '../../scripts/docs.ts'
+import { executable, nest } from '../support/cli.ts'
+import { home } from '../support/turns.ts'
+
+describe('help', () => {
+  const commands = [
+    'agent', 'init', 'onboard', 'doctor', 'trust', 'estop', 'completion',
+    'filter', 'session load', 'session append', 'session count', 'session clear', 'reset', 'compose', 'log',
+    'config show', 'config validate', 'config schema', 'provider list', 'provider test', 'tool list', 'tool run', 'policy explain',
+    'memory list', 'memory search', 'memory show', 'memory clear', 'memory export',
+    'receipt list', 'receipt show', 'receipt verify', 'receipt anchor',
+  ] // biome-ignore format: a list to be read
+
+  test.each(commands)('%s: an example with its meaning', async (command) => {
+    using at = nest()
+    const { code, stdout, stderr } = await at.run([...command.split(' '), '--help'])
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(new RegExp(`^USAGE\n  braidclaw ${command} ?.*\n    \\S`))
+    expect((await at.run(['help', ...command.split(' ')])).stdout).toBe(stdout)
+  })
+
+  test('every page fits 80 columns, but for command lines, which are there to be copied', async () => {
+    using at = nest()
+    const all = `${(await pages())['docs/commands.md']}\n${(await at.run(['--help'])).stdout}`
+    const wide = all.split('\n').filter((line) => line.length > 80 && !line.startsWith('  braidclaw '))
+    expect(wide).toEqual([])
+  })
+
+  test('that of the agent names the limits of a turn, both with and without a file', async () => {
+    using at = nest()
+    const { stdout } = await at.run(['agent', '--help'])
+    const text = stdout.replaceAll('\n', ' ')
+    expect(text).toContain('max_tool_rounds 100 (in a file that leaves it out: 5)')
+    expect(text).toContain('shell_timeout_s 120 (in a file that leaves it out: 15), shell_timeout_max_s 600')
+  })
+
+  test('what goes on in the next line stands under its beginning, and a choice right behind its meaning', async () => {
+    using at = nest()
+    const { stdout } = await at.run(['help', 'agent'])
+    expect(stdout).toContain(`
+  -m [--message]             Run one turn with this message and exit; text on
+                             stdin is appended
+`)
+    expect(stdout).toContain(`
+     [--output-format]       text (default), one JSON object, or one AgentEvent
+                             a line [text|json|stream-json]
+     [--json]                Print JSON for machines
+`)
+    expect((await at.run(['help', 'policy'])).stdout).toEndWith(`
+COMMANDS
+  explain  What the gate and your rules say of a command or a call: verdict,
+           risk, rule. Runs nothing
+`)
+  })
+
+  test('--version', async () => {
+    using at = nest()
+    expect(await at.run(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+    expect(await at.run(['-v'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+})
+
+describe('completion', () => {
+  test('in a real bash: commands, sub-commands, flags, values and names', async () => {
+    using at = home()
+    symlinkSync(executable, join(at.dir, 'braidclaw'))
+    const script = `source <(braidclaw completion bash)
+      try() { COMP_LINE="$*"; COMP_POINT=\${#COMP_LINE}; COMP_WORDS=($COMP_LINE); [[ $COMP_LINE == *" " ]] && COMP_WORDS+=("")
+        COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); COMPREPLY=(); _braidclaw; echo "\${COMPREPLY[*]}"; }
+      complete -p braidclaw
+      try "braidclaw me"; try "braidclaw memory s"; try "braidclaw agent --out"; try "braidclaw agent --output-format j"
+      try "braidclaw provider test op"; try "braidclaw tool run file_w"; try "braidclaw completion z"; try "braidclaw nonsense "`
+    const env = { ...at.env, PATH: `${at.dir}:${at.env.PATH}` }
+    const bash = Bun.spawn(['bash', '--norc', '-c', script], { cwd: at.workspace, env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+    const [stdout, stderr] = await Promise.all([bash.stdout.text(), bash.stderr.text()])
+    expect(stderr).toBe('')
+    expect(stdout.split('\n').map((line) => line.trim())).toEqual([
+      'complete -o default -F _braidclaw braidclaw',
+      'memory',
+      'search show',
+      '--output-format',
+      'json',
+      'openai_compatible',
+      'file_write',
+      'zsh',
+      '',
+      '',
+    ])
+  })
+
+  test.each(['zsh', 'fish'])('%s gets a script of its own that asks us, with meanings', async (shell) => {
+    using at = nest()
+    const { code, stdout } = await at.run(['completion', shell])
+    expect([code, stdout.includes(`braidclaw __complete ${shell}`)]).toEqual([0, true])
+    const asked = await at.run(['__complete', shell, 'mem'])
+    expect(asked.stdout).toMatch(/^memory[:\t]List, search/)
+    const found = Bun.which(shell)
+    if (found) expect(Bun.spawnSync([found, '-n', '-c', stdout]).exitCode).toBe(0)
+  })
+})

@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { compile } from '../../scripts/compile.ts'
+import { minimumConfig, nest } from '../support/cli.ts'
+
+const root = join(import.meta.dir, '../..')
+const scratch = mkdtempSync(join(tmpdir(), 'braidclaw-compiled-'))
+const executable = join(scratch, 'braidclaw')
+
+beforeAll(async () => {
+  expect(await compile({ entry: join(root, 'src/main.ts'), outfile: executable })).toMatchObject({ ok: true })
+})
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+/** A test file once more, with the compiled executable as `braidclaw`. */
+async function again(file: string) {
+  const child = Bun.spawn([process.execPath, '--config=/dev/null', '--no-env-file', 'test', '--timeout=60000', `./${file}`], {
+    cwd: root,
+    env: { ...process.env, BRAIDCLAW_TEST_BINARY: executable },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  const said = `${stdout}${stderr}`
+  // Those too that were left out for want of a program.
+  const ran = Number(/Ran (\d+) tests/.exec(said)?.[1] ?? 0)
+  return { code, ran, failures: code === 0 ? '' : said }
+}
+
+describe('the compiled executable passes the acceptance tests', () => {
+  for (const file of [
+    'test/seed-001.test.ts',
+    'test/command-line/exit-codes.test.ts',
+    'test/gate/estop.test.ts',
+    'test/seed-002.test.ts',
+    'test/seed-000.test.ts',
+    'test/gate/secrets.test.ts',
+  ])
+    test(file, async () => {
+      const { code, ran, failures } = await again(file)
+      expect(failures).toBe('')
+      expect(code).toBe(0)
+      expect(ran).toBeGreaterThan(5)
+    }, 120_000)
+})
+
+describe('the configuration of the compiled executable', () => {
+  test('means the same in every run: the limit of a reply, and the warning that a budget without a price cannot hold', async () => {
+    using at = nest()
+    const reply = { choices: [{ message: { role: 'assistant', content: 'x'.repeat(5000) }, finish_reason: 'stop' }] }
+    await using server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => Response.json(reply) })
+    const provider = `kind = "openai-compatible"\nbase_url = "${server.url}v1"\nmodel = "m"\nstream = false\nmax_retries = 0`
+    at.config(
+      `${minimumConfig.replace(/default_provider = .*\n/, 'default_provider = "near"\n')}[limits]\nmax_response_bytes = 1024\nmax_run_usd = 1\n[providers.models.near]\n${provider}\n`,
+    )
+    for (const _ of ['first', 'second']) {
+      const child = Bun.spawn([executable, 'agent', '-m', 'hello'], { cwd: at.workspace, env: at.env, stdio: ['ignore', 'pipe', 'pipe'] })
+      const [stderr, code] = await Promise.all([child.stderr.text(), child.exited])
+      expect(stderr).toContain('larger than max_response_bytes = 1024')
+      expect(stderr).toContain('limits.max_run_usd cannot hold: [providers.models.near] has no price_input and price_output')
+      expect(code).toBe(8)
+    }
+    expect(readdirSync(join(at.home, '.braidclaw')).filter((name) => name.startsWith('config'))).toEqual(['config.toml'])
+  })
+})

@@ -1,0 +1,100 @@
+/** The conversation and its terminal: stopped and gone on with, closed, pasted into. */
+
+import { expect, test } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { executable, type Nest } from '../support/cli.ts'
+import { needs } from '../support/needs.ts'
+import { ctrlC, ctrlD, talk } from '../support/talk.ts'
+import { call, home, scripted, until } from '../support/turns.ts'
+
+const echoing = (at: Nest) => scripted(at, [{ text: 'You said {{last_user_message}}' }]).env
+
+/** Without the codes that move the cursor. */
+const plain = (screen: string) => Bun.stripANSI(screen).replaceAll('\r', '')
+
+test('Ctrl-Z stops the conversation, and fg goes on with what was typed', async () => {
+  using at = home()
+  const { code } = await at.terminal(
+    ['agent'],
+    [
+      ['> ', 'half\u001a'],
+      ['> half', 'way\r'],
+      ['You said halfway', ctrlD],
+    ],
+    { env: echoing(at), through: ['bash', '--norc', '-ic', '"$@"; fg', '-'] },
+  )
+  expect(code).toBe(0)
+})
+
+test.if(needs('bwrap')).each([
+  ['at the prompt', [], 'answered'],
+  ['while a command runs', [call('shell', { command: 'touch begun; sleep 60' })], 'cancelled'],
+])('a terminal that is closed ends the conversation and leaves nothing behind: %s', async (_, calls, ending) => {
+  using at = home()
+  const state = { screen: '', typed: ['hello\r', 'y\r'] }
+  const child = Bun.spawn([executable, 'agent'], {
+    cwd: at.workspace,
+    env: { ...at.env, ...scripted(at, [...calls, { text: 'You are heard.' }]).env },
+    terminal: {
+      data(pty, bytes) {
+        state.screen += new TextDecoder().decode(bytes)
+        if (state.screen.includes(state.typed.length === 2 ? '> ' : '[y/N/a]')) pty.write(state.typed.shift() ?? '')
+      },
+    },
+  })
+  await until(() => state.screen.includes('heard.') || existsSync(join(at.workspace, 'begun')))
+  child.terminal?.close()
+  await child.exited
+  expect(child.signalCode).toBeNull()
+  expect(readdirSync(at.workspace).filter((name) => name.startsWith('.'))).toEqual([])
+  expect((await at.run(['run', 'list'])).stdout).toContain(ending)
+})
+
+test('a pasted text of several lines is one message, sent by Enter; Ctrl-C throws it away', async () => {
+  using at = home()
+  const paste = (text: string) => `\u001b[200~${text}\u001b[201~`
+  const { code, stdout } = await at.terminal(
+    ['agent'],
+    [
+      ['> ', paste('rubbish\rand more')],
+      ['and more', ctrlC],
+      ['> ', paste('first\r  second\rthird')],
+      ['third', ' and typed\r'],
+      ['> ', ctrlD],
+    ],
+    { env: echoing(at) },
+  )
+  expect(code).toBe(0)
+  expect(stdout).toContain('\u001b[?2004h')
+  expect(plain(stdout)).toContain('You said first\n  second\nthird and typed\n')
+  expect(plain(stdout).split('You said')).toHaveLength(2)
+  expect(stdout).toEndWith('\u001b[?2004l\n')
+})
+
+test('a pasted yes with more after it is no yes', async () => {
+  using at = home()
+  const { stdout } = await talk(
+    at,
+    [call('file_write', { path: 'a.txt', content: 'written' }), { text: 'over' }],
+    [
+      ['> ', 'hi\r'],
+      ['[y/N/a]', '\u001b[200~y\rrm -rf /\u001b[201~\r'],
+      ['over', ctrlD],
+    ],
+  )
+  expect(stdout).toContain('denied: file_write')
+})
+
+test('a path at the beginning is something to say, not a command', async () => {
+  using at = home()
+  const { stdout } = await at.terminal(
+    ['agent'],
+    [
+      ['> ', '/etc/hosts is what?\r'],
+      ['You said /etc/hosts is what?', ctrlD],
+    ],
+    { env: echoing(at) },
+  )
+  expect(stdout).not.toContain('no command')
+})
