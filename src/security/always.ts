@@ -1,16 +1,16 @@
-/** "Always allow" rules: one resolved executable and sub-command, never something that runs what its arguments say. */
+/** Defines "always allow" rules: each covers one resolved executable and sub-command, never a program that runs its arguments. */
 
 import type { CommandVerdict } from './command/verdict.ts'
 
-/** `subcommand` is empty for tools that have none. */
+/** `subcommand` is empty for tools that have no sub-commands. */
 export type AlwaysRule = { readonly executable: string; readonly subcommand: string }
 
-/** One line to store, list and revoke a rule by; neither part can hold a newline or be mistaken for the other. */
+/** @returns one line under which a rule is stored, listed and revoked; JSON keeps the two parts apart and excludes newlines */
 export function alwaysKey({ executable, subcommand }: AlwaysRule): string {
   return JSON.stringify(subcommand === '' ? [executable] : [executable, subcommand])
 }
 
-/** Wrappers, shells and interpreters: a yes to one would be a yes to everything. */
+/** Wrappers, shells and interpreters: a rule for one of them would allow every command. */
 const runsOthers = new Set(
   `sh bash dash ash zsh fish ksh mksh csh tcsh pwsh rbash env command exec eval builtin nice nohup timeout stdbuf setsid ionice chrt taskset
   sudo doas su runuser pkexec xargs parallel find fd busybox toybox flock script watch time chroot unshare nsenter setarch ssh strace ltrace
@@ -19,7 +19,7 @@ const runsOthers = new Set(
   docker podman kubectl tmux screen entr direnv`.split(/\s+/),
 )
 
-/** Tools whose first word decides what they do; an option before it hides the word, so then there is no rule. */
+/** Tools whose first word decides what they do. An option before that word hides it, so such a call gets no rule. */
 const hasSubcommand = new Set(
   'git npm pnpm yarn cargo go pip pip3 apt apt-get dpkg systemctl gh brew gem bundle dotnet mvn gradle rustup hg svn jj'.split(' '),
 )
@@ -47,7 +47,7 @@ const opensEnded = new Set([
   'test',
 ])
 
-/** What a lasting yes to this command would cover; undefined when only a single yes is possible. */
+/** @returns the rule that a lasting approval of this command would create; undefined when the command can only be approved once */
 export function alwaysRuleFor(verdict: CommandVerdict): AlwaysRule | undefined {
   const { plan } = verdict
   if (verdict.verdict !== 'run' || verdict.risk !== 'medium' || plan?.kind !== 'argv' || verdict.executables.length !== 1) return
@@ -59,7 +59,7 @@ export function alwaysRuleFor(verdict: CommandVerdict): AlwaysRule | undefined {
   return { executable: plan.executable, subcommand }
 }
 
-/** A rule holds for a command whose own rule would be the same one. */
+/** A rule covers a command when `alwaysRuleFor` gives the same rule for that command. */
 export function matchesAlways(rule: AlwaysRule, verdict: CommandVerdict): boolean {
   const own = alwaysRuleFor(verdict)
   return own !== undefined && alwaysKey(own) === alwaysKey(rule)

@@ -1,4 +1,7 @@
-/** A yes to exactly one plan: opened with a short life, decided once, consumed once. Pure; the store keeps it and must swap states atomically. */
+/**
+ * Approves exactly one plan: each approval expires soon, is decided once and is consumed once. Pure; the store must swap states
+ * atomically.
+ */
 
 import { digest } from '../kit/digest.ts'
 
@@ -13,7 +16,7 @@ export type Approval = {
   readonly state: 'open' | 'allowed' | 'denied' | 'used'
   readonly by?: string
   readonly note?: string
-  /** Hash of id, plan and both times: a stored approval whose life or plan was edited is refused. */
+  /** Hash of id, plan and both times. An approval whose times or plan were edited in the store is refused. */
   readonly seal: string
 }
 
@@ -32,7 +35,7 @@ export function openApproval({ id, plan, now, ttlMs }: { id: string; plan: strin
   return { ok: true, approval: { ...approval, seal: sealOf(approval) } }
 }
 
-/** `plan` is what the decider was shown; `approval` is undefined when nobody opened it. */
+/** `plan` is the plan that the decider saw; `approval` is undefined when no such approval was opened. */
 export function decide(
   approval: Approval | undefined,
   { plan, allow, by, now, note }: { plan: string; allow: boolean; by: string; now: number; note?: string },
@@ -45,7 +48,7 @@ export function decide(
   return { ok: true, approval: { ...approval, state, by, ...(note === undefined ? {} : { note }) } }
 }
 
-/** Right before the spawn. `plan` is the hash judged again at that moment; a second consume of the result is refused. */
+/** The executor calls this right before the spawn. `plan` is the hash judged again at that moment; a second consume is refused. */
 export function consume(approval: Approval | undefined, { plan, now }: { plan: string; now: number }): ApprovalResult {
   const refusal = unfit(approval, { plan, now })
   if (refusal || !approval) return refusal ?? unknown()
@@ -54,7 +57,7 @@ export function consume(approval: Approval | undefined, { plan, now }: { plan: s
   return { ok: true, approval: { ...approval, state: 'used' } }
 }
 
-/** Used comes first, so that a replay is called one even when it is late too. A clock set back must not lengthen a life. */
+/** Checks `used` first, so that a late replay is still reported as a replay. Setting the clock back must not extend an approval. */
 function unfit(approval: Approval | undefined, { plan, now }: { plan: string; now: number }): ApprovalRefusal | undefined {
   if (!approval) return unknown()
   if (approval.seal !== sealOf(approval)) return refused('altered', `approval ${approval.id} was edited after it was opened; ask again`)

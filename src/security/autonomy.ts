@@ -1,4 +1,4 @@
-/** The three levels of autonomy: what a rated call that no policy forbids may do by itself. */
+/** Decides what a rated call that no policy forbids may do at each of the three levels of autonomy. */
 
 import type { Policy } from './policy.ts'
 import type { Rating } from './risk.ts'
@@ -6,11 +6,11 @@ import type { RuleName } from './rules.ts'
 
 export type Rated = {
   readonly rating: Rating
-  /** Nothing the call touches is written or sent. */
+  /** The call writes and sends nothing. */
   readonly reads: boolean
-  /** A command, and one that only looks (pwd, ls). Undefined when no command is involved. */
+  /** Whether the command only looks (pwd, ls); undefined when the call has no command. */
   readonly harmless?: boolean
-  /** The operator said "always" to it. */
+  /** The operator approved this command with "always". */
   readonly always: boolean
 }
 
@@ -22,7 +22,7 @@ export function permit(rated: Rated, policy: Pick<Policy, 'autonomy' | 'approveA
   return policy.autonomy === 'full' ? { verdict: 'allow', rule: 'autonomy.full', reason: rated.rating.reason } : supervised(rated, policy)
 }
 
-/** A command is never low, so the harmless ones have their own door. */
+/** A command is never rated low, so harmless commands have a branch of their own. */
 function readonly({ rating, reads, harmless }: Rated): Permission {
   if (harmless && reads) return { verdict: 'allow', rule: 'autonomy.harmless', reason: rating.reason }
   if (rating.risk === 'low' && reads && harmless === undefined) return { verdict: 'allow', rule: 'autonomy.low', reason: rating.reason }

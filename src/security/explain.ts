@@ -1,4 +1,6 @@
-/** What the gate would say of a command or a call, and at each level of autonomy, without running anything: the data of `policy explain`. */
+/**
+ * Explains, without running anything, what the gate decides about a command or call at each level of autonomy; `policy explain` prints it.
+ */
 
 import type { JsonObject } from '../kit/json.ts'
 import type { Call, Judgement, Proposal } from '../runtime/event.ts'
@@ -13,21 +15,21 @@ import { meaningOf } from './rules.ts'
 export type Level = Pick<Judgement, 'verdict' | 'rule' | 'reason'>
 
 export type Explanation = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason' | 'summary' | 'writes'> & {
-  /** The rule in one line. */
+  /** The meaning of the rule in one line. */
   readonly meaning: string | undefined
   /** The operator's rules that look at such a call, whether they deny it or not. */
   readonly rules: readonly RuleFinding[]
-  /** What would be executed, at the first level that lets it; undefined when none does. */
+  /** The plan that would be executed at the first level that allows the call; undefined when no level does. */
   readonly plan: Plan | undefined
   readonly levels: { readonly [level in Autonomy]: Level }
 }
 
 export type ExplainOptions = GateOptions & {
-  /** What the operator's own rules say of a call that the gate has judged. */
+  /** The findings of the operator's own rules about a call that the gate has judged. */
   readonly rulesFor?: (proposal: Proposal) => readonly RuleFinding[]
 }
 
-/** As the shell tool would be judged, whether or not this channel has one. */
+/** Judges the command as the shell tool would be judged, even when this channel has no shell tool. */
 export async function explainCommand(options: ExplainOptions, command: string, cwd?: string): Promise<Explanation> {
   const policy = definePolicy({ ...options.policy, toolsAllow: undefined })
   const input: JsonObject = cwd === undefined ? { command } : { command, cwd }
@@ -62,13 +64,13 @@ async function ask(options: ExplainOptions, autonomy: Autonomy, call: Call): Pro
   return { judgement, plan: gate.plan(judgement.plan), rules: options.rulesFor?.({ call, judgement }) ?? [] }
 }
 
-/** A rule can only deny what the gate lets through. */
+/** An operator's rule can only deny a call that the gate allows. */
 function brief({ judgement: { verdict, rule, reason }, rules }: Answer): Level {
   const denial = verdict === 'deny' ? undefined : rules.find(({ denies }) => denies)
   return denial ? { verdict: 'deny', rule: denial.rule, reason: denial.reason } : { verdict, rule, reason }
 }
 
-/** Stands in for the shell tool: touches the same, runs nothing. */
+/** Replaces the shell tool here: it declares the same touches and runs nothing. */
 const commandTool: Tool = {
   name: 'shell',
   description: 'judges a command',

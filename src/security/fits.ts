@@ -1,4 +1,4 @@
-/** A quick yes for ordinary arguments: the plain subset of JSON Schema that most tools use, without loading a schema library. */
+/** Checks ordinary arguments quickly against the plain subset of JSON Schema that most tools use, without loading a schema library. */
 
 import { isObject } from '../kit/json.ts'
 
@@ -6,7 +6,7 @@ type Test = (schema: { [key: string]: unknown }, value: unknown) => boolean
 
 const said = ['type', 'description', 'title', 'default', 'examples', '$schema']
 
-/** The keywords understood for each type; any other makes the answer "cannot say". */
+/** The keywords that each type supports; with any other keyword the quick check cannot accept the input. */
 const keywords: { readonly [type: string]: readonly string[] } = {
   string: [...said, 'enum', 'minLength', 'maxLength'],
   integer: [...said, 'minimum', 'maximum'],
@@ -27,7 +27,9 @@ const tests: { readonly [type: string]: Test } = {
   object: (schema, value) => isObject(value) && fitsObject(schema, value),
 }
 
-/** True only if the full check would pass too; false means "not surely", never "wrong". Property-tested against the full check. */
+/**
+ * @returns true only if the full check would pass too; false means "not certain", never "invalid". Property-tested against the full check.
+ */
 export function fits(schema: { readonly [key: string]: unknown }, input: unknown): boolean {
   return fitsAny({ ...schema, additionalProperties: schema.additionalProperties ?? schema.properties === undefined }, input)
 }

@@ -1,4 +1,4 @@
-/** For the gate's tests: a policy, tools that touch what their arguments say, and a gate over them. */
+/** Provides the gate's tests with a policy, tools that touch what their arguments name, and a gate over both. */
 
 import type { JsonObject } from '../kit/json.ts'
 import type { Call } from '../runtime/event.ts'

@@ -1,4 +1,4 @@
-/** The gate: every tool call of every entrance is judged here, and what was judged is kept so that exactly that is executed. */
+/** Judges every tool call, whatever its entrance, and keeps the plan it judged so that exactly this plan is executed. */
 
 import type { JsonObject } from '../kit/json.ts'
 import { cut, visible } from '../kit/text.ts'
@@ -18,36 +18,39 @@ import { type Finding, judgeTouch } from './touch.ts'
 export type GateOptions = {
   readonly policy: Policy
   readonly tools: readonly Tool[]
-  /** The reason of the emergency stop, or undefined. Asked anew for each call; throwing counts as stopped. */
+  /** @returns the reason of the emergency stop, or undefined. The gate asks again for each call; throwing counts as stopped. */
   readonly estop: () => string | undefined
-  /** Where an executable lies on the fixed PATH. */
+  /** @returns the path of an executable on the fixed PATH */
   readonly resolve: (name: string) => string | undefined
-  /** Where links lead; without it paths are judged by their text alone. */
+  /** Resolves symbolic links; without it the gate judges paths by their text alone. */
   readonly sight?: Sight
   readonly conversation: string
-  /** Whether the operator said "always" to this key (always.ts). */
+  /** Whether the operator approved this key (always.ts) with "always". */
   readonly always?: (key: string) => boolean
-  /** Canonical names (real paths) for what is written, so that two spellings of one file take turns. */
+  /** Canonical names (real paths) of the files to write, so that calls that spell one file in two ways do not run at the same time. */
   readonly writesOf?: (writes: readonly string[]) => readonly string[]
-  /** Digests of the files that would be overwritten; part of the plan, so that an approval dies when one changes. */
+  /** Digests of the files that would be overwritten. They are part of the plan, so a change to such a file invalidates its approval. */
   readonly targetsOf?: (writes: readonly string[]) => Promise<JsonObject>
   readonly envHash?: string
-  /** Looks for registered secrets; absent where there are none to look for. */
+  /** Searches calls for registered secrets; absent when no secret is registered. */
   readonly secrets?: SecretLook
 }
 
 export type Gate = {
   /**
-   * Never throws. Judging a call again right before it is executed gives the same plan hash, unless the stop, the policy or a target
-   * changed: that is the second look SECURITY.md asks for.
+   * Never throws. Judging a call again right before it runs gives the same plan hash, unless the stop, the policy or a target changed;
+   * this is the second look that SECURITY.md requires.
    */
   readonly judge: Judge
   /**
-   * Whether judging the call again would give this plan for certain: it was given out here for this very input, only reads places that the
-   * policy names, and no stop is set. Everything else (writes, commands, addresses) has to be judged again.
+   * Whether judging the call again would certainly give this plan: this gate issued the plan for this very input, the plan only reads
+   * paths that the policy names, and no stop is set. Every other call (writes, commands, URLs) must be judged again.
    */
   holds(call: Call, hash: string): boolean
-  /** The analysed plan behind a judgement's hash; undefined for refused calls and for hashes this gate never gave out (or long ago). */
+  /**
+   * @returns the analysed plan behind a judgement's hash; undefined for refused calls and for hashes that this gate never issued or has
+   * evicted
+   */
   plan(hash: string): Plan | undefined
 }
 
@@ -76,12 +79,12 @@ type GateState = GateOptions & {
   readonly plans: Map<string, Plan>
 }
 
-/** Reading what the policy names rests on nothing but the input, the policy and the stop, and of these only the stop can change. */
+/** A read of paths that the policy names depends only on the input, the policy and the stop, and only the stop can change. */
 function holds(call: Call, plan: Plan | undefined, { estop }: GateState): boolean {
   if (plan === undefined || call.name !== plan.tool || call.input !== plan.input || call.malformed !== undefined) return false
   const isReading = plan.paths.every(({ access }) => access === 'read') && plan.urls.length === 0 && plan.commands.length === 0
   try {
-    // The hash once more: somebody may have written into the input.
+    // Hashes the plan again, because other code may have modified the input object.
     return isReading && planHash(plan) === plan.hash && estop() === undefined
   } catch {
     return false
@@ -140,14 +143,14 @@ function refusal({ call, desk, risk, rule, reason }: { call: Call; desk: GateSta
   return { verdict: 'deny', risk, rule, reason, plan: refusalHash(call, desk.conversation), summary: summarise(call), writes: [] }
 }
 
-/** Reasons of what is touched come first; the declared risk is named only when it is the higher one. */
+/** The reasons of the touches come first; the tool's declared risk is named only when it is higher. */
 function rate(tool: Tool, findings: readonly Accepted[]): Rating {
   const [first, ...rest] = findings.map((finding) => finding.rating)
   if (!first) return { risk: tool.risk, reason: 'touches neither files, commands nor the network' }
   return highest(first, [...rest, { risk: tool.risk, reason: `${tool.name} is declared ${tool.risk} risk` }])
 }
 
-/** Every command of the call must be harmless; undefined when it has none. */
+/** True when every command of the call is harmless; undefined when the call has no command. */
 function harmless(findings: readonly Accepted[]): boolean | undefined {
   const commands = findings.filter((finding) => finding.command !== undefined)
   return commands.length === 0 ? undefined : commands.every((finding) => finding.harmless === true)
@@ -162,7 +165,7 @@ function writesOf(findings: readonly Accepted[], desk: GateState): readonly stri
   return writes.length === 0 ? writes : (desk.writesOf?.(writes) ?? writes)
 }
 
-/** The oldest go first; an executor that finds none refuses, so forgetting is safe. */
+/** Evicts the oldest plans first. This is safe because the executor refuses a call whose plan is missing. */
 function keep(plan: Plan, plans: Map<string, Plan>): void {
   plans.delete(plan.hash)
   plans.set(plan.hash, plan)

@@ -1,4 +1,4 @@
-/** What exactly would be executed, under one hash that approvals, receipts and the executor share, and on one line that a person reads. */
+/** Describes exactly what would be executed, with one hash for approvals, receipts and the executor, and one line for a person to read. */
 
 import { digest } from '../kit/digest.ts'
 import type { JsonObject } from '../kit/json.ts'
@@ -10,22 +10,22 @@ import type { CommandPlan } from './command/verdict.ts'
 import type { FollowedLink } from './targets/link.ts'
 import type { Access } from './targets/path.ts'
 
-/** `real` where links lead elsewhere. */
+/** `real` is set where links lead to another path. */
 export type PlannedPath = { readonly given: string; readonly path: string; readonly access: Access; readonly real?: string }
 export type PlannedUrl = { readonly url: string; readonly method: string }
-/** `links`: those that the command names, and where each leads. */
+/** `links` are the symbolic links that the command names, each with its destination. */
 export type PlannedCommand = { readonly plan: CommandPlan; readonly cwd: string; readonly links?: readonly FollowedLink[] }
 
-/** The analysed call. Tools execute these values and nothing they derive again from the input. */
+/** The analysed call. Tools execute these values and never derive them again from the input. */
 export type PlanBody = {
   readonly tool: string
   readonly input: JsonObject
   readonly paths: readonly PlannedPath[]
   readonly urls: readonly PlannedUrl[]
   readonly commands: readonly PlannedCommand[]
-  /** Digests of what would be overwritten, by path; empty when the caller does not watch targets. */
+  /** Digests of the files that would be overwritten, by path; empty when the caller does not watch targets. */
   readonly targets: JsonObject
-  /** Hash of the environment children would get; empty when none is known. */
+  /** Hash of the environment that child processes would get; empty when it is not known. */
   readonly envHash: string
   readonly policyVersion: string
   readonly conversation: string
@@ -33,22 +33,25 @@ export type PlanBody = {
 
 export type Plan = PlanBody & {
   readonly hash: string
-  /** What an "always" to this call would cover, if there can be one. */
+  /** The rule that an "always" for this call would create; undefined when there is none. */
   readonly always: AlwaysRule | undefined
 }
 
-/** SHA-256 over the canonical JSON; every field counts. The expiry is the approval's, sealed there together with this hash. */
+/** SHA-256 over the canonical JSON; every field counts. The approval stores the expiry and seals it together with this hash. */
 export function planHash(body: PlanBody): string {
   const { tool, input, paths, urls, commands, targets, envHash, policyVersion, conversation } = body
   return digest({ v: 1, tool, input, paths, urls, commands, targets, envHash, policyVersion, conversation })
 }
 
-/** For a call that never became a plan: binds the refusal to its content. Total, also for what has no canonical form. */
+/**
+ * Hashes a call that was refused before it had a plan, so that the refusal is bound to its content. Accepts any input, also input without
+ * a canonical form.
+ */
 export function refusalHash(call: Call, conversation: string): string {
   return sha256(loose({ v: 1, tool: call.name, input: call.input, malformed: call.malformed, conversation }).toWellFormed())
 }
 
-/** JSON text of anything; bottomless nesting has none. */
+/** JSON text of any value; a fixed text for values that JSON cannot express, such as bottomless nesting. */
 function loose(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value)
@@ -57,14 +60,14 @@ function loose(value: unknown): string {
   }
 }
 
-/** One escaped line: the argv, the path, the URL, or else the arguments; cut visibly with length and hash. */
+/** One escaped line: the argv, the path, the URL, or else the arguments; a cut is visible and gives length and hash. */
 export function summarise(call: Pick<Call, 'name' | 'input' | 'malformed'>, plan?: Pick<PlanBody, 'paths' | 'urls' | 'commands'>): string {
   const parts = plan === undefined ? [] : [...plan.commands.map(commandLine), ...plan.paths.map(pathLine), ...plan.urls.map(urlLine)]
   const body = parts.length > 0 ? parts.join(' + ') : (call.malformed ?? loose(call.input))
   return cut(visible(`${call.name}: ${body}`), 600) + followed(plan?.commands ?? [])
 }
 
-/** Behind the cut: where a link leads must be seen. */
+/** Stands after the cut, because the person must see where a link leads. */
 function followed(commands: readonly PlannedCommand[]): string {
   const links = commands.flatMap(({ links = [] }) => links.map(({ given, real }) => `${given} → ${real}`))
   return links.length === 0 ? '' : ` [${cut(visible(links.join(', ')), 300)}]`

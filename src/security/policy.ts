@@ -1,4 +1,4 @@
-/** The policy: everything an operator decides about what tools may do, as plain data with a content hash. */
+/** Holds everything that an operator decides about what tools may do, as plain data with a content hash. */
 
 import { sha256 } from '../kit/sha256.ts'
 
@@ -6,32 +6,32 @@ export type Autonomy = 'readonly' | 'supervised' | 'full'
 
 export type Policy = {
   readonly autonomy: Autonomy
-  /** Absolute and real: symlinks resolved by whoever builds the policy. */
+  /** Absolute and real: the code that builds the policy resolves symbolic links. */
   readonly workspace: string
   readonly workspaceOnly: boolean
   /**
-   * Absolute, or beginning with `~/`; relative ones are meant from the workspace. Everything below is meant too. Whoever builds the policy
-   * adds what they really lead to.
+   * Each entry is absolute, starts with `~/`, or is relative to the workspace, and covers everything below it. The code that builds the
+   * policy adds the real path of every entry.
    */
   readonly forbiddenPaths: readonly string[]
   readonly forbiddenCommands: readonly string[]
   readonly allowCommands: readonly string[]
-  /** Exact hosts, or `*.suffix`, which does not match the suffix itself. An address listed exactly is let through although private. */
+  /** Exact hosts, or `*.suffix`, which does not match the suffix itself. A private address is allowed when it is listed exactly. */
   readonly allowedDomains: readonly string[]
-  /** Beside 80 and 443. */
+  /** Ports in addition to 80 and 443. */
   readonly allowedPorts: readonly number[]
-  /** Absolute: our own home, receipts, key, ESTOP. Neither read nor written by tools. */
+  /** Absolute: the runtime's own home, receipts, key and ESTOP. Tools can neither read nor write them. */
   readonly protectedPaths: readonly string[]
   readonly approveAllMedium: boolean
-  /** The channel's tools_allow; undefined lets every tool through. */
+  /** The channel's tools_allow; undefined allows every tool. */
   readonly toolsAllow?: readonly string[]
-  /** The operator's home folder, which `~` means. */
+  /** The operator's home folder, for which `~` stands. */
   readonly home: string
-  /** `policyVersion` of all the rest; approvals are bound to it. */
+  /** `policyVersion` of all other fields; approvals are bound to it. */
   readonly version: string
 }
 
-/** The version is worked out when a plan first asks for it: a turn without tools never does. */
+/** Computes the version when a plan first asks for it, because a turn without tools never needs it. */
 export function definePolicy(fields: Omit<Policy, 'version'>): Policy {
   let version: string | undefined
   return {
@@ -43,7 +43,7 @@ export function definePolicy(fields: Omit<Policy, 'version'>): Policy {
   }
 }
 
-/** SHA-256 of the JSON of all fields but `version`, in the order in which they stand: one place makes them. */
+/** SHA-256 of the JSON of all fields except `version`, in declaration order; `definePolicy` is the only place that creates them. */
 export function policyVersion(policy: Omit<Policy, 'version'> & { readonly version?: string }): string {
   return sha256(JSON.stringify({ ...policy, version: undefined }))
 }

@@ -1,4 +1,4 @@
-/** The first checks of the gate, before the arguments count: emergency stop, tool, channel, and whether the arguments are JSON at all. */
+/** Runs the gate's first checks, before the arguments count: emergency stop, tool, channel, and whether the arguments are JSON. */
 
 import { canonical, isObject } from '../kit/json.ts'
 import { cut, didYouMean, quote, visible } from '../kit/text.ts'
@@ -9,16 +9,16 @@ import type { RuleName } from './rules.ts'
 
 export type Admission = {
   readonly call: Call
-  /** The tool of that name, on whatever channel. */
+  /** The tool of that name, whether or not this channel allows it. */
   readonly tool: Tool | undefined
   readonly estop: () => string | undefined
-  /** The tools of this channel. */
+  /** The names of this channel's tools. */
   readonly usable: readonly string[]
 }
 
 export type Precheck = { readonly rule: RuleName; readonly reason: string }
 
-/** In the order of SECURITY.md; undefined lets the call through, and then `tool` is one. Throws only what `estop` throws. */
+/** Checks in the order of SECURITY.md. @returns undefined when the call passes; `tool` is then defined. Throws only what `estop` throws. */
 export function precheck({ call, tool, estop, usable }: Admission): Precheck | undefined {
   return stopped(estop()) ?? missing(call, tool, usable) ?? malformed(call)
 }
@@ -37,7 +37,7 @@ function missing(call: Call, tool: Tool | undefined, usable: readonly string[]):
   return { rule: 'tool.not_allowed', reason: `tool ${quote(tool.name)} is not in this channel's tools_allow; ${rest}` }
 }
 
-/** Without a name, `malformed` is the whole call where it had no known form. */
+/** When a call has no name, `malformed` holds the whole call as the model wrote it. */
 function nameless({ malformed: text }: Call): string {
   return text === undefined
     ? 'the call names no tool'
@@ -49,13 +49,13 @@ function malformed({ name, malformed: text, input }: Call): Precheck | undefined
   if (flaw !== undefined) return { rule: 'schema.malformed', reason: `${name}: ${flaw}; send one object such as {"key": "value"}` }
 }
 
-/** Of arguments that no input could be made of. */
+/** Describes the flaw in argument text that could not be parsed into an input. */
 function flawIn(text: string): string {
   const value = parseJson(text)
   return (isObject(value) ? flawOf(value) : undefined) ?? `the arguments are no JSON object: ${quote(text)}`
 }
 
-/** Hashes, receipts and file names all need a canonical form: half a character or bottomless nesting has none. */
+/** Hashes, receipts and file names all need a canonical form; an unpaired surrogate or bottomless nesting has none. */
 function flawOf(input: unknown): string | undefined {
   if (!isObject(input)) return `the arguments are no JSON object: ${quote(input)}`
   try {
@@ -66,7 +66,7 @@ function flawOf(input: unknown): string | undefined {
   }
 }
 
-/** Written to a file or used as a name, such a text would silently become another one. */
+/** A text with an unpaired surrogate would silently change when it is written to a file or used as a name. */
 function halfCharacterIn(input: { readonly [key: string]: unknown }): string | undefined {
   const found = Object.entries(input).find(([key, value]) => !(key.isWellFormed() && isWhole(value)))
   if (found === undefined) return undefined

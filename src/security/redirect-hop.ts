@@ -1,4 +1,4 @@
-/** A redirect is a request of its own: it may not take a call to where the call would not have been let go by itself. */
+/** Judges each redirect as a request of its own, so that a redirect cannot reach a URL that the gate would have refused. */
 
 import { quote } from '../kit/text.ts'
 import { permit } from './autonomy.ts'
@@ -9,7 +9,7 @@ import { judgeUrl, type UrlVerdict } from './targets/url.ts'
 
 type Request = { readonly url: string; readonly method: string }
 
-/** For every hop, the first included. `from` is the request that the gate let through or a person approved. */
+/** Called for every hop, including the first. `from` is the request that the gate allowed or a person approved. */
 export function judgeHop({ from, to, policy }: { from: Request; to: Request; policy: Policy }): UrlVerdict {
   const [granted, hop] = [judgeUrl({ ...from, policy }), judgeUrl({ ...to, policy })]
   if (!granted.ok || !hop.ok) return granted.ok ? hop : granted

@@ -1,4 +1,4 @@
-/** How risky a call is: the risk of each thing it touches, and the highest of them for the whole. */
+/** Rates how risky a call is: each touch has a risk, and the highest one counts for the call. */
 
 import type { Risk } from '../runtime/event.ts'
 import type { Access } from './targets/path.ts'
@@ -7,7 +7,7 @@ export type Rating = { readonly risk: Risk; readonly reason: string }
 
 const order: readonly Risk[] = ['low', 'medium', 'high']
 
-/** The riskiest, with its reason; the first of equals. */
+/** @returns the riskiest rating with its reason; among equals, the first */
 export function highest(first: Rating, rest: readonly Rating[]): Rating {
   let top = first
   for (const next of rest) if (order.indexOf(next.risk) > order.indexOf(top.risk)) top = next

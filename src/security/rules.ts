@@ -1,4 +1,4 @@
-/** Every rule by which a call is allowed, asked about or refused, each in one line; the command rules stand in command/. */
+/** Lists every rule that allows, asks about or refuses a call, each with one line; command/ holds the command rules. */
 
 export const rules = {
   estop: 'An emergency stop is set; no tool runs until it is cleared.',
@@ -46,14 +46,14 @@ export const rules = {
 
 export type RuleName = keyof typeof rules
 
-/** A refusal that a person and a model can act on. */
+/** A refusal whose reason tells a person and a model what to do. */
 export type Refusal = { readonly ok: false; readonly rule: RuleName; readonly reason: string }
 
 export function refuse(rule: RuleName, reason: string): Refusal {
   return { ok: false, rule, reason }
 }
 
-/** The one-line meaning of a rule, also of the rules in `more` (command/rules.ts). */
+/** @returns the one-line meaning of a rule, including the rules in `more` (command/command-rules.ts) */
 export function meaningOf(rule: string, more: { readonly [rule: string]: string } = {}): string | undefined {
   return Object.entries({ ...more, ...rules }).find(([name]) => name === rule)?.[1]
 }

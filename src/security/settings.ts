@@ -1,4 +1,4 @@
-/** [security]: what may happen, and what never. */
+/** Declares the [security] settings: what tools may do and what is always refused. */
 
 import type { Rows } from '../kit/settings.ts'
 

@@ -1,4 +1,7 @@
-/** Tool arguments against the tool's JSON Schema, with messages a model can act on; zod is loaded only when the quick check cannot say yes. */
+/**
+ * Validates tool arguments against the tool's JSON Schema, with messages a model can act on; loads zod only when the quick check is not
+ * certain.
+ */
 
 import type { JsonObject } from '../kit/json.ts'
 import { isObject } from '../kit/json.ts'
@@ -6,19 +9,19 @@ import { didYouMean, quote, visible } from '../kit/text.ts'
 import type { Schema } from '../runtime/port.ts'
 import { fits } from './fits.ts'
 
-/** `input` is the very object given: nothing is added, dropped or coerced, so what was judged is what runs. */
+/** `input` is the same object that was passed in: nothing is added, dropped or coerced, so the judged input is the input that runs. */
 export type Validation = { readonly ok: true; readonly input: JsonObject } | { readonly ok: false; readonly message: string }
 
 export type Validator = (schema: Schema, input: JsonObject) => Promise<Validation>
 
-/** What zod says of one misfit; only the fields that messages use. */
+/** One issue that zod reports, with only the fields that the messages use. */
 type Issue = { readonly code?: string; readonly path: readonly PropertyKey[]; readonly message: string; readonly [key: string]: unknown }
 
 type Compiled = (input: JsonObject) => readonly Issue[]
 
 /**
- * Compiled schemas are kept for as long as the schema object lives. A schema that names `properties` and does not say otherwise takes no
- * unknown keys; one that zod cannot express (not, if/then, external $ref) lets nothing through. Never rejects.
+ * Caches each compiled schema as long as the schema object lives. A schema with `properties` accepts no unknown keys unless it allows
+ * them; a schema that zod cannot express (not, if/then, external $ref) accepts nothing. Never rejects.
  */
 export function createValidator(): Validator {
   const cache = new WeakMap<Schema, Compiled>()

@@ -1,4 +1,4 @@
-/** One thing a call would touch, judged: forbidden, or rated and resolved into what will be executed. */
+/** Judges one touch of a call: it is forbidden, or rated and resolved into the plan that will be executed. */
 
 import type { Touch } from '../runtime/port.ts'
 import type { AlwaysRule } from './always.ts'
@@ -25,7 +25,7 @@ export type Finding =
 export type HostOptions = {
   readonly policy: Policy
   readonly resolve: (name: string) => string | undefined
-  /** Absent where the disk is not to be looked at: then paths are judged by their text alone. */
+  /** Absent when the gate must not look at the disk; it then judges paths by their text alone. */
   readonly sight?: Sight
 }
 
@@ -43,7 +43,7 @@ function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, sigh
   const verdict = judgePath({ path, access, cwd: policy.workspace, policy })
   if (!verdict.ok) return verdict
   const reads = access === 'read'
-  // Refused, if it must be, when the file is opened: only then is it certain what a link leads to.
+  // The workspace refuses a bad link when it opens the file: only then is the destination of the link certain.
   const planned = { given: path, path: verdict.path, access, ...(real === undefined || real === verdict.path ? {} : { real }) }
   return { ok: true, rating: pathRisk({ access, inside: verdict.inside }), reads, writes: reads ? [] : [verdict.path], path: planned }
 }
@@ -56,7 +56,7 @@ async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Prom
   return { ok: true, rating: { risk, reason }, reads, writes: [], url: { url: verdict.url, method } }
 }
 
-/** The command judge brings a shell parser with it: what judges commands, or addresses, is loaded when there is one. */
+/** Loads the judges of commands and URLs on first use, because the command judge imports a shell parser. */
 async function command(touch: Extract<Touch, { kind: 'command' }>, { policy, resolve, sight }: HostOptions): Promise<Finding> {
   const follower = createFollower(policy, sight)
   const place = follower.judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
@@ -88,7 +88,7 @@ async function command(touch: Extract<Touch, { kind: 'command' }>, { policy, res
   return { ok: true, rating, ...shared, always: rating.risk === verdict.risk ? alwaysRuleFor(verdict) : undefined }
 }
 
-/** Only where workspace_only is off can a command write outside at all. */
+/** A command can write outside the workspace only where workspace_only is off. */
 function writeRisk(target: string, { workspace }: Policy): Rating {
   return pathRisk({ access: 'write', inside: isUnder(target, workspace) })
 }

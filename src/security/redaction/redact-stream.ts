@@ -1,19 +1,19 @@
-/** Redaction of text that arrives in pieces: a secret split over chunks never gets out, ordinary text is not held back. */
+/** Redacts text that arrives in chunks: a secret split across chunks is never released, and ordinary text is not delayed. */
 
 import { merge, type Redactor, replaceSpans, type Span, spansOf } from './redact.ts'
 import type { Spelling } from './secret-forms.ts'
 
 export type StreamRedactor = {
-  /** What is now safe to show; may be empty while a chunk's end could still begin a secret. */
+  /** @returns text that is safe to show; may be empty while the end of a chunk could still begin a secret */
   push(chunk: string): string
-  /** The rest, at the end of the stream. */
+  /** @returns the remaining text at the end of the stream */
   flush(): string
 }
 
-/** All pushes and the flush joined are exactly `redactor.text` of the whole. Secrets registered meanwhile count from the next push. */
+/** All pushes and the flush joined equal `redactor.text` of the whole text. A secret registered later counts from the next push. */
 export function createStreamRedactor(redactor: Pick<Redactor, 'spellings'>): StreamRedactor {
   let held = ''
-  /** How many leading characters of `held` belong to a secret whose label is already out. */
+  /** How many leading characters of `held` belong to a secret whose label was already released. */
   let covered = 0
   let table: Table | undefined
   function current(): Table {
@@ -44,7 +44,7 @@ function begunBefore(at: number, spans: readonly Span[]): readonly Span[] {
   return spans.filter((span) => span.start < at).map((span) => ({ ...span, end: Math.min(span.end, at) }))
 }
 
-/** By first character, so that most positions of ordinary text cost one look-up. */
+/** Indexed by first character, so that most positions of ordinary text cost one look-up. */
 type Table = { readonly spellings: readonly Spelling[]; readonly longest: number; readonly byFirst: ReadonlyMap<string, readonly string[]> }
 
 function tableOf(spellings: readonly Spelling[]): Table {
@@ -57,7 +57,7 @@ function tableOf(spellings: readonly Spelling[]): Table {
   return { spellings, longest: spellings[0]?.text.length ?? 0, byFirst }
 }
 
-/** Where the longest ending begins that could still grow into a spelling; the text's length if none could. */
+/** @returns the start of the longest ending that could still grow into a spelling; the text's length if there is none */
 function holdFrom(text: string, { longest, byFirst }: Table): number {
   for (let at = Math.max(0, text.length - longest + 1); at < text.length; at++) {
     const candidates = byFirst.get(text.charAt(at))

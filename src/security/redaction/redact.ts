@@ -1,34 +1,43 @@
-/** Secrets out of everything that leaves the program, by value: each registered value in the spellings that programs give it. */
+/** Removes secrets by value from all text that leaves the program: each registered value in every spelling that programs give it. */
 
 import { changeTexts, isObject } from '../../kit/json.ts'
 import { formsOf, partsOf, percentForms, type Spelling, shortestSecret, spell } from './secret-forms.ts'
 
 export type Redactor = {
-  /** False when the value is too short to be redacted. Registering twice is fine. */
+  /** @returns false when the value is too short to be redacted. Registering a value twice is allowed. */
   register(value: string, name?: string): boolean
   text(text: string): string
-  /** The same shape with every string and key redacted. Errors become their redacted name, message and stack; cycles are cut visibly. */
+  /**
+   * @returns the same shape with every string and key redacted. Errors become their redacted name, message and stack; cycles are visibly
+   * cut.
+   */
   value<T>(json: T): T
-  /** The same of what is plain JSON: it comes back as it is, not as a copy, when there is no secret in it. */
+  /** As `value`, for plain JSON: returns the same object, not a copy, when it contains no secret. */
   json<T>(json: T): T
-  /** The names of the values that stand in it, in whatever spelling, and of those whose label does. Total, as `value` is. */
+  /**
+   * @returns the names of the registered values that `json` contains, in any spelling, and of the labels it contains. Never throws, as
+   * `value`.
+   */
   inspect(json: unknown): Inspection
-  /** How many values are registered. */
+  /** The number of registered values. */
   count(): number
-  /** The values themselves with their labels: for another redactor, and for nothing that is shown or stored. */
+  /** The values with their labels. Pass them only to another redactor; never show or store them. */
   entries(): Iterable<readonly [value: string, label: string]>
-  /** Every spelling that this text could hold, or end in the beginning of, longest first. For the stream form. */
+  /** Every spelling that this text could contain or end with the beginning of, longest first. For the stream redactor. */
   spellings(text: string): readonly Spelling[]
 }
 
 export type Inspection = { readonly held: readonly string[]; readonly standIns: readonly string[] }
 
-/** A stretch of text to replace; stretches that overlap are one, with the label of the first. */
+/** A range of text to replace; overlapping ranges are merged and keep the label of the first. */
 export type Span = { readonly start: number; readonly end: number; readonly label: string }
 
 export function createRedactor(): Redactor {
   const secrets = new Map<string, string>()
-  /** Worked out when a text first comes that is long enough to hold one; those of percent signs, when one has such a sign. */
+  /**
+   * Computed for the first text that is long enough to contain a secret; the percent-encoded spellings, for the first text with a percent
+   * sign.
+   */
   const state: { usual?: readonly Spelling[]; all?: readonly Spelling[]; shortest: number } = { shortest: Number.POSITIVE_INFINITY }
   function spellings(text: string): readonly Spelling[] {
     if (!text.includes('%')) {
@@ -45,7 +54,7 @@ export function createRedactor(): Redactor {
     if (secrets.has(secret)) return true
     secrets.set(secret, name === '' ? unnamed : `[redacted:${name}]`)
     Object.assign(state, { usual: undefined, all: undefined })
-    // No spelling is shorter than what it spells.
+    // No spelling is shorter than the secret.
     for (const part of partsOf(secret)) state.shortest = Math.min(state.shortest, part.length)
     return true
   }
@@ -58,7 +67,7 @@ export function createRedactor(): Redactor {
     try {
       return changeTexts(given, redact)
     } catch {
-      // It goes in circles, or without end.
+      // The value has cycles or endless nesting.
       return value(given)
     }
   }
@@ -78,7 +87,7 @@ export function createRedactor(): Redactor {
 
 const unnamed = '[redacted]'
 
-/** Of a label; empty for a value without a name. */
+/** @returns the name in a label; empty for a value without a name */
 export function nameOfLabel(label: string): string {
   return label === unnamed ? '' : label.slice('[redacted:'.length, -1)
 }
@@ -87,7 +96,7 @@ function nameIn(label: string): string {
   return nameOfLabel(label) || 'a secret'
 }
 
-/** In order, merged where they overlap. */
+/** @returns the spans in order, merged where they overlap */
 export function spansOf(text: string, spellings: readonly Spelling[]): readonly Span[] {
   const found: Span[] = []
   for (const spelling of spellings) {
@@ -97,7 +106,7 @@ export function spansOf(text: string, spellings: readonly Spelling[]): readonly 
   return merge(found.sort((a, b) => a.start - b.start || b.end - a.end))
 }
 
-/** Takes spans sorted by start. Neighbours that only touch stay two. */
+/** Takes spans sorted by start. Adjacent spans that do not overlap stay separate. */
 export function merge(sorted: readonly Span[]): readonly Span[] {
   const merged: Span[] = []
   for (const span of sorted) {
@@ -128,7 +137,10 @@ function walk(value: unknown, { redact, above }: Walk): unknown {
   return isObject(value) ? Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key), inner(item)])) : value
 }
 
-/** Whether a configuration key holds a secret by its name: `api_key`, `botToken`; not `api_key_env`, `max_tokens`, `public_key`. */
+/**
+ * Whether the name of a configuration key says that it holds a secret: `api_key`, `botToken`; not `api_key_env`, `max_tokens`,
+ * `public_key`.
+ */
 export function looksSecretKey(name: string): boolean {
   const words = name
     .replace(/([a-z\d])([A-Z])/g, '$1_$2')

@@ -1,4 +1,4 @@
-/** Calls that hold a secret: they are refused, never carried out with something else in its place. */
+/** Refuses calls that contain a secret; such a call never runs with a substitute in place of the secret. */
 
 import type { Call } from '../../runtime/event.ts'
 import type { Tool } from '../../runtime/port.ts'
@@ -7,11 +7,12 @@ import type { Redactor } from './redact.ts'
 
 export type SecretLook = Pick<Redactor, 'inspect' | 'json'>
 
-/** `call` is what may be shown and stored of it. */
+/** `call` is the redacted call, which may be shown and stored. */
 export type Looked = { readonly call: Call; readonly hidden?: Precheck }
 
 /**
- * A value is refused to every tool: whatever has it would write it, run it, send it or put it on the screen. A label is refused to those that do more than look.
+ * Refuses a secret value to every tool, because any tool would write, run, send or show it. Refuses a label to every tool whose risk is
+ * not low.
  */
 export function lookForSecrets(call: Call, tool: Tool | undefined, secrets: SecretLook | undefined): Looked {
   const { held = [], standIns = [] } = secrets?.inspect({ name: call.name, input: call.input, malformed: call.malformed }) ?? {}

@@ -1,11 +1,11 @@
-/** The spellings that programs give a secret: in JSON, in URLs, in HTML, coded. */
+/** Lists the spellings that programs give a secret: in JSON, URLs, HTML, hex and base64. */
 
-/** Shorter values would blank out ordinary words, so they are not redacted; `register` says so. */
+/** Redacting shorter values would blank out ordinary words; `register` returns false for them. */
 export const shortestSecret = 6
 
 export type Spelling = { readonly text: string; readonly label: string }
 
-/** Every spelling of each part of each secret, longest first. `forms` says which count. */
+/** @returns every spelling of each part of each secret, longest first; `forms` gives the spellings of one part */
 export function spell(secrets: ReadonlyMap<string, string>, forms: (part: string) => readonly string[]): readonly Spelling[] {
   const all = new Map<string, string>()
   for (const [secret, label] of secrets) {
@@ -15,14 +15,14 @@ export function spell(secrets: ReadonlyMap<string, string>, forms: (part: string
   return [...all].map(([text, label]) => ({ text, label })).sort((a, b) => b.text.length - a.text.length)
 }
 
-/** Lines of a multi-line secret (a PEM key) count by themselves: `head -2 key` shows them alone. */
+/** The lines of a multi-line secret (a PEM key) also count separately, because `head -2 key` shows single lines. */
 export function partsOf(secret: string): readonly string[] {
   if (!secret.includes('\n')) return [secret]
   const lines = secret.split('\n').filter((line) => line.trim().length >= 16 && !line.startsWith('-----'))
   return [secret, ...lines.map((line) => line.trim())]
 }
 
-/** Nothing has to be escaped in a key of these, not in JSON, not in a URL, not in HTML. */
+/** A secret of only these characters needs no escaping in JSON, URLs or HTML. */
 const ordinary = /^[\w.-]*$/
 
 export function formsOf(secret: string): readonly string[] {
@@ -43,13 +43,13 @@ function escapedForms(secret: string): readonly string[] {
   return [...forms, ...asciiForms(json), ...htmlForms(secret, json)]
 }
 
-/** Every byte escaped, as nothing has to be but may. */
+/** Percent-encodes every byte: no byte requires it, but some programs do it. */
 export function percentForms(secret: string): readonly string[] {
   const escaped = new TextEncoder().encode(secret).toHex().replace(/../g, '%$&')
   return [escaped, escaped.toUpperCase()]
 }
 
-/** What other programs' JSON makes of letters beyond ASCII. */
+/** JSON as other programs write it, with letters beyond ASCII escaped. */
 function asciiForms(json: string): readonly string[] {
   const written = (spell: (code: string) => string) =>
     json.replace(/[^ -~]/g, (char) => `\\u${spell(char.charCodeAt(0).toString(16).padStart(4, '0'))}`)
@@ -64,7 +64,10 @@ function htmlForms(secret: string, json: string): readonly string[] {
   return [text, named, ...quoted, script]
 }
 
-/** Inside a longer base64 text a secret starts at one of three offsets; only the characters that it alone decides can be looked for. */
+/**
+ * Inside a longer base64 text a secret starts at one of three offsets; only characters that the secret alone determines can be searched
+ * for.
+ */
 function base64Forms(bytes: Uint8Array): readonly string[] {
   const forms: string[] = []
   for (const offset of [0, 1, 2]) {

@@ -1,9 +1,9 @@
-/** Which internet addresses a tool may talk to: public ones only, whatever their spelling. */
+/** Decides which internet addresses a tool may connect to: only public ones, whatever their spelling. */
 
 import { quote } from '../../kit/text.ts'
 import { type Refusal, refuse } from '../rules.ts'
 
-/** Every range that is no public unicast, with the word for it (IANA special-purpose registries, and one cloud host's service address). */
+/** Every range that is not public unicast, with its kind (IANA special-purpose registries, and one cloud host's service address). */
 const ranges: readonly (readonly [cidr: string, word: string])[] = [
   ['0.0.0.0/8', 'unspecified'],
   ['10.0.0.0/8', 'private'],
@@ -45,7 +45,7 @@ export type Address = { readonly bits: 32 | 128; readonly value: bigint }
 
 export type AddressVerdict = { readonly ok: true } | Refusal
 
-/** For an address as a resolver returns it. Anything unparsable (a zone, octal, a name) is refused. */
+/** Takes an address as a resolver returns it. Refuses any text that does not parse (a zone, octal, a name). */
 export function judgeAddress(ip: string): AddressVerdict {
   const address = parseAddress(ip)
   if (!address) return refuse('url.private_address', `address: ${quote(ip)} is no plain IPv4 or IPv6 address`)
@@ -55,8 +55,8 @@ export function judgeAddress(ip: string): AddressVerdict {
 }
 
 /**
- * The same for one connection of `host`: an address that the operator listed exactly in allowed_domains is let through as the host
- * itself, never as what some other name resolves to (rebinding).
+ * Judges one connection of `host`. An address that the operator listed exactly in allowed_domains is allowed when it is the host itself,
+ * never when another name resolves to it (rebinding).
  */
 export function judgeConnection(to: { host: string; ip: string; allowedDomains: readonly string[] }): AddressVerdict {
   const host = to.host.replace(/^\[(.*)\]$/, '$1')
@@ -72,7 +72,7 @@ function sameAddress(one: string, other: string): boolean {
   return a !== undefined && b !== undefined && a.bits === b.bits && a.value === b.value
 }
 
-/** Undefined for a public unicast address, else the word for what it is. IPv6 outside 2000::/3 is not in use. */
+/** @returns undefined for a public unicast address, else its kind. IPv6 outside 2000::/3 is not in use. */
 function kindOf(address: Address): string | undefined {
   const found = ranges.find(([cidr]) => contains(cidr, address))
   if (found) return found[1]

@@ -1,32 +1,34 @@
-/** Symbolic links that a call names: each path is judged by what it leads to as well, and the plan says where that is. */
+/** Follows the symbolic links that a call names: judges each path also by its destination, which the plan records. */
 
 import { quote } from '../../kit/text.ts'
 import { type Access, isUnder, judgePath, type PathPolicy, type PathVerdict, placeAsSpelt } from './path.ts'
 
-/** What the gate is told of the file system. Neither may throw. */
+/** What the gate can learn about the file system. Neither function may throw. */
 export type Sight = {
-  /** Where an absolute path leads with every link followed, `..` taken as the kernel does; missing ends stay as they are written. */
+  /** Resolves every link of an absolute path and handles `..` as the kernel does; parts that do not exist stay as written. */
   real(path: string): string
-  /** What an absolute pattern of the shell matches and is a link or lies behind one; undefined when there are too many names to look at. */
+  /**
+   * @returns the matches of an absolute shell pattern that are links or lie behind one; undefined when there are too many names to check
+   */
   linked(pattern: string): readonly string[] | undefined
 }
 
-/** `given` as the call names it, or relative to the workspace where a pattern does; `real` is absolute. */
+/** `given` is the path as the call names it, or relative to the workspace for a pattern's match; `real` is absolute. */
 export type FollowedLink = { readonly given: string; readonly real: string }
 
 export type PathAsked = {
   readonly path: string
-  /** `run`: a program, which may be a link to one of the system's. */
+  /** `run` is a program, which may be a link to a program of the system. */
   readonly access: Access | 'run'
   readonly cwd: string
 }
 
-/** Judges the paths of one call. With `real` where the path leads elsewhere. */
+/** Judges the paths of one call. The verdict has `real` where the path leads to another place. */
 export type Follower = {
   judge(asked: PathAsked): PathVerdict & { readonly real?: string }
-  /** What was followed so far, each once. */
+  /** Every link followed so far, without duplicates. */
   links(): readonly FollowedLink[]
-  /** The ends of links that are written through. */
+  /** The destinations of links that the call writes through. */
   written(): readonly string[]
 }
 
@@ -71,7 +73,7 @@ function accessOf({ access }: Pick<PathAsked, 'access'>): Access {
 
 type End = FollowedLink & { readonly access: PathAsked['access']; readonly policy: PathPolicy }
 
-/** A Python environment of the workspace links to the system's Python: running that is no reading of a file outside. */
+/** A Python environment in the workspace links to the system's Python; running it does not count as reading a file outside. */
 function judgeEnd({ given, real, access, policy }: End): (PathVerdict & { readonly ok: false }) | undefined {
   if (access === 'run' && /^\/(usr|bin|sbin|nix\/store|gnu\/store)\//.test(real)) return
   const verdict = judgePath({ path: real, access: accessOf({ access }), cwd: policy.workspace, policy })

@@ -1,4 +1,4 @@
-/** Where a path leads, judged by its text alone; the workspace checks the opened file again, since only the kernel sees symlinks. */
+/** Judges a path by its text alone; the workspace checks the opened file again, since only the kernel resolves symbolic links. */
 
 import { quote } from '../../kit/text.ts'
 import type { Policy } from '../policy.ts'
@@ -7,20 +7,23 @@ import { folded, isProtectedName } from './protected.ts'
 
 export type Access = 'read' | 'write'
 
-/** `path` is absolute and normalised: open that, not what was given. `relative` is from the workspace, `.` for itself, absolute if outside. */
+/**
+ * `path` is absolute and normalised: open it instead of the given text. `relative` is from the workspace (`.` for the workspace itself),
+ * absolute if outside.
+ */
 export type PathVerdict = { readonly ok: true; readonly path: string; readonly relative: string; readonly inside: boolean } | Refusal
 
 export type PathPolicy = Pick<Policy, 'workspace' | 'workspaceOnly' | 'forbiddenPaths' | 'protectedPaths' | 'home'>
 
 export type PathQuestion = { readonly path: string; readonly access: Access; readonly cwd: string; readonly policy: PathPolicy }
 
-/** Pure and total: never throws, never looks at the disk, so that existing and missing paths get the same words. */
+/** Pure; never throws and never looks at the disk, so existing and missing paths get the same message. */
 export function judgePath(question: PathQuestion): PathVerdict {
   const place = absolute(question)
   return malformed(question.path) ?? judgePlace({ ...question, place, here: folded(place) })
 }
 
-/** `here` is the place as locks see it (protected.ts). */
+/** `here` is `place` in the folded form that the lists of locked names use (protected.ts). */
 type Place = PathQuestion & { readonly place: string; readonly here: string }
 
 function judgePlace(at: Place): PathVerdict {
@@ -52,32 +55,37 @@ function forbidden({ path, policy, access, place, here }: Place): Refusal | unde
   if (entry !== undefined) return refuse('path.forbidden', `path: ${quote(path)} is under the forbidden path ${entry}; work elsewhere`)
 }
 
-/** /dev/shm and the like may hold a workspace, so only what lies outside is refused. */
+/** A workspace may lie in /dev/shm and the like, so only paths outside the workspace are refused. */
 function kernel({ path, place }: Place, inside: boolean): Refusal | undefined {
   if (inside || !['/proc', '/sys', '/dev'].some((root) => isUnder(place, root))) return
   return refuse('path.kernel', `path: ${quote(path)} is a kernel interface, not a file; use a regular file`)
 }
 
-/** A protected folder that holds the workspace does not lock the workspace; it still locks everything else in it. */
+/** A protected folder that contains the workspace does not lock the workspace; it still locks everything else in that folder. */
 function ours({ path, policy, access, place, here }: Place, inside: boolean): Refusal | undefined {
   const locks = (entry: string) => !(inside && entry !== policy.workspace && isUnder(policy.workspace, entry))
   const entry = policy.protectedPaths.find((entry) => locks(entry) && covers({ entry, place, here, access, policy }))
   if (entry !== undefined) return refuse('path.protected', `path: ${quote(path)} belongs to BraidClaw itself; tools never touch it`)
 }
 
-/** A workspace that itself lies below such a name (a checkout in .config/fish) must stay usable: inside, only the rest is looked at. */
+/**
+ * A workspace that lies below such a name (a checkout in .config/fish) must stay usable: inside it, only the remaining names are checked.
+ */
 function named({ path, policy, access, place }: Place, inside: boolean): Refusal | undefined {
   if (access === 'read' || !isProtectedName(inside ? relativeTo(place, policy.workspace, inside) : place)) return
   return refuse('path.protected', `path: ${quote(path)} is run or obeyed by other programs; ask the operator to change it by hand`)
 }
 
-/** Writing a folder (moving, replacing, deleting it) writes what is below, except for the workspace itself, into which everything is copied. */
+/**
+ * Writing a folder (moving, replacing, deleting it) also writes everything below, except for the workspace itself, into which files are
+ * copied.
+ */
 function covers({ entry, place, here, access, policy }: Pick<Place, 'place' | 'here' | 'access' | 'policy'> & { entry: string }): boolean {
   const lock = folded(entry)
   return isUnder(here, lock) || (access === 'write' && place !== policy.workspace && isUnder(lock, here) && here !== '/')
 }
 
-/** An entry of `forbiddenPaths` as an absolute path. */
+/** @returns an entry of `forbiddenPaths` as an absolute path */
 export function forbiddenPlace(entry: string, policy: Pick<PathPolicy, 'home' | 'workspace'>): string {
   return absolute({ path: entry, cwd: policy.workspace, policy })
 }
@@ -88,7 +96,7 @@ function absolute(spelt: Spelt): string {
   return normalise(placeAsSpelt(spelt))
 }
 
-/** Absolute, with every `..` still in it: behind a link that is another place than the text says. */
+/** Absolute, but keeps every `..`: after a link, `..` leads to another place than the text suggests. */
 export function placeAsSpelt({ path, cwd, policy }: Spelt): string {
   if (path === '~' || path.startsWith('~/')) return `${policy.home}/${path.slice(1)}`
   if (path.startsWith('/')) return path
@@ -104,7 +112,7 @@ function normalise(path: string): string {
   return `/${names.join('/')}`
 }
 
-/** Whether a normalised path is the folder or below it, counted in whole names. */
+/** Whether a normalised path is the folder or lies below it, compared by whole names. */
 export function isUnder(path: string, folder: string): boolean {
   return folder === '/' || path === folder || path.startsWith(`${folder}/`)
 }

@@ -1,10 +1,11 @@
 /**
- * The one list of names that other programs run or obey without being asked, wherever they lie: file tools never write them, and the sandbox
- * guards them in the workspace. In it stands what acts when a person enters a folder, opens it in an editor or asks git for the status, commits or
- * pushes, starts a shell or another agent there. What runs only because the person runs the project (package.json, Makefile) does not.
+ * Lists the names that other programs execute or obey unasked, wherever they lie: file tools never write them, and the sandbox protects
+ * them in the workspace. It includes files that take effect when a person enters a folder, opens it in an editor, runs git status, commit
+ * or push, or starts a shell or another agent there. It excludes files that take effect only when the person runs the project
+ * (package.json, Makefile).
  */
 
-/** Reason → whole names in a row, in lower case; all below them is meant too. */
+/** Maps each reason to sequences of whole names in lower case; each sequence covers everything below it. */
 const byReason: { readonly [reason: string]: string } = {
   'git settings': '.git .gitmodules .gitconfig .config/git',
   'other version control': '.hg .hgrc .jj .bzr .sl _darcs',
@@ -37,5 +38,5 @@ const byReason: { readonly [reason: string]: string } = {
 
 export const protectedNames: readonly string[] = Object.values(byReason).flatMap((names) => names.split(' '))
 
-/** What programs that run already look at all the time (a prompt, an editor): in the workspace itself it must not exist for a moment. */
+/** Names that running programs (a prompt, an editor) watch all the time: in the workspace root they must not exist even for a moment. */
 export const watchedNames: readonly string[] = ['.git', '.gitmodules', '.envrc', '.mcp.json', '.braidclaw', '.vscode', '.idea']

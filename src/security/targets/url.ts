@@ -1,4 +1,4 @@
-/** What a URL's text alone says about fetching it; the addresses its name resolves to are judged in address.ts at connection time. */
+/** Judges a URL by its text; address.ts judges the addresses of its host at connection time. */
 
 import { quote } from '../../kit/text.ts'
 import type { Risk } from '../../runtime/event.ts'
@@ -29,8 +29,8 @@ const reading = ['GET', 'HEAD', 'OPTIONS']
 const sending = ['POST', 'PUT', 'PATCH', 'DELETE']
 
 /**
- * Pure and total. Risk: reading (GET, HEAD, OPTIONS) from an allowed domain is low, from elsewhere medium, for the query can carry data
- * out; sending to an allowed domain is medium, elsewhere high.
+ * Pure; never throws. Reading (GET, HEAD, OPTIONS) from an allowed domain is low risk, from other hosts medium, because the query can
+ * carry data out. Sending to an allowed domain is medium, to other hosts high.
  */
 export function judgeUrl(question: UrlQuestion): UrlVerdict {
   const method = question.method.toUpperCase()
@@ -44,7 +44,7 @@ export function judgeUrl(question: UrlQuestion): UrlVerdict {
 
 type Parsed = { readonly ok: true; readonly url: string; readonly rawHost: string; readonly host: string; readonly port: number }
 
-/** Refuses up front whatever the WHATWG parser would repair: repaired text is where two parsers disagree. */
+/** Refuses every text that the WHATWG parser would repair, because two parsers may repair it differently. */
 function parse(text: string): Parsed | Refusal {
   const bad = refuse('url.invalid', `url: ${quote(text)} is not a plain absolute URL; write it as https://host/path`)
   if (text.length > 8192 || !text.isWellFormed() || /[\p{Cc}\p{Bidi_Control}\s\\]/u.test(text)) return bad
@@ -75,7 +75,7 @@ function wrongHost(question: UrlQuestion, { rawHost, host }: Parsed): Refusal | 
     return refuse('url.local_name', `url: ${quote(question.url)} names this machine or its network; only public hosts are fetched`)
 }
 
-/** Octal, hex or short IPv4, percent-encoding, full-width digits and dots; honest IDN names come out as `xn--`. */
+/** Detects octal, hex or short IPv4, percent-encoding, full-width digits and dots; the parser spells real IDN names as `xn--`. */
 function disguised(rawHost: string, host: string): boolean {
   const spelt = rawHost.toLowerCase().replace(/\.$/, '')
   if (!/^[\da-z.:_-]+$/.test(host) || (!host.includes(':') && host.split('.').some((label) => label === ''))) return true
@@ -84,7 +84,7 @@ function disguised(rawHost: string, host: string): boolean {
   return !/[^\p{ASCII}]/u.test(spelt) || !/(^|\.)xn--/.test(host)
 }
 
-/** One label never leaves the local network; the endings are reserved for it (RFC 6761, 6762, 8375, ICANN). */
+/** A name of one label never leaves the local network; the listed endings are reserved for it (RFC 6761, 6762, 8375, ICANN). */
 function isLocalName(host: string): boolean {
   return !host.includes('.') || /\.(localhost|localdomain|local|internal|intranet|lan|home|corp|private|home\.arpa)$/.test(host)
 }
@@ -104,7 +104,7 @@ function rated({ url, host, port, method, policy }: Rated): UrlVerdict {
   return { ok: true, url, method, host, port, allowed, reads, risk, reason }
 }
 
-/** Exact, or `*.suffix` on a label border. Entries may be IDN; one that is no host matches nothing. */
+/** Matches exactly, or `*.suffix` at a label boundary. Entries may be IDN; an entry that is not a host matches nothing. */
 export function isAllowed(host: string, allowedDomains: readonly string[]): boolean {
   return isListedAddress(host, allowedDomains) || allowedDomains.some((entry) => matches(host, entry))
 }
