@@ -51,7 +51,7 @@ export function refusalHash(call: Call, conversation: string): string {
   return sha256(loose({ v: 1, tool: call.name, input: call.input, malformed: call.malformed, conversation }).toWellFormed())
 }
 
-/** JSON text of any value; a fixed text for values that JSON cannot express, such as bottomless nesting. */
+/** JSON text of any value; an "unprintable" text for values that JSON cannot express, such as bottomless nesting. */
 function loose(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value)

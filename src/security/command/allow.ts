@@ -1,6 +1,6 @@
-/** The commands of medium risk that need no word in the configuration. Apart from the other lists: every start needs it, and none of those. */
+/** Lists the commands of medium risk that need no configuration. Every start loads this list, so it is apart from the other lists. */
 
-/** Read-mostly developer tools; what each may do beyond reading is in tools/. */
+/** Developer tools that mostly read; tools/ defines what each may do beyond reading. */
 export const defaultAllow: readonly string[] = (
   'ls cat tac rev nl head tail wc grep egrep fgrep rg fd find sort uniq comm join paste cut tr fold fmt expand unexpand column shuf ' +
   'sed awk gawk mawk diff cmp file stat du df pwd echo printf date cal git tree jq basename dirname realpath readlink which ' +

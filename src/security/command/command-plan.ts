@@ -1,4 +1,4 @@
-/** From a judged tree to what would be executed. */
+/** Turns a judged syntax tree into the plan that would be executed. */
 
 import type { ParsedScript } from 'unbash'
 import { type Look, type Place, resolvePath } from './flow/model.ts'
@@ -12,7 +12,7 @@ export function planOf(look: Look, script: ParsedScript, place: Place): CommandP
   return argvPlan(look, script, place) ?? { kind: 'script', script: printScript(script, { home: look.policy.home, edits, dotted }) }
 }
 
-/** One simple command of literal words needs no shell. */
+/** One simple command of literal words runs without a shell. */
 function argvPlan(look: Look, script: ParsedScript, place: Place): CommandPlan | undefined {
   const [statement, ...more] = script.commands
   if (!statement || more.length > 0 || statement.background || statement.command.type !== 'Command') return
@@ -30,7 +30,7 @@ function argvPlan(look: Look, script: ParsedScript, place: Place): CommandPlan |
 const alsoFiles = new Set(['true', 'false', 'test', '['])
 const shellOnly = new Set(['eval', 'exec', 'trap', 'source', '.', 'command', 'builtin'])
 
-/** Builtins, and where a builtin and the program of the same name differ. */
+/** Needs a shell for builtins, and where a builtin differs from the program of the same name. */
 function needsShell([name = '', ...args]: readonly string[]): boolean {
   if (shellOnly.has(name) || ((freeBuiltins.has(name) || riskyBuiltins.has(name)) && !alsoFiles.has(name))) return true
   if (name === 'echo' || name === 'test' || name === '[' || name === 'pwd') return args.some((arg) => /^--/.test(arg))

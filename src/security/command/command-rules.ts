@@ -1,4 +1,4 @@
-/** Every rule by which a command is let through, rated high or blocked, each in one line. */
+/** Lists every rule that allows a command, rates it high or blocks it, each with one line. */
 
 export const commandRules = {
   'command.allowed': 'Every command in it is allow-listed and does nothing beyond that.',

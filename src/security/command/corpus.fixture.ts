@@ -1,4 +1,4 @@
-/** Commands with the verdict they must get: pieces to be put into one another here, whole ones as they stand in corpus.fixture.json. Tests only. */
+/** Provides commands with their required verdicts, for tests only: parts to combine here, whole commands in corpus.fixture.json. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell, not JavaScript
 
 import judged from './corpus.fixture.json'
@@ -6,7 +6,7 @@ import judged from './corpus.fixture.json'
 /** `refused` may be high or blocked, never medium. */
 export type Expected = 'medium' | 'high' | 'blocked' | 'refused'
 
-/** Each stands for one dangerous act; combined with wrappers and positions below. */
+/** Each performs one dangerous act; the tests combine them with the wrappers and positions below. */
 export const deadly: readonly string[] = [
   'rm -rf /',
   'rm -rf *',
@@ -46,7 +46,7 @@ export const spellings: readonly string[] = [
   "'/bin/'rm",
 ]
 
-/** `@` is a command. Each must give the inner verdict at least. */
+/** `@` is a command. Each wrapper must give at least the verdict of the inner command. */
 export const wrappers: readonly string[] = [
   'env @',
   'env -i @',
@@ -230,7 +230,7 @@ export const texts: readonly string[] = [
   "tmux new '@'",
 ]
 
-/** Whole commands, as they stand. */
+/** Whole commands, tested as they are. */
 export const [blocked, high, medium, refused] = [whole('blocked'), whole('high'), whole('medium'), whole('refused')]
 
 function whole(expected: Expected): readonly string[] {

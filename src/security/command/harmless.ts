@@ -1,8 +1,8 @@
-/** The few commands that even a read-only agent may run. */
+/** Recognises the few commands that even a read-only agent may run. */
 
 import type { CommandVerdict } from './verdict.ts'
 
-/** Only says something: `pwd`, `date`, `true`, `echo` with literal words, run without a shell and writing nothing. */
+/** The command only prints: `pwd`, `date`, `true`, `echo` with literal words, run without a shell and without writing. */
 export function isHarmless({ verdict, risk, plan, writes }: CommandVerdict): boolean {
   if (verdict !== 'run' || risk !== 'medium' || plan?.kind !== 'argv' || writes.length > 0) return false
   const [name = '', ...args] = plan.argv

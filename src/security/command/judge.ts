@@ -1,4 +1,4 @@
-/** Whether one shell command may run, at what risk, and exactly what would be executed. */
+/** Judges whether one shell command may run, at what risk, and exactly what would be executed. */
 
 import { type ParsedScript, parse } from 'unbash'
 import { planOf } from './command-plan.ts'
@@ -16,7 +16,7 @@ import type { CommandPlan, CommandPolicy, CommandVerdict } from './verdict.ts'
 export { isHarmless } from './harmless.ts'
 export type { CommandPlan, CommandPolicy, CommandVerdict } from './verdict.ts'
 
-/** Pure, synchronous, total: whatever goes wrong inside is a refusal. */
+/** Pure, synchronous; never throws: any internal failure is a refusal. */
 export function judgeCommand(script: string, policy: CommandPolicy): CommandVerdict {
   try {
     return judge(script, policy)
@@ -93,7 +93,7 @@ function judgeText(look: Look, text: string, { place, inner }: { place: Place; i
 type Around = { readonly level: number; readonly outer: Place | undefined; readonly inner: Inner }
 type Read = { readonly script: ParsedScript; readonly place: Place; readonly flow: Flow; readonly complete: boolean }
 
-/** Text parsed and walked; undefined where it is too large for that. */
+/** Parses and walks the text; undefined when the text is too large. */
 function readText(look: Look, text: string, around: Around): Read | undefined {
   if (isTooLong(text)) return tooMuch(look, text, `longer than ${maxBytes} bytes`)
   if (around.level > maxLevels) return tooMuch(look, text, `nested more than ${maxLevels} levels deep`)
@@ -114,7 +114,7 @@ function tooMuch(look: Look, text: string, why: string): undefined {
   blockMentioned(look, text, why)
 }
 
-/** Text with unknown parts may well be valid when it runs. */
+/** Text with unknown parts may still be valid shell at run time. */
 function unparseable(look: Look, text: string, error: string): void {
   look.raise('command.unparseable', `the command is not complete, valid shell: ${error}`)
   if (text.includes(HOLE)) blockMentioned(look, text, 'only partly known before it runs')
@@ -145,7 +145,7 @@ function placeOf(look: Look, seen: Survey, { level, outer, inner }: Around): Pla
   return { ...start, scope, assigned: outer.assigned }
 }
 
-/** A function that answers for a command would be trusted as that command. */
+/** A function with the name of a command would be trusted as that command. */
 function checkFunctions(look: Look, { functions }: Survey): void {
   for (const name of functions) {
     const taken =
@@ -158,7 +158,10 @@ function checkFunctions(look: Look, { functions }: Survey): void {
   }
 }
 
-/** Functions that run their arguments are judged by those; functions that call themselves beside each other multiply. */
+/**
+ * Judges functions that run their arguments by those arguments. Refuses functions that call themselves; in a pipe or the background they
+ * multiply.
+ */
 function checkCalls(look: Look): void {
   const { calls, runsArguments } = look.found
   for (const { to, args, place } of [...calls]) {

@@ -1,14 +1,14 @@
-/** The words a shell command is made of, sorted by what they do. */
+/** Lists the words of shell commands, grouped by what they do. */
 
-/** A shorter list in the configuration stays valid: destructive patterns are blocked whatever is listed. */
+/** The configuration may have a shorter list, because destructive patterns are blocked whatever it lists. */
 export const defaultForbidden: readonly string[] =
   'rm shutdown reboot mkfs dd halt poweroff telinit shred wipefs fdisk sfdisk parted mkswap'.split(' ')
 
-/** Shells whose `-c` text we can print anew and hand to bash. */
+/** Shells whose `-c` text can be printed again and run by bash. */
 export const posixShells = new Set('sh bash dash ash ksh mksh'.split(' '))
 export const otherShells = new Set('zsh fish csh tcsh rbash rksh yash oksh pwsh powershell nu elvish xonsh'.split(' '))
 
-/** Run code from an argument, a file or their standard input. Versions (`python3.12`) are cut off before the look-up. */
+/** They run code from an argument, a file or their standard input. A version suffix (`python3.12`) is cut off before the look-up. */
 export const interpreters = new Set(
   (
     'python pypy perl raku ruby irb node nodejs deno php lua luajit tclsh wish expect Rscript R julia ghci runghc scala groovy jshell ' +
@@ -22,9 +22,7 @@ export const downloaders = new Set(
   ),
 )
 
-/**
- * Run what their arguments say in ways too many to follow: always high, and every later word is searched for what is blocked.
- */
+/** They run their arguments in too many ways to follow: always high risk, and every later word is searched for blocked commands. */
 export const opaqueWrappers = new Set(
   (
     'strace ltrace valgrind perf unbuffer proxychains proxychains4 torsocks torify firejail bwrap chroot nsenter unshare fakeroot ' +
@@ -35,7 +33,7 @@ export const opaqueWrappers = new Set(
   ).split(' '),
 )
 
-/** Of these, the first word is one of their own: `docker rm`. */
+/** The first word of these commands is their own sub-command: `docker rm`. */
 export const hasSubcommands = new Set(
   'docker podman nerdctl kubectl lxc yarn pnpm cargo go bundle poetry uv pdm hatch nix mise asdf tmux just rustup'.split(' '),
 )
@@ -48,7 +46,7 @@ export const freeBuiltins = new Set(
   ).split(' '),
 )
 
-/** Builtins that run text, change how the rest is read, or touch other processes. */
+/** Builtins that run text, change how the rest is read, or affect other processes. */
 export const riskyBuiltins = new Set(
   'alias unalias bind builtin caller compgen complete compopt disown bg fg enable fc hash help history jobs kill logout shopt suspend ulimit umask popd'.split(
     ' ',
@@ -57,12 +55,12 @@ export const riskyBuiltins = new Set(
 
 export const declarers = new Set('export declare typeset local readonly'.split(' '))
 
-/** Quoted when printed as a command word; a bare one would be syntax. */
+/** Quoted when printed as a command word; without quotes they would be syntax. */
 export const reserved = new Set(
   'if then elif else fi for while until do done case esac select function in time coproc { } ! [[ ]]'.split(' '),
 )
 
-/** Environment names that choose programs, libraries, start-up files or the way arguments are read. */
+/** Environment variables that choose programs, libraries, start-up files or the way arguments are read. */
 const refusedNames = new Set(
   (
     'PATH BASH_ENV ENV IFS PAGER MANPAGER EDITOR VISUAL BROWSER SHELL HOME CDPATH GLOBIGNORE SHELLOPTS BASHOPTS PROMPT_COMMAND PS0 PS1 PS2 PS4 ' +
@@ -84,14 +82,14 @@ export function isRefusedName(name: string): boolean {
   )
 }
 
-/** Of these names the value is a command line that some program runs. */
+/** Whether the value of this variable is a command line that some program runs. */
 export function holdsCommand(name: string): boolean {
   return /^(GIT_(SSH|SSH_COMMAND|EDITOR|SEQUENCE_EDITOR|PAGER|ASKPASS|EXTERNAL_DIFF|PROXY_COMMAND)|EDITOR|VISUAL|PAGER|MANPAGER|BROWSER|PROMPT_COMMAND|PS[0124]|SSH_ASKPASS|SUDO_ASKPASS|RSYNC_RSH|CVS_RSH|LESSOPEN|LESSCLOSE)$/.test(
     name,
   )
 }
 
-/** A pager switched off runs nothing. */
+/** An empty pager runs nothing. */
 export function isHarmlessSetting(name: string, value: string): boolean {
   return (/^(GIT_)?PAGER$|^MANPAGER$/.test(name) && (value === 'cat' || value === '')) || (name === 'GIT_TERMINAL_PROMPT' && value === '0')
 }

@@ -1,4 +1,4 @@
-/** A policy as the gate would hand it over, for tests: workspace /ws, the real path gate, every tool in /usr/bin. */
+/** Provides tests with a policy as the gate would pass it: workspace /ws, the real path gate, every tool in /usr/bin. */
 
 import { judgePath } from '../targets/path.ts'
 import { defaultAllow } from './allow.ts'

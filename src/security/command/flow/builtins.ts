@@ -1,4 +1,4 @@
-/** The shell's own commands: harmless, except where they run text, move, or take names that are evaluated. */
+/** Judges the shell's builtins: harmless unless they run text, change directory, or take names that the shell evaluates. */
 
 import { declarers, riskyBuiltins } from '../names.ts'
 import { checkNumeric } from './evaluate-arithmetic.ts'
@@ -39,7 +39,7 @@ function changeDirectory(look: Look, args: readonly Arg[], place: Place): Outcom
   return { cwds: { to: joined(place.cwds, folder.texts) } }
 }
 
-/** A pattern stands for the one folder it matches: as deep as it is written. */
+/** A pattern counts as the one folder it matches, because it has the same depth. */
 function joined(cwds: Place['cwds'], texts: readonly string[]): Place['cwds'] {
   const all = cwds?.flatMap((cwd) => texts.map((text) => (text.startsWith('/') ? text : `${cwd}/${text}`)))
   return all && all.length <= 8 ? all : undefined
@@ -57,7 +57,7 @@ function risky(look: Look, { name, args, place }: Called): Outcome {
   return {}
 }
 
-/** A subscript in a name is evaluated as arithmetic, with commands in it. */
+/** The shell evaluates a subscript in a name as arithmetic, including commands in it. */
 function checkNames(look: Look, name: string, args: readonly Arg[]): void {
   let skip = false
   for (const arg of args) {
@@ -74,7 +74,7 @@ function checkNames(look: Look, name: string, args: readonly Arg[]): void {
 
 const setOptions = /^([-+][euxfCmbhBETavnpt]*o?|errexit|nounset|xtrace|pipefail|noglob|noclobber|--|-|errtrace|allexport|verbose)$/
 
-/** `set -- words` only fills `$1` …. */
+/** `set -- words` only sets `$1` …. */
 function checkSet(look: Look, args: readonly Arg[]): void {
   const end = args.findIndex((arg) => /^--?$/.test(sure(arg) ?? ''))
   const options = end < 0 ? args : args.slice(0, end)
@@ -88,7 +88,7 @@ function checkLet(look: Look, arg: Arg, place: Place): undefined {
   for (const name of rest.match(/[A-Za-z_]\w*/g) ?? []) checkNumeric(look, name, place)
 }
 
-/** `-p` takes a name, subscript and all. */
+/** `-p` takes a variable name, possibly with a subscript. */
 function checkWait(look: Look, args: readonly Arg[]): void {
   if (args.some((arg) => arg.kind === 'literal' && couldBe(arg, /^-\w*p/))) checkNames(look, 'wait', args)
   else if (args.some((arg) => arg.kind !== 'literal' && couldBe(arg, /^-/) && (arg.several || args.length > 1)))

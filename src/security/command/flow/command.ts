@@ -1,4 +1,4 @@
-/** One simple command of the tree: its words, redirections and assignments, handed on as arguments. */
+/** Walks one simple command: judges its words, redirections and assignments, and passes them on as arguments. */
 
 import type { Assignment, Command } from 'unbash'
 import { declarers, holdsCommand } from '../names.ts'
@@ -39,7 +39,7 @@ function withNames(place: Place, items: Command['prefix'] | Command['suffix']): 
   return new Set([...place.assigned, ...names])
 }
 
-/** `export NAME=value` as the argument it is. */
+/** `export NAME=value` as one argument. */
 function assigned(look: Look, { name, value }: Pick<Assignment, 'name' | 'value'>, place: Place): Arg {
   const [arg] = value.type === 'Word' ? argsOf(value, { look, place }) : []
   if (!arg) return literalArg(`${name}=`)

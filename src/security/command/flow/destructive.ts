@@ -1,10 +1,10 @@
-/** Commands that destroy data or stop the machine: blocked whatever the configuration lists. */
+/** Recognises commands that destroy data or stop the machine; they are blocked whatever the configuration lists. */
 
 import type { CommandRule } from '../command-rules.ts'
 import { defaultForbidden } from '../names.ts'
 import type { Arg } from './model.ts'
 
-/** Why this command must never run; `name` is the basename, `args` what follows it. */
+/** @returns why this command must never run; `name` is the basename, `args` are the arguments after it */
 export function destructive(name: string, args: readonly Arg[]): string | undefined {
   const words = args.flatMap((arg) => arg.texts)
   if (/^mkfs(\.|$)|^(mke2fs|mkswap|wipefs)$/.test(name)) return `${name} erases a disk`
@@ -24,7 +24,7 @@ function isRecursive(words: readonly string[]): boolean {
   return words.some((word) => /^-[a-zA-Z]*[rR]|^--rec/.test(word))
 }
 
-/** Recursively, and everything there is: the root, the home, the folder itself, or a bare pattern. */
+/** Matches a recursive removal of everything: the root, the home, the current or parent folder, or a bare pattern. */
 function removes(words: readonly string[]): string | undefined {
   const everything = words.find((word) =>
     /^(\/|\/\*|~|~\/\*?|\.\/?|\.\.\/?|(\.{0,2}\/)*\*|\.\*|\/[a-z]+\/?\*?|--no-preserve-root)$/.test(word),
@@ -38,7 +38,7 @@ export function isForbidden(name: string, forbidden: readonly string[]): boolean
 
 type Forbidding = { readonly forbidden: readonly string[] }
 
-/** What is looked for in text that cannot be followed word by word. */
+/** The names to search for in text that cannot be followed word by word. */
 export function namesToBlock({ forbidden }: Forbidding): readonly string[] {
   return [...new Set([...forbidden, ...defaultForbidden])]
 }

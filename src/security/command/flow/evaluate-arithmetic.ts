@@ -1,4 +1,4 @@
-/** Arithmetic: harmless by itself, but bash evaluates the values it finds in variables as expressions, with commands in them. */
+/** Judges arithmetic: bash evaluates the values of the variables in it as expressions, which may contain commands. */
 
 import type { ArithmeticExpression } from 'unbash'
 import { arithmeticInputs, arithmeticText } from '../syntax/arithmetic.ts'

@@ -1,4 +1,4 @@
-/** One command given as its arguments: what it really runs, and whether that may be run. */
+/** Judges one command given as its arguments: finds the program that really runs and decides whether it may run. */
 
 import { matchesPattern } from '../command-text.ts'
 import { downloaders, freeBuiltins, hasSubcommands, opaqueWrappers, riskyBuiltins } from '../names.ts'
@@ -27,7 +27,7 @@ export function invoke(look: Look, words: readonly Arg[], place: Place): Outcome
   return named(look, { command, name, args, place })
 }
 
-/** Also as it reads when what is unknown in it turns out empty, or when it falls apart at spaces. */
+/** Also checks the text with its unknown parts empty, and the text split at spaces. */
 function refuseText(look: Look, text: string, args: readonly Arg[]): void {
   const [first = '', ...more] = text.split(/\s+/)
   refuse(look, basename(text), args)
@@ -36,7 +36,7 @@ function refuseText(look: Look, text: string, args: readonly Arg[]): void {
   if (more.length > 0) refuse(look, basename(first), [...more.map((word) => literalArg(word)), ...args])
 }
 
-/** `/bin/r?`. A pattern without a letter of its own could be anything, which is said of it elsewhere. */
+/** `/bin/r?`. A pattern without a letter of its own could match any name; another check reports that. */
 function refusePattern(look: Look, text: string): void {
   const pattern = basename(text)
   if (!/\w/.test(pattern.replace(/\[[^\]]*\]/g, ''))) return
@@ -50,7 +50,7 @@ function refuse(look: Look, name: string, args: readonly Arg[]): void {
   else if (reason !== undefined) look.block('command.destructive', reason)
 }
 
-/** `$SUDO rm`: when the first word turns out empty, the next is the command. */
+/** `$SUDO rm`: when the first word expands to nothing, the next word is the command. */
 function dynamic(look: Look, command: Arg, args: readonly Arg[], { inFunction }: Place): void {
   if (inFunction !== undefined) look.found.runsArguments.add(inFunction)
   look.raise('command.dynamic', `which command ${shown(command)} is, is known only when it runs; write it out`)
@@ -79,7 +79,7 @@ function isSystemFile(look: Look, path: string): boolean {
 
 type Called = { readonly command: Arg; readonly name: string; readonly args: readonly Arg[]; readonly place: Place }
 
-/** A program of the workspace, or of somewhere else. */
+/** Judges a program in the workspace or in another folder outside the system's folders. */
 function ownFile(look: Look, { text, args, place }: { text: string; args: readonly Arg[]; place: Place }): Outcome {
   look.found.executables.add(text)
   look.raise(
@@ -89,7 +89,7 @@ function ownFile(look: Look, { text, args, place }: { text: string; args: readon
   checkPath(look, literalArg(text), 'run', place)
   for (const cwd of place.cwds ?? [look.policy.cwd]) {
     const verdict = look.policy.path(text, 'run', cwd)
-    // A link to a program is that program under another name.
+    // A link to a program runs that program under another name.
     if (verdict.ok && verdict.real !== undefined) refuse(look, basename(verdict.real), args)
   }
   for (const arg of args) checkLoose(look, arg, 'write', place)
@@ -124,13 +124,13 @@ function callFunction(look: Look, { name, args, place }: Called): Outcome {
 
 function notAllowed(look: Look, { name, args, place }: Called): Outcome {
   look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
-  // No program's name: the options of a wrapper were told apart wrongly, and the program stands further on.
+  // A name like this is no program: a wrapper's options were read wrongly, and the program comes later.
   if (place.external && !/^[A-Za-z_]/.test(name)) refuseWords(look, args)
   for (const arg of args) checkLoose(look, arg, 'write', place)
   return {}
 }
 
-/** For commands that run other commands in ways too many to follow: whatever is blocked must not stand in their words. */
+/** For commands that run other commands in too many ways to follow: no word may be a blocked command. */
 function search(look: Look, { name, args, place }: Called): void {
   if (!look.policy.allow.includes(name)) look.raise('command.not_allowed', `${name} runs other commands and is not on the allow list`)
   searchTexts(look, [place.feed.text], place)
@@ -142,7 +142,7 @@ function search(look: Look, { name, args, place }: Called): void {
   )
 }
 
-/** Any of them may be the command that runs, with those after it as its arguments. */
+/** Any word may be the command that runs, with the words after it as its arguments. */
 function refuseWords(look: Look, words: readonly Arg[]): void {
   for (const [index, { texts }] of words.entries()) for (const text of texts) refuse(look, basename(text), words.slice(index + 1))
 }

@@ -1,62 +1,62 @@
-/** What the walk through a script knows at each point, and what it can ask the judgement to do. */
+/** Defines what the walk through a script knows at each point, and what it can ask the judge to do. */
 
 import type { ParsedScript, Word } from 'unbash'
 import type { CommandRule } from '../command-rules.ts'
 import type { Bound } from '../syntax/survey.ts'
 import type { CommandPolicy } from '../verdict.ts'
 
-/** Stands in texts for a part that is known only at run time. */
+/** Replaces, in texts, a part that is known only at run time. */
 export const HOLE = '\u{F8FF}'
 
 /**
  * How well a text is known. `glob`: names below its fixed beginning. `number`: digits. `name`: a name below the working directory, neither
- * absolute nor with `..`. `unknown`: anything at all.
+ * absolute nor with `..`. `unknown`: any text.
  */
 export type Kind = 'literal' | 'glob' | 'number' | 'name' | 'unknown'
 
-/** One argument as the command would get it; `texts` are all it may be, with holes unless `kind` is literal or glob. */
+/** One argument as the command would get it; `texts` are all its possible values, with holes unless `kind` is literal or glob. */
 export type Arg = {
   readonly texts: readonly string[]
   readonly kind: Kind
-  /** Holds no expansion: the same on every run. */
+  /** Contains no expansion, so every run gives the same text. */
   readonly fixed: boolean
-  /** May turn out to be no argument at all, moving those after it. */
+  /** May expand to no argument at all, which shifts the arguments after it. */
   readonly vanishes: boolean
-  /** May fall apart into more than one argument: unquoted, or `"$@"`. */
+  /** May split into more than one argument: unquoted, or `"$@"`. */
   readonly several: boolean
   readonly downloads: boolean
   readonly word: Word | undefined
-  /** Patterns it comes from, which can be printed as `./*` so that no file name is taken for an option. */
+  /** The patterns it comes from; they can be printed as `./*` so that no file name is read as an option. */
   readonly globs: readonly Word[]
-  /** Of a `name` that is no word of the script: it begins with a folder, whole. */
+  /** For a `name` that is no word of the script: it is not split, and it begins with a folder. */
   readonly led?: boolean
 }
 
 /** What a command reads from its standard input, or writes to its standard output. */
 export type Feed = {
   readonly kind: Kind | 'none'
-  /** All of it where `kind` is literal; else what is known of it, with holes, and empty where nothing is. */
+  /** The whole text where `kind` is literal; otherwise the known parts with holes, or empty when nothing is known. */
   readonly text: string
   readonly downloads: boolean
-  /** Each name in it begins with a folder. */
+  /** Each name in the text begins with a folder. */
   readonly led?: boolean
 }
 
-/** Directories a command may run in; undefined when that is not known. */
+/** Directories in which a command may run; undefined when they are not known. */
 export type Cwds = readonly string[] | undefined
 
-/** Everything one text (the script itself, the text of a `sh -c`) declares. */
+/** Everything that one text (the script itself, the text of a `sh -c`) declares. */
 export type Scope = {
   readonly variables: ReadonlyMap<string, readonly Bound[]>
   readonly functions: ReadonlySet<string>
-  /** Directories change somewhere in it. */
+  /** Some command in the text changes directory. */
   readonly moves: boolean
-  /** Variables may change by means that are not followed. */
+  /** Variables may change in ways that the walk does not follow. */
   readonly opaque: boolean
   readonly unset: ReadonlySet<string>
-  /** `$0`, `$1` … of a `sh -c`; undefined when not known. */
+  /** `$0`, `$1` … of a `sh -c`; undefined when they are not known. */
   readonly positional: readonly Arg[] | undefined
-  /** A shell started by another: what it does not set itself may come from there. */
+  /** Another shell started this one: a variable that it does not set may be inherited. */
   readonly inherits: boolean
 }
 
@@ -64,28 +64,28 @@ export type Place = {
   readonly cwds: Cwds
   readonly scope: Scope
   readonly feed: Feed
-  /** Nesting so far. */
+  /** The current nesting depth. */
   readonly level: number
-  /** Variables that certainly have one of their values here. */
+  /** Variables that certainly have one of their known values here. */
   readonly assigned: ReadonlySet<string>
   readonly inFunction: string | undefined
-  /** Started by a program, which knows nothing of the shell's functions. */
+  /** A program starts the command, so the shell's functions are not visible to it. */
   readonly external: boolean
-  /** Runs beside its caller: in a pipe or in the background. */
+  /** Runs concurrently with its caller: in a pipe or in the background. */
   readonly forks: boolean
 }
 
 export type Flow = { readonly ok: Cwds; readonly fail: Cwds; readonly assigned: ReadonlySet<string>; readonly output: Feed }
 
-/** What one simple command does to what follows. */
+/** How one simple command affects the commands after it. */
 export type Outcome = { readonly cwds?: { readonly to: Cwds }; readonly output?: Feed }
 
 export type Finding = { readonly rule: string; readonly reason: string }
 
-/** A function called in `place`, from another one if `from` names it. */
+/** A function called in `place`; `from` names the calling function, if any. */
 export type Called = { readonly from: string | undefined; readonly to: string; readonly args: readonly Arg[]; readonly place: Place }
 
-/** One judgement in progress: collects findings, and closes the circle from commands back to the texts they run. */
+/** One judgement in progress: it collects findings, and connects commands to the judge of the texts they run. */
 export type Look = {
   readonly policy: CommandPolicy
   readonly found: {
@@ -93,32 +93,32 @@ export type Look = {
     high: Finding | undefined
     nodes: number
     downloads: number
-    /** Variables looked up so far: values that double at every step must end. */
+    /** Number of variable look-ups so far; bounds values that double at every step. */
     lookups: number
     readonly executables: Set<string>
     readonly writes: Set<string>
     readonly edits: Map<object, string>
-    /** Words printed with `./` before each pattern. */
+    /** Words that are printed with `./` before each pattern. */
     readonly dotted: Set<object>
     readonly outputs: Map<object, Feed>
     readonly calls: Called[]
-    /** Texts that were judged as shell already. */
+    /** Texts already judged as shell. */
     readonly texts: Set<string>
-    /** Functions that run, or may run, what they are given as arguments: `run() { "$@"; }`. */
+    /** Functions that run, or may run, their arguments: `run() { "$@"; }`. */
     readonly runsArguments: Set<string>
   }
-  /** Both return nothing, so that a check can end with them. */
+  /** Both return undefined, so that a check can end with `return look.block(…)`. */
   block(rule: string, reason: string): undefined
   raise(rule: CommandRule, reason: string): undefined
   /** Judges a command given as its arguments. */
   invoke(args: readonly Arg[], place: Place): Outcome
   /** Judges a script that is part of the tree. */
   script(script: ParsedScript, place: Place): Flow
-  /** Judges text that a command would run as shell; its re-print, unless it cannot be read. */
+  /** Judges text that a command would run as shell. `print` is the text printed again from its tree; undefined when it cannot be read. */
   text(text: string, place: Place, inner: Inner): { readonly print: string | undefined; readonly flow: Flow }
 }
 
-/** `shared`: runs in the same shell, so it sees its variables and functions and may change directory. */
+/** `shared`: the text runs in the same shell, so it sees the shell's variables and functions and may change its directory. */
 export type Inner = { readonly shared: boolean; readonly positional?: readonly Arg[] }
 
 export const noFeed: Feed = { kind: 'none', text: '', downloads: false }
@@ -128,29 +128,29 @@ export function literalArg(text: string, word?: Word): Arg {
   return { texts: [text], kind: 'literal', fixed: true, vanishes: false, several: false, downloads: false, word, globs: [] }
 }
 
-/** The one text of an argument that is certain. */
+/** @returns the single certain text of an argument */
 export function sure(arg: Arg | undefined): string | undefined {
   return arg?.kind === 'literal' && arg.texts.length === 1 ? arg.texts[0] : undefined
 }
 
-/** Unquoted and not a pattern itself: a file name with spaces falls apart, and the parts no longer begin as the whole does. */
+/** Unquoted and not a pattern itself: a file name with spaces splits, and the parts no longer begin like the whole name. */
 export function scatters({ kind, several, globs, word }: Arg): boolean {
   return several && (kind === 'name' || kind === 'glob') && !(word && globs.includes(word))
 }
 
-/** Whether it may turn out to be this word, or to hold it. */
+/** Whether the argument may expand to this word or contain it. */
 export function couldBe(arg: Arg, word: RegExp): boolean {
   if (arg.kind === 'number') return false
   if (arg.kind === 'literal') return arg.texts.some((text) => word.test(text))
   return arg.several || arg.texts.some((text) => /^[\u{F8FF}*?[-]/u.test(text))
 }
 
-/** The one text of an argument as it is spelled, patterns included. */
+/** @returns the single text of an argument as it is spelled, patterns included */
 export function spelled(arg: Arg | undefined): string | undefined {
   return arg && arg.texts.length === 1 && (arg.kind === 'literal' || arg.kind === 'glob') ? arg.texts[0] : undefined
 }
 
-/** The same argument without its first characters (`--file=x` → `x`). */
+/** @returns the argument without its first characters (`--file=x` → `x`) */
 export function tail(arg: Arg, from: number): Arg {
   return { ...arg, texts: arg.texts.map((text) => text.slice(from)) }
 }
@@ -171,7 +171,7 @@ export function basename(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
-/** Absolute and without `.` and `..`, by text alone. */
+/** @returns the path as absolute, without `.` and `..`, from its text alone */
 export function resolvePath(path: string, cwd: string): string {
   const names: string[] = []
   for (const name of (path.startsWith('/') ? path : `${cwd}/${path}`).split('/')) {

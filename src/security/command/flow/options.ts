@@ -1,13 +1,13 @@
-/** Options and operands of one tool, told apart as its own getopt would, each value with what it means. */
+/** Separates the options and operands of one tool as its own getopt would, and gives each value its meaning. */
 
 import { type Arg, HOLE, sure, tail } from './model.ts'
 
-/** `refuse`: the option alone is too much. `exec`: its value is run as a command. */
+/** `refuse`: the option itself is not allowed. `exec`: its value is run as a command. */
 export type ResolvedCommand = 'data' | 'read' | 'write' | 'refuse' | 'exec' | 'flag'
 
 /**
- * Spaces separate options; every one listed, except in `flag` and `refuse`, takes a value, attached or as the next argument. Options in no
- * list are flags; what is attached to them is checked if it looks like a path.
+ * Spaces separate the options. Every listed option, except in `flag` and `refuse`, takes a value, attached or as the next argument.
+ * Unlisted options are flags; a value attached to them is checked if it looks like a path.
  */
 export type OptionTable = {
   readonly data?: string
@@ -25,9 +25,9 @@ export type Option = { readonly name: string; readonly meaning: ResolvedCommand;
 export type Parsed = {
   readonly options: readonly Option[]
   readonly operands: readonly Arg[]
-  /** Those operands that stand behind a `--` and so are no options. */
+  /** The operands after a `--`, which cannot be options. */
   readonly behind: readonly Arg[]
-  /** An option that is abbreviated, or not certain, and so could be one that matters. */
+  /** An option that is abbreviated or uncertain, and so could be an option with a meaning. */
   readonly unclear: Arg | undefined
 }
 
@@ -57,7 +57,7 @@ export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder
     options.push(...found.options)
     unclear ??= found.unclear || (matters && isUncertain(arg, found, inOrder)) ? arg : undefined
     if (inOrder && found.tookNext) unclear ??= notJustOne(args[at + 1])
-    // What looks like an option is read as one too, in case the one before it takes no value after all.
+    // An argument that looks like an option is also read as an option, in case the option before it takes no value.
     if (found.tookNext && !/^--?[A-Za-z]/.test(args[at + 1]?.texts[0] ?? '')) at++
   }
   return { options, operands, behind: [], unclear }
@@ -68,8 +68,8 @@ function isOption({ texts }: Arg): boolean {
 }
 
 /**
- * Whether it may be another option or, where a command stands `behind`, take that for its value after all: `-a$x` is only `-a` when `$x` is
- * empty.
+ * Whether the argument may be another option or, where a command comes `behind`, may take that command as its value: `-a$x` is only `-a`
+ * when `$x` is empty.
  */
 function isUncertain({ texts, kind }: Arg, { options, tookNext }: Found, behind: boolean): boolean {
   const [text = ''] = texts
@@ -80,7 +80,7 @@ function isUncertain({ texts, kind }: Arg, { options, tookNext }: Found, behind:
   return texts.some((one) => !one.startsWith(text.slice(0, attached)) || (behind && !needsCompaction && mayBeNothing(one.slice(attached))))
 }
 
-/** `exec -a $x ls`: with nothing in `$x`, `ls` is the value and what follows it the command. */
+/** `exec -a $x ls`: when `$x` is empty, `ls` is the value and the next word is the command. */
 function notJustOne(next: Arg | undefined): Arg | undefined {
   const unsure = next && (next.vanishes || (next.several && next.kind !== 'literal' && next.kind !== 'number'))
   return unsure ? next : undefined
@@ -118,7 +118,7 @@ function long(arg: Arg, next: Arg | undefined, words: Words): Found {
   return { options: [{ name, meaning, value, arg }], tookNext: takesNext, unclear: shortened }
 }
 
-/** `-ro file`: letters until one that takes a value. */
+/** `-ro file`: single letters up to the first that takes a value. */
 function cluster(arg: Arg, next: Arg | undefined, words: Words): Found {
   const text = arg.texts[0] ?? ''
   const options: Option[] = []

@@ -1,8 +1,8 @@
-/** What the output of a command may be when another command gets it as arguments. Only plain uses of a few commands are known. */
+/** Predicts the output of a command that another command takes as arguments. It knows only plain uses of a few commands. */
 
 import { type Arg, anyFeed, type Feed, HOLE, literalArg, type Place, spelled, sure } from './model.ts'
 
-/** `args` without the command word. */
+/** `args` excludes the command word. */
 export function outputOf(name: string, args: readonly Arg[], place: Place): Feed {
   const texts = args.map(spelled).filter((text) => text !== undefined)
   if (name === 'echo' || name === 'printf') return spoken(name, args)
@@ -10,7 +10,7 @@ export function outputOf(name: string, args: readonly Arg[], place: Place): Feed
   if (name === 'pwd') return place.cwds?.length === 1 && place.cwds[0] && !place.scope.moves ? literal(place.cwds[0]) : anyFeed
   if (name === 'cat' && texts.length === 0) return place.feed.kind === 'none' ? anyFeed : place.feed
   const kind = kindOf(name, texts, place.feed)
-  // Without -z it sorts lines, and a name may hold several.
+  // Without -z, sort splits its input into lines, and one file name may contain several lines.
   const led = name === 'find' || (name === 'sort' && place.feed.led === true && texts.some((text) => text.includes('z')))
   return kind === 'unknown' ? anyFeed : { kind, text: '', downloads: false, led }
 }
@@ -60,7 +60,7 @@ function literal(text: string): Feed {
   return { kind: 'literal', text, downloads: false }
 }
 
-/** Lines of the input, no others. */
+/** For a filter that only passes on lines of its input. */
 function passed({ kind }: Feed, plain: boolean): Known {
   return plain && (kind === 'name' || kind === 'number') ? kind : 'unknown'
 }
@@ -80,7 +80,7 @@ function gitOutput([sub, ...rest]: readonly string[]): Known {
   return 'unknown'
 }
 
-/** A list of files, a count of what came in, or lines of what came in. */
+/** A list of files, a count of input lines, or lines of the input. */
 function searchOutput(name: string, texts: readonly string[], feed: Feed): Known {
   const options = texts.filter((text) => /^-./.test(text))
   const operands = texts.length - options.length
@@ -97,7 +97,7 @@ function searchOutput(name: string, texts: readonly string[], feed: Feed): Known
       )
 }
 
-/** What is said; with holes in it, or escapes that are read differently elsewhere, it is not certain. */
+/** The printed text. It is uncertain when it has holes, or escapes that other shells read differently. */
 function spoken(name: string, args: readonly Arg[]): Feed {
   const known = args.every((arg) => sure(arg) !== undefined)
   const texts = args.map((arg) => (arg.texts.length === 1 ? (arg.texts[0] ?? '') : HOLE))
@@ -119,7 +119,7 @@ function echoed(texts: readonly string[]): string {
   return `${withEscapes(texts.slice(from < 0 ? texts.length : from).join(' '))}\n`
 }
 
-/** One pass of the format; what is more than `%s` is a hole. */
+/** Applies the format once; every conversion other than `%s` and `%b` becomes a hole. */
 function printed(format: string, rest: readonly string[]): string {
   let next = 0
   return format.replace(/%(%|[-+ #0-9.*]*\w)/g, (_, kind: string) =>
@@ -136,7 +136,7 @@ function unescaped(code: string): string {
   return String.fromCharCode(code.startsWith('x') ? Number.parseInt(code.slice(1), 16) : Number.parseInt(code, 8))
 }
 
-/** The words xargs would make of it. */
+/** @returns the words that xargs would make of the text */
 export function wordsOf(feed: Feed): readonly Arg[] | undefined {
   if (feed.kind !== 'literal' || /['"\\\0]/.test(feed.text)) return
   return feed.text

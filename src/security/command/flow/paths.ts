@@ -1,11 +1,11 @@
-/** Arguments that name files, put to the path gate in every directory the command may run in. */
+/** Passes arguments that name files to the path gate, for every directory in which the command may run. */
 
 import { type Arg, HOLE, type Look, type Place, resolvePath } from './model.ts'
 
-/** `run`: a program's own path. */
+/** `run` is the path of a program to execute. */
 export type Access = 'read' | 'write' | 'run'
 
-/** `device`: `/dev/null` and the standard streams are fine as the target of a redirection, and only there. */
+/** `/dev/null` and the standard streams are allowed as the target of a redirection, and only there. */
 export function checkPath(look: Look, arg: Arg, access: Access, place: Place, target: 'operand' | 'redirection' = 'operand'): void {
   for (const text of arg.texts) {
     if (target === 'redirection' && /^\/dev\/(null|stdout|stderr|stdin|fd\/\d+)$/.test(text) && arg.kind === 'literal') continue
@@ -30,7 +30,7 @@ function checkText(look: Look, text: string, { arg, access, place }: { arg: Arg;
   }
 }
 
-/** A pattern must not reach names that the gate would have refused by name. */
+/** A pattern must not match names that the gate would refuse if they were spelled out. */
 function checkPattern(look: Look, arg: Arg): void {
   for (const text of arg.texts) {
     const names = text.split('/')
@@ -39,7 +39,7 @@ function checkPattern(look: Look, arg: Arg): void {
   }
 }
 
-/** What git, shells and editors obey lies in folders whose names begin with a dot, or has such a name: there nothing is written unnamed. */
+/** Git, shells and editors obey files whose name, or whose folder's name, begins with a dot; a write there must name its file. */
 function checkHidden(look: Look, arg: Arg, { cwds }: Place): void {
   const { cwd: workspace } = look.policy
   const places = (cwds ?? [workspace]).flatMap((cwd) => arg.texts.map((text) => resolvePath(text, cwd)))
@@ -49,7 +49,7 @@ function checkHidden(look: Look, arg: Arg, { cwds }: Place): void {
   if (open.length > 0) look.raise('command.unclear', `${shown(arg)} could be a protected name; name the files`)
 }
 
-/** For tools that are not known in detail: whatever looks like a path outside or deeper is put to the gate. */
+/** For tools without a rule: passes every argument that looks like an absolute path, a home path or a path with `..` to the gate. */
 export function checkLoose(look: Look, arg: Arg, access: Access, place: Place): void {
   const texts = arg.texts.filter(looksLikePath)
   if (texts.length > 0) checkPath(look, { ...arg, texts, kind: arg.kind === 'unknown' ? 'name' : arg.kind }, access, place)

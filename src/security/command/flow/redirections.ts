@@ -1,4 +1,4 @@
-/** Redirections: where they read and write, and what they feed to the command. */
+/** Judges redirections: where they read and write, and what they feed to the command. */
 
 import type { Redirect, Redirection, Word } from 'unbash'
 import { bodyOf } from '../syntax/pieces.ts'
@@ -7,7 +7,7 @@ import { checkPath } from './paths.ts'
 import { argOf, argsOf } from './value.ts'
 import { walkForm, walkWord } from './word.ts'
 
-/** What the command then reads from its standard input. */
+/** @returns what the command then reads from its standard input */
 export function walkRedirections(look: Look, redirects: readonly Redirection[], place: Place): Feed {
   return redirects.reduce((feed, one) => walkRedirection(look, one, { ...place, feed }), place.feed)
 }
@@ -48,7 +48,7 @@ function checkTarget(look: Look, { operator }: Redirect, arg: Arg, place: Place)
   checkPath(look, arg, operator === '<' ? 'read' : 'write', place, 'redirection')
 }
 
-/** Bash expands `word` of `>&word` once more as the name of a file, quotes already gone: `>& 'a$(rm x)'` runs rm. */
+/** Bash expands the word of `>&word` once more as a file name, after its quotes were removed: `>& 'a$(rm x)'` runs rm. */
 function isTwiceTheSame({ kind, texts }: Arg): boolean {
   return kind === 'number' || (kind === 'literal' && texts.every((text) => /^[\w./+:@%,-]+$/.test(text)))
 }

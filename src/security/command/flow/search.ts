@@ -1,24 +1,24 @@
-/** Looks for what is blocked in text that may be run as shell, also where parts of it are known only when it runs. */
+/** Searches text that may run as shell for blocked commands, even where parts of the text are known only at run time. */
 
 import { holdsCommand, isHarmlessSetting } from '../names.ts'
 import { type Arg, HOLE, type Look, type Place } from './model.ts'
 
-/** Nothing is known of it. */
+/** The text has no known part. */
 function isEmpty(text: string): boolean {
   return text.replaceAll(HOLE, '').trim() === ''
 }
 
 /**
- * Each text is judged by itself, with one word of unknown meaning in the place of each unknown part; once, or texts within texts would be
- * judged twice as often at every step.
+ * Judges each text by itself, with each unknown part as one word of unknown meaning. Judges a text only once, because otherwise nested
+ * texts would double the work at every level.
  */
 export function searchTexts(look: Look, texts: readonly string[], place: Place): void {
   for (const text of texts) if (!isEmpty(text) && !look.found.texts.has(text)) look.text(text, place, { shared: false })
-  // What a function runs of its arguments is looked for in its calls.
+  // The calls of a function are searched for what it runs from its arguments.
   if (place.inFunction !== undefined && texts.some((text) => text.includes(HOLE))) look.found.runsArguments.add(place.inFunction)
 }
 
-/** The texts of some arguments joined by spaces, as `eval` and `watch` do. */
+/** @returns the texts of the arguments joined by spaces, as `eval` and `watch` join them */
 export function joinedTexts(args: readonly Arg[]): readonly string[] {
   return args.reduce<readonly string[]>((heads, { texts }) => join(heads, texts), [])
 }
@@ -31,7 +31,7 @@ function join(heads: readonly string[], texts: readonly string[]): readonly stri
   return heads.flatMap((head) => tails.map((text) => `${head} ${text}`))
 }
 
-/** `NAME=value` where the value is a command that another program runs. */
+/** Searches `NAME=value` where the value is a command that another program runs. */
 export function searchSettings(look: Look, settings: readonly string[], place: Place): void {
   const pairs = settings.map((text) => /^([^=]*)=(.*)$/s.exec(text) ?? [])
   const values = pairs.flatMap(([, name = '', value = '']) => (holdsCommand(name) && !isHarmlessSetting(name, value) ? [value] : []))

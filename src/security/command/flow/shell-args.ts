@@ -1,21 +1,21 @@
-/** The arguments of a shell told apart as the shell itself would: its options, the values they take, and the text or the script behind them. */
+/** Parses the arguments of a shell as the shell itself does: its options, their values, and the text or script after them. */
 
 import { otherShells } from '../names.ts'
 import { type Arg, couldBe, sure } from './model.ts'
 
 export type ShellArgs = {
-  /** `-c`: the first operand is text to run. Else it is a script's file, or there is none and the input is run. */
+  /** `text` (`-c`): the first operand is text to run. `file`: it is a script file. `input`: the shell runs its standard input. */
   readonly mode: 'text' | 'file' | 'input'
   readonly options: readonly Arg[]
-  /** Those of `options` that are the value of the one before: `pipefail` in `-o pipefail`. */
+  /** The members of `options` that are values of the option before: `pipefail` in `-o pipefail`. */
   readonly values: readonly Arg[]
-  /** The text or the script's file, then its own arguments. */
+  /** The text or the script file, then its own arguments. */
   readonly operands: readonly Arg[]
-  /** Some shell of that name would tell the words apart in another way, so that any of them may be text to run. */
+  /** Some shell of that name would parse the words differently, so any of them may be text to run. */
   readonly unclear: boolean
 }
 
-/** bash takes them with one dash as well; the first two name a file in the next word. */
+/** bash also accepts these with one dash; the first two take a file as the next word. */
 const longOptions = new Set(
   'rcfile init-file debug debugger dump-po-strings dump-strings help login noediting noprofile norc posix pretty-print restricted verbose version'.split(
     ' ',
@@ -23,7 +23,7 @@ const longOptions = new Set(
 )
 const longWithValue = /^--?(rcfile|init-file)$/
 
-/** `-o NAME` in all of them, `-O NAME` in bash; what goes by the name of sh may be any of them. */
+/** All of these shells accept `-o NAME`, and bash accepts `-O NAME`; `sh` may be any of them. */
 const namesOption: { readonly [shell: string]: RegExp } = { bash: /[oO]/, rbash: /[oO]/, sh: /[oO]/ }
 
 type Reading = { at: number; text: boolean; input: boolean; unclear: boolean; readonly values: Arg[] }
@@ -37,12 +37,12 @@ export function readShellArgs(name: string, args: readonly Arg[]): ShellArgs {
   return { mode, options: args.slice(0, at), values, operands, unclear: unclear || (at > 0 && otherShells.has(name)) }
 }
 
-/** False at the first word that is no option. */
+/** @returns false at the first word that is not an option */
 function readOption(reading: Reading, args: readonly Arg[], name: string): boolean {
   const arg = args[reading.at]
   const word = sure(arg)
   if (word === undefined) {
-    // It may be an option as well, or nothing at all.
+    // The word may also be an option, or expand to nothing.
     reading.unclear = arg !== undefined && couldBe(arg, /^[-+]/)
     return false
   }
@@ -61,7 +61,7 @@ function readLetters(reading: Reading, args: readonly Arg[], { letters, name }: 
     if (letter === 's') reading.input = true
     if (!takes?.test(letter)) continue
     takeValue(reading, args)
-    // zsh and ksh take the rest of the word for the value; only bash knows -O.
+    // zsh and ksh take the rest of the word as the value; only bash knows -O.
     if (index < letters.length - 1 || (letter === 'O' && name === 'sh')) reading.unclear = true
   }
 }

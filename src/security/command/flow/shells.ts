@@ -1,4 +1,4 @@
-/** Shells and interpreters: the text they are given, read where it can be, and refused where it came from elsewhere. */
+/** Judges shells and interpreters: it reads the text they are given where possible, and blocks text that was just downloaded. */
 
 import { interpreters, otherShells, posixShells, withoutVersion } from '../names.ts'
 import { quoteText } from '../syntax/quote.ts'
@@ -36,7 +36,7 @@ function judgeGiven(look: Look, started: Started, given: ShellArgs): Outcome {
   return given.mode === 'input' ? judgeInput(look, started.name, started.place) : judgeFile(look, started, given.operands[0])
 }
 
-/** Any word may be the text: behind an option that is not known, or as the value of one. */
+/** Any word may be the text: after an unknown option, or as the value of an option. */
 function searchUnclear(look: Look, { name, args, place }: Started, { options }: ShellArgs): void {
   look.raise('command.code', `which words ${name} runs is not certain; use bash -c 'plain text'`)
   const words = args.filter((arg) => !options.includes(arg) || arg.texts.some((text) => /[\s=]/.test(text)))
@@ -49,7 +49,7 @@ function downloaded(look: Look, name: string): Outcome {
   return {}
 }
 
-/** `<(echo text)`: what is certain to be written there. */
+/** `<(echo text)`: searches the output that is certain. */
 function searchOutputs(look: Look, arg: Arg, place: Place): void {
   for (const part of arg.word?.parts ?? []) {
     const output = look.found.outputs.get(part)
@@ -74,7 +74,7 @@ function judgeText(look: Look, { name, command, args, place }: Started, given: S
   return { output: read[0]?.flow.output }
 }
 
-/** Options that change neither how the text is read nor what else is read. */
+/** The options change neither how the text is read nor which other files are read. */
 function isPlain({ options, values, unclear }: ShellArgs): boolean {
   const plainName = /^(allexport|errexit|errtrace|functrace|noclobber|noexec|noglob|nounset|pipefail|verbose|xtrace)$/
   const plain = (arg: Arg) => (values.includes(arg) ? plainName : /^(-[ceuxlnfo]+|--norc|--noprofile|--)$/).test(sure(arg) ?? '')
@@ -96,11 +96,11 @@ function judgeFile(look: Look, { name, place, args }: Started, file: Arg | undef
   return {}
 }
 
-/** Options after which an interpreter takes code, or something that leads to code, from the command line. */
+/** Options after which an interpreter takes code, or a reference to code, from the command line. */
 const takesCode =
   /^(-[a-zA-Z]*[ceEpPrRlIMmSsX]|--(eval|print|execute|command|run|require|import|loader|experimental-loader|env-file|module)\b)/
 
-/** Python, Perl, Node and the like: code is never read, a file only runs when the interpreter is allow-listed. */
+/** Judges Python, Perl, Node and the like: their code is not analysed, and a file runs only when the interpreter is allow-listed. */
 export function judgeInterpreter(look: Look, { name, args, place }: Started): Outcome {
   const file = args.find((arg) => !/^-/.test(sure(arg) ?? ''))
   const code = args.find((arg) => takesCode.test(sure(arg) ?? ''))
@@ -115,7 +115,7 @@ export function judgeInterpreter(look: Look, { name, args, place }: Started): Ou
   return {}
 }
 
-/** Code is not followed; a forbidden program that it names as what it starts is found all the same. */
+/** Code is not followed, but a blocked program that it visibly starts is still found. */
 function searchCode(look: Look, name: string, { args, feed }: { readonly args: readonly Arg[]; readonly feed: string }): void {
   const names = namesToBlock(look.policy)
   for (const code of [...args.flatMap((arg) => arg.texts), feed]) {
@@ -124,7 +124,7 @@ function searchCode(look: Look, name: string, { args, feed }: { readonly args: r
   }
 }
 
-/** `eval words`: joined by spaces and read again. */
+/** `eval words`: the shell joins the words with spaces and reads the result again. */
 export function judgeEval(look: Look, all: readonly Arg[], place: Place): Outcome {
   const args = withoutDashes(all)
   if (args.some((arg) => arg.downloads)) return downloaded(look, 'eval')
@@ -148,7 +148,7 @@ function rewrite(look: Look, args: readonly Arg[], print: string): void {
   for (const [index, arg] of args.entries()) if (arg.word) look.found.edits.set(arg.word, index === 0 ? quoteText(print) : '')
 }
 
-/** `trap text signals`: runs at some time, so it must not move anywhere. */
+/** `trap text signals`: the text may run at any time, so it must not change directory. */
 export function judgeTrap(look: Look, all: readonly Arg[], place: Place): Outcome {
   const args = withoutDashes(all)
   const [first, ...signals] = args

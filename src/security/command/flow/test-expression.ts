@@ -1,4 +1,4 @@
-/** `[[ … ]]`, `[ … ]` and `test`: files looked at, and operands that bash evaluates as arithmetic. */
+/** Judges `[[ … ]]`, `[ … ]` and `test`: the files they look at, and the operands that bash evaluates as arithmetic. */
 
 import type { TestExpression, Word } from 'unbash'
 import { isPlainPattern } from '../syntax/print.ts'
@@ -52,7 +52,7 @@ function binary(look: Look, { operator, left, right }: Extract<TestExpression, {
   if (numberComparisons.has(operator)) for (const side of sides) checkSide(look, side, place)
 }
 
-/** A bare name is a variable here. */
+/** In a number comparison a bare name is a variable. */
 function checkSide(look: Look, side: Arg, place: Place): undefined {
   const name = sure(side)
   if (isInteger(side)) return
@@ -60,7 +60,7 @@ function checkSide(look: Look, side: Arg, place: Place): undefined {
   look.raise('command.unclear', 'an operand of a number comparison may hold any text, which [[ evaluates; use [ instead of [[')
 }
 
-/** The builtin: no arithmetic, but `-v` takes a subscript. */
+/** Judges the builtin `test`: it does no arithmetic, but `-v` takes a subscript. */
 export function walkTestCommand(look: Look, args: readonly Arg[], place: Place): void {
   for (const [index, arg] of args.entries()) if (mayLookUp(arg, args[index + 1])) unclearOperator(look, arg)
   for (const [index, arg] of args.entries()) {
@@ -75,7 +75,7 @@ export function walkTestCommand(look: Look, args: readonly Arg[], place: Place):
   }
 }
 
-/** Whether this could be `-v` with a subscript behind it. Before `=` and the like it is an operand, whatever it holds. */
+/** Whether the argument could be `-v` followed by a subscript. Before `=` and the like it is an operand, whatever its text. */
 function mayLookUp(arg: Arg, next: Arg | undefined): boolean {
   if (!couldBe(arg, /^-[vR]$/)) return false
   if (arg.kind !== 'literal' && arg.several) return true

@@ -1,4 +1,4 @@
-/** What the words of a command may turn into, as far as the script itself says. */
+/** Computes what the words of a command may expand to, as far as the script itself shows. */
 
 import type { ParameterExpansionPart, Word } from 'unbash'
 import { type Expansion, type Form, formsOf, type Piece } from '../syntax/pieces.ts'
@@ -9,7 +9,7 @@ import { type Arg, HOLE, type Kind, type Look, type Place, widest } from './mode
 const maxTexts = 16
 const maxLookups = 5_000
 
-/** One argument for each word that braces make. */
+/** @returns one argument for each word of the brace expansion */
 export function argsOf(word: Word, at: At): readonly Arg[] {
   return formsOf(word, at.look.policy.home).map((form) => argOf(form, word, at))
 }
@@ -29,7 +29,7 @@ export function argOf(form: Form, word: Word | undefined, at: At): Arg {
   return { ...joined, fixed, vanishes: vanishes || (onlyHole && form.some(hasHole)), several: form.some(mayBeSeveral), word }
 }
 
-/** In a text that is searched although parts of it are unknown: such a part may hold spaces, quotes and anything else. */
+/** A searched text with unknown parts: such a part may contain spaces, quotes and any other text. */
 function hasHole(piece: Piece): boolean {
   return piece.type === 'literal' && piece.text.includes(HOLE)
 }
@@ -55,7 +55,7 @@ function pairs(heads: readonly string[], tails: readonly string[]): readonly str
   return [...new Set(heads.flatMap((head) => tails.map((tail) => head + tail)))]
 }
 
-/** Where there are too many to keep: what is certain stays. */
+/** Used when there are too many texts: keeps a single certain text, otherwise a hole. */
 function onlyOne(texts: readonly string[]): readonly string[] {
   return texts.length === 1 ? texts : [HOLE]
 }
@@ -93,7 +93,7 @@ function expansionValue(part: Expansion, at: At): Value {
   }
 }
 
-/** All values a variable is ever given; also none, unless one has certainly been given by now. */
+/** @returns every value that the script gives a variable, and the empty text unless it is certainly set here */
 export function variable(name: string, at: At): Value {
   const { scope, cwds, assigned, inFunction } = at.place
   if (
@@ -159,12 +159,12 @@ function removed(text: string, operator: string, part: string): string {
   return text.startsWith(part) ? text.slice(part.length) : text
 }
 
-/** Parts of it still lead nowhere outside. */
+/** A part of the value cannot lead outside the working directory. */
 function isTame({ kind, texts }: Value): boolean {
   return kind !== 'unknown' && texts.every((text) => !text.includes('..') && (kind !== 'literal' || !/^[/~-]/.test(text)))
 }
 
-/** Whether a variable holds an integer whatever happens: the shell evaluates anything else as an expression, with commands in it. */
+/** Whether a variable always holds an integer: the shell evaluates any other text as an expression, including commands in it. */
 export function isNumeric(name: string, at: At): boolean {
   const { scope } = at.place
   if (scope.opaque) return false

@@ -1,4 +1,4 @@
-/** The walk through a script: every statement in the directories it may run in, every word with the scripts inside it. */
+/** Walks through a script: judges every statement in the directories where it may run, and every word with the scripts inside it. */
 
 import {
   type AndOr,
@@ -169,12 +169,12 @@ function walkLoop(look: Look, body: CompoundList, place: Place, assigned = place
   return { ...stay(inside), assigned }
 }
 
-/** A body that changes directory may start anywhere it ends, again and again. */
+/** A loop body that changes directory may start in any directory where it can end, so the directory becomes unknown. */
 function settled(bodies: readonly CompoundList[], place: Place): Cwds {
   return place.scope.moves && bodies.some(moves) ? undefined : place.cwds
 }
 
-/** In the same shell: what runs in a subshell moves nobody else. */
+/** Whether the node changes the directory of the same shell; a subshell does not affect its caller. */
 function moves(node: SyntaxNode): boolean {
   if (node.type === 'Subshell' || node.type === 'CommandExpansion' || node.type === 'ProcessSubstitution') return false
   if (node.type === 'Command' && [node.name, ...node.args].some((word) => word?.type === 'Word' && movers.has(word.value))) return true
@@ -197,13 +197,13 @@ function walkCase(look: Look, node: Extract<Compound, { type: 'Case' }>, place: 
   return joined([stay(place), ...flows], place.assigned)
 }
 
-/** Judged once, wherever it may be called from. */
+/** Judged once, for all its callers. */
 function walkFunction(look: Look, node: Extract<Compound, { type: 'Function' }>, place: Place): Flow {
   const name = node.name.text
   if (!/^[A-Za-z_:][\w:.-]*$/.test(name)) look.raise('command.unclear', `a function may not be called ${JSON.stringify(name)}`)
   const inside: Place = { ...place, cwds: place.scope.moves ? undefined : place.cwds, inFunction: name, forks: false, feed: anyFeed }
   if (node.body.type === 'CompoundList') walkList(look, node.body, inside)
   else walkNode(look, node.body, inside)
-  // Called from anywhere below, it would move its caller.
+  // A call later in the script would change the caller's directory.
   return stay(place.scope.moves && moves(node.body) ? { ...place, cwds: undefined } : place)
 }

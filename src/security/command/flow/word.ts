@@ -1,4 +1,4 @@
-/** The scripts and expressions inside a word, each judged where it stands. */
+/** Judges the scripts and expressions inside a word. */
 
 import type { ParameterExpansionPart, ParsedScript, Word } from 'unbash'
 import { type Form, formsOf } from '../syntax/pieces.ts'

@@ -1,4 +1,4 @@
-/** Commands that run the command given as their arguments, and how to find it. */
+/** Unwraps commands that run the command in their arguments, and judges the inner command. */
 
 import { isHarmlessSetting, isRefusedName } from '../names.ts'
 import { type Arg, HOLE, type Look, literalArg, type Outcome, type Place, sure, widest } from './model.ts'
@@ -8,7 +8,7 @@ import { checkPath, shown } from './paths.ts'
 import { joinedTexts, searchSettings, searchTexts } from './search.ts'
 
 type Wrapper = OptionTable & {
-  /** Operands before the inner command. */
+  /** Number of operands before the inner command. */
   readonly skips?: number
   readonly high?: string
 }
@@ -82,7 +82,7 @@ function abbreviated(look: Look, name: string, option: Arg): void {
   look.raise('command.option', `${name} ${shown(option)} is not spelled out; write the whole option`)
 }
 
-/** `-S` splits its text into a command; `-C` moves; assignments come first. */
+/** `-S` splits its text into a command; `-C` changes directory; assignments come first. */
 function unwrapEnv(look: Look, args: readonly Arg[], place: Place): Outcome {
   const { options, operands, unclear } = parseOptions(
     args,
@@ -96,7 +96,7 @@ function unwrapEnv(look: Look, args: readonly Arg[], place: Place): Outcome {
   const folder = options.find((option) => /^(-C|--chdir)$/.test(option.name))?.value
   if (folder) checkPath(look, folder, 'read', place)
   for (const option of options) if (/^(-u|--unset)$/.test(option.name)) checkSetting(look, `${sure(option.value) ?? 'PATH'}=`)
-  // A dash alone stands for -i.
+  // A lone dash means -i.
   const commands = sure(operands[0]) === '-' ? operands.slice(1) : operands
   const first = commands.findIndex((arg) => !/^[^=]+=/.test(sure(arg) ?? '') && !arg.texts.every((text) => /^\w+=/.test(text)))
   const settings = first < 0 ? commands : commands.slice(0, first)
@@ -153,7 +153,7 @@ function unwrapXargs(look: Look, args: readonly Arg[], place: Place): Outcome {
   const mark = options.findLast((option) => /^(-I|-i|--r.*)$/.test(option.name))
   if (mark && options.slice(options.indexOf(mark)).some(counts))
     look.raise('command.option', 'xargs forgets what it is to replace where -n or -L comes later; leave that out')
-  // Anything but NUL can stand in a file name, and what is divided elsewhere begins with anything.
+  // A file name can contain any character except NUL, so a name split at another character may begin with any text.
   const led = place.feed.led === true && given(/^(-0|--nu.*)$/) && !given(/^(-d|--d.*)$/)
   const replaced = mark ? (mark.value ? (sure(mark.value) ?? '{}') : '{}') : undefined
   const { kind, downloads } = place.feed
@@ -166,7 +166,7 @@ function unwrapXargs(look: Look, args: readonly Arg[], place: Place): Outcome {
   return look.invoke(replaced === undefined ? [...inner, ...fed] : inner.map((arg) => filled(arg, replaced, lines)), inside)
 }
 
-/** Only one at a time goes well with a mark. */
+/** Only one argument or line at a time works together with a replacement mark. */
 function counts({ name, value }: Option): boolean {
   return /^(-L|-l|--max-l.*)$/.test(name) || (/^(-n|--max-a.*)$/.test(name) && sure(value) !== '1')
 }
@@ -175,7 +175,7 @@ function unknownWord(): Arg {
   return { ...literalArg(HOLE), kind: 'unknown', fixed: false, vanishes: true, several: true }
 }
 
-/** With `-I`, one line is one argument, once it is without its quotes; undefined where that is not plain. */
+/** With `-I`, each line is one argument after its quotes are removed; undefined where the lines have quotes or are too many. */
 function linesOf(text: string): readonly Arg[] | undefined {
   const lines = text.split('\n').flatMap((line) => line.trim() || [])
   return /['"\\\0]/.test(text) || lines.length > 16 ? undefined : [{ ...literalArg(''), texts: lines, fixed: false }]
@@ -205,7 +205,7 @@ function unwrapFlock(look: Look, args: readonly Arg[], place: Place): Outcome {
   return look.invoke([literalArg('sh'), literalArg('-c'), text ?? unknownWord()], place)
 }
 
-/** Without `-x` the words are joined and given to a shell; only plain ones are the same then. */
+/** Without `-x`, watch joins the words and passes them to a shell; only plain words stay the same. */
 function unwrapWatch(look: Look, args: readonly Arg[], place: Place): Outcome {
   const { options, operands, unclear } = parseOptions(
     args,

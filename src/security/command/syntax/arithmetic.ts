@@ -1,8 +1,8 @@
-/** Arithmetic as it may be printed anew, with the variables it reads: bash evaluates their text again, subscripts and all. */
+/** Prints arithmetic again and lists the variables it reads, because bash evaluates their text as expressions, subscripts included. */
 
 import type { ArithmeticExpression, CommandExpansionPart, ParsedScript } from 'unbash'
 
-/** `print` of a script inside. Undefined: holds something that is not plain. */
+/** Prints a script inside the expression. Undefined when the expression contains a part that is not plain. */
 export type Printer = (script: ParsedScript) => string
 
 const plain =
@@ -43,7 +43,7 @@ function join(parts: readonly (string | undefined)[]): string | undefined {
   return parts.includes(undefined) ? undefined : parts.join('')
 }
 
-/** Names whose values are evaluated, and the scripts whose output is. */
+/** @returns the names whose values bash evaluates, and the scripts whose output it evaluates */
 export function arithmeticInputs(expression: ArithmeticExpression): {
   readonly names: readonly string[]
   readonly commands: readonly CommandExpansionPart[]

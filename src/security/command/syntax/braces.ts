@@ -1,8 +1,8 @@
-/** Brace expansion as bash does it, on text that holds neither quotes nor expansions. */
+/** Expands braces as bash does, in text without quotes and expansions. */
 
 const limit = 256
 
-/** `{a,b}` → `a`, `b`; `{1..3}` → `1`, `2`, `3`. Undefined when it is not plain enough or makes too many words. */
+/** `{a,b}` → `a`, `b`; `{1..3}` → `1`, `2`, `3`. Undefined when the text is not plain enough or makes too many words. */
 export function expandBrace(text: string): readonly string[] | undefined {
   if (!/^\{[\w.,/@%+:*?{}=-]*\}$/.test(text)) return
   const items = splitItems(text.slice(1, -1))
@@ -10,13 +10,13 @@ export function expandBrace(text: string): readonly string[] | undefined {
   return words && words.length <= limit ? words : undefined
 }
 
-/** Every list in a row, if there is every list. */
+/** Concatenates the lists; undefined if one of them is. */
 function all(lists: readonly (readonly string[] | undefined)[]): readonly string[] | undefined {
   const known = lists.filter((list) => list !== undefined)
   return known.length === lists.length ? known.flat() : undefined
 }
 
-/** Text with any number of braces in it. */
+/** Expands text with any number of braces. */
 function expandText(text: string): readonly string[] | undefined {
   const open = text.indexOf('{')
   if (open < 0) return [text]

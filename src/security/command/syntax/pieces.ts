@@ -1,4 +1,4 @@
-/** A shell word taken apart into what is literal, what is a pattern and what is known only at run time. */
+/** Splits a shell word into pieces that are literal, a pattern or known only at run time. */
 
 import type {
   ArithmeticExpansionPart,
@@ -20,7 +20,7 @@ export type Expansion =
   | ArithmeticExpansionPart
   | ProcessSubstitutionPart
 
-/** `print` is how a literal is spelled when quoting its text would not give the same bytes. `opaque` is printed as it was and never trusted. */
+/** `print` is the spelling of a literal that quoting would change. `opaque` is printed unchanged and never trusted. */
 export type Piece =
   | { readonly type: 'literal'; readonly text: string; readonly print?: string }
   | { readonly type: 'glob'; readonly text: string }
@@ -29,7 +29,7 @@ export type Piece =
 
 export type Form = readonly Piece[]
 
-/** One form, or one for each word a brace expansion makes. A leading `~` is already the home. */
+/** @returns one form, or one for each word of a brace expansion; a leading `~` is already replaced by the home folder */
 export function formsOf(word: Word, home: string): readonly Form[] {
   if (!word.parts) return [plainWord(word, home)]
   const alternatives = word.parts.map((part, index) => ofPart(part, index === 0 ? { home, alone: word.parts?.length === 1 } : undefined))
@@ -42,7 +42,7 @@ function product(made: readonly Form[], next: readonly Form[]): readonly Form[] 
   return made.length * next.length > 256 ? [] : made.flatMap((form) => next.map((pieces) => [...form, ...pieces]))
 }
 
-/** Neighbouring literals as one. */
+/** Merges adjacent literals. */
 function merged(form: Form): Form {
   const done: Piece[] = []
   for (const piece of form) {
@@ -100,7 +100,7 @@ function inQuotes(parts: readonly DoubleQuotedChild[]): Form {
   return parts.map((part) => (part.type === 'Literal' ? literal(part.value) : { type: 'dynamic', part, quoted: true }))
 }
 
-/** An item of a brace expansion: stars and question marks in it are patterns, nothing at all is no word. */
+/** One item of a brace expansion: `*` and `?` in it are patterns; an empty item is not a word. */
 function bare(text: string): Form {
   const parts = text.split(/([*?])/).filter((part) => part !== '')
   return parts.map((part) => (part === '*' || part === '?' ? { type: 'glob', text: part } : literal(part)))
@@ -110,13 +110,13 @@ function literal(text: string): Piece {
   return { type: 'literal', text }
 }
 
-/** A here-document's body as one double-quoted word would hold it. */
+/** @returns the body of a here-document as a double-quoted word would hold it */
 export function bodyOf(doc: HereDoc): Form {
   const { body, operator, delimiter, closing } = doc
   const stripped = operator === '<<-'
   if (!delimiter || !closing) return [{ type: 'opaque', text: '' }]
   if (delimiter.quoted) return [literal(stripped ? withoutTabs(body.text) : body.text)]
-  // Tabs are stripped from each line as it stands in the file, so a joined line cannot be spelled anew.
+  // The shell strips tabs from each line of the file, so a line joined by a backslash cannot be printed again.
   const joins: Form = stripped && body.text.includes('\\\n') ? [{ type: 'opaque', text: '' }] : []
   if (!body.parts && joins.length > 0) return joins
   if (!body.parts) return [literal(unescaped(stripped ? withoutTabs(body.text) : body.text))]
@@ -142,7 +142,7 @@ function unescaped(text: string): string {
   return text.replace(/\\([\\$`\n])/g, (_, char: string) => (char === '\n' ? '' : char))
 }
 
-/** The text of a word that is literal throughout and one word only. */
+/** @returns the text of a word that is entirely literal and a single word */
 export function literalOf(word: Word, home: string): string | undefined {
   const [form, ...more] = formsOf(word, home)
   if (!form || more.length > 0) return

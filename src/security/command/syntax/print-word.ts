@@ -1,11 +1,11 @@
-/** A word, an expansion or an assignment printed anew from the tree. */
+/** Prints a word, an expansion or an assignment again from the tree. */
 
 import type { Assignment, ParsedScript, Word } from 'unbash'
 import { arithmeticText } from './arithmetic.ts'
 import { type Expansion, type Form, formsOf, type Piece } from './pieces.ts'
 import { quoteCommand, quoteText } from './quote.ts'
 
-/** `edits`: words that the judgement replaced by what is safe and means the same (a shell's text printed anew, `*` as `./*`). */
+/** `edits` maps words to the safe, equivalent text that the judge chose (a shell's text printed again, `*` as `./*`). */
 export type Printing = {
   readonly home: string
   readonly edits: ReadonlyMap<object, string>
@@ -14,7 +14,7 @@ export type Printing = {
   script(script: ParsedScript): string
 }
 
-/** `${x%.ts}` and the like: only where nothing inside could be read in two ways. */
+/** `${x%.ts}` and the like, only where the inner text has a single reading. */
 const plainParameter =
   /^\$\{(#?([A-Za-z_]\w*(\[(\d+|[@*])\])?|\d+|[@*#?!$-])|([A-Za-z_]\w*|\d+)((:?[-+=?]|##?|%%?|\/[/#%]?|\^\^?|,,?)[\w./ ,:@%+=*?/-]*|:\d+(:\d+)?|: ?-\d+))\}$/
 
@@ -45,7 +45,7 @@ export function printForm(form: Form, to: Printing, quote = quoteText): string {
   return form.map((piece) => printPiece(piece, to)).join('')
 }
 
-/** Expansions stand in braces, so a bare letter next to one stays what it is. */
+/** Prints expansions in braces, so that an adjacent letter does not join the name. */
 function printPiece(piece: Piece, to: Printing): string {
   if (piece.type === 'literal') return piece.print ?? quoteText(piece.text)
   if (piece.type !== 'dynamic') return piece.text

@@ -1,4 +1,4 @@
-/** A script printed anew from its syntax tree, every literal quoted: what is executed is what was looked at. */
+/** Prints a script again from its syntax tree with every literal quoted, so that the executed script is the judged one. */
 
 import type {
   Case,
@@ -22,7 +22,7 @@ export function printScript(script: ParsedScript, options: Omit<Printing, 'scrip
   return joined(script.commands, to, '\n')
 }
 
-/** Nothing follows the last statement but its own `&`. */
+/** The last statement has no separator after it, only its own `&`. */
 function joined(statements: readonly Statement[], to: Printing, separator: string): string {
   return statements
     .map((statement, index) => {
@@ -33,7 +33,7 @@ function joined(statements: readonly Statement[], to: Printing, separator: strin
     .join('')
 }
 
-/** A list inside a compound command, closed so that a keyword may follow. */
+/** Prints a list inside a compound command, terminated so that a keyword may follow. */
 function list({ commands }: CompoundList, to: Printing): string {
   const text = joined(commands, to, ' ')
   return commands.at(-1)?.background ? text : `${text};`
@@ -85,7 +85,7 @@ function redirection(node: Redirection, to: Printing): string {
   return node.operator.endsWith('&') ? `${from}${node.operator}${target}` : `${from}${node.operator} ${target}`
 }
 
-/** As a here-string, which adds the newline that every body ends with: nothing then depends on lines and delimiters. */
+/** Printed as a here-string, which adds the final newline of the body; the result does not depend on lines and delimiters. */
 function hereDocument(node: Extract<Redirection, { type: 'HereDoc' }>, from: string, to: Printing): string {
   const edit = to.edits.get(node)
   if (edit !== undefined) return `${from}<<< ${edit}`
@@ -160,7 +160,7 @@ function test(node: TestExpression, to: Printing): string {
   }
 }
 
-/** Quoting would make a regular expression literal text; only plain ones keep their spelling (the others are rated high). */
+/** Quotes would make a regular expression literal text, so plain expressions keep their spelling (all others are rated high). */
 function pattern(word: Word, to: Printing): string {
   return isPlainPattern(word.text) ? word.text : word.parts ? printWord(word, to) : word.text
 }

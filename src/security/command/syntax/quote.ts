@@ -1,13 +1,13 @@
-/** Literals spelled so that bash reads back exactly the same text. */
+/** Quotes literals so that bash reads back exactly the same text. */
 
 import { reserved } from '../names.ts'
 
-/** One argument. */
+/** Quotes one argument. */
 export function quoteText(text: string): string {
   return /^[\w@%+:,./=-]+$/.test(text) || text === ']' ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** A command word: never an assignment, never a reserved word. */
+/** Quotes a command word: bash never reads it as an assignment or a reserved word. */
 export function quoteCommand(text: string): string {
   if (text === '[') return text
   return text.includes('=') || reserved.has(text) ? `'${text.replaceAll("'", `'\\''`)}'` : quoteText(text)

@@ -1,4 +1,4 @@
-/** One look over a whole tree before the walk: its size, its errors, and everything it declares. */
+/** Surveys a whole tree before the walk: its size, its errors, and everything it declares. */
 
 import { type Assignment, forEachChild, type ParsedScript, type SyntaxNode, type Word } from 'unbash'
 import { declarers, isHarmlessSetting, isRefusedName } from '../names.ts'
@@ -22,7 +22,7 @@ export type Survey = {
   readonly excused: Set<object>
   moves: boolean
   opaque: boolean
-  /** `$1` … change. */
+  /** The script changes `$1` …. */
   shifts: boolean
 }
 
@@ -109,7 +109,7 @@ function assign(node: Assignment, { seen, home }: Pick<Visit, 'seen' | 'home'>):
   if (!plain) bind(seen, name, 'unknown')
 }
 
-/** Builtins that change variables by name. Names are looked for in every argument, since a wrapper may stand before them. */
+/** Records builtins that change variables by name. Checks every argument for names, since a wrapper may come first. */
 function command({ name, prefix, suffix }: Extract<SyntaxNode, { type: 'Command' }>, { seen, home }: Pick<Visit, 'seen' | 'home'>): void {
   if (name?.text === 'read') for (const item of prefix) if (item.type === 'Assignment' && item.name === 'IFS') seen.excused.add(item)
   const words = [...(name ? [name] : []), ...suffix.filter((item) => item.type === 'Word')]
@@ -141,7 +141,7 @@ function bindNames(seen: Survey, text: string | undefined, value: Bound = 'unkno
   if (name !== undefined) bind(seen, name, value)
 }
 
-/** In a function `local NAME` leaves it without a value, and an empty PATH is the working directory. */
+/** In a function `local NAME` leaves the variable without a value, and an empty PATH means the working directory. */
 function declare(seen: Survey, texts: readonly (string | undefined)[], anew: boolean): void {
   for (const text of texts) {
     if (text === undefined || /^[-+]\w*[ni]/.test(text)) seen.opaque = true

@@ -1,4 +1,4 @@
-/** awk: its program searched for whatever runs programs, opens files or loads code. */
+/** Judges awk: searches its program for code that runs programs, opens files or loads other code. */
 
 import { type Arg, HOLE, literalArg, sure } from '../flow/model.ts'
 import { type OptionTable, parseOptions } from '../flow/options.ts'
@@ -41,26 +41,26 @@ function judgeProgram({ look, place }: Use, program: Arg): void {
   }
 }
 
-/** Stands for the name of a standard stream, where a redirection writes no file. */
+/** Replaces the name of a standard stream; a redirection to it writes no file. */
 const stream = ' "&" '
 
 const keywordsBeforeRegex = new Set('print printf return else do in case exit'.split(' '))
-/** What follows these may be an expression, or not. */
+/** After these words an expression may follow or not. */
 const words = new Set('length getline next nextfile break continue delete'.split(' '))
 
-/** What a program does beyond computing and printing, or that it cannot be read. */
+/** @returns what a program does beyond computing and printing, or why it cannot be read */
 export function refusedAwk(program: string): string | undefined {
   if (/\bsystem\s*\(|\bgetline\b|@\s*\w|\bextension\s*\(|\\\r?\n/.test(program)) return 'system, getline, @ and line joins are not followed'
   if (/\b(ARGV|ARGC|PROCINFO|FUNCTAB|SYMTAB)\b/.test(program)) return 'ARGV and the like change what is read'
   const stripped = strip(program)
-  // A stream is one only where nothing makes another name of it; and after some signs a statement goes on in the next line.
+  // A stream name counts only where nothing extends it to another name. After some operators a statement continues on the next line.
   const code = stripped?.replace(/>>?\s*"&"(?=\s*($|[;}\n]))/g, ' ').replace(/(,|&&|\|\||\?|:)\s*\n/g, '$1 ')
   if (code === undefined) return 'the program cannot be told apart from its strings'
   if (code.replaceAll('||', '').includes('|')) return 'a pipe runs a command'
   if (redirects(code)) return 'print > writes a file; redirect the output of awk instead'
 }
 
-/** The program with every string, pattern and comment made blank; undefined where a slash could be read in two ways. */
+/** @returns the program with every string, pattern and comment blanked; undefined where a slash has two readings */
 function strip(program: string): string | undefined {
   let out = ''
   let at = 0
@@ -90,7 +90,7 @@ function lineEnd(text: string, at: number): number {
   return end < 0 ? text.length : end
 }
 
-/** A slash inside brackets does not end a pattern everywhere, so one there is not followed. */
+/** Not every awk ends a pattern at a slash inside brackets, so such a pattern is not followed. */
 function closing(text: string, from: number): number | undefined {
   const quote = text[from]
   for (let at = from + 1; at < text.length; at++) {
@@ -101,7 +101,7 @@ function closing(text: string, from: number): number | undefined {
   }
 }
 
-/** A `>` after print and outside parentheses is no comparison. */
+/** A `>` after print and outside parentheses is a redirection, not a comparison. */
 function redirects(code: string): boolean {
   return [...code.matchAll(/\bprintf?\b([^;\n}]*)/g)].some(([, rest = '']) => {
     let depth = 0

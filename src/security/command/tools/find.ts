@@ -1,4 +1,4 @@
-/** find: where it starts, which files its tests look at, and what it runs on what it finds. */
+/** Judges find: its starting folders, the files that its tests look at, and the commands that it runs on its results. */
 
 import { type Arg, HOLE, literalArg, scatters, sure } from '../flow/model.ts'
 import { checkPath, shown } from '../flow/paths.ts'
@@ -64,7 +64,7 @@ function writes({ look, place }: Use, args: readonly Arg[], at: number): number 
   return at + (sure(args[at]) === '-fprintf' ? 2 : 1)
 }
 
-/** The same as rm on everything it finds. */
+/** Judged as rm on every file it finds. */
 function deletes({ look, place }: Use): void {
   look.invoke([literalArg('rm'), found()], { ...place, external: true })
   look.raise('command.option', 'find -delete removes what it finds; list the files first')

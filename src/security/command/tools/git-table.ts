@@ -1,9 +1,9 @@
-/** The git commands that may run, each with the options and operands that would make it do more. */
+/** Lists the git commands that may run, each with the options and operands that would make it do more. */
 
 import type { OptionTable } from '../flow/options.ts'
 
 export type GitUse = {
-  /** Operands; undefined where one is known only at run time. */
+  /** The operands; an entry is undefined where it is known only at run time. */
   readonly words: readonly (string | undefined)[]
   readonly options: readonly string[]
   readonly args: readonly (string | undefined)[]
@@ -11,11 +11,11 @@ export type GitUse = {
 }
 
 export type GitRule = OptionTable & {
-  /** What operands that look like paths mean; `write` puts every one to the gate. */
+  /** What operands that look like paths mean; with `write` every operand goes to the gate. */
   readonly operands?: 'read' | 'write'
   /** The first operand is a pattern. */
   readonly pattern?: true
-  /** Why this use of it is not fine. */
+  /** @returns why this use is refused; undefined when it is allowed */
   readonly check?: (use: GitUse) => string | undefined
 }
 
@@ -113,7 +113,7 @@ function configReads({ words, options }: GitUse): string | undefined {
   return 'changes settings, which can name programs to run'
 }
 
-/** A branch is switched to; files are not written over. */
+/** Allows switching to a branch; refuses overwriting files. */
 function checkoutSwitches({ words, options, args }: GitUse): string | undefined {
   const [name = ''] = words
   const looksLikeFile = name === '.' || /^:|[*?]|\/$|^(?!v?\d).*\.[a-z]\w{0,4}$/i.test(name)
@@ -121,7 +121,7 @@ function checkoutSwitches({ words, options, args }: GitUse): string | undefined 
   return words.includes(undefined) ? 'may write over changed files' : undefined
 }
 
-/** `ext::command` is a remote too. */
+/** `ext::command` is also a remote. */
 function plainRemote({ words }: GitUse): string | undefined {
   return words.every((word) => word !== undefined && /^[A-Za-z][\w./-]*$/.test(word) && !word.includes('..'))
     ? undefined

@@ -1,4 +1,4 @@
-/** git: which sub-commands only look or record, and the options and settings that run programs or throw work away. */
+/** Judges git: which sub-commands only look or record, and which options and settings run programs or discard work. */
 
 import { type Arg, scatters, sure } from '../flow/model.ts'
 import { type Parsed, parseOptions } from '../flow/options.ts'
@@ -18,7 +18,7 @@ const globals = {
 const harmlessSettings =
   /^(color\.[\w.]+=\w+|core\.quote[pP]ath=\w+|core\.pager=(cat)?|advice\.\w+=\w+|log\.\w+=\w+|user\.(name|email)=[^\n]*|init\.defaultBranch=[\w-]+)$/
 
-/** The sub-command, for the record. */
+/** @returns the sub-command, which the caller records */
 export function judgeGit(use: Use, args: readonly Arg[]): string {
   const { look } = use
   const parsed = parseOptions(args, { ...globals, data: `${globals.data} -c` }, { inOrder: true })
@@ -122,7 +122,7 @@ function mistakable({ look }: Pick<Use, 'look'>): void {
   look.raise('command.option', 'git could take a name for an option; quote it, and put -- before it')
 }
 
-/** `git bisect run rm`, `git rebase -x 'rm -rf /'`, `git submodule foreach …`: blocked for what is inside. */
+/** `git bisect run rm`, `git rebase -x 'rm -rf /'`, `git submodule foreach …`: judged by the inner command. */
 function searchInner({ look, place }: Use, sub: string, args: readonly Arg[]): undefined {
   const run = args.findIndex((arg) => /^(run|foreach|--)$/.test(sure(arg) ?? ''))
   if (/^(bisect|submodule)$/.test(sub) && run >= 0)
@@ -142,7 +142,7 @@ function searchInner({ look, place }: Use, sub: string, args: readonly Arg[]): u
   )
 }
 
-/** Options whose value is a command, or a setting that may hold one, in every git command. */
+/** Searches the options that, in every git command, take a command or a setting that may contain a command. */
 function searchOptions({ look, place }: Use, args: readonly Arg[]): void {
   for (const [index, arg] of args.entries()) {
     const attached = arg.texts.flatMap((text) => /^--(?:upload-pack|receive-pack|exec|extcmd|config)=(.*)$/s.exec(text)?.[1] ?? [])

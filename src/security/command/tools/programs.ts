@@ -1,4 +1,4 @@
-/** An allow-listed tool with its arguments: which rules hold for it. */
+/** Chooses the rules for an allow-listed tool and applies them to its arguments. */
 
 import type { Arg } from '../flow/model.ts'
 import { couldBe, sure } from '../flow/model.ts'
@@ -12,7 +12,7 @@ import { judgeSed } from './sed.ts'
 import { toolRules } from './table.ts'
 import { judgeTar } from './tar.ts'
 
-/** Those with a grammar of their own; what they return is the sub-command. */
+/** Tools with their own grammar; each judge returns the sub-command. */
 const judges: { readonly [name: string]: (use: Use, args: readonly Arg[]) => string | undefined } = {
   find: judgeFind,
   sed: judgeSed,
@@ -33,7 +33,7 @@ export function judgeTool(use: Use, args: readonly Arg[]): void {
   record(use, judge?.(use, args))
 }
 
-/** The sub-command belongs to what an "always" covers. */
+/** An "always" rule covers the tool with its sub-command, so both are recorded. */
 function record({ look, name }: Use, sub: string | undefined): void {
   if (!sub) return
   look.found.executables.delete(name)
@@ -54,7 +54,7 @@ function judgeByTable(use: Use, args: readonly Arg[]): undefined {
   if (name === 'jq') checkJq(use, details)
 }
 
-/** A tool the operator allowed and we know nothing of. */
+/** For a tool that the operator allowed and that has no rule here. */
 function checkUnlisted({ look, place }: Use, arg: Arg): void {
   checkLoose(look, arg, 'write', place)
   const value = /^-[^=]*=(.*)$/s.exec(sure(arg) ?? '')?.[1] ?? /^-[A-Za-z]([/~.].*)$/s.exec(sure(arg) ?? '')?.[1]
@@ -69,7 +69,7 @@ function checkDate({ look }: Use, { operands }: Details): void {
   if (sets) look.raise('command.option', 'date with an operand sets the clock; begin a format with +')
 }
 
-/** `printf -v` evaluates a subscript; a format that is not known could be that option, unless it is all there is. */
+/** `printf -v` evaluates a subscript. An unknown format could be that option, unless it is the only argument. */
 function checkPrintf({ look, place }: Use, { args, options }: Details): void {
   const [format] = args
   const open = format && !place.external && couldBe(format, /^-v/) && (format.several || args.length > 1)

@@ -1,4 +1,4 @@
-/** One row of the tool table applied to the arguments of a command. */
+/** Applies one row of the tool table to the arguments of a command. */
 
 import { type Arg, HOLE, type Look, type Place, scatters, sure } from '../flow/model.ts'
 import { type Option, type Parsed, parseOptions } from '../flow/options.ts'
@@ -8,10 +8,10 @@ import type { ToolRule } from './table.ts'
 
 export type Use = { readonly look: Look; readonly place: Place; readonly name: string }
 
-/** `args` without the command word. */
+/** `args` excludes the command word. */
 export function applyRule(use: Use, rule: ToolRule, args: readonly Arg[]): Parsed {
   const found = parseOptions(withoutPairs(use, rule, args), rule, { inOrder: rule.inOrder ?? false })
-  // Where no operand is a path, neither is what is attached to an unknown option.
+  // Where no operand is a path, a value attached to an unknown option is not a path either.
   const parsed = rule.operands === 'data' ? { ...found, options: found.options.map(withoutLooseValue) } : found
   checkOptions(use, parsed)
   if (rule.guard) guard(use, parsed)
@@ -65,14 +65,14 @@ function checkOption({ look, place, name }: Use, { name: option, meaning, value,
   else if (meaning === 'flag') checkAttached({ look, place, name }, value)
 }
 
-/** A value of an option that is in no list. */
+/** Checks a value attached to an unlisted option. */
 function checkAttached({ look, place }: Use, value: Arg): void {
   checkLoose(look, value, 'write', place)
   if (value.texts.some((text) => text.includes('/')))
     checkPath(look, { ...value, kind: value.kind === 'unknown' ? 'name' : value.kind }, 'write', place)
 }
 
-/** Operands that could turn out to be options: a pattern is printed with `./` before it, anything else has to be written differently. */
+/** Checks operands that could expand to options: a pattern is printed with `./` before it; any other operand must be rewritten. */
 export function guard({ look, name }: Use, { operands, behind }: Pick<Parsed, 'operands' | 'behind'>): void {
   for (const arg of operands) {
     if (arg.kind === 'literal' || arg.kind === 'number' || behind.includes(arg)) continue
@@ -84,7 +84,7 @@ export function guard({ look, name }: Use, { operands, behind }: Pick<Parsed, 'o
   }
 }
 
-/** A name that another program found, and gives as it found it. */
+/** A name that another program found and passes on unchanged. */
 export function isLed({ kind, led, texts }: Arg): boolean {
   return kind === 'name' && led === true && texts.every((text) => text.startsWith(HOLE))
 }

@@ -1,4 +1,4 @@
-/** npm, bun and make: they run what the project itself declares, and nothing given on the command line. */
+/** Judges npm, bun and make: they may run what the project declares, but no program given on the command line. */
 
 import { type Arg, sure } from '../flow/model.ts'
 import { type OptionTable, type Parsed, parseOptions } from '../flow/options.ts'
@@ -13,7 +13,7 @@ const npmTable: OptionTable = {
   flag: '--globals --include --git-tag-version --json --parseable --production --prefer-offline --prefer-dedupe --package-lock --package-lock-only',
 }
 
-/** Without further words; those in `named` take some. */
+/** Allowed only without further words; `npmNamed` accepts words. */
 const npmAlone = new Set('ci install i clean-install outdated audit doctor version prefix root bin pack ping'.split(' '))
 const npmNamed = new Set(
   'test t tst run run-script start stop restart ls list ll la view info show v why explain fund search query help'.split(' '),

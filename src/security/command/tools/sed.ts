@@ -1,4 +1,4 @@
-/** sed: its script read command by command, since `e`, `w` and `s///e` run programs and write files. */
+/** Judges sed: reads its script command by command, since `e`, `w` and `s///e` run programs and write files. */
 
 import { type Arg, HOLE, literalArg, sure } from '../flow/model.ts'
 import { type OptionTable, parseOptions } from '../flow/options.ts'
@@ -25,14 +25,14 @@ export function judgeSed(use: Use, args: readonly Arg[]): undefined {
   judgeScripts(use, scripts)
   const files = given.length > 0 ? parsed.operands : rest
   guard(use, { ...parsed, operands: files })
-  // Long options may be cut short, and no other begins with an i.
+  // Long options may be abbreviated, and no other option begins with an i.
   const inPlace = parsed.options.filter((option) => option.name === '-i' || option.name.startsWith('--i'))
   if (inPlace.some((option) => option.value?.texts.some((text) => /[/*]/.test(text))))
     look.raise('command.option', 'sed -i writes its backup elsewhere; give a plain suffix')
   for (const file of files) if (sure(file) !== '-') checkPath(look, file, inPlace.length > 0 ? 'write' : 'read', place)
 }
 
-/** Several are the lines of one: a text that the first begins goes on in the second. */
+/** Several scripts are the lines of one script: a text that begins in one script continues in the next. */
 function judgeScripts(use: Use, scripts: readonly (Arg | undefined)[]): void {
   const texts = scripts.map(sure)
   const joined = texts.length > 1 && !texts.includes(undefined)
@@ -53,7 +53,10 @@ function judgeScript({ look, place }: Use, script: Arg): void {
   }
 }
 
-/** What a script does beyond editing text, or that it cannot be read. Not all seds let a bracket hide a delimiter, so both ways count. */
+/**
+ * @returns what a script does beyond editing text, or why it cannot be read. Not every sed lets a bracket hide a delimiter, so both
+ * readings are checked.
+ */
 export function refusedSed(script: string): Stop | undefined {
   const strict = read(script, { brackets: true })
   if (strict) return strict
@@ -62,7 +65,7 @@ export function refusedSed(script: string): Stop | undefined {
 }
 
 type Way = { readonly brackets: boolean }
-/** `invalid`: sed itself would refuse the whole script. `runs`, `file`: what it would run, read or write. */
+/** `invalid`: sed itself would refuse the whole script. `runs`, `file`: the command it would run, the file it would read or write. */
 type Stop = {
   readonly text: string
   readonly invalid?: true
@@ -107,7 +110,7 @@ function lineEnd(text: string, at: number): number {
   return end < 0 ? text.length : end + 1
 }
 
-/** `a`, `i`, `c`: up to a line end without a backslash before it. Two of them are an escaped one, but not in every place. */
+/** `a`, `i`, `c`: the text ends at a line end without a backslash before it. Not every sed reads two backslashes as an escaped one. */
 function textEnd(text: string, at: number): Step {
   let end = lineEnd(text, at)
   for (; end < text.length && text[end - 2] === '\\'; end = lineEnd(text, end))
@@ -115,7 +118,7 @@ function textEnd(text: string, at: number): Step {
   return end
 }
 
-/** Not every sed lets a brace end a label: what stands close behind one is then a part of it. */
+/** Not every sed lets a brace end a label; in those, the characters right after the brace belong to the label. */
 function labelEnd(text: string, at: number): Step {
   const end = at + 1 + (/^[ \t]*[^;\s}]*/.exec(text.slice(at + 1))?.[0].length ?? 0)
   return /^}+[^;\s}]/.test(text.slice(end)) ? { text: 'where a label ends is not plain; put a ; before the }' } : end
@@ -140,7 +143,7 @@ function address(text: string, at: number, way: Way): Step {
 
 type Parts = { readonly count: number; readonly patterns: number }
 
-/** The place after `count` parts behind the delimiter at `at`, the first `patterns` of them regular expressions. */
+/** @returns the position after `count` parts behind the delimiter at `at`; the first `patterns` parts are regular expressions */
 function delimited(text: string, at: number, { count, patterns }: Parts, { brackets }: Way): Step {
   const delimiter = text[at]
   if (delimiter === undefined || /[\\\sA-Za-z0-9[]|[^ -~]/.test(delimiter)) return { text: 'a delimiter is missing or odd' }
@@ -153,7 +156,7 @@ function delimited(text: string, at: number, { count, patterns }: Parts, { brack
   return { text: 'a part of the script is not closed', invalid: true }
 }
 
-/** `[]a]`, `[^]a]`, `[[:alpha:]]`: the closing bracket, or the opening one when there is none. */
+/** @returns the position of the closing bracket of `[]a]`, `[^]a]`, `[[:alpha:]]`; without one, the position of the opening bracket */
 function bracketEnd(text: string, at: number): number {
   const set = /^\[\^?\]?(\[[:.=][^\]]*[:.=]\]|[^\]\n])*\]/.exec(text.slice(at))
   return set ? at + set[0].length - 1 : at

@@ -1,10 +1,11 @@
-/** What the options and operands of each allow-listed tool mean. A table: the code that reads it is rule.ts. */
+/** Lists what the options and operands of each allow-listed tool mean; rule.ts reads this table. */
 
 import type { OptionTable } from '../flow/options.ts'
 
 /**
- * `read`, `write`: every operand is a path. `data`: none is. `copy`: the last is written, the others read; `move`: all written.
- * `out`: the second is written. `none`: an operand changes the system. `loose`: only what looks like a path.
+ * `read`, `write`: every operand is a path. `data`: no operand is a path. `copy`: the last operand is written, the others are read.
+ * `move`: all are written. `out`: the second is written. `none`: an operand changes the system. `loose`: only operands that look like a
+ * path are checked.
  */
 export type Operands = 'read' | 'write' | 'data' | 'copy' | 'move' | 'out' | 'none' | 'loose'
 
@@ -12,11 +13,11 @@ export type ToolRule = OptionTable & {
   readonly operands: Operands
   /** The first operand is a pattern or program, unless one of these options gives it. */
   readonly pattern?: string
-  /** A file name that begins with `-` could be an option that runs something or writes elsewhere. */
+  /** A file name that begins with `-` could be an option that runs a program or writes to another place. */
   readonly guard?: true
   /** The first operand ends the options. */
   readonly inOrder?: true
-  /** Each takes a name and then a value of this meaning. */
+  /** Each option takes a name and then a value of this meaning. */
   readonly pairs?: { readonly [option: string]: 'data' | 'read' }
 }
 
@@ -140,7 +141,7 @@ export const toolRules: { readonly [name: string]: ToolRule } = {
   which: { operands: 'data' },
   mkdir: { operands: 'write', data: '-m --mode' },
   touch: { operands: 'write', data: '-d --date -t --time', read: '-r --reference' },
-  // A second name for a file is written past what protects the first.
+  // A second name for a file (a link) would bypass the protection of the first name.
   cp: { operands: 'copy', data: '-S --suffix', write: '-t --target-directory', refuse: '-l --link -s --symbolic-link', guard: true },
   mv: { operands: 'move', data: '-S --suffix', write: '-t --target-directory', guard: true },
   ln: { operands: 'move', data: '-S --suffix', write: '-t --target-directory', guard: true },

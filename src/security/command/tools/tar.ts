@@ -1,4 +1,4 @@
-/** tar: what it packs, where it unpacks, and the options that run programs. */
+/** Judges tar: what it packs, where it unpacks, and the options that run programs. */
 
 import { type Arg, literalArg, sure } from '../flow/model.ts'
 import { type Option, type OptionTable, parseOptions } from '../flow/options.ts'
@@ -51,7 +51,7 @@ function modeOf(options: readonly Option[]): 'pack' | 'unpack' | 'list' | undefi
   return named(/^(-t|--list|-d|--diff|--compare|--version|--help)$/) ? 'list' : undefined
 }
 
-/** A colon makes the archive a remote one, fetched through another program. */
+/** A colon makes the archive a remote archive, which tar fetches through another program. */
 function checkArchive({ look, place }: Use, { value }: Option, packs: boolean): void {
   if (!value || sure(value) === '-') return
   if (value.texts.some((text) => text.includes(':')))
