@@ -1,18 +1,18 @@
-/** What the workspace answers: every refusal is a value with a message the model can act on. */
+/** Defines what the workspace accepts and returns; every refusal is a value with a message that the model can act on. */
 
 export type Access = 'read' | 'write'
 
 export type Verdict = { readonly ok: true } | { readonly ok: false; readonly rule: string; readonly reason: string }
 
-/** The path gate. Pure and cheap: it is asked several times for one access, with the real path of what was opened. */
+/** The path gate. Pure and cheap: one access asks it several times, with the real path of the opened file. */
 export type Check = (absoluteRealPath: string, access: Access) => Verdict
 
-/** `denied` names the rule that refused; without it the access was allowed and something else went wrong. */
+/** `denied` names the rule that refused; without it the access was allowed but failed for another reason. */
 export type Refusal = { readonly ok: false; readonly denied?: string; readonly message: string }
 
 export type EntryType = 'file' | 'directory' | 'link' | 'other'
 
-/** `size` in bytes, for files only. `path` is relative to the folder that was listed. */
+/** `size` in bytes, for files only. `path` is relative to the listed folder. */
 export type Entry = { readonly path: string; readonly type: EntryType; readonly size?: number }
 
 /** Lines are counted from 1. `totalLines` is absent when the file is too long to count; `size` is the whole file in bytes. */
@@ -24,17 +24,17 @@ export type TextRead = {
   readonly lastLine: number
   readonly totalLines?: number
   readonly size: number
-  /** There is more of the file after what is shown. */
+  /** The file continues after the returned text. */
   readonly more: boolean
-  /** The last line shown was itself cut at `maxBytes`. */
+  /** The last returned line was itself cut at `maxBytes`. */
   readonly cutLine: boolean
-  /** Bytes that are no UTF-8 are shown as U+FFFD. */
+  /** The file has bytes that are not UTF-8; the text shows them as U+FFFD. */
   readonly invalid: boolean
 }
 
 export type BytesRead = { readonly ok: true; readonly path: string; readonly bytes: Uint8Array }
 
-/** `total` counts everything seen; it is exact when `complete`, else a lower bound. */
+/** `total` counts every entry seen; it is exact when `complete`, otherwise a lower bound. */
 export type Listing = {
   readonly ok: true
   readonly path: string
@@ -54,7 +54,7 @@ export type Stat = {
 
 export type Written = { readonly ok: true; readonly path: string; readonly bytes: number; readonly created: boolean }
 
-/** `line` is where the replaced text began, counted from 1. `note` says what was done beyond the exact words. */
+/** `line` is where the replaced text began, counted from 1. `note` describes any change beyond the exact replacement. */
 export type Edited = { readonly ok: true; readonly path: string; readonly line: number; readonly bytes: number; readonly note?: string }
 
 export type Scanned = { readonly ok: true; readonly path: string; readonly binary: boolean; readonly complete: boolean }
@@ -63,22 +63,22 @@ export type Scanned = { readonly ok: true; readonly path: string; readonly binar
 export type OnLine = (number: number, text: () => string) => boolean
 
 export type Workspace = {
-  /** Absolute and real. */
+  /** Absolute, without symbolic links. */
   readonly root: string
-  /** `offset` is a line counted from 1, `limit` a number of lines; at most `maxBytes` bytes come back. */
+  /** `offset` is a line counted from 1, `limit` a number of lines; returns at most `maxBytes` bytes. */
   readText(path: string, options: { readonly offset?: number; readonly limit?: number; readonly maxBytes: number }): TextRead | Refusal
   readBytes(path: string, options: { readonly maxBytes: number }): BytesRead | Refusal
   list(path: string, options: { readonly depth?: number; readonly maxEntries: number }): Listing | Refusal
-  /** Replaces the whole file or creates it, with missing folders; a reader sees the old text or the new one, never a mixture. */
+  /** Replaces the whole file or creates it, with missing folders. A reader sees the old text or the new text, never a mixture. */
   writeText(path: string, text: string): Written | Refusal
-  /** Replaces the one place where `find` stands. */
+  /** Replaces the only occurrence of `find`; refuses when there are none or several. */
   editText(path: string, change: { readonly find: string; readonly put: string }): Edited | Refusal
   stat(path: string): Stat | Refusal
   /**
-   * Every regular file under a folder (or the file itself), paths relative to the root, in order of name; leaves out `.git`,
-   * `node_modules` and what .gitignore files name. `onSkip` hears of what the rules or the system refused.
+   * Yields every regular file under a folder (or the file itself), with paths relative to the root, ordered by name. Leaves out `.git`,
+   * `node_modules` and files that .gitignore excludes. Calls `onSkip` for paths that the rules or the system refused.
    */
   walk(path: string, options?: { readonly onSkip?: (path: string, why: string) => void }): Iterable<string>
-  /** The lines of one file, read in one pass; stops at a NUL byte (`binary`) or after 64 MiB (`complete: false`). */
+  /** Reads the lines of one file in one pass; stops at a NUL byte (`binary`) or after 64 MiB (`complete: false`). */
   scan(path: string, options: { readonly maxLineBytes: number; readonly onLine: OnLine }): Scanned | Refusal
 }

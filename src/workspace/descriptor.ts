@@ -1,18 +1,19 @@
 /**
- * Files held by descriptor: what was opened is what is checked and read, whatever happens to its name meanwhile.
- * Linux only: it rests on O_PATH and /proc/self/fd. There is no fall-back for other systems.
+ * Holds files by descriptor, so that the checked file is the file that is read, even if its name changes meanwhile. Linux only: it needs
+ * O_PATH and /proc/self/fd, and there is no fallback for other systems.
  */
 
 import { closeSync, constants, fstatSync, openSync, readlinkSync, type Stats, statSync } from 'node:fs'
 
-// node:fs does not name these two; the values are those of x86-64, arm64 and riscv64.
+// node:fs does not export these two; the values are those of x86-64, arm64 and riscv64.
 const O_PATH = 0o10000000
 const O_CLOEXEC = 0o2000000
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 
 /**
- * `look` opens nothing for reading, so a FIFO does not block and a device does not notice; `read` is for a descriptor already looked at.
+ * `look` opens nothing for reading, so a FIFO does not block and a device has no side effect; `read` is for a descriptor that was already
+ * checked.
  */
 export const flags = {
   look: O_PATH | O_CLOEXEC,
@@ -32,16 +33,16 @@ export function hold(path: string, how: number, mode?: number): DaemonLock {
   return { fd, [Symbol.dispose]: () => closeSync(fd) }
 }
 
-/** The descriptor itself, or a name in the folder it holds, as a path that no rename or symbolic link above it can redirect. */
+/** @returns a path to the descriptor itself, or to a name in the folder it holds, that no rename or symbolic link above it can redirect */
 export function slot(held: DaemonLock, name?: string): string {
   return name === undefined ? `/proc/self/fd/${held.fd}` : `/proc/self/fd/${held.fd}/${name}`
 }
 
-/** Where the held file is now: an absolute path without symbolic links; undefined when it no longer has that name. */
+/** @returns the current absolute path of the held file without symbolic links; undefined when the file no longer has that name */
 export function realPath(held: DaemonLock): string | undefined {
   const text = readlinkSync(slot(held))
   if (!text.startsWith('/')) return undefined
-  // The kernel marks a removed name so; a file may also be called that, and then it is still there.
+  // The kernel adds this suffix to a removed name. A file may really have such a name, and then it still exists.
   if (text.endsWith(' (deleted)') && !isSame(text, fstatSync(held.fd))) return undefined
   return text
 }
@@ -72,7 +73,7 @@ const meanings: { readonly [code: string]: string } = {
   ENXIO: 'it is a device or socket without a peer',
 }
 
-/** What a system error means, in words, with its code. */
+/** Describes a system error in words, with its code. */
 export function explain(error: unknown): string {
   const code = codeOf(error)
   const meaning = meanings[code]

@@ -1,4 +1,4 @@
-/** Editing: one exact, unique piece of a text file is replaced; what fails says where the text nearly matches. */
+/** Replaces one exact, unique piece of a text file; a failure says where the text nearly matches. */
 
 import type { Stats } from 'node:fs'
 import type { Edited, Refusal } from './contract.ts'
@@ -29,7 +29,7 @@ export function editText(locator: Locator, given: string, change: Change): Edite
 
 type Current = { readonly ok: true; readonly text: string; readonly path: string; readonly stat: Stats }
 
-/** Editing shows the text in its failures, so it needs the right to read too. */
+/** Failure messages show the file's text, so an edit also needs permission to read. */
 function current(locator: Locator, given: string): Current | Refusal {
   const found = openRegular(locator, given, 'read')
   if (!found.ok) return found
@@ -41,7 +41,7 @@ function current(locator: Locator, given: string): Current | Refusal {
 
 function decoded(locator: Locator, given: string, { real, stat }: Found, bytes: Uint8Array): Current | Refusal {
   try {
-    // The byte order mark stays part of the text, or the edit would drop it.
+    // The byte order mark stays part of the text; otherwise the edit would drop it.
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
     return { ok: true, text, path: locator.show(real), stat }
   } catch {
@@ -67,7 +67,7 @@ function findOnce(given: string, text: string, { find, put }: Change): Match | R
   return findCrlf(given, text, { find, put })
 }
 
-/** Models write LF; in a file with CRLF the same lines are meant, and the new ones get CRLF too. */
+/** Models write LF. In a file with CRLF the search matches the same lines, and the new lines get CRLF too. */
 function findCrlf(given: string, text: string, { find, put }: Change): Match | Refusal {
   const windows = { find: crlf(find), put: crlf(put) }
   const exact = places(text, windows.find)
@@ -81,7 +81,7 @@ function crlf(text: string): string {
   return text.replaceAll(/\r?\n/g, '\r\n')
 }
 
-/** Where `find` stands, overlapping places included; more than 1,000 are not counted. */
+/** Every position of `find`, overlapping ones included; stops counting at 1,000. */
 function places(text: string, find: string): number[] {
   const found: number[] = []
   for (let at = text.indexOf(find); at >= 0 && found.length < 1_000; at = text.indexOf(find, at + 1)) found.push(at)
@@ -98,7 +98,7 @@ function ambiguous(given: string, text: string, found: readonly number[]): Refus
   }
 }
 
-/** The commonest mistakes are indentation and a first line remembered right with a wrong rest; both are shown. */
+/** The most common mistakes are wrong indentation and a correct first line with wrong lines after it; the message shows both. */
 function notFound(given: string, text: string, find: string): string {
   const head = `the old text is not in ${quote(given)}`
   if (text === '' || text === '\ufeff') return `${head}: the file is empty; write the whole file instead`

@@ -1,4 +1,4 @@
-/** For tests: a fresh workspace with an outside folder beside it, and a gate that keeps to the workspace. */
+/** Provides tests with a fresh workspace, a folder outside it, and a gate that allows only the workspace. */
 
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { openWorkspace } from './workspace.ts'
 
 export type Fixture = Disposable & { readonly base: string; readonly root: string; readonly outside: string; readonly workspace: Workspace }
 
-/** Inside only; `.git/config` may not be written and nothing named `forbidden` may be touched. */
+/** Allows only paths inside; `.git/config` may not be written, and nothing named `forbidden` may be read or written. */
 export function insideOnly(root: string): Check {
   return (path, access) => {
     if (path !== root && !path.startsWith(`${root}/`)) return { ok: false, rule: 'workspace_only', reason: 'it is outside the workspace' }

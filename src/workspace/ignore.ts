@@ -1,4 +1,6 @@
-/** .gitignore patterns, near enough for a search: order, negation, anchoring and folder-only rules; no global or info/exclude files. */
+/**
+ * Matches .gitignore patterns closely enough for a search: order, negation, anchoring, folder-only rules; no global or info/exclude files.
+ */
 
 export type Ignore = { readonly glob: Bun.Glob; readonly negated: boolean; readonly folderOnly: boolean }
 
@@ -17,14 +19,17 @@ function parseLine(line: string): Ignore[] {
   return [{ glob: globOf(body), negated, folderOnly }]
 }
 
-/** With a slash inside it starts at the .gitignore's own folder, without one it means a name anywhere below. Braces are plain letters. */
+/**
+ * A pattern with a slash inside starts at the .gitignore's folder; without one it matches a name anywhere below. Braces are plain
+ * characters.
+ */
 function globOf(body: string): Bun.Glob {
   const literal = body.replaceAll(/(?<!\\)([{}])/g, '\\$1')
   if (!body.includes('/')) return new Bun.Glob(`**/${literal}`)
   return new Bun.Glob(literal.startsWith('/') ? literal.slice(1) : literal)
 }
 
-/** What the rules of one folder say about a path below it; undefined when they do not mention it. The last word counts. */
+/** @returns whether one folder's rules ignore a path below it; undefined when no rule matches. The last matching rule decides. */
 export function ignored(rules: readonly Ignore[], path: string, isFolder: boolean): boolean | undefined {
   const last = rules.findLast((rule) => (isFolder || !rule.folderOnly) && rule.glob.match(path))
   return last === undefined ? undefined : !last.negated

@@ -1,14 +1,14 @@
-/** Where a folder says what it wants the model to know: a look at two names, and no more. */
+/** Finds a folder's instruction file for the model by checking two names. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 const names = ['AGENTS.md', 'CLAUDE.md'] as const
 
-/** Of all these files together, in bytes of what the model is told. */
+/** Limit for all instruction files together, in bytes of the text that the model gets. */
 export const instructionBytes = 32_768
 
-/** One look at each name. @returns the path from the root; undefined when there is no such file in this folder ('' is the root itself) */
+/** Checks each name once. @returns the path from the root; undefined when this folder has no such file ('' is the root itself) */
 export function instructionFile(root: string, folder: string): string | undefined {
   const name = names.find((each) => existsSync(join(root, folder, each)))
   return name && (folder === '' ? name : `${folder}/${name}`)

@@ -1,4 +1,4 @@
-/** What a project says to the model in AGENTS.md, or else in CLAUDE.md: plain text, whatever the file holds. */
+/** Reads a project's instructions for the model from AGENTS.md, or else CLAUDE.md, always as plain text. */
 
 import { visibleLines } from '../kit/text.ts'
 import type { Instruction } from '../runtime/event.ts'
@@ -6,12 +6,12 @@ import type { Workspace } from './contract.ts'
 import { instructionBytes } from './instruction-file.ts'
 import { utf8Prefix } from './lines.ts'
 
-/** `bytes` is how much of the room it takes. `cut` says in words what is missing. */
+/** `bytes` is the part of the limit that the text uses. `cut` says what is missing. */
 export type InstructionRead =
   | { readonly ok: true; readonly instruction: Instruction; readonly bytes: number; readonly cut?: string }
   | { readonly ok: false; readonly why: string }
 
-/** Never throws. `room`: how many bytes may still come; with none left the model is told of the file alone. */
+/** Never throws. `room` is how many bytes are left; with none left the model only learns that the file exists. */
 export function readInstruction(workspace: Pick<Workspace, 'readText'>, path: string, room: number): InstructionRead {
   const read = workspace.readText(path, { maxBytes: Math.max(room, 1) })
   if (!read.ok) return { ok: false, why: read.message }
@@ -24,7 +24,7 @@ export function readInstruction(workspace: Pick<Workspace, 'readText'>, path: st
   return { ok: true, instruction: { path, text: `${text}${text.endsWith('\n') || text === '' ? '' : '\n'}[cut: ${cut}]` }, bytes, cut }
 }
 
-/** At the end of a line where there is one. */
+/** Cuts at the end of a line where there is one. */
 function upTo(text: string, room: number): string {
   const bytes = new TextEncoder().encode(text)
   if (bytes.length <= room) return text

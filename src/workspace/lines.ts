@@ -1,11 +1,11 @@
-/** A file's lines in one pass, in bounded memory. */
+/** Reads a file's lines in one pass, in bounded memory. */
 
 import { readSync } from 'node:fs'
 import type { DaemonLock } from './descriptor.ts'
 
 const CHUNK = 16_384
 
-/** How much of a file is gone through for one question, in bytes. */
+/** The most bytes of a file that one scan reads. */
 export const SCAN_LIMIT = 64 * 1024 * 1024
 
 /** A piece of one line; `ends` when its newline (which is part of `bytes`) or the end of the file closes it. */
@@ -14,7 +14,7 @@ export type Piece = { readonly line: number; readonly bytes: Uint8Array; readonl
 /** `complete` is false when the scan limit was reached before the end of the file. */
 export type Passed = { readonly lines: number; readonly complete: boolean }
 
-/** Hands out pieces until `take` returns false (then `complete` is false). The bytes are valid only during the call. */
+/** Passes pieces to `take` until it returns false (then `complete` is false). The bytes are valid only during the call. */
 export function passLines(file: DaemonLock, take: (piece: Piece) => boolean, limit: number = SCAN_LIMIT): Passed {
   const buffer = new Uint8Array(CHUNK)
   let line = 1
@@ -36,7 +36,7 @@ export function passLines(file: DaemonLock, take: (piece: Piece) => boolean, lim
   return { lines: line, complete: false }
 }
 
-/** The longest prefix of at most `max` bytes that does not cut a UTF-8 character. */
+/** @returns the longest prefix of at most `max` bytes that does not split a UTF-8 character */
 export function utf8Prefix(bytes: Uint8Array, max: number): Uint8Array {
   if (bytes.length <= max) return bytes
   let end = max

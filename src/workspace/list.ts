@@ -1,4 +1,4 @@
-/** Listing a folder, some levels deep, with an exact count of what is not shown. */
+/** Lists a folder some levels deep, with an exact count of the entries it leaves out. */
 
 import { join } from 'node:path'
 import type { Entry, Listing, Refusal } from './contract.ts'
@@ -7,7 +7,7 @@ import { type Locator, quote } from './locate-path.ts'
 import { children, sizeOf } from './open-folder.ts'
 import { kindOf } from './regular.ts'
 
-/** Beyond this many entries counting stops, and the total is a lower bound. */
+/** Counting stops at this many entries; the total is then a lower bound. */
 const MAX_SEEN = 100_000
 
 const MAX_DEPTH = 16
@@ -45,7 +45,7 @@ function visit(survey: Survey, { folder, above, depth }: Spot): void {
   }
 }
 
-/** A folder that may not be entered stays in the list, without its contents. */
+/** A folder that may not be opened stays in the list, without its contents. */
 function enter(survey: Survey, { folder, above, depth }: Spot, name: string): void {
   try {
     using child = hold(slot(folder, name), flags.childFolder)

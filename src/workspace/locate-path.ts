@@ -1,4 +1,4 @@
-/** From a path as given to a checked descriptor: the gate is asked about what was really opened, never about a name alone. */
+/** Turns a given path into a checked descriptor: the gate judges the file that was really opened, not only its name. */
 
 import { fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -7,7 +7,7 @@ import { codeOf, type DaemonLock, explain, flags, hold, realPath, slot } from '.
 
 export type Found = { readonly ok: true; readonly held: DaemonLock; readonly real: string; readonly stat: Stats }
 
-/** `missing` is where the file would be, all symbolic links followed; the gate allowed that place. */
+/** `missing` is the path where the file would be, with all symbolic links followed; the gate allowed that path. */
 export type NotFound = Refusal & { readonly missing?: string }
 
 export type Locator = {
@@ -15,13 +15,13 @@ export type Locator = {
   readonly check: Check
   /** The caller disposes `held`. */
   locate(given: string, access: Access): Found | NotFound
-  /** A path for people: relative to the root when inside it. */
+  /** The path to display: relative to the root when it is inside. */
   show(real: string): string
-  /** True the first time that this folder is asked about. */
+  /** True the first time a folder is passed in. */
   isNew(folder: string): boolean
 }
 
-/** @throws when the root is no folder */
+/** @throws when the root is not a folder */
 export function createLocator({
   root: given,
   check,
@@ -62,7 +62,7 @@ function locate(question: Question): Found | NotFound {
   if (given === '') return { ok: false, message: 'the path is empty; "." is the workspace itself' }
   if (given.includes('\0') || !given.isWellFormed()) return { ok: false, message: `${quote(given)} is no valid path` }
   const absolute = absoluteOf(question)
-  // First by name alone: an outside path is refused before the file system is asked, so the answer tells nothing about it.
+  // Checks the name first: a path outside is refused before the file system is asked, so the answer reveals nothing about it.
   const byName = check(absolute, access)
   if (!byName.ok) return { ok: false, denied: byName.rule, message: byName.reason }
   try {
@@ -72,7 +72,7 @@ function locate(question: Question): Found | NotFound {
   }
 }
 
-/** The root may have been given through a symbolic link; a path that names it the same way means the same place. */
+/** The root may have been given through a symbolic link; a path through the same link means the same place. */
 function absoluteOf({ given, alias, root, home }: Question): string {
   const path = resolve(root, home !== undefined && (given === '~' || given.startsWith('~/')) ? home + given.slice(1) : given)
   if (path === alias) return root
@@ -88,7 +88,7 @@ function opened(question: Question, held: DaemonLock): Found | NotFound {
   return { ok: false, message: `${quote(question.given)} was removed while it was opened; try again` }
 }
 
-/** The same words whether the far end exists or not. */
+/** The message is the same whether or not the target exists. */
 function leadsOut(given: string, rule: string): NotFound {
   return { ok: false, denied: rule, message: `${quote(given)} leads through a symbolic link to a place that the rule "${rule}" refuses` }
 }
@@ -107,7 +107,7 @@ function absent(question: Question, absolute: string, error: unknown): NotFound 
   }
 }
 
-/** Where a path that cannot be opened would be, and the last folder on the way that is there. */
+/** @returns where a path that cannot be opened would be, and the last folder on the way that exists */
 function destination(absolute: string): { readonly path: string; readonly folder: string } | undefined {
   let path = absolute
   for (let hop = 0; hop < 40; hop++) {

@@ -1,4 +1,4 @@
-/** One folder's entries, read through its descriptor. */
+/** Reads the entries of one folder through its descriptor. */
 
 import { type Dirent, lstatSync, readdirSync } from 'node:fs'
 import type { EntryType } from './contract.ts'
@@ -6,7 +6,7 @@ import { type DaemonLock, slot } from './descriptor.ts'
 
 export type Child = { readonly name: string; readonly type: EntryType }
 
-/** In order of name (UTF-16 code units). @throws the system's error */
+/** Ordered by name (UTF-16 code units). @throws the system's error */
 export function children(folder: DaemonLock): Child[] {
   return readdirSync(slot(folder), { withFileTypes: true })
     .map((entry) => ({ name: entry.name, type: typeOf(folder, entry) }))
@@ -20,7 +20,7 @@ function typeOf(folder: DaemonLock, entry: Dirent): EntryType {
   return entry.isFIFO() || entry.isSocket() || entry.isCharacterDevice() || entry.isBlockDevice() ? 'other' : looked(folder, entry.name)
 }
 
-/** Some file systems do not say the type in the listing. */
+/** Some file systems do not give the type in the listing. */
 function looked(folder: DaemonLock, name: string): EntryType {
   const stat = lstatSync(slot(folder, name), { throwIfNoEntry: false })
   if (stat?.isFile()) return 'file'
@@ -28,7 +28,7 @@ function looked(folder: DaemonLock, name: string): EntryType {
   return stat?.isSymbolicLink() ? 'link' : 'other'
 }
 
-/** Bytes of a file; undefined when it is gone or hidden from us. */
+/** @returns the size of a file in bytes; undefined when the file is gone or cannot be accessed */
 export function sizeOf(folder: DaemonLock, name: string): number | undefined {
   try {
     return lstatSync(slot(folder, name), { throwIfNoEntry: false })?.size

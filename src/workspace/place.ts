@@ -1,4 +1,4 @@
-/** Where a write goes: the folder held by descriptor, checked after it was opened, and created one level at a time when missing. */
+/** Opens the folder of a write by descriptor, checks it after opening, and creates missing folders one level at a time. */
 
 import { accessSync, constants, mkdirSync, type Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -52,7 +52,7 @@ function inFolder(locator: Locator, given: string, real: string, previous?: Stat
   }
 }
 
-/** A write on its way through the folders to its file, and the path as it was given. */
+/** A write in progress and the path it was given. */
 type Way = { readonly locator: Locator; readonly given: string }
 
 type Opened = { readonly folder: DaemonLock; readonly name: string; readonly previous?: Stats }
@@ -68,7 +68,7 @@ function checked(way: Way, { folder, name, previous }: Opened): Place {
   }
 }
 
-/** The claim lasts as long as the folder is held: until the file is written. */
+/** Disposes the claim together with the folder, after the file was written. */
 function until(folder: DaemonLock, claimed: Disposable): DaemonLock {
   return {
     fd: folder.fd,
@@ -94,8 +94,9 @@ function refused(given: string, rule?: string): Refused {
 type Addable = { readonly above: string; readonly claimed: Disposable }
 
 /**
- * Whether this name may be put into the folder, wherever that lies now: another process may have put something else in the way between
- * the check and the creation of a folder. @throws Refused, or the system's error
+ * Checks that this name may be added to the folder at its current path: another process may have replaced a folder between the check and
+ * its creation.
+ * @throws Refused, or the system's error
  */
 function addable({ locator, given }: Way, folder: DaemonLock, name: string): Addable {
   const above = realPath(folder)

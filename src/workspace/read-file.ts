@@ -1,4 +1,4 @@
-/** Reading: text by line ranges, whole small files as bytes, and one pass over lines for search. */
+/** Reads files: text by line ranges, small files whole as bytes, and one pass over the lines for search. */
 
 import { readSync } from 'node:fs'
 import type { BytesRead, OnLine, Refusal, Scanned, Stat, TextRead } from './contract.ts'
@@ -25,10 +25,10 @@ function textOf(file: DaemonLock, about: About, range: Range): TextRead | Refusa
     : linesOf(file, about, range)
 }
 
-/** A file that fits is taken as it is: going from line to line costs ten times as much. */
+/** Reads a file that fits in one step: going line by line costs ten times as much. */
 function wholeOf(file: DaemonLock, about: About, range: Range): TextRead | Refusal {
   const bytes = drain(file, about.size + 1)
-  // It grew meanwhile.
+  // The file grew meanwhile.
   if (bytes.length > about.size) return linesOf(file, about, range)
   const nul = bytes.indexOf(0)
   if (nul >= 0) return binary(about, nul)
@@ -41,7 +41,7 @@ function linesOf(file: DaemonLock, about: About, { offset = 1, limit = Number.PO
   let nul = -1
   const passed = passLines(file, ({ line, bytes, at }) => {
     const wanted = line >= offset && line < offset + limit
-    // A NUL means binary only near the start or in what would be shown; elsewhere nobody sees it.
+    // A NUL byte marks the file as binary only near the start or in the requested lines; elsewhere it is never shown.
     if (nul < 0 && (wanted || at < 8192) && kept <= maxBytes) nul = bytes.includes(0) ? at + bytes.indexOf(0) : -1
     if (wanted && kept <= maxBytes) {
       parts.push(bytes.slice())
@@ -66,7 +66,7 @@ function shown(about: About, { bytes, offset, maxBytes, passed }: Kept): TextRea
   return { ok: true, path: about.path, text, firstLine: offset, lastLine, totalLines, size: about.size, more, cutLine, invalid }
 }
 
-/** Whole lines if at least one fits, else as much of the line as fits. */
+/** Cuts at whole lines if at least one fits, otherwise inside the first line. */
 function cut(bytes: Uint8Array, maxBytes: number): { readonly body: Uint8Array; readonly cutLine: boolean } {
   if (bytes.length <= maxBytes) return { body: bytes, cutLine: false }
   const newline = bytes.lastIndexOf(10, maxBytes - 1)
@@ -86,7 +86,7 @@ function pastEnd({ given, size }: About, offset: number, passed: Passed): Refusa
   return { ok: false, message: `${quote(given)} has no line ${offset}: ${why}` }
 }
 
-/** The whole file; larger than `maxBytes` is a refusal, never a silent cut. */
+/** Reads the whole file; refuses a file larger than `maxBytes` and never cuts it silently. */
 export function readBytes(locator: Locator, given: string, { maxBytes }: { readonly maxBytes: number }): BytesRead | Refusal {
   const found = openRegular(locator, given, 'read')
   if (!found.ok) return found
@@ -102,7 +102,7 @@ function tooLarge(given: string, size: number, maxBytes: number): Refusal {
   return { ok: false, message: `${quote(given)} is too large: ${size} bytes, at most ${maxBytes} are read` }
 }
 
-/** Up to `max` bytes from the start, whatever the size says: a file may grow while it is read. */
+/** Reads up to `max` bytes from the start, whatever the recorded size: a file may grow while it is read. */
 export function drain(file: DaemonLock, max: number): Uint8Array {
   const parts: Uint8Array[] = []
   for (let at = 0; at < max; ) {
@@ -137,7 +137,7 @@ export function scan(
   })
 }
 
-/** Puts the pieces of a line together, at most `max` bytes of it and without its line ending. */
+/** Joins the pieces of a line, at most `max` bytes of it and without its line ending. */
 function joinPieces(max: number, onLine: (line: number, bytes: Uint8Array) => boolean) {
   let held: Uint8Array | undefined
   const whole = (bytes: Uint8Array) => utf8Prefix(trimEnd(bytes), max)
@@ -176,7 +176,7 @@ function decode(bytes: Uint8Array): { readonly text: string; readonly invalid: b
   }
 }
 
-/** The last counts also without a line ending. */
+/** The last line also counts without a line ending. */
 function linesIn(bytes: Uint8Array): number {
   let lines = bytes.length > 0 && bytes[bytes.length - 1] !== 10 ? 1 : 0
   for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++

@@ -1,11 +1,14 @@
-/** Where a path leads when every symbolic link on the way is followed, also a path of which not everything exists. */
+/** Resolves every symbolic link of a path, even when parts of the path do not exist. */
 
 import { readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 
 const MAX_LINKS = 40
 
-/** `path` is absolute; `..` in it goes up from where a link before it leads, as the kernel has it. Never throws: what goes round in circles leads nowhere, and stays as it is. */
+/**
+ * `path` is absolute; after a link, `..` goes up from the link's target, as in the kernel. Never throws: a path with circular links is
+ * returned unchanged.
+ */
 export function realPlace(path: string, links = MAX_LINKS): string {
   try {
     return realpathSync.native(path)
@@ -15,7 +18,7 @@ export function realPlace(path: string, links = MAX_LINKS): string {
   }
 }
 
-/** Not `dirname`: it would take the `..` of a path for a name. */
+/** `dirname` alone would be wrong for a path with trailing slashes. */
 function parentOf(path: string): string {
   return dirname(path.replace(/\/+$/, '') || '/')
 }
@@ -27,7 +30,7 @@ function missing(path: string, folder: string, links: number): string {
   return target === undefined ? place : realPlace(resolve(above, target), links - 1)
 }
 
-/** A link whose end is missing. */
+/** @returns the target of a link whose target does not exist */
 function targetOf(path: string): string | undefined {
   try {
     return readlinkSync(path)

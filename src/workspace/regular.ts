@@ -1,4 +1,4 @@
-/** Only regular files are read or replaced: pipes, devices and sockets are refused by name of what they are. */
+/** Ensures that only regular files are read or replaced; the message names what a pipe, device or socket is. */
 
 import type { Stats } from 'node:fs'
 import type { Access, Refusal } from './contract.ts'
@@ -21,7 +21,7 @@ export function kindOf(stat: Stats): string {
   return stat.isFile() ? 'a file' : 'of an unknown kind'
 }
 
-/** Opens the very file that was looked at for reading, by its descriptor, and hands it to `use`; system errors become a refusal. */
+/** Opens the checked file for reading through its descriptor and passes it to `use`; system errors become a refusal. */
 export function reading<T>(given: string, looked: DaemonLock, use: (file: DaemonLock) => T | Refusal): T | Refusal {
   try {
     using file = hold(slot(looked), flags.read)

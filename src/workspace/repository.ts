@@ -1,6 +1,6 @@
 /**
- * Keeps writes from making a folder a git repository, and out of one that does not lie in a `.git`: git runs programs that the settings in
- * such a folder name, as soon as somebody asks it for the status there.
+ * Prevents writes that turn a folder into a git repository, and writes into a repository outside a `.git` folder: git runs programs that
+ * the settings of such a folder name, as soon as anyone runs git status there.
  */
 
 import { closeSync, lstatSync, openSync, unlinkSync } from 'node:fs'
@@ -11,15 +11,18 @@ import { codeOf, type DaemonLock, flags, hold, realPath, slot } from './descript
 import { type Locator, quote } from './locate-path.ts'
 import { purposesIn, temporaryName } from './sweep.ts'
 
-/** What git looks for in a folder: HEAD, and either both `objects` and `refs` or a `commondir` that says where these are. */
+/** What git looks for in a folder: HEAD, and either both `objects` and `refs` or a `commondir` that points to them. */
 const parts = ['HEAD', 'objects', 'refs', 'commondir'] as const
 
 type Part = (typeof parts)[number]
 
-/** `folder` exists and may be written; `adds` is the name that the write puts into it or replaces: that of the file, or of the first missing folder above it. */
+/**
+ * `folder` exists and may be written. `adds` is the name that the write adds or replaces in it: the file, or the first missing folder
+ * above the file.
+ */
 export type Addition = { readonly locator: Locator; readonly given: string; readonly folder: DaemonLock; readonly adds: string }
 
-/** To be disposed when what is added is there. */
+/** The caller disposes it once the new file or folder exists. */
 export type Claim = Disposable & { readonly ok: true }
 
 /** @throws the system's error */
@@ -29,7 +32,7 @@ export function claim({ locator, given, folder, adds }: Addition): Claim | Refus
   const part = parts.find((name) => name.toLowerCase() === folded(adds))
   if (part === undefined) return { ok: true, [Symbol.dispose]() {} }
   const announced = announce(folder, part)
-  // In this order: what is no longer announced by now is there.
+  // The order matters: a part whose announcement is already gone now exists on disk.
   const soon = purposesIn(folder)
   if (!isRepository([...soon, ...present(folder)])) return announced
   announced[Symbol.dispose]()
@@ -43,8 +46,8 @@ function refused(what: string): Refusal {
 }
 
 /**
- * Says in the folder what is about to be added, before looking what is there: of two writers that each add one part, at least the later one
- * sees the other's part or its announcement. One that a crash left makes refusals for an hour, until it is swept.
+ * Announces the new part in the folder before looking at the existing parts: of two writers that each add one part, at least the later one
+ * sees the other's part or announcement. An announcement left by a crash causes refusals for an hour, until it is swept.
  */
 function announce(folder: DaemonLock, part: Part): Claim {
   const own = hold(slot(folder), flags.folder)
@@ -72,7 +75,7 @@ function unlink(path: string): void {
   }
 }
 
-/** The nearest folder from here up to the root that is a repository itself; what lies in a work tree below one is free. */
+/** @returns the nearest folder, up to the root, that is itself a repository; a folder in a work tree below a repository is allowed */
 function repositoryAround(folder: DaemonLock, root: string): string | undefined {
   let path = realPath(folder) ?? '/'
   for (let above = '.'; ; above += '/..') {
@@ -82,7 +85,7 @@ function repositoryAround(folder: DaemonLock, root: string): string | undefined 
   }
 }
 
-/** Whatever these are: what is no good to git now can become so, and a symbolic link may lead to anything. */
+/** Only the names count: a part that git cannot use now can become usable, and a symbolic link may lead anywhere. */
 function isRepository(names: readonly string[]): boolean {
   return names.includes('HEAD') && (names.includes('commondir') || (names.includes('objects') && names.includes('refs')))
 }

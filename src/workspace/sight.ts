@@ -1,4 +1,4 @@
-/** What the gate is told of the disk: where paths lead, and which names behind links a pattern of the shell matches. */
+/** Tells the gate where paths on the disk lead, and which names behind links a shell pattern matches. */
 
 import { type Dirent, lstatSync, readdirSync } from 'node:fs'
 import { matchesPattern } from '../security/command/command-text.ts'
@@ -9,14 +9,14 @@ const MAX_NAMES = 20_000
 
 export const sight: Sight = { real: (path) => realPlace(path), linked }
 
-/** `linked`: a link, or reached through one that the pattern matched. */
+/** `linked`: the match is a link, or the pattern matched a link on the way to it. */
 type Match = { readonly path: string; readonly linked: boolean }
 
 function linked(pattern: string): readonly string[] | undefined {
   const parts = pattern.split('/').filter(Boolean)
   const first = parts.findIndex(hasWildcard)
   const budget = { names: MAX_NAMES }
-  // What stands before the first pattern is followed with the path itself.
+  // The part before the first pattern is resolved together with the path itself.
   let found: readonly Match[] = [
     {
       path: parts
@@ -38,7 +38,7 @@ function hasWildcard(part: string): boolean {
   return /[*?[]/.test(part)
 }
 
-/** A name that begins with a dot is matched only by a pattern that begins with one. */
+/** Only a pattern that begins with a dot matches a name that begins with a dot. */
 function fitting({ path, linked }: Match, pattern: string, budget: { names: number }): readonly Match[] {
   const entries = list(path || '/')
   budget.names -= entries.length

@@ -1,4 +1,4 @@
-/** Every file worth searching below a folder, each folder opened by descriptor from the one above it. */
+/** Yields every file worth searching below a folder, opening each folder by descriptor from its parent. */
 
 import { fstatSync } from 'node:fs'
 import { join } from 'node:path'
@@ -83,7 +83,7 @@ function isIgnored(above: readonly Rules[], path: string, isFolder: boolean): bo
   return false
 }
 
-/** The .gitignore files of the folders between the root and where the walk starts. */
+/** @returns the .gitignore rules of the folders between the root and the start of the walk */
 function rulesAbove(locator: Locator, path: string): Rules[] {
   if (path === '.' || path.startsWith('/')) return []
   const names = path.split('/')
@@ -97,7 +97,7 @@ function rulesAt(locator: Locator, from: string): Rules[] {
   return [{ from, rules: rulesOf(held) }]
 }
 
-/** Whatever is wrong with a .gitignore, the search goes on without it. */
+/** An unreadable .gitignore never stops the search. */
 function rulesOf(folder: DaemonLock): Ignore[] {
   try {
     using looked = hold(slot(folder, '.gitignore'), flags.lookHere)

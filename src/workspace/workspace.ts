@@ -1,4 +1,4 @@
-/** The workspace: the only way to the user's files; each access is opened first and judged by what was opened. */
+/** Opens the workspace, the only access to the user's files: each access opens the file first and then judges the opened file. */
 
 import type { Check, Workspace } from './contract.ts'
 import { editText } from './edit.ts'
@@ -8,7 +8,7 @@ import { readBytes, readText, scan, stat } from './read-file.ts'
 import { walk } from './walk.ts'
 import { writeText } from './write-file.ts'
 
-/** `home` is what "~/" stands for. Linux only (O_PATH, /proc/self/fd). @throws when `root` is no folder that can be opened */
+/** `home` is what "~/" stands for. Linux only (O_PATH, /proc/self/fd). @throws when `root` is not a folder that can be opened */
 export function openWorkspace(options: { readonly root: string; readonly check: Check; readonly home?: string }): Workspace {
   const locator = createLocator(options)
   return {

@@ -1,4 +1,4 @@
-/** Writing: a complete new file beside the old one, flushed, then renamed over it. */
+/** Writes a complete new file beside the old one, flushes it, then renames it over the old one. */
 
 import { fchmodSync, fchownSync, fstatSync, fsyncSync, lstatSync, renameSync, type Stats, unlinkSync, writeSync } from 'node:fs'
 import type { Refusal, Written } from './contract.ts'
@@ -27,11 +27,11 @@ type Replacement = {
   readonly spot: Place
   readonly given: string
   readonly bytes: Uint8Array
-  /** What the new text was made from: if the file is no longer this one, nothing is replaced. */
+  /** The file that the new text was made from: if the current file differs from it, nothing is replaced. */
   readonly basis?: Stats
 }
 
-/** Undefined when done. On any failure the old file is untouched and the temporary one is gone. */
+/** @returns undefined on success. On any failure before the rename the old file is unchanged and the temporary file is removed. */
 export function replace({ spot, given, bytes, basis }: Replacement): Refusal | undefined {
   const temporary = temporaryName()
   try {
@@ -58,7 +58,10 @@ function likeBefore(file: DaemonLock, previous: Stats): void {
   fchmodSync(file.fd, previous.mode & 0o777)
 }
 
-/** Someone else's file in a folder that we may write: only root can keep the owner. The mode is set afterwards, so nothing widens. */
+/**
+ * For a file of another owner in a folder that we may write: only root can keep the owner. The mode is set afterwards, so permissions
+ * never widen.
+ */
 function keepOwner(file: DaemonLock, previous: Stats): void {
   try {
     fchownSync(file.fd, previous.uid, previous.gid)
@@ -67,7 +70,7 @@ function keepOwner(file: DaemonLock, previous: Stats): void {
   }
 }
 
-/** A full disk makes a write short without an error; only the next one fails. */
+/** A full disk makes a write short without an error; only the next write fails. */
 function writeAll(file: DaemonLock, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) {
     const count = writeSync(file.fd, bytes, at, bytes.length - at)
@@ -101,7 +104,7 @@ function syncFolder(folder: DaemonLock, given: string): Refusal | undefined {
     using open = hold(slot(folder, '.'), flags.syncFolder)
     fsyncSync(open.fd)
   } catch (error) {
-    // A folder that we may write but not read cannot be flushed; the file itself is.
+    // A folder that we may write but not read cannot be flushed; the file itself was flushed.
     if (codeOf(error) === 'EACCES') return undefined
     return { ok: false, message: `${quote(given)} was written but may not survive a power cut: ${explain(error)}` }
   }

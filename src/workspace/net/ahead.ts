@@ -1,8 +1,9 @@
-/** Opens the connection that a request will need, while the program is still busy setting itself up. */
+/** Opens the connection that a request will need while the program is still starting. */
 
 /**
- * The next request to that origin takes it over. Whatever goes wrong here is left to that request to meet and to tell; this version of Bun
- * refuses the default ports, for one. Not where a proxy is configured: the connection would go past it.
+ * The next request to that origin uses the connection. Errors are ignored here, because that request will meet and report them; for
+ * example, this version of Bun refuses the default ports. Does nothing where a proxy is configured, because the connection would bypass
+ * it.
  */
 export function preconnectTo(url: string, env: { readonly [name: string]: string | undefined }): void {
   if (proxies.some((name) => env[name])) return

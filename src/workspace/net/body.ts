@@ -1,9 +1,9 @@
-/** Reading a body: decompressed, limited in bytes on the wire and after, decoded as text. */
+/** Reads a response body: decompresses it, limits its bytes before and after decompression, and decodes it as text. */
 
 import type { IncomingMessage } from 'node:http'
 import type { Transform } from 'node:stream'
 
-/** `bytes` counts what is in `text`, decompressed; `truncated` when the limit cut it. */
+/** `bytes` counts the decompressed bytes in `text`; `truncated` when the limit cut the body. */
 export type Body = { readonly text: string; readonly bytes: number; readonly truncated: boolean }
 
 /** @throws on a broken connection, broken compression, an unknown content encoding, or abort */
@@ -38,7 +38,7 @@ async function decompressed(answer: IncomingMessage, maxBytes: number): Promise<
   let wire = 0
   answer.on('data', (chunk: Uint8Array) => {
     wire += chunk.length
-    // Compression that makes nothing out of endless input would never reach the limit on the other side.
+    // Endless input that decompresses to nothing would never reach the limit on the decompressed side.
     if (wire > maxBytes + 65_536) answer.destroy(new Error(`more than ${maxBytes} compressed bytes`))
   })
   answer.on('error', (error) => unpack.destroy(error))
@@ -53,7 +53,7 @@ async function unpacker(encoding: string): Promise<Transform> {
   throw new Error(`the content encoding ${JSON.stringify(encoding.slice(0, 40))} is not supported`)
 }
 
-/** Any other label, and none, is read as UTF-8; what does not fit shows as U+FFFD. */
+/** Any other label, or none, means UTF-8; invalid bytes show as U+FFFD. */
 const charsets: { readonly [label: string]: Bun.Encoding } = {
   'us-ascii': 'windows-1252',
   'iso-8859-1': 'windows-1252',

@@ -1,9 +1,12 @@
-/** One HTTP exchange with one checked address. node:http, because Bun's fetch resolves names itself and would ask a rebinding server again. */
+/**
+ * Makes one HTTP exchange with one checked address. Uses node:http, because Bun's fetch resolves names itself and would ask a rebinding
+ * server again.
+ */
 
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Outgoing } from './judge.ts'
 
-/** Resolves with the head of the answer; its body is still to be read. Rejects with the system's error. */
+/** Resolves with the head of the response; the caller reads the body. Rejects with the system's error. */
 export async function connect(outgoing: Outgoing, ip: string, signal: AbortSignal): Promise<IncomingMessage> {
   const { request } = outgoing.url.protocol === 'https:' ? await import('node:https') : await import('node:http')
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
@@ -12,9 +15,9 @@ export async function connect(outgoing: Outgoing, ip: string, signal: AbortSigna
   const stop = () => sent.destroy(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
   sent.on('close', () => signal.removeEventListener('abort', stop))
-  // Also hears what goes wrong after the head; then the body's own error has told it already.
+  // Also catches errors after the head, which the body's own error has already reported.
   sent.on('error', reject)
-  // An upgrade was not asked for, and without a listener the request would never settle.
+  // The request did not ask for an upgrade, and without a listener it would never settle.
   sent.on('upgrade', (_answer, socket) => {
     socket.destroy()
     reject(new Error('the server switched to another protocol'))
@@ -28,7 +31,7 @@ function settings({ method, headers, body }: Outgoing, ip: string): RequestOptio
   return {
     method,
     headers: body === undefined ? headers : { ...headers, 'content-length': String(new TextEncoder().encode(body).length) },
-    // No agent: a kept connection might lead to an address that was judged for another request.
+    // No agent: a kept-alive connection might lead to an address that was judged for another request.
     agent: false,
     maxHeaderSize: 32 * 1024,
     lookup: (_host, { all }, done) => (all ? done(null, [{ address: ip, family }]) : done(null, ip, family)),
@@ -37,7 +40,7 @@ function settings({ method, headers, body }: Outgoing, ip: string): RequestOptio
 
 const unreachable = ['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'EAFNOSUPPORT', 'ETIMEDOUT']
 
-/** Nothing was sent: another address of the same host may be tried. */
+/** True when nothing was sent, so another address of the same host may be tried. */
 export function isUnreachable(error: unknown): boolean {
   return error instanceof Error && 'code' in error && unreachable.includes(String(error.code))
 }

@@ -1,4 +1,4 @@
-/** The one guarded fetch of tools, MCP and webhooks: every hop and every address is judged, and only what was judged is connected to. */
+/** Fetches URLs for tools, MCP and webhooks: judges every hop and every address, and connects only to judged addresses. */
 
 import type { IncomingMessage } from 'node:http'
 import { readBody } from './body.ts'
@@ -12,9 +12,9 @@ export type GuardOptions = {
   readonly judgeUrl: JudgeUrl
   readonly judgeAddress: JudgeAddress
   readonly resolve?: Resolve
-  /** 5 unless said otherwise. */
+  /** Default 5. */
   readonly maxRedirects?: number
-  /** Of the body, decompressed; more is cut and said. */
+  /** Limit of the decompressed body; a longer body is cut and marked as truncated. */
   readonly maxBytes: number
   /** From the first look-up to the last byte, all redirects included. */
   readonly timeoutMs: number
@@ -22,7 +22,7 @@ export type GuardOptions = {
 
 export type FetchOptions = { readonly method?: string; readonly headers?: Headers; readonly body?: string; readonly signal?: AbortSignal }
 
-/** `url` is where the answer came from, after redirects. `headers` have lower-case names; repeated ones are joined with ", ". */
+/** `url` is where the response came from, after redirects. `headers` have lower-case names; repeated headers are joined with ", ". */
 export type Fetched = {
   readonly ok: true
   readonly url: string
@@ -59,7 +59,7 @@ async function travel(journey: Journey, text: string, { method = 'GET', headers 
   const url = URL.parse(text)
   if (url === null)
     return { ok: false, denied: 'url.invalid', message: `${JSON.stringify(text)} is no absolute URL; write it as https://host/path` }
-  // The gate sees the text as it was given: what the parser would repair is its business to refuse.
+  // The gate gets the text as given, because it must refuse what the parser would repair.
   let outgoing: Outgoing = { url, method: method.toUpperCase(), headers: clean(headers), body }
   let spelling = text
   const maxRedirects = journey.maxRedirects ?? 5
@@ -78,7 +78,7 @@ async function travel(journey: Journey, text: string, { method = 'GET', headers 
   return { ok: false, message: `${JSON.stringify(text)} redirects more than ${maxRedirects} times` }
 }
 
-/** These belong to the connection; set by a caller they could smuggle a second request or name another host. */
+/** These headers belong to the connection; set by a caller, they could smuggle a second request or name another host. */
 const ours = /^(host|connection|content-length|transfer-encoding|upgrade|te|trailer|expect|keep-alive|proxy-.*)$/
 
 function clean(headers: Headers): Headers {
@@ -98,7 +98,7 @@ async function exchange(journey: Journey, outgoing: Outgoing, spelling: string):
   return { ok: true, head: await reach(outgoing, pinned.ips, signal) }
 }
 
-/** Held here too, whatever the gate that was passed in thinks. */
+/** Enforced here too, whatever gate was passed in. */
 function shape(url: URL): { readonly ok: false; readonly rule: string; readonly reason: string } | undefined {
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     return { ok: false, rule: 'url.scheme', reason: `${url.protocol} is not fetched, only http: and https:` }

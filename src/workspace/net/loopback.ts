@@ -1,4 +1,4 @@
-/** For tests: raw loopback servers, and a gate that knows names only for them. */
+/** Provides tests with raw loopback servers and a gate that resolves names only to them. */
 
 import { createGuardedFetch, type GuardedFetch, type GuardOptions } from './guarded.ts'
 
@@ -6,7 +6,7 @@ export type Server = Disposable & { readonly port: number; readonly seen: string
 
 type Peer = { write(data: string | Uint8Array): number; end(): void; readonly closed: () => boolean }
 
-/** Answers each connection by `reply` once its request head is complete. `seen` collects the request texts. */
+/** Calls `reply` for each connection once its request head is complete. `seen` collects the request texts. */
 export function raw(reply: (peer: Peer, request: string) => void | Promise<void>, { hostname = '127.0.0.1', port = 0 } = {}): Server {
   const seen: string[] = []
   const listener = Bun.listen<{ text: string; closed: boolean }>({
@@ -32,7 +32,9 @@ export function raw(reply: (peer: Peer, request: string) => void | Promise<void>
   return { port: listener.port, seen, [Symbol.dispose]: () => listener.stop(true) }
 }
 
-/** Every `*.test` name is 127.0.0.1; only loopback addresses on `ports` count as public; `private.test` URLs are refused by name. */
+/**
+ * Every `*.test` name resolves to 127.0.0.1; only loopback addresses on `ports` count as public; `private.test` URLs are refused by name.
+ */
 export function guarded(ports: readonly number[], changes: Partial<GuardOptions> = {}): GuardedFetch {
   return createGuardedFetch({
     judgeUrl: ({ url }) =>

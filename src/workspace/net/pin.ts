@@ -1,4 +1,4 @@
-/** From a host name to addresses that were judged; the connection is made to one of these and to nothing else. */
+/** Resolves a host name to judged addresses; the caller connects to one of these addresses only. */
 
 import type { JudgeAddress, Refusal, Resolve } from './judge.ts'
 
@@ -6,11 +6,11 @@ export type Pinned = { readonly ok: true; readonly ips: readonly string[] }
 
 type Question = { readonly url: URL; readonly judgeAddress: JudgeAddress; readonly resolve: Resolve; readonly signal: AbortSignal }
 
-/** One bad address among several refuses the host: which of them is used must not be the name server's choice. */
+/** One refused address among several refuses the host, because the name server must not choose which address is used. */
 export async function pin({ url, judgeAddress, resolve, signal }: Question): Promise<Pinned | Refusal> {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  // The URL parser has turned every spelling of an IPv4 address into four decimals, and nothing else is left with digits only.
-  // (node:net's isIP would cost 6 ms to load.)
+  // The URL parser has turned every spelling of an IPv4 address into four decimals, and no other host has digits only. (node:net's isIP
+  // would cost 6 ms to load.)
   const ips = host !== url.hostname || /^[\d.]+$/.test(host) ? [host] : await lookUp(host, resolve, signal)
   if (!Array.isArray(ips)) return ips
   for (const ip of ips) {

@@ -1,10 +1,10 @@
-/** The model wire's fetch: straight through Bun's, but only to the origin that the operator configured. */
+/** Sends model requests through Bun's fetch, but only to the origin that the operator configured. */
 
 import { isRedirect } from './redirect.ts'
 
 /**
- * `baseUrl` is trusted (loopback is fine), so no address is judged. Everything else is refused by rejection: another origin, and a
- * redirect to one. A redirect within the origin is followed if it can be repeated as it was; `redirect: 'manual'` hands it to the caller.
+ * `baseUrl` is trusted (loopback is allowed), so no address is judged. Rejects a request to another origin and a redirect to one. Follows
+ * a redirect within the origin when the request can be repeated unchanged; `redirect: 'manual'` returns it to the caller.
  * @throws TypeError at once when `baseUrl` is no http(s) URL
  */
 export function createProviderFetch({ baseUrl }: { readonly baseUrl: string }): typeof fetch {
@@ -45,7 +45,10 @@ async function onward({ origin, url, input, init }: Sent, first: Response): Prom
   return answer
 }
 
-/** A read may go anywhere in the origin; what was posted is posted again only when the server asks for that, and only if it is at hand. */
+/**
+ * A GET may be redirected anywhere in the origin. A body is sent again only when the server asks for it (307, 308) and the body is still
+ * available.
+ */
 function isRepeatable(input: string | URL | Request, init: RequestInit, status: number): boolean {
   if (input instanceof Request) return false
   const { method = 'GET', body } = init
@@ -54,7 +57,7 @@ function isRepeatable(input: string | URL | Request, init: RequestInit, status: 
 }
 
 function check(origin: string, url: string): void {
-  // As it nearly always is: seen without parsing it once more.
+  // The common case: avoids parsing the URL again.
   if (url.startsWith(`${origin}/`)) return
   const target = new URL(url).origin
   if (target !== origin) throw new Error(`refused: ${target} is not the configured base_url origin ${origin}`)

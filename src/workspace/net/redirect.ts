@@ -1,8 +1,8 @@
-/** What the next hop may look like: which method, whether the body goes along, and never a credential to another origin. */
+/** Builds the next request of a redirect: its method, whether it carries the body, and never a credential for another origin. */
 
 import type { Headers, Outgoing, Refusal } from './judge.ts'
 
-/** All that another origin gets to see of the caller's headers; a key may hide under any other name. */
+/** The only headers of the caller that another origin gets; a key may be in a header of any other name. */
 const harmless = new Set(['accept', 'accept-encoding', 'accept-language', 'range', 'user-agent'])
 
 export type Hop = { readonly ok: true; readonly next: Outgoing }
@@ -22,11 +22,11 @@ export function follow({ from, status, location }: Redirect): Hop | Refusal {
   const headers = same ? from.headers : only(from.headers)
   if (plain) return { ok: true, next: { url: target, method: from.method, headers } }
   if (status === 307 || status === 308) return repeated({ from, target, same })
-  // As browsers do: a form that was accepted is followed by a plain read of the page it names.
+  // As browsers do: after a form was accepted, a plain GET reads the page that the response names.
   return { ok: true, next: { url: target, method: 'GET', headers: only(headers, ['content-type']) } }
 }
 
-/** What was sent to one place is not for another to have. */
+/** A body that was sent to one origin must not go to another. */
 function repeated({ from, target, same }: { readonly from: Outgoing; readonly target: URL; readonly same: boolean }): Hop | Refusal {
   if (same) return { ok: true, next: { ...from, url: target } }
   const message = `${from.url.origin} wants the ${from.method} repeated at ${target.origin}; send it there directly if that is meant`

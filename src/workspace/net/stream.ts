@@ -1,4 +1,4 @@
-/** A raw socket as a pair of web streams: nothing is read while nobody takes it, and each direction may end by itself. */
+/** Wraps a raw socket as a pair of web streams with backpressure; each direction can end separately. */
 
 import type { Socket, SocketHandler } from 'bun'
 
@@ -6,7 +6,7 @@ export type Tunnel = { readonly readable: ReadableStream<Uint8Array>; readonly w
 
 type State = {
   readonly source: ReadableStreamDefaultController<Uint8Array>
-  /** Wakes the writer that waits for room. */
+  /** Resolves when the socket accepts more bytes from the waiting writer. */
   room?: PromiseWithResolvers<void>
   read: 'open' | 'closed'
   gone: boolean
@@ -14,7 +14,7 @@ type State = {
 
 const BUFFER_BYTES = 65_536
 
-/** Handlers for Bun.listen and Bun.connect; `opened` gets each connection when it stands. */
+/** Handlers for Bun.listen and Bun.connect; `opened` gets each connection once it is established. */
 export function streamed(opened: (connection: Tunnel) => void): Omit<SocketHandler<State>, 'connectError'> {
   return {
     binaryType: 'buffer',
@@ -69,7 +69,7 @@ function tunnel(socket: Socket<State>): Tunnel {
   return { readable, writable }
 }
 
-/** Resolves when the system has all of it. @throws when the other side is gone */
+/** Resolves when the system has accepted all bytes. @throws when the peer is gone */
 async function send(socket: Socket<State>, bytes: Uint8Array): Promise<void> {
   const { data } = socket
   for (let sent = 0; sent < bytes.length; ) {

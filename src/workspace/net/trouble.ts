@@ -1,4 +1,4 @@
-/** What went wrong on the network, in words a person or a model can act on. */
+/** Explains network errors in words that a person or a model can act on. */
 
 const meanings: { readonly [code: string]: string } = {
   ECONNREFUSED: 'nothing listens there (connection refused)',

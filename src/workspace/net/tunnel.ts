@@ -1,4 +1,4 @@
-/** Connections for the way out of a sandbox: a local listener, and a dialler that connects only to an address that was judged. */
+/** Makes connections for the network access of a sandbox: a local listener, and a dialler that connects only to judged addresses. */
 
 import type { JudgeAddress, Refusal, Resolve } from './judge.ts'
 import { pin, systemResolve } from './pin.ts'
@@ -6,11 +6,11 @@ import { streamed, type Tunnel } from './stream.ts'
 import { explain } from './trouble.ts'
 
 export type TunnelOptions = {
-  /** Asked before anything is resolved. */
+  /** Called before any name is resolved. */
   readonly judgeHost: (to: Target) => Refusal | undefined
   readonly judgeAddress: JudgeAddress
   readonly resolve?: Resolve
-  /** For the look-up and the connection; 10,000 unless said otherwise. What flows afterwards may take its time. */
+  /** Covers the look-up and the connection, not the data afterwards; default 10,000. */
   readonly timeoutMs?: number
 }
 
@@ -19,7 +19,7 @@ export type Target = { readonly host: string; readonly port: number }
 export type Dialled = { readonly ok: true; readonly connection: Tunnel } | Refusal
 
 export type Tunnels = {
-  /** On a local socket; whoever may enter its folder may come. @throws when the path cannot be listened on */
+  /** Listens on a local socket; any process with access to its folder may connect. @throws when the path cannot be listened on */
   listen(path: string, accept: (connection: Tunnel) => void): { stop(): void }
   /** Never rejects. */
   dial(target: Target): Promise<Dialled>
@@ -54,7 +54,7 @@ async function dial(
   }
 }
 
-/** The first address that answers. @throws the trouble with the last */
+/** Connects to the first address that answers. @throws the error of the last address */
 async function reach(ips: readonly string[], port: number, signal: AbortSignal): Promise<Dialled> {
   let trouble: unknown
   for (const ip of ips) {
