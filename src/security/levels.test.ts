@@ -1,6 +1,6 @@
 /**
- * What each level of autonomy makes of commands, without a word of prose: "readonly supervised full" and the command. Commands that hide a
- * forbidden one come first; those among them that full lets run hide it where reading the command cannot find it (a file, a decoder).
+ * Tests what each level of autonomy decides about commands, one line each: "readonly supervised full" and the command. Commands that hide
+ * a forbidden command come first; where full allows one of these, reading the command cannot find the hidden part (a file, a decoder).
  */
 
 import { expect, test } from 'bun:test'

@@ -97,7 +97,7 @@ const leaf = fc.oneof(
 )
 const list = fc.record({ type: fc.constant('array'), items: leaf, minItems: fc.nat(1), maxItems: fc.nat(3) }, { requiredKeys: ['type'] })
 const key = fc.oneof({ weight: 9, arbitrary: fc.constantFrom('a', 'b') }, { weight: 1, arbitrary: fc.constant('toString') })
-// Not toString: the library reads inherited members of the input as if they were given.
+// Excludes toString: the library reads inherited members of the input as if the caller had passed them.
 const property = fc.constantFrom('a', 'b')
 const members = fc.dictionary(property, fc.oneof(leaf, list), { maxKeys: 3 })
 const anyObject = fc.record(

@@ -1,4 +1,4 @@
-/** What refusals say: the value, why, and what to do instead. A reason that is empty or names another cause helps nobody. */
+/** Tests that refusals name the value, the reason and what to do instead, since an empty or wrong reason helps nobody. */
 
 import { describe, expect, test } from 'bun:test'
 import { consume, decide, openApproval } from './approval.ts'

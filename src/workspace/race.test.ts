@@ -17,7 +17,7 @@ const adversary = `
     for (;;) try { renameSync('aside', 'd'); break } catch { rmSync('d', { recursive: true, force: true }) }
   }`
 
-/** Repeats `attempt` beside the adversary for about half a second, and longer until both kinds of answer were seen. */
+/** Repeats `attempt` while the adversary runs, for about half a second, or longer until both results were seen. */
 async function race({ root, outside }: Fixture, attempt: () => 'served' | 'refused'): Promise<{ served: number; refused: number }> {
   const child = Bun.spawn([process.execPath, '-e', adversary, root, outside], { stdout: 'pipe' })
   await child.stdout.getReader().read()
@@ -30,7 +30,7 @@ async function race({ root, outside }: Fixture, attempt: () => 'served' | 'refus
   return seen
 }
 
-/** A gate that lets the adversary act while it is being asked for the nth time: each gap between check and use, hit for certain. */
+/** A gate that lets the adversary act during its nth call, so that each gap between check and use is certainly hit. */
 function interfering(root: string, nth: number, act: () => void): Check {
   const honest = insideOnly(root)
   let asked = 0

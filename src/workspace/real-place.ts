@@ -6,8 +6,8 @@ import { basename, dirname, resolve } from 'node:path'
 const MAX_LINKS = 40
 
 /**
- * `path` is absolute; after a link, `..` goes up from the link's target, as in the kernel. Never throws: a path with circular links is
- * returned unchanged.
+ * `path` is absolute; after a link, `..` goes up from the link's target, as in the kernel. Never throws: links that form a circle stay
+ * unresolved.
  */
 export function realPlace(path: string, links = MAX_LINKS): string {
   try {
@@ -18,7 +18,7 @@ export function realPlace(path: string, links = MAX_LINKS): string {
   }
 }
 
-/** `dirname` alone would be wrong for a path with trailing slashes. */
+/** Removes only the last name; a `..` stays in the path until the links before it are followed. */
 function parentOf(path: string): string {
   return dirname(path.replace(/\/+$/, '') || '/')
 }

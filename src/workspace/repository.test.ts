@@ -13,7 +13,7 @@ import { openWorkspace } from './workspace.ts'
 
 type Ground = Disposable & { readonly root: string; readonly canary: string; readonly files: Workspace; readonly check: Check }
 
-/** A workspace behind the real rules for paths, in a place where no repository is above it. */
+/** A workspace behind the real path rules, in a folder that no repository contains. */
 function ground(): Ground {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-repository-')))
   const root = join(base, 'workspace')
@@ -32,7 +32,7 @@ function git(at: Ground, cwd: string, ...words: readonly string[]) {
   return Bun.spawnSync(all, { cwd, env, stdout: 'pipe', stderr: 'pipe' })
 }
 
-/** Whatever git asks for, this runs. */
+/** A program that runs for whatever git asks. */
 function trap({ canary }: Ground): string {
   const run = `touch '${canary}'; cat`
   return [
@@ -42,7 +42,7 @@ function trap({ canary }: Ground): string {
   ].join('\n')
 }
 
-/** What a person types without a thought, in every folder of the workspace. */
+/** Commands that a person runs without suspicion in every folder of the workspace. */
 function lookAround(at: Ground): void {
   const folders = readdirSync(at.root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isDirectory() && !`${entry.parentPath}/${entry.name}/`.includes('/.git/'))
@@ -146,7 +146,7 @@ const others = [
   ...['.gitmodules', '.gitattributes', 'worktrees/w/commondir'],
 ]
 
-/** Most of a repository in one folder, in any order, and other writes among and around them. */
+/** Most parts of a repository in one folder, in any order, with other writes before and between them. */
 const sequences = fc
   .record({
     folder: fc.constantFrom('', 'd/', 'd/e/'),
@@ -204,7 +204,7 @@ describe('whatever is written, in whatever order', () => {
 })
 
 describe('two writers at once', () => {
-  /** One program that is about to add a name to the folder `d`. */
+  /** A program that is about to add a name to the folder `d`. */
   const about = (at: Ground, name: string) => {
     using folder = hold(join(at.root, 'd'), flags.folder)
     return claim({ locator: createLocator({ root: at.root, check: at.check }), given: name, folder, adds: name })
@@ -235,7 +235,7 @@ describe('two writers at once', () => {
     plant(at, 'd/HEAD')
     const seen: boolean[] = []
     const check: Check = (path, access) => {
-      // The gate is asked about the folder right before the write says what it will add.
+      // The write asks the gate about the folder right before it announces the new name.
       if (path.endsWith('/d/objects')) seen.push(about(at, 'refs').ok)
       return at.check(path, access)
     }

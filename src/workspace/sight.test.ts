@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sight } from './sight.ts'
 
-/** `out` is a link to /usr, `in` one to `folder`, `lost` leads to what is missing, `a` and `b` lead to each other. */
+/** `out` is a link to /usr, `in` a link to `folder`, `lost` a link to a missing file; `a` and `b` link to each other. */
 function place(): Disposable & { readonly root: string } {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-sight-')))
   mkdirSync(join(root, 'folder'))

@@ -156,7 +156,7 @@ describe('editing', () => {
     using fixture = createFixture()
     const file = join(fixture.root, 'f')
     writeFileSync(file, 'one two')
-    // The gate is asked about the write after the text was read: the moment to interfere.
+    // The write asks the gate after it has read the text; at that moment the test interferes.
     const check: Check = (_path, access) => {
       if (access === 'write') writeFileSync(file, 'one two three')
       return { ok: true }

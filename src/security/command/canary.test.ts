@@ -1,6 +1,6 @@
 /**
- * What may run is run, with a canary in the place of a forbidden program. Short here; at length, with another seed each time, by hand:
- * `FUZZ_RUNS=200000 bun test ./src/security/command/canary.test.ts`; FUZZ_SEED repeats one.
+ * Runs every plan that may run, with a canary program in place of each forbidden program. The run is short here; for a long run with
+ * another seed each time: `FUZZ_RUNS=200000 bun test ./src/security/command/canary.test.ts`; FUZZ_SEED repeats one.
  */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -29,7 +29,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(at.root, { recursive: true }))
 
-/** A program that is not there runs nothing. */
+/** A plan whose program does not exist runs nothing. */
 function run(plan: CommandPlan): void {
   if (plan.kind === 'argv' && !existsSync(plan.executable)) return
   const argv =
@@ -47,7 +47,7 @@ function run(plan: CommandPlan): void {
   })
 }
 
-/** Where there is a sandbox, a loop that a command left in the background ends with it, and nothing is written but the canary's mark. */
+/** Where there is a sandbox, a background loop that a command started ends with the sandbox, and only the canary's mark can be written. */
 function confined(): readonly string[] {
   const bwrap = Bun.which('bwrap')
   if (bwrap === null) return []
@@ -77,7 +77,7 @@ test('the canary fires when a plan reaches it', () => {
   rmSync(join(at.root, 'fired'))
 })
 
-/** Commands with something broken in: quotes that no longer match, words that moved, operators in odd places. */
+/** Damaged commands: quotes that no longer match, words that moved, operators in odd places. */
 const source = fc.constantFrom(
   ...[...positions, ...wrappers, ...texts, ...medium].filter(
     (text) => !/watch|flock|sleep|while @|until|systemd|chroot|unshare|select|time|setsid|nohup|coproc|&$/.test(text),

@@ -1,4 +1,4 @@
-/** Forbidden commands behind random compositions of everything that runs other commands: never anything but blocked. */
+/** Hides forbidden commands behind random compositions of all wrappers; the verdict must always be blocked. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell, not JavaScript
 
 import { expect, test } from 'bun:test'
@@ -9,7 +9,7 @@ import { quoteText } from './syntax/quote.ts'
 
 const { FUZZ_RUNS = 600, FUZZ_SEED: seed } = process.env
 
-/** A simple command stays one: other wrappers fit around it. A script fits only into a text. */
+/** A simple command can take further wrappers around it; a script fits only into a text. */
 type Made = { readonly text: string; readonly simple: boolean }
 type Step = (inner: Made) => Made
 
@@ -30,10 +30,10 @@ const shells = [
   'eval',
 ] as const
 
-/** Around simple commands only. */
+/** Wrappers for simple commands only. */
 const around = [...wrappers, 'env - @', 'env -i - A=1 @', 'env -u A - @', 'xargs -I% @ %', 'find . -type f -exec @ {} +']
 
-/** `watch` takes one layer of quotes away, so that what is quoted twice would no longer run. */
+/** `watch` removes one layer of quotes, so a text that is quoted twice would no longer run. */
 function fits(template: string, { text, simple }: Made): boolean {
   return simple && !(template.startsWith('watch') && text.includes("'"))
 }
@@ -49,7 +49,7 @@ const shelled: fc.Arbitrary<Step> = fc
   .constantFrom(...shells)
   .map((shell) => (inner) => ({ text: `${shell} ${quoteText(inner.text)}`, simple: true }))
 
-/** The text ends in something that is known only when it runs. */
+/** The text ends in a part that is known only at run time. */
 const partly: fc.Arbitrary<Step> = fc
   .tuple(fc.constantFrom(...shells), fc.constantFrom('$x', '"$x"', '$(cat list)', '${x:-a}', '`ls`'))
   .map(([shell, end]) => (inner) => ({ text: `${shell} ${quoteText(inner.text)}' '${end}`, simple: true }))

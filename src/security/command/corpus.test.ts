@@ -76,9 +76,9 @@ test('harmless commands stay harmless in every place and behind every plain wrap
 const template = fc.constantFrom(...positions, ...wrappers, ...texts)
 const buried = fc.tuple(fc.constantFrom(...spellings), fc.array(template, { minLength: 1, maxLength: 4 }))
 
-/** Inside another text, quoted so that it is still the same command there. */
+/** Puts a command inside another text, quoted so that it stays the same command there. */
 function bury(inner: string, outer: string): string {
-  // Read twice, so only plain words come through unchanged.
+  // The shell reads this text twice, so only plain words come through unchanged.
   if (outer.startsWith('eval eval') && /[^\w ./-]/.test(inner)) return inner
   if (outer.includes("'@'")) return placed(outer, inner.replaceAll("'", "'\\''"))
   const quoted = outer.includes('"@') || outer.includes('`@') || outer.includes("'sh -c")

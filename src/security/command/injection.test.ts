@@ -1,4 +1,4 @@
-/** Ways by which a tool that only reads or edits was seen to write, or run, what nobody had judged. Each was tried on the real program. */
+/** Tests how tools that only read or edit were seen to write or run something unjudged. Each case was tried on the real program. */
 
 import { describe, expect, test } from 'bun:test'
 import { ratingOf } from './policy.fixture.ts'

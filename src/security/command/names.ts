@@ -89,7 +89,7 @@ export function holdsCommand(name: string): boolean {
   )
 }
 
-/** An empty pager runs nothing. */
+/** A pager set to `cat` or to nothing runs no other program, and GIT_TERMINAL_PROMPT=0 only disables prompts. */
 export function isHarmlessSetting(name: string, value: string): boolean {
   return (/^(GIT_)?PAGER$|^MANPAGER$/.test(name) && (value === 'cat' || value === '')) || (name === 'GIT_TERMINAL_PROMPT' && value === '0')
 }

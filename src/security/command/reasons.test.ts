@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { verdictOf } from './policy.fixture.ts'
 
-/** One command a rule, and why it is judged so: the words that a person and the model read. */
+/** One command for each rule with its reason: the words that a person and the model read. */
 test.each([
   [':', 'command.allowed', 'everything in it is allow-listed: only the shell itself'],
   ['bash', 'command.code', 'bash runs whatever it reads from its input; name the commands themselves'],

@@ -1,6 +1,7 @@
 /**
- * What the judge says of some thousand commands: verdict, rule, what would be executed, what it would write. They were chosen because each one alone notices some small change to the judge. After a change that is meant, write the table anew with
- * `VERDICTS=write bun test ./src/security/command/verdicts.test.ts` and read the difference: every line of it is a decision.
+ * Compares the verdicts for some thousand commands: verdict, rule, what would be executed, what would be written. Each command was chosen
+ * because it alone detects some small change to the judge. After an intended change, rewrite the table with `VERDICTS=write bun test
+ * ./src/security/command/verdicts.test.ts` and read the difference: every line of it is a decision.
  */
 
 import { expect, test } from 'bun:test'

@@ -120,7 +120,7 @@ describe('an address that the operator listed', () => {
 
 const groups = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff })), { minLength: 8, maxLength: 8 })
 
-/** Every way to write the eight groups: leading zeros, case, one run of zeros compressed, the last two dotted. */
+/** Every spelling of the eight groups: leading zeros, case, one run of zeros compressed, the last two groups dotted. */
 function spelling(words: number[], how: { pad: boolean; upper: boolean; from: number; to: number; dotted: boolean }): string {
   const texts = words.map((word) => word.toString(16).padStart(how.pad ? 4 : 1, '0')).map((text) => (how.upper ? text.toUpperCase() : text))
   const [high = 0, low = 0] = words.slice(6)

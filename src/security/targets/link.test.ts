@@ -5,7 +5,7 @@ import type { Sight } from './link.ts'
 
 const at = '/home/u/ws'
 
-/** Links by their place; the longest that a path begins with is followed. */
+/** Maps links to their targets; for a path, the longest link that it begins with is followed. */
 function seeing(links: { readonly [link: string]: string }): Sight {
   const real = (path: string): string => {
     const plain = normalize(path).replace(/(?<=.)\/$/, '')

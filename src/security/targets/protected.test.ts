@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { folded, isProtectedName, protectedRows, spelt } from './protected.ts'
 import { protectedNames, watchedNames } from './protected-names.ts'
 
-/** What folding does to one name, spelled out. */
+/** Folds one name step by step, as a reference for the real function. */
 function foldedName(name: string): string {
   const plain = name.normalize('NFKC').toLowerCase()
   const bare = plain.replace(/\p{Default_Ignorable_Code_Point}/gu, '').replaceAll('/', '')

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// Made for this test alone, for the name ok.test, valid from 2020 to 2120; nobody vouches for it unless told to.
+// Made for this test alone, for the name ok.test, valid from 2020 to 2120; no client trusts it unless configured to.
 const key = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg5mJIsOcHDYxhtMud
 ES/fSuMTUTjZwpFJpuphlieHGyOhRANCAASFQAVIl82HC3D+3146VTAgKLnLtwJH
@@ -20,7 +20,7 @@ LQ4zmiRYsxNak/B+kRJjfq0B/BydjolVVhTg+gIhAO6k4XYWMW/ydCh/qG9+5qxC
 I2hTTFaFBwbnERtr8fHK
 -----END CERTIFICATE-----`
 
-/** Asks for the URL in a process of its own that trusts the certificate, or does not. */
+/** Requests the URL in a separate process that trusts the certificate or does not. */
 async function ask(url: string, trusted: boolean): Promise<unknown> {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-tls-'))
   writeFileSync(join(folder, 'ca.pem'), cert)

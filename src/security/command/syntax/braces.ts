@@ -10,7 +10,7 @@ export function expandBrace(text: string): readonly string[] | undefined {
   return words && words.length <= limit ? words : undefined
 }
 
-/** Concatenates the lists; undefined if one of them is. */
+/** Concatenates the lists; undefined if one of them is undefined. */
 function all(lists: readonly (readonly string[] | undefined)[]): readonly string[] | undefined {
   const known = lists.filter((list) => list !== undefined)
   return known.length === lists.length ? known.flat() : undefined

@@ -28,7 +28,7 @@ function run(argv: readonly string[]) {
 }
 const bash = (script: string) => run(['bash', '--noprofile', '--norc', '-c', script])
 
-/** What the plan of a command prints, next to what the command itself prints. */
+/** Runs the plan of a command and the command itself, and returns both outputs. */
 function both(command: string) {
   const { plan } = verdictOf(command, { cwd: place.path, resolve: (name) => Bun.which(name) ?? undefined })
   if (!plan) throw new Error(`no plan: ${JSON.stringify(command)}`)

@@ -1,7 +1,7 @@
 /**
- * What the tables say of each tool is written down a second time, on purpose: a word that slips into one or out of it changes what may run,
- * and no example covers every word. Whoever means a change writes it here too:
- * `UPDATE_TABLES=1 bun test ./src/security/command/tools/tables.test.ts`, and looks at what became different.
+ * Compares the tool tables with a second, deliberate copy: a word added to or removed from a table changes what may run, and no example
+ * covers every word. Whoever intends a change updates the copy with `UPDATE_TABLES=1 bun test ./src/security/command/tools/tables.test.ts`
+ * and reads the difference.
  */
 
 import { expect, test } from 'bun:test'
@@ -14,7 +14,7 @@ import { toolRules } from './table.ts'
 const path = join(import.meta.dir, 'tables.fixture.json')
 const tables = plain({ toolRules, gitRules, names: { ...names } })
 
-/** As JSON, sets as lists, and a check only as being there. */
+/** As JSON: sets become lists, and a check counts only as present. */
 function plain(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (_, each) => (each instanceof Set ? [...each] : typeof each === 'function' ? 'a check' : each), 1),
