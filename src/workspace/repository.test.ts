@@ -32,7 +32,7 @@ function git(at: Ground, cwd: string, ...words: readonly string[]) {
   return Bun.spawnSync(all, { cwd, env, stdout: 'pipe', stderr: 'pipe' })
 }
 
-/** A program that runs for whatever git asks. */
+/** Git settings that make git run a program in as many ways as possible. */
 function trap({ canary }: Ground): string {
   const run = `touch '${canary}'; cat`
   return [
