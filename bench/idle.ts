@@ -12,7 +12,7 @@ import { channelRows } from '../src/channels/list.ts'
 import type { Conversation } from '../src/host/api.ts'
 import { silentContext } from '../src/host/library.ts'
 import { openHost } from '../src/host/open-host.ts'
-import { setUp } from '../src/host/setup/setup.ts'
+import { loadSetup } from '../src/host/setup/setup.ts'
 import { type ModelCall, modelCallProvider } from '../src/providers/model-call.ts'
 
 const seconds = 5
@@ -28,7 +28,7 @@ async function main(words: readonly string[]): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-bench-'))
   const [home, cwd] = [join(folder, 'home'), join(folder, 'work')]
   for (const each of [home, cwd]) mkdirSync(each)
-  const setup = setUp(
+  const setup = loadSetup(
     { ...silentContext({ channels: channelRows, home: join(home, '.braidclaw'), env: { HOME: home, PATH: process.env.PATH } }), cwd },
     { workspace: cwd },
   )

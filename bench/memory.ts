@@ -1,6 +1,6 @@
 /** Search over 100,000 messages: rare, mid and common terms, and a question of six common words. Median of 25, in ms. `--json` too. */
 
-import { createDesk, noon, runOf, started } from '../src/memory/fixture.ts'
+import { createMemoryStage, noon, runOf, started } from '../src/memory/fixture.ts'
 
 const messages = 100_000
 const common = ['the', 'what', 'file', 'with', 'this', 'have']
@@ -28,7 +28,7 @@ function median(body: () => unknown): number {
   return Math.round((times.toSorted((a, b) => a - b)[12] ?? 0) * 1000) / 1000
 }
 
-const desk = createDesk()
+const desk = createMemoryStage()
 try {
   const begin = performance.now()
   desk.memory.transaction(() => {

@@ -4,7 +4,7 @@ import { channelRows } from './channels/list.ts'
 import type { Conversation, ConversationChoice, Host, ReplayedRun } from './host/api.ts'
 import { asValue, type Failure, setUpFor, silentContext } from './host/library.ts'
 import { openHost } from './host/open-host.ts'
-import { setUp } from './host/setup/setup.ts'
+import { loadSetup } from './host/setup/setup.ts'
 import { once } from './kit/once.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
 import { withUsableReplies } from './providers/usable-reply.ts'
@@ -148,7 +148,7 @@ type Opened = { readonly host: Host; readonly conversation: Conversation }
 
 async function open(options: AgentOptions): Promise<Opened> {
   const { cwd = process.cwd(), model, permissionMode, maxTurns, conversation = 'new', threads = [], ...around } = options
-  const setup = setUp(
+  const setup = loadSetup(
     { ...silentContext({ ...around, channels: channelRows }), cwd },
     { workspace: cwd, model, autonomy: permissionMode, maxTurns },
   )

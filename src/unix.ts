@@ -4,20 +4,20 @@ import { statSync } from 'node:fs'
 import { channelRows } from './channels/list.ts'
 import type { Conversation, ConversationChoice, Setup } from './host/api.ts'
 import type { FailureCode } from './host/failure.ts'
-import { asValue, type Surroundings, setUpFor, unended } from './host/library.ts'
+import { asValue, type HostOptions, setUpFor, unended } from './host/library.ts'
 import { withConversation } from './host/open-host.ts'
-import { filterWish } from './host/run/filter-options.ts'
-import { personaOf, runAgent, sessionOf, soulOf } from './host/setup/agent-profile.ts'
+import { filterOptions } from './host/run/filter-options.ts'
+import { agentProfileOf, runAgent, sessionOf, soulOf } from './host/setup/agent-profile.ts'
 import { directCall } from './host/toolset/direct-call.ts'
 import { composeSystem as compose } from './memory/agent-files/compose-system.ts'
 import { appendSession, archiveSession, countSession, type Loaded, loadSession } from './memory/agent-files/session-file.ts'
 import type { JsonObject } from './runtime/event.ts'
 import type { Schema } from './runtime/port.ts'
 
-export type { Surroundings } from './host/library.ts'
+export type { HostOptions } from './host/library.ts'
 export type { Entry, Loaded } from './memory/agent-files/session-file.ts'
 
-export type LlmOptions = Surroundings & {
+export type LlmOptions = HostOptions & {
   /** In place of the agent's soul; a text, never a path. */
   readonly system?: string
   /** `provider/model` of the configuration. */
@@ -49,14 +49,14 @@ export function llmCall(message: string, options: LlmOptions = {}): Promise<Answ
 async function ask(message: string, { system, tools: named, onText, signal, ...options }: LlmOptions): Promise<Answer> {
   if (message.trim() === '') return { ok: false, code: 'usage', message: 'there is nothing to answer: the message is empty', text: '' }
   const setup = setUpFor({ ...options, channels: channelRows }, { model: options.model, agent: options.agent })
-  const persona = personaOf(setup)
-  const wish = await filterWish({
+  const agentProfile = agentProfileOf(setup)
+  const request = await filterOptions({
     setup,
-    system: system ?? (await soulOf(setup, persona)),
+    system: system ?? (await soulOf(setup, agentProfile)),
     ...(named === undefined ? {} : { tools: named }),
   })
-  const which: ConversationChoice = options.continue ? sessionOf(persona) : { kind: 'new' }
-  return withConversation({ setup, which, channel: 'library', ...wish, agent: runAgent(persona) }, async (conversation) => {
+  const which: ConversationChoice = options.continue ? sessionOf(agentProfile) : { kind: 'new' }
+  return withConversation({ setup, which, channel: 'library', ...request, agent: runAgent(agentProfile) }, async (conversation) => {
     const seen = { text: '' }
     for await (const event of conversation.run(message, signal)) {
       if (event.type === 'text' && event.isPartial) onText?.(event.content)
@@ -105,7 +105,7 @@ export const session = {
 
 export type ToolInfo = { readonly name: string; readonly description: string; readonly parameters: Schema; readonly risk: string }
 
-export type ToolOptions = Surroundings & {
+export type ToolOptions = HostOptions & {
   /** As llmCall's; default: the ten and the operator's own. */
   readonly tools?: string
 }
@@ -119,16 +119,16 @@ export const tools = {
   /** @throws Error when the configuration or the named tools cannot be used */
   async list({ tools: named, ...options }: ToolOptions = {}): Promise<readonly ToolInfo[]> {
     const setup = setUpFor({ ...options, channels: channelRows }, {})
-    const [{ createHands }, { policyOf }] = await Promise.all([
+    const [{ createToolRuntime }, { policyOf }] = await Promise.all([
       import('./host/toolset/tool-executor.ts'),
       import('./host/setup/effective-policy.ts'),
     ])
     const policy = policyOf(setup.config, setup.paths, setup.context.env)
-    const wish =
-      named === undefined ? await everythingFor(setup) : (await import('./host/toolset/tools-option.ts')).toolWishOf(setup, named)
-    const hands = await createHands({ setup, policy, conversationId: 'list', tools: wish })
-    hands.close()
-    return hands.tools.map(({ name, description, parameters, risk }) => ({ name, description, parameters, risk }))
+    const request =
+      named === undefined ? await everythingFor(setup) : (await import('./host/toolset/tools-option.ts')).parseToolsOption(setup, named)
+    const toolRuntime = await createToolRuntime({ setup, policy, conversationId: 'list', tools: request })
+    toolRuntime.close()
+    return toolRuntime.tools.map(({ name, description, parameters, risk }) => ({ name, description, parameters, risk }))
   },
   /** One call through the same gate as the model's, with a receipt. Nobody is asked. Throws for bugs alone. */
   run(name: string, input: JsonObject, options: ToolOptions = {}): Promise<ToolRun> {
@@ -145,9 +145,9 @@ async function everythingFor(setup: Setup) {
 
 async function runTool(name: string, input: JsonObject, { tools: named, ...options }: ToolOptions): Promise<ToolRun> {
   const setup = setUpFor({ ...options, channels: channelRows }, {})
-  const wish = await (await import('./host/toolset/tool-selections.ts')).wishFor(setup, name, named)
+  const request = await (await import('./host/toolset/tool-selections.ts')).wishFor(setup, name, named)
   const provider = directCall({ name, input })
-  const call = { setup, which: { kind: 'new' }, channel: 'library', provider, tools: wish, systemPrompt: '' } as const
+  const call = { setup, which: { kind: 'new' }, channel: 'library', provider, tools: request, systemPrompt: '' } as const
   return withConversation(call, async (conversation) => {
     const seen = { done: false, output: '' }
     for await (const event of conversation.run(`tool run ${name}`)) {

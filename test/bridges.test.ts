@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { createExchange, type Exchange } from '../src/service/fifo/exchange.ts'
 import { startApi } from './support/messages-api.ts'
 import { needs } from './support/needs.ts'
-import { type Den, den } from './support/planck.ts'
+import { type AgentFolderFixture, den } from './support/planck.ts'
 
-let at: Den
+let at: AgentFolderFixture
 let exchanges: Exchange[]
 beforeEach(async () => {
   at = await den('')

@@ -7,7 +7,7 @@ import { createAgent, type ModelCall } from '../src/agent.ts'
 import { channelRows } from '../src/channels/list.ts'
 import { silentContext } from '../src/host/library.ts'
 import { openHost } from '../src/host/open-host.ts'
-import { setUp } from '../src/host/setup/setup.ts'
+import { loadSetup } from '../src/host/setup/setup.ts'
 import { modelCallProvider } from '../src/providers/model-call.ts'
 import { nest } from './support/cli.ts'
 import { dialects, type Speech } from './support/dialects.ts'
@@ -74,7 +74,7 @@ test('before the first turn of a program that waits: no model is asked', async (
     model.asked += 1
     yield { type: 'text', content: 'Nothing.' }
   })
-  const host = openHost(setUp(context, { workspace: folder }))
+  const host = openHost(loadSetup(context, { workspace: folder }))
   const conversation = await host.conversation({ kind: 'new' }, { channel: 'library', provider })
   rmSync(folder, { recursive: true })
   await expect(conversation.run('what is here?').next()).rejects.toThrow(gone(folder))

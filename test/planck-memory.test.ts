@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Person } from './support/daemon.ts'
 import { type Payload, startApi } from './support/messages-api.ts'
 import { needs } from './support/needs.ts'
-import { type Den, scenes } from './support/planck.ts'
+import { type AgentFolderFixture, scenes } from './support/planck.ts'
 import { curlBrain } from './support/planck-scripts.ts'
 
 const test = always.if(needs('curl'))
@@ -12,7 +12,7 @@ const test = always.if(needs('curl'))
 const COMPACTOR =
   'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
 
-let at: Den
+let at: AgentFolderFixture
 let human: Person
 scenes((scene) => {
   ;({ at, human } = scene)

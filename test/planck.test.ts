@@ -5,11 +5,11 @@ import { PLANCK_BYTES } from '../scripts/planck.ts'
 import { type Person, person } from './support/daemon.ts'
 import { type Answered, type Payload, startApi } from './support/messages-api.ts'
 import { needs } from './support/needs.ts'
-import { commands, type Den, den, floorKb, peakKb, runtimes, type Scene, scenes } from './support/planck.ts'
+import { type AgentFolderFixture, commands, den, floorKb, peakKb, runtimes, type Scene, scenes } from './support/planck.ts'
 import { claw, curlBrain, greeter, interact, scanner, script } from './support/planck-scripts.ts'
 
 let bundle: Scene['bundle']
-let at: Den
+let at: AgentFolderFixture
 let human: Person
 scenes((scene) => {
   ;({ bundle, at, human } = scene)

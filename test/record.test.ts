@@ -150,7 +150,8 @@ test('a cleared memory keeps its receipts, and they still verify', () => {
   recorder.external(runOf(1), started('hi'))
   recorder.denied(runOf(1), refusing(callOf('a')))
   recorder.finished(runOf(1), finish, '')
-  const leave = (input: object) => void recorder.deed({ conversationId: 'none', tool: 'memory.clear', input: { ...input }, risk: 'medium' })
+  const leave = (input: object) =>
+    void recorder.recordAction({ conversationId: 'none', tool: 'memory.clear', input: { ...input }, risk: 'medium' })
   memory.conversations.clear({ yes: true, leave })
   expect(recorder.denied(runOf(2), refusing(callOf('b')))).toEndWith('-3')
   close()

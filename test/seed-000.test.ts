@@ -107,9 +107,9 @@ curled('a claw beside our own tools: a name of ours is refused to it, and a call
   await using brain = background(at, curlBrain.replaceAll('/tmp/planckclaw', agent.dir), { API_URL: api.url })
   await using me = await person(agent.dir)
   expect(await me.ask('Greet Ada')).toMatch(/^I asked\.\n\n\[approval needed: greet/)
-  const offered = api.asked[0]?.tools?.map(({ name, description }) => `${name}: ${description}`) ?? []
-  expect(offered).toContain('greet: Does greet.')
-  expect(offered.filter((tool) => tool.startsWith('file_read: '))).toEqual([expect.not.stringContaining('Does file_read')])
+  const toolsForModel = api.asked[0]?.tools?.map(({ name, description }) => `${name}: ${description}`) ?? []
+  expect(toolsForModel).toContain('greet: Does greet.')
+  expect(toolsForModel.filter((tool) => tool.startsWith('file_read: '))).toEqual([expect.not.stringContaining('Does file_read')])
   expect(readFileSync(join(at.dir, 'asked'), 'utf8')).not.toContain('greet\t')
   await agent.says(`the claw's \\"file_read\\" has the name of a built-in tool`)
   expect(brain.pid).toBeGreaterThan(0)

@@ -3,43 +3,43 @@
 import { existsSync } from 'node:fs'
 import type { Conversation, ConversationOptions, Host, Past, Setup } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
-import { type Persona, runAgent, sessionOf, soulOf } from '../host/setup/agent-profile.ts'
+import { type AgentProfile, runAgent, sessionOf, soulOf } from '../host/setup/agent-profile.ts'
 import { historyTokens } from '../host/setup/run-limits.ts'
 import { openRecall, type Recall } from '../memory/agent-files/agent-memory.ts'
 import { summariserOf } from '../memory/conversations/summarise.ts'
 import type { Provider } from '../runtime/port.ts'
-import type { Answering } from './answer-message.ts'
+import type { AnsweringConversation } from './answer-message.ts'
 
 export type AgentConversations = {
   /** The agent's own without a name; opened when it is first asked for. @throws FailureError */
-  answering(name: string | undefined): Promise<Answering>
+  answering(name: string | undefined): Promise<AnsweringConversation>
   /** Of all that are open. */
   cancel(by: string): void
 }
 
 export type ConversationsOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
   readonly host: Host
-  readonly persona: Persona
+  readonly agentProfile: AgentProfile
   readonly provider: Provider
   /** Aborted when the daemon stops. */
   readonly signal: AbortSignal
 }
 
 export function createAgentConversations(options: ConversationsOptions): AgentConversations {
-  const { host, persona, provider, tools, sandbox, signal } = options
+  const { host, agentProfile, provider, tools, sandbox, signal } = options
   const { setup } = host
   const { log } = setup
-  const recall = recallOf(setup, persona)
-  const open = new Map<string | undefined, Promise<Answering>>()
+  const recall = recallOf(setup, agentProfile)
+  const open = new Map<string | undefined, Promise<AnsweringConversation>>()
   const opened = new Set<Conversation>()
   const common = { provider, ...(tools ? { tools } : {}), ...(sandbox ? { sandbox } : {}) }
 
-  async function own(): Promise<Answering> {
+  async function own(): Promise<AnsweringConversation> {
     const past = async () => ({ ...(await words()), history: history() })
-    const conversation = await host.conversation(sessionOf(persona), {
+    const conversation = await host.conversation(sessionOf(agentProfile), {
       ...common,
       channel: 'daemon',
-      agent: { ...runAgent(persona), remembers: true },
+      agent: { ...runAgent(agentProfile), remembers: true },
       past,
     })
     return {
@@ -54,8 +54,8 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
     }
   }
 
-  async function other(name: string): Promise<Answering> {
-    const which = { kind: 'called', name: `${persona.id} ${name}` } as const
+  async function other(name: string): Promise<AnsweringConversation> {
+    const which = { kind: 'called', name: `${agentProfile.id} ${name}` } as const
     const conversation = await host.conversation(which, { ...common, channel: name.split(' ')[0] ?? name, past: words })
     return { conversation, compact: () => conversation.compact({ tell: (line) => log('info', line), signal }) }
   }
@@ -68,11 +68,11 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
 
   /** Without any tool of ours nothing is said of where they work: the soul speaks alone. */
   async function words(): Promise<Past> {
-    const soul = isComposed(setup, persona) ? await soulOf(setup, persona) : recall.system()
+    const soul = isComposed(setup, agentProfile) ? await soulOf(setup, agentProfile) : recall.system()
     return tools?.builtIn.length === 0 ? { systemPrompt: soul } : { soul }
   }
 
-  async function begin(name: string | undefined): Promise<Answering> {
+  async function begin(name: string | undefined): Promise<AnsweringConversation> {
     const answering = await (name === undefined ? own() : other(name))
     opened.add(answering.conversation)
     return answering
@@ -91,7 +91,7 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
   }
 }
 
-function recallOf({ config, log, redactor }: Setup, { paths }: Persona): Recall {
+function recallOf({ config, log, redactor }: Setup, { paths }: AgentProfile): Recall {
   const { historyMax: max, historyKeep: keep } = config.memory
   const opened = openRecall({ folder: paths.folder, now: Date.now, log, redact: redactor.text, max, keep })
   if (opened.ok) return opened.recall
@@ -99,6 +99,6 @@ function recallOf({ config, log, redactor }: Setup, { paths }: Persona): Recall 
 }
 
 /** More than soul.md, summary and pins. */
-function isComposed({ config }: Setup, { id, paths }: Persona): boolean {
+function isComposed({ config }: Setup, { id, paths }: AgentProfile): boolean {
   return existsSync(paths.context) || (Object.hasOwn(config.agents, id) && config.agents[id]?.soul !== undefined)
 }

@@ -4,11 +4,11 @@ import type { Conversation, InboundMessage } from '../host/api.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
 import type { ChannelQuestions } from './ask-in-channel.ts'
-import { replyOf, type Told } from './reply-text.ts'
+import { type Reply, replyOf } from './reply-text.ts'
 import { refusedBy, takeTurn } from './take-turn.ts'
 
 /** A conversation that messages are answered in. */
-export type Answering = {
+export type AnsweringConversation = {
   readonly conversation: Conversation
   /** Has what is long summarised. Never rejects. */
   compact(): Promise<void>
@@ -17,7 +17,7 @@ export type Answering = {
 export type AnswerOptions = {
   readonly log: Log
   /** By the name of InboundMessage. May reject: then the message is answered so, and the next one tries again. */
-  readonly answering: (name: string | undefined) => Promise<Answering>
+  readonly answering: (name: string | undefined) => Promise<AnsweringConversation>
   readonly questions: ChannelQuestions
 }
 
@@ -39,7 +39,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     try {
       const at = await answering(message.conversation)
       message.taken?.(at.conversation.id)
-      const told = await whileWorking(message, () => toldOf(at, message))
+      const told = await showWorking(message, () => toldOf(at, message))
       await message.answer(told.text)
       if (told.remembered !== undefined) compact(at)
     } catch (error) {
@@ -48,7 +48,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     }
   }
 
-  async function toldOf({ conversation }: Answering, message: InboundMessage): Promise<Told> {
+  async function toldOf({ conversation }: AnsweringConversation, message: InboundMessage): Promise<Reply> {
     const { from, channel, text } = message
     const seen: { result?: string } = {}
     const ending = await takeTurn({
@@ -62,7 +62,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
   }
 
   /** Beside the next turn: a summary takes a model's time, and must not cost a person's. */
-  function compact({ conversation: { id }, compact: make }: Answering): void {
+  function compact({ conversation: { id }, compact: make }: AnsweringConversation): void {
     if (compacting.has(id)) return
     compacting.set(
       id,
@@ -73,7 +73,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
   return { take, settled: async () => void (await Promise.all(compacting.values())) }
 }
 
-async function whileWorking<T>({ working }: InboundMessage, work: () => Promise<T>): Promise<T> {
+async function showWorking<T>({ working }: InboundMessage, work: () => Promise<T>): Promise<T> {
   working?.()
   const again = working && setInterval(working, WORKING_MS)
   try {

@@ -3,7 +3,7 @@
 import { channelSettings } from '../config/config.ts'
 import type { Channel, ChannelHost, ConversationOptions, Setup } from '../host/api.ts'
 import { openHost } from '../host/open-host.ts'
-import type { Persona } from '../host/setup/agent-profile.ts'
+import type { AgentProfile } from '../host/setup/agent-profile.ts'
 import type { Provider } from '../runtime/port.ts'
 import { createAgentConversations } from './agent-conversations.ts'
 import { createAnswers } from './answer-message.ts'
@@ -13,7 +13,7 @@ import { createMessageQueue } from './message-queue.ts'
 
 export type ServeOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
   readonly setup: Setup
-  readonly persona: Persona
+  readonly agentProfile: AgentProfile
   readonly dir: string
   readonly provider: Provider
   /** What is said when everybody can be heard. */

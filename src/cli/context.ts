@@ -33,8 +33,8 @@ export function createContext(given: Environment): CliContext {
 }
 
 /** With BRAIDCLAW_LOG=json whatever goes to stderr is a JSON line, also what is meant for people. */
-function messages({ BRAIDCLAW_LOG: wish = '' }: Environment, redactor: Redactor, printer: Printer): Printer {
-  const json = wish.startsWith('json')
+function messages({ BRAIDCLAW_LOG: request = '' }: Environment, redactor: Redactor, printer: Printer): Printer {
+  const json = request.startsWith('json')
   const write = (text: Printed) => {
     const clean =
       typeof text === 'string' ? redactor.text(text) : text.map((piece) => (typeof piece === 'string' ? redactor.text(piece) : piece))

@@ -6,7 +6,7 @@ import { isOfflineDefault } from '../config/offline-default.ts'
 import { readConfigFile } from '../config/text/read-toml-file.ts'
 import { howToConnect, isOffline, isOtherModel } from '../host/setup/answering-provider.ts'
 
-export function introduce(setup: CliSetup): void {
+export function noteOffline(setup: CliSetup): void {
   const said = setup.assumed === undefined ? offlineNote(setup) : assumedNote(setup.config, setup.assumed)
   if (said !== undefined) setup.context.process.stderr.write(`note: ${said}\n`)
 }

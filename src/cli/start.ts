@@ -18,7 +18,7 @@ export async function start(words: readonly string[]): Promise<never> {
   if (words[0] === '__landlock') (await import('../sandbox/landlock/landlock-launch.ts')).runLandlocked(words.slice(1))
   const context = contextFor(words)
   const code = await run(context, words)
-  process.exit(unwritten(context) ?? code)
+  process.exit(outputError(context) ?? code)
 }
 
 /** Help is for everybody, also for who has no HOME. */
@@ -73,7 +73,7 @@ async function runCommand(context: CliContext, { name, load }: Runnable, words: 
 }
 
 /** An answer that did not arrive is no success, whatever was answered. */
-function unwritten({ outputFailure, process: { stderr } }: CliContext): number | undefined {
+function outputError({ outputFailure, process: { stderr } }: CliContext): number | undefined {
   const code = outputFailure()
   if (code === undefined) return undefined
   const why = code === 'EBADF' ? 'is not open for writing; leave it open' : `cannot be written (${code}); free some space`

@@ -10,7 +10,7 @@ import type { AskLine, Decision, Log, Message, Provider, RunAgent } from '../run
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
-import type { Hands, ToolWish } from './toolset/tool-selection.ts'
+import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
 
@@ -68,7 +68,7 @@ export type ConversationOptions = {
   /** A line for the person who began this conversation; absent: the log. */
   readonly tell?: (line: string) => void
   /** The ten tools when absent. */
-  readonly tools?: ToolWish
+  readonly tools?: ToolSelection
   /** The developer's own b-threads. */
   readonly threads?: readonly AnyUserThread[]
   /** In place of all our own words, and without the project's: the model hears this alone. */
@@ -82,7 +82,7 @@ export type ConversationOptions = {
 }
 
 /** A conversation and how it is held, in one. */
-export type Wish = ConversationOptions & { readonly conversation: ConversationChoice }
+export type ConversationRequest = ConversationOptions & { readonly conversation: ConversationChoice }
 
 /** `soul` and `systemPrompt` as in ConversationOptions; without `history` the conversation has its own. */
 export type Past = { readonly history?: readonly Message[]; readonly soul?: string; readonly systemPrompt?: string }
@@ -124,7 +124,7 @@ export type Conversation = {
   /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(proposal: Proposal): boolean
   /** The tools and the gate before them, loaded when asked for. */
-  tools(): Promise<Pick<Hands, 'tools' | 'policy' | 'refresh'>>
+  tools(): Promise<Pick<ToolRuntime, 'tools' | 'policy' | 'refresh'>>
   search(request: { readonly query: string; readonly limit?: number }): readonly Hit[]
   /** Has the older turns summarised when the conversation has become long; said through `tell` when it is. Never rejects. */
   compact(options: { readonly tell: (line: string) => void; readonly signal: AbortSignal }): Promise<void>

@@ -4,10 +4,10 @@ import type { Ending } from '../runtime/event.ts'
 import type { HostContext, Setup } from './api.ts'
 import { type FailureCode, FailureError } from './failure.ts'
 import { createHostContext } from './setup/context.ts'
-import { setUp } from './setup/setup.ts'
+import { loadSetup } from './setup/setup.ts'
 
 /** Where everything is found; absent: as on the command line. */
-export type Surroundings = {
+export type HostOptions = {
   /** Default: BRAIDCLAW_HOME or ~/.braidclaw. */
   readonly home?: string
   /** Where the tools work; default: the configured one. */
@@ -21,14 +21,14 @@ export type Surroundings = {
 export const unended: Ending = { stop: 'error', code: 'error', message: 'the run ended without an ending' }
 
 /** A library knows the channels too: their sections may stand in the file. */
-type Opening = Surroundings & Pick<HostContext, 'channels'>
+type RunContext = HostOptions & Pick<HostContext, 'channels'>
 
-export function setUpFor({ workspace, ...around }: Opening, flags: { readonly model?: string; readonly agent?: string }): Setup {
-  return setUp(silentContext(around), { workspace, ...flags })
+export function setUpFor({ workspace, ...around }: RunContext, flags: { readonly model?: string; readonly agent?: string }): Setup {
+  return loadSetup(silentContext(around), { workspace, ...flags })
 }
 
 /** Nothing of ours goes to the streams of a program that is not ours. */
-export function silentContext({ home, env = process.env, log = nobodyHears, channels }: Omit<Opening, 'workspace'>): HostContext {
+export function silentContext({ home, env = process.env, log = nobodyHears, channels }: Omit<RunContext, 'workspace'>): HostContext {
   return createHostContext({ env: { ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, channels, say: log })
 }
 

@@ -4,10 +4,10 @@ import { watchStop } from '../service/stop-file.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from './api.ts'
 import { createRecord, recoverRecord } from './integrity/recovery.ts'
 import { type Home, openHome } from './open-home.ts'
-import { inWords, openRecords } from './open-records.ts'
+import { openRecords, toFailure } from './open-records.ts'
 import { type OpenConversation, openConversation } from './run/conversation.ts'
 import { latestElsewhere } from './run/find-conversation.ts'
-import { knock } from './setup/provider-pool.ts'
+import { preconnect } from './setup/provider-pool.ts'
 import { warnOfWeakKeys } from './setup/weak-keys.ts'
 
 /** How long `close` waits for turns under way, in milliseconds, unless said otherwise. */
@@ -22,7 +22,7 @@ export type HostWish = { readonly ahead?: boolean }
  */
 export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   const { config, log } = given
-  if (ahead) knock(given)
+  if (ahead) preconnect(given)
   log('info', 'startup')
   log('info', 'config path', { path: given.file ?? 'none' })
   log('info', 'workspace path', { path: config.workspaceDir })
@@ -38,14 +38,14 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   })
 
   const conversation: Host['conversation'] = async (which, { setup: other = setup, ...options }) => {
-    if (!options.provider && other !== setup && other !== given) knock(other)
+    if (!options.provider && other !== setup && other !== given) preconnect(other)
     const profile = home.services.profiles.of(other)
     try {
       const made = await openConversation({ home, profile, which, options, closed: () => void open.delete(made) })
       open.add(made)
       return made.conversation
     } catch (error) {
-      throw inWords(home.memory, error)
+      throw toFailure(home.memory, error)
     }
   }
 

@@ -17,7 +17,7 @@ export async function withMemory<T>(setup: Pick<Setup, 'config' | 'log'>, use: (
   try {
     return await use(memory)
   } catch (error) {
-    throw inWords(memory, error)
+    throw toFailure(memory, error)
   } finally {
     memory.close()
   }
@@ -31,7 +31,7 @@ export function createDatabase(path: string): void {
 }
 
 /** SQLite trouble as a FailureError with the file's name; anything else as it is. */
-export function inWords(memory: Memory, error: unknown): unknown {
+export function toFailure(memory: Memory, error: unknown): unknown {
   const failure = memory.failureOf(error)
   return failure ? storageProblem(failure) : error
 }

@@ -5,7 +5,7 @@ import { advances, type BlockedRequest, matches } from './select.ts'
 import type { AnyThread, Bid, KernelEvent } from './thread.ts'
 
 /** A thread at the table. The engine fills `next*` for every thread that moves before any of them is made true. */
-export type Seat<E extends KernelEvent> = {
+export type ThreadSlot<E extends KernelEvent> = {
   readonly place: number
   readonly name: string
   readonly thread: AnyThread<E>
@@ -17,32 +17,34 @@ export type Seat<E extends KernelEvent> = {
   offer: E | undefined
 }
 
-export type Board<E extends KernelEvent> = {
-  readonly seats: readonly Seat<E>[]
+export type BidIndex<E extends KernelEvent> = {
+  readonly seats: readonly ThreadSlot<E>[]
   /** The first seat, in order of place, with a request that nobody blocks; its `offer` is that request. */
-  enabled(): Seat<E> | undefined
+  enabled(): ThreadSlot<E> | undefined
   /** The first seat that blocks the event. */
-  blocker(event: E): Seat<E> | undefined
+  blocker(event: E): ThreadSlot<E> | undefined
   /** Writes the seats that the event advances to the front of `into`, in order of place, and returns how many they are. */
-  collect(event: E, into: Seat<E>[]): number
-  place(seat: Seat<E>, bid: Bid<E>): void
+  collect(event: E, into: ThreadSlot<E>[]): number
+  place(seat: ThreadSlot<E>, bid: Bid<E>): void
   explain(): BlockedRequest<E>[]
 }
 
-export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E>[], states: readonly unknown[]): Board<E> {
+export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E>[], states: readonly unknown[]): BidIndex<E> {
   // A seat enters an index when it bids and leaves it only when it was looked at in vain: threads go in circles and soon bid for the
   // same events again, so that in a steady program the indexes hardly ever change.
-  const listeners = createSeatIndex<Seat<E>>(({ bid }, key) => names(bid.request, key) || names(bid.wait, key) || names(bid.interrupt, key))
-  const blockers = createSeatIndex<Seat<E>>(({ bid }, key) => names(bid.block, key))
+  const listeners = createSeatIndex<ThreadSlot<E>>(
+    ({ bid }, key) => names(bid.request, key) || names(bid.wait, key) || names(bid.interrupt, key),
+  )
+  const blockers = createSeatIndex<ThreadSlot<E>>(({ bid }, key) => names(bid.block, key))
   /** Seats whose requests are all blocked. They are not asked again until their bid changes or one of the blocks does. */
-  const stuck = new Set<Seat<E>>()
+  const stuck = new Set<ThreadSlot<E>>()
   /** The stuck seats, each under the patterns that block its requests. */
-  const stuckBy = createSeatIndex<Seat<E>>((seat) => stuck.has(seat))
+  const stuckBy = createSeatIndex<ThreadSlot<E>>((seat) => stuck.has(seat))
   /** The seats with requests that are not stuck, in order of place. */
-  const requesters: Seat<E>[] = []
+  const requesters: ThreadSlot<E>[] = []
   const seats = threads.map((thread, place) => seatOf({ thread, place, state: states[place] }))
 
-  function place(seat: Seat<E>, bid: Bid<E>): void {
+  function place(seat: ThreadSlot<E>, bid: Bid<E>): void {
     const old = seat.bid
     if (bid === old) return
     seat.bid = bid
@@ -57,7 +59,7 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
     if (stuck.size > 0) release(added(old.block, bid.block))
   }
 
-  function ask(seat: Seat<E>, old: Bid<E>): void {
+  function ask(seat: ThreadSlot<E>, old: Bid<E>): void {
     const wasStuck = stuck.size > 0 && stuck.delete(seat)
     if (asks(seat.bid) && (wasStuck || !asks(old))) enlist(requesters, seat)
   }
@@ -68,7 +70,7 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
     for (const pattern of patterns) for (const seat of stuckBy.take(pattern)) if (stuck.delete(seat)) enlist(requesters, seat)
   }
 
-  function blocker(event: E): Seat<E> | undefined {
+  function blocker(event: E): ThreadSlot<E> | undefined {
     const candidates = blockers.find(event)
     if (candidates === undefined) return undefined
     for (const seat of candidates) if (matches(seat.bid.block, event)) return seat
@@ -81,7 +83,7 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
     return undefined
   }
 
-  function setAside(seat: Seat<E>, requests: readonly E[]): void {
+  function setAside(seat: ThreadSlot<E>, requests: readonly E[]): void {
     stuck.add(seat)
     for (const event of requests) {
       const pattern = blocker(event)?.bid.block?.find((each) => matches([each], event))
@@ -89,9 +91,9 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
     }
   }
 
-  function enabled(): Seat<E> | undefined {
+  function enabled(): ThreadSlot<E> | undefined {
     let idle = 0
-    let found: Seat<E> | undefined
+    let found: ThreadSlot<E> | undefined
     for (const seat of requesters) {
       const requests = seat.bid.request
       if (requests === undefined || requests.length === 0 || stuck.has(seat)) {
@@ -111,7 +113,7 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
     return found
   }
 
-  function collect(event: E, into: Seat<E>[]): number {
+  function collect(event: E, into: ThreadSlot<E>[]): number {
     const candidates = listeners.find(event)
     if (candidates === undefined) return 0
     let count = 0
@@ -134,7 +136,11 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
   return { seats, enabled, blocker, collect, place, explain }
 }
 
-function seatOf<E extends KernelEvent>(given: { readonly thread: AnyThread<E>; readonly place: number; readonly state: unknown }): Seat<E> {
+function seatOf<E extends KernelEvent>(given: {
+  readonly thread: AnyThread<E>
+  readonly place: number
+  readonly state: unknown
+}): ThreadSlot<E> {
   const silent: Bid<E> = {}
   return { ...given, name: given.thread.name, bid: silent, nextState: given.state, nextBid: silent, offer: undefined }
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createBoard, type Seat } from './bid-index.ts'
+import { createBoard, type ThreadSlot } from './bid-index.ts'
 import { arrange, initialStates } from './check-program.ts'
 import { createEngine, type Engine } from './engine.ts'
 import type { AnyThread, Bid, Pattern } from './thread.ts'
@@ -76,7 +76,7 @@ describe('the board', () => {
           const offer = seat?.offer
           for (const each of offer === undefined ? events : [...events, offer]) {
             expect(board.blocker(each)?.place).toBe(everyBlocker(bids, each)[0])
-            const moving: Seat<Ev>[] = []
+            const moving: ThreadSlot<Ev>[] = []
             const count = board.collect(each, moving)
             const places = bids.flatMap((bid, place) => (hears(bid, each) ? [place] : []))
             expect(moving.slice(0, count).map(({ place }) => place)).toEqual(places)
@@ -109,15 +109,15 @@ const threadOf = ({ priority, bids, fresh }: Plan, at: number): AnyThread<Ev> =>
   next: ({ at, fuel }: State, { n }) => ({ at: at + n, fuel: fuel - 1 }),
 })
 
-type Told = { selected: unknown[]; rejected: unknown[]; blocked: unknown[] }
+type Reply = { selected: unknown[]; rejected: unknown[]; blocked: unknown[] }
 
 /** An engine that keeps nothing but states and asks every thread for its bid at every step. */
 function naive(given: readonly AnyThread<Ev>[]) {
   const threads = arrange(given)
   let states: State[] = threads.map(({ init }) => init)
   const name = (place: number) => threads[place]?.name
-  function run(externals: readonly Ev[]): Told {
-    const told: Told = { selected: [], rejected: [], blocked: [] }
+  function run(externals: readonly Ev[]): Reply {
+    const told: Reply = { selected: [], rejected: [], blocked: [] }
     const inbox = [...externals]
     for (;;) {
       const bids = threads.map((thread, place) => thread.bid(states[place]))

@@ -1,6 +1,6 @@
 /** The engine: runs a program of b-threads, one event at a time, and says what happened, what was refused and what is stuck. */
 
-import { type Board, createBoard, type Seat } from './bid-index.ts'
+import { type BidIndex, createBoard, type ThreadSlot } from './bid-index.ts'
 import { arrange, checkLimit, initialStates, named, plain, type States, stateOf, unnamed } from './check-program.ts'
 import { createInbox } from './inbox.ts'
 import { LivelockError } from './livelock.ts'
@@ -66,9 +66,9 @@ const TAIL = 10
 export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): Engine<E> {
   const limit = checkLimit('maxSelections', options.maxSelections ?? 1000)
   let threads = arrange(options.threads)
-  let board: Board<E> = createBoard(threads, initialStates(threads))
+  let board: BidIndex<E> = createBoard(threads, initialStates(threads))
   const inbox = createInbox<E>()
-  const moving: Seat<E>[] = []
+  const moving: ThreadSlot<E>[] = []
   let selected: Selection<E>[] = []
   let rejected: Rejection<E>[] = []
   let recent: { readonly what: string; readonly by: string }[] = []
@@ -127,7 +127,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     take(event, EXTERNAL)
   }
 
-  function blockerOf(event: E): Seat<E> | undefined {
+  function blockerOf(event: E): ThreadSlot<E> | undefined {
     try {
       return board.blocker(event)
     } catch (error) {
@@ -210,14 +210,14 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
   return { send: inbox.push, superstep, explain: () => board.explain(), put, states: () => named(threads, copies()), restore }
 }
 
-function foresee<E extends KernelEvent>(seat: Seat<E>, event: E): void {
+function foresee<E extends KernelEvent>(seat: ThreadSlot<E>, event: E): void {
   const state: unknown = seat.thread.next(seat.state, event)
   if (state === undefined) throw new TypeError(`thread "${seat.name}" returned no state after ${label(event)}; next() must return one`)
   seat.nextState = state
   seat.nextBid = seat.thread.bid(state)
 }
 
-function namesOf<E extends KernelEvent>(seats: readonly Seat<E>[], count: number): string[] {
+function namesOf<E extends KernelEvent>(seats: readonly ThreadSlot<E>[], count: number): string[] {
   const names: string[] = []
   for (let at = 0; at < count; at++) names.push(seats[at]?.name ?? '')
   return names

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { gateIdOf } from '../runtime/gate-id.ts'
 import { type ApprovalRequests, createApprovalRequests } from './approval-requests.ts'
-import { callOf, createDesk, type Desk, judgement, noon, runOf } from './fixture.ts'
+import { callOf, createMemoryStage, type Desk, judgement, noon, runOf } from './fixture.ts'
 
 let desk: Desk
 let questions: ApprovalRequests
 beforeEach(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
   questions = createApprovalRequests(desk.memory.approvals, (text) => text.replaceAll('hunter2', '***'))
 })
 afterEach(() => desk.remove())

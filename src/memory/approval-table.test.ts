@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { callOf, createDesk, type Desk, judgement, noon, runOf } from './fixture.ts'
+import { callOf, createMemoryStage, type Desk, judgement, noon, runOf } from './fixture.ts'
 
 let desk: Desk
 let id = ''
 const plan = judgement.plan
 beforeEach(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
   const gate = { type: 'gate.open' as const, id: 'call-1', call: callOf('call-1'), judgement: { ...judgement, risk: 'medium' as const } }
   id = desk.memory.approvals.create({ run: runOf(1), gate, expires: noon + 60_000 })
 })

@@ -21,7 +21,7 @@ export type Desk = {
 export const noon = 1_778_587_200_000
 
 /** Each look at its clock is a millisecond later. */
-export function createDesk(folder = mkdtempSync(join(tmpdir(), 'braidclaw-memory-')), log: Log = () => {}): Desk {
+export function createMemoryStage(folder = mkdtempSync(join(tmpdir(), 'braidclaw-memory-')), log: Log = () => {}): Desk {
   const path = join(folder, 'home', 'memory.sqlite')
   const clock = { now: noon }
   const opened = openMemory({ path, log, now: () => clock.now++ })
@@ -151,7 +151,7 @@ export function countingReceipts(): { readonly port: ReceiptPort; readonly draft
 
 /** A record over a memory of its own, with receipts that are counted and a log that is kept. */
 export function createRecordStage() {
-  const desk = createDesk()
+  const desk = createMemoryStage()
   const counted = countingReceipts()
   const lines: string[] = []
   const recorder = (own: Partial<RecordWriterOptions> = {}) =>

@@ -68,8 +68,8 @@ test('a question about one run or one conversation finds its rows by an index', 
   expect(createContext(store)('c', 1000).messages).toHaveLength(8)
   expect(createProjections(store).differenceIn(run)).toBeUndefined()
   const lengths = { max: 2, keep: 2, portionBytes: 10_000 }
-  const wish = { conversationId: 'c', lengths, summarise, signal: new AbortController().signal }
-  expect(await createSummaries(store, { now: () => 1, log: () => {} }).compact(wish)).toMatchObject({ state: 'done' })
+  const request = { conversationId: 'c', lengths, summarise, signal: new AbortController().signal }
+  expect(await createSummaries(store, { now: () => 1, log: () => {} }).compact(request)).toMatchObject({ state: 'done' })
   expect(createContext(store)('c', 1000).summarisedTurns).toBeGreaterThan(0)
 
   const texts = [...asked].filter((text) => /^\s*(?:SELECT|UPDATE|DELETE)/.test(text))

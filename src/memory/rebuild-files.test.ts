@@ -52,7 +52,7 @@ describe('rebuild', () => {
 
   test('writes what a crash left unwritten, and the next turn does not write it again', async () => {
     await at.turn(1)
-    at.crash(2, { commits: 3, unwritten: 3 })
+    at.crash(2, { commits: 3, outputError: 3 })
     rmSync(at.placeOf('session'))
     ;(await at.files()).rebuild()
     await at.turn(3)

@@ -2,11 +2,11 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { acting, callOf, createDesk, type Desk, finish, recordSteps, refusing, replied, runOf, started } from './fixture.ts'
+import { acting, callOf, createMemoryStage, type Desk, finish, recordSteps, refusing, replied, runOf, started } from './fixture.ts'
 
 let desk: Desk
 beforeEach(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
   const { memory, clock } = desk
   const recorder = recordSteps({ memory, log: () => {}, now: () => clock.now++, redact: (event) => event })
   for (const number of [1, 2]) {

@@ -2,12 +2,12 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { ExternalEvent } from '../runtime/event.ts'
 import type { ReceiptDraft } from './checkpoint.ts'
-import { acting, callOf, createDesk, type Desk, receiptsBy, recordSteps, refusing, runOf } from './fixture.ts'
+import { acting, callOf, createMemoryStage, type Desk, receiptsBy, recordSteps, refusing, runOf } from './fixture.ts'
 
 let desk: Desk
 let drafts: ReceiptDraft[]
 beforeEach(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
   drafts = []
 })
 afterEach(() => desk.remove())
@@ -29,7 +29,7 @@ test('a run without a sandbox says so in every receipt; another says what confin
     outcome: { status: 'allowed', output: '', metadata: { sandbox: 'bubblewrap' } },
   }
   const forged: ExternalEvent = { type: 'tool.done', id: 'c', outcome: { status: 'allowed', output: '', metadata: { sandbox: 'jail' } } }
-  const { intent, external, denied, deed } = recorder()
+  const { intent, external, denied, recordAction } = recorder()
   for (const [first, how] of [
     [1, { sandbox: 'none' as const }],
     [4, {}],
@@ -40,7 +40,7 @@ test('a run without a sandbox says so in every receipt; another says what confin
       external(run, event)
     }
     denied(runOf(first, how), refusing(callOf('d')))
-    deed({ conversationId: 'c', tool: 't', input: {}, risk: 'high', ...how })
+    recordAction({ conversationId: 'c', tool: 't', input: {}, risk: 'high', ...how })
   }
   expect(drafts.map(({ sandbox }) => sandbox)).toEqual([...Array(5).fill('none'), undefined, 'bubblewrap', undefined, undefined, undefined])
 })

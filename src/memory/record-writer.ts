@@ -18,7 +18,7 @@ export type ReceiptPort = {
   /** The receipts of the log with a number above `count`, oldest first. */
   readonly after: (count: number) => readonly WrittenReceipt[]
   /** Whether log and checkpoint agree, found by reading alone. Absent: every start settles them under the lock. */
-  readonly atRest?: (checkpoint: Checkpoint | undefined) => boolean
+  readonly isAtRest?: (checkpoint: Checkpoint | undefined) => boolean
   /** Seals the end of a run. */
   readonly seal?: Seal
 }
@@ -56,7 +56,7 @@ export class RecordFailure extends Error {
 }
 
 /** What an operator did outside of any run, to be kept for good: `input` says with what. */
-export type Deed = {
+export type OperatorAction = {
   readonly conversationId: string
   readonly tool: string
   readonly input: JsonObject
@@ -81,7 +81,7 @@ export type RecordWriter = {
   /** To be called once at start. It leaves alone what a living process is about. */
   recover(): Recovery
   /** @returns the id of its receipt; undefined when receipts are off */
-  deed(deed: Deed): string | undefined
+  recordAction(recordAction: OperatorAction): string | undefined
 }
 
 export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
@@ -183,7 +183,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     if (receipts?.seal) journal.sealEnd(runId, receipts.seal)
   }
 
-  function deed({ conversationId, tool, input, risk, sandbox }: Deed): string | undefined {
+  function recordAction({ conversationId, tool, input, risk, sandbox }: OperatorAction): string | undefined {
     const outcome: ToolOutcome = { status: 'allowed', output: '' }
     const clean = withoutSecrets(input)
     const what = { tool, argsHash: argsHashOf({ input: clean }), risk, approval: 'operator' }
@@ -210,7 +210,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
 
   /** What was adopted is recorded before all else. */
   function settle(): Pick<Recovery, 'adopted' | 'tornBytes'> {
-    if (!receipts || receipts.atRest?.(memory.checkpoint.get())) return { adopted: 0, tornBytes: 0 }
+    if (!receipts || receipts.isAtRest?.(memory.checkpoint.get())) return { adopted: 0, tornBytes: 0 }
     ledger ??= openLedger(receipts)
     return ledger
   }
@@ -231,7 +231,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
 
   /** Most starts find nothing to put right, and see that without the lock. */
   function recover(): Recovery {
-    const resting = receipts === undefined || receipts.atRest?.(guarded(memory.checkpoint.get)) === true
+    const resting = receipts === undefined || receipts.isAtRest?.(guarded(memory.checkpoint.get)) === true
     if (resting && guarded(() => deadRuns(journal)).length === 0) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
     return transaction(() =>
       recoverRuns({ journal, log, now, end, toolDone, settleCall, receiptsAfter: receipts?.after ?? (() => []), settle, disown }),
@@ -277,7 +277,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     }
   }
 
-  return { write, transaction, separate, deed, recover, follow: memory.files.flush, abandon: memory.files.drop }
+  return { write, transaction, separate, recordAction, recover, follow: memory.files.flush, abandon: memory.files.drop }
 }
 
 type Mutable = {

@@ -5,7 +5,7 @@ import {
   acting,
   callOf,
   countingReceipts,
-  createDesk,
+  createMemoryStage,
   type Desk,
   finish,
   fullReceipts,
@@ -21,7 +21,7 @@ let desk: Desk
 let counted: ReturnType<typeof countingReceipts>
 const disk = { full: false }
 beforeEach(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
   counted = countingReceipts()
   disk.full = false
 })

@@ -1,14 +1,14 @@
 /** What the offline helper understands: plain English phrases, each leading to one tool call or to a sentence. Pure, no guessing. */
 
 /** `args` are named by meaning; the tool's own schema decides what they are called there. */
-export type Wish =
+export type Intent =
   | { readonly kind: 'tool'; readonly tool: string; readonly args: { readonly [meaning: string]: string }; readonly lead: string }
   | { readonly kind: 'say'; readonly topic: Topic }
 
 export type Topic = 'greeting' | 'thanks' | 'self' | 'tools' | 'connect' | 'unknown'
 
 /** Asked in this order; the first that recognises the sentence wins. */
-const intents: readonly ((text: string) => Wish | undefined)[] = [
+const intents: readonly ((text: string) => Intent | undefined)[] = [
   smallTalk,
   runCommand,
   writeFile,
@@ -23,7 +23,7 @@ const intents: readonly ((text: string) => Wish | undefined)[] = [
 ]
 
 /** Always an answer; topic `unknown` when nothing fits. */
-export function understand(message: string): Wish {
+export function understand(message: string): Intent {
   const text = message
     .trim()
     .replaceAll('’', "'")
@@ -31,13 +31,13 @@ export function understand(message: string): Wish {
     .replace(/[\s?!.]+$/, '')
   if (text.length > 2_000) return say('unknown')
   for (const intent of intents) {
-    const wish = intent(text)
-    if (wish !== undefined) return wish
+    const wanted = intent(text)
+    if (wanted !== undefined) return wanted
   }
   return say('unknown')
 }
 
-function smallTalk(text: string): Wish | undefined {
+function smallTalk(text: string): Intent | undefined {
   if (/^(?:hi|hello|hey|howdy|good (?:morning|afternoon|evening))(?: there| again| braidclaw)?$/i.test(text)) return say('greeting')
   if (/^(?:thanks|thank you|thx|bye|goodbye)(?: .{0,20})?$/i.test(text)) return say('thanks')
   return /^(?:(?:what|which|list|show me|show|tell me)(?: (?:the|your|all|available))* tools\b.*|tools)$/i.test(text)
@@ -45,14 +45,14 @@ function smallTalk(text: string): Wish | undefined {
     : undefined
 }
 
-function runCommand(text: string): Wish | undefined {
+function runCommand(text: string): Intent | undefined {
   const said = /^(?:(?:run|execute)(?: the)?(?: shell)?(?: command)?:?\s+|\$\s*)(.+)$/is.exec(text)?.[1]
   if (said === undefined) return undefined
   const command = quotedIn(said) ?? (/^(?:the|a|an|my|all|some|this|that|it|tests?)\b/i.test(said) ? undefined : said)
   return command === undefined ? undefined : use('shell', { command }, `\`${command}\` printed:`)
 }
 
-function writeFile(text: string): Wish | undefined {
+function writeFile(text: string): Intent | undefined {
   const named = '(?:the |a )?(?:new )?(?:file )?(?:called |named )?(\\S+)'
   const into = new RegExp(`^(?:write|save|put)\\s+(.+)\\s+(?:to|into|in)\\s+${named}$`, 'is').exec(text)
   const having = new RegExp(
@@ -65,13 +65,13 @@ function writeFile(text: string): Wish | undefined {
   return use('file_write', { path: target, content: quotedIn(content) ?? content }, `Writing \`${target}\`:`)
 }
 
-function fetchUrl(text: string): Wish | undefined {
+function fetchUrl(text: string): Intent | undefined {
   const url = /https?:\/\/[^\s"'`<>]+/i.exec(text)?.[0].replace(/[.,!?)]+$/, '')
   const asked = /^(?:https?:|fetch|get|open|download|read|show|visit|load|what)/i.test(text)
   return url !== undefined && asked ? use('http', { url }, `${url} answered:`) : undefined
 }
 
-function recall(text: string): Wish | undefined {
+function recall(text: string): Intent | undefined {
   const past =
     /^(?:what did (?:i|we|you) (?:say|tell you|talk|discuss|write|decide)|did (?:i|we) (?:ever )?(?:talk|speak|say|mention|discuss))\b/i
   const have = /^(?:(?:do you |can you )?(?:remember|recall)|have (?:i|we) (?:ever )?(?:talked|spoken|discussed|mentioned))\b/i
@@ -84,20 +84,20 @@ function recall(text: string): Wish | undefined {
   return query === '' ? undefined : use('memory_search', { query }, `In memory, about “${query}”:`)
 }
 
-function readClock(text: string): Wish | undefined {
+function readClock(text: string): Intent | undefined {
   const asks = /^(?:what|tell me|give me|show me|do you know|the|current|today)?\b.*\b(?:time|date|day|clock)\b/i.test(text)
   const plain =
     /^(?:(?:what|what's|which|tell|give|show|me|do|you|know|is|it|the|current|today|today's|right|now|here|local|of|week|and|time|date|day|clock|utc)\b[\s,]*)+$/i
   return asks && plain.test(text) ? use('time', {}, 'The clock says:') : undefined
 }
 
-function findFiles(text: string): Wish | undefined {
+function findFiles(text: string): Intent | undefined {
   const glob = /[`"']?([\w./{},-]*\*[\w.*/{},-]*)[`"']?/.exec(text)?.[1]
   const asked = /^(?:find|list|show|search|which|what|are there|where)\b/i.test(text)
   return glob !== undefined && asked ? use('search', { glob, path: '.' }, `Files that match \`${glob}\`:`) : undefined
 }
 
-function listFiles(text: string): Wish | undefined {
+function listFiles(text: string): Intent | undefined {
   const about =
     /\b(?:files|folders|directories|directory listing)\b/i.test(text) && !/\b(?:contain|mention|use|say|has|have|with)\b/i.test(text)
   const asked = about && /^(?:what|which|list|show|give|tell|see)\b/i.test(text)
@@ -110,7 +110,7 @@ function listFiles(text: string): Wish | undefined {
   return use('file_list', { path }, path === '.' ? 'These are the files here:' : `These are the files in \`${path}\`:`)
 }
 
-function searchText(text: string): Wish | undefined {
+function searchText(text: string): Intent | undefined {
   const opening =
     /^(?:(?:search|grep|look)(?: the| this| my)?(?: files| project| code| workspace)?(?: for)?|find|where (?:is|are|do (?:we|i|they) (?:use|define|mention))|(?:which|what) files? (?:contains?|mentions?|uses?|has|have))\s+/i
   const rest = opening.exec(text) === null ? undefined : text.replace(opening, '').replace(/\s+(?:defined|used|mentioned)$/i, '')
@@ -122,7 +122,7 @@ function searchText(text: string): Wish | undefined {
   return pattern === '' ? undefined : use('search', { pattern: literal(pattern), path }, `Places that mention “${pattern}”:`)
 }
 
-function readFile(text: string): Wish | undefined {
+function readFile(text: string): Intent | undefined {
   if (!/^(?:read|cat|open|show|print|display|view|see|summari[sz]e|explain|describe|tell me|what)\b/i.test(text)) return undefined
   const path =
     quotedIn(text) ?? /(?:^|\s)((?:[\w.@~+-]*\/)*[\w.@~+-]*\.[\w-]+|(?:\S+\/)?(?:Makefile|Dockerfile|LICENSE))(?=[\s,;:]|$)/.exec(text)?.[1]
@@ -132,7 +132,7 @@ function readFile(text: string): Wish | undefined {
   return target === undefined ? undefined : use('file_read', { path: target }, `${unable(text)}\`${target}\` says:`)
 }
 
-function aboutItself(text: string): Wish | undefined {
+function aboutItself(text: string): Intent | undefined {
   if (/\b(?:connect|configure|set ?up|add|use)\b.*\b(?:model|provider|llm|api key|openai|anthropic|ollama)\b/i.test(text))
     return say('connect')
   if (
@@ -173,10 +173,10 @@ function unquoted(text: string): string {
   return text.replace(/^[`"'“]+|[`"'”]+$/g, '')
 }
 
-function use(tool: string, args: { readonly [meaning: string]: string }, lead: string): Wish {
+function use(tool: string, args: { readonly [meaning: string]: string }, lead: string): Intent {
   return { kind: 'tool', tool, args, lead }
 }
 
-function say(topic: Topic): Wish {
+function say(topic: Topic): Intent {
   return { kind: 'say', topic }
 }

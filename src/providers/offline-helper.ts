@@ -2,11 +2,11 @@
 
 import { isObject, type JsonObject } from '../kit/json.ts'
 import type { ChatRequest, Message, ToolSpec } from '../runtime/port.ts'
-import { type Topic, understand, type Wish } from './intents.ts'
+import { type Intent, type Topic, understand } from './intents.ts'
 import type { ScriptedReply } from './mock-fixture.ts'
 
 type Result = Extract<Message, { role: 'tool' }>
-type ToolWish = Extract<Wish, { kind: 'tool' }>
+type ToolIntent = Extract<Intent, { kind: 'tool' }>
 
 const howToConnect =
   'To connect a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OLLAMA_HOST, or run "braidclaw onboard".'
@@ -28,18 +28,18 @@ const shownCharacters = 20_000
 export function offlineReply(request: ChatRequest): ScriptedReply {
   const asked = request.messages.findLastIndex((message) => message.role === 'user')
   const question = request.messages[asked]
-  const wish = understand(question?.role === 'user' ? question.content : '')
+  const wanted = understand(question?.role === 'user' ? question.content : '')
   const results = request.messages.slice(asked + 1).filter((message): message is Result => message.role === 'tool')
-  if (results.length > 0) return reply({ text: report(wish, results) })
-  return wish.kind === 'say' ? reply({ text: sentence(wish.topic, request.tools) }) : callTool(wish, request.tools)
+  if (results.length > 0) return reply({ text: report(wanted, results) })
+  return wanted.kind === 'say' ? reply({ text: sentence(wanted.topic, request.tools) }) : callTool(wanted, request.tools)
 }
 
-function callTool(wish: ToolWish, tools: readonly ToolSpec[]): ScriptedReply {
-  const tool = tools.find((each) => each.name === wish.tool)
+function callTool(wanted: ToolIntent, tools: readonly ToolSpec[]): ScriptedReply {
+  const tool = tools.find((each) => each.name === wanted.tool)
   if (tool === undefined) {
-    return reply({ text: `I would use the tool \`${wish.tool}\` for that, but it is not available here. ${toolList(tools)}` })
+    return reply({ text: `I would use the tool \`${wanted.tool}\` for that, but it is not available here. ${toolList(tools)}` })
   }
-  const args = argumentsFor(tool, wish.args)
+  const args = argumentsFor(tool, wanted.args)
   if (args === undefined) return reply({ text: `I do not know how to fill in the arguments of the tool \`${tool.name}\` for that.` })
   return reply({ calls: [{ name: tool.name, raw: JSON.stringify(args) }] })
 }
@@ -56,13 +56,13 @@ function argumentsFor(tool: ToolSpec, wanted: { readonly [meaning: string]: stri
   return (tool.parameters.required ?? []).every((name) => Object.hasOwn(args, name)) ? args : undefined
 }
 
-function report(wish: Wish, results: readonly Result[]): string {
-  return results.map((result) => reportOne(wish, result)).join('\n\n')
+function report(wanted: Intent, results: readonly Result[]): string {
+  return results.map((result) => reportOne(wanted, result)).join('\n\n')
 }
 
-function reportOne(wish: Wish, { name, content, isError }: Result): string {
+function reportOne(wanted: Intent, { name, content, isError }: Result): string {
   if (isError) return `The tool \`${name}\` did not do it: ${shorten(content)}`
-  const lead = wish.kind === 'tool' && wish.tool === name ? wish.lead : `The tool \`${name}\` answered:`
+  const lead = wanted.kind === 'tool' && wanted.tool === name ? wanted.lead : `The tool \`${name}\` answered:`
   return `${lead}\n\n${content.trim() === '' ? '(nothing)' : shorten(content)}`
 }
 

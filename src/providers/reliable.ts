@@ -6,7 +6,7 @@ import { type ChatRequest, type Log, type Provider, type ProviderCapabilities, P
 import type { ProviderKind } from './provider-kind.ts'
 
 /** What another provider may do better. Not a request that is wrong, too long or refused for what it asks, and not our own cancel. */
-const elsewhere: ReadonlySet<FailureCode> = new Set(['network', 'auth', 'timeout', 'server', 'rate_limit', 'bad_response', 'empty'])
+const runExternalLoop: ReadonlySet<FailureCode> = new Set(['network', 'auth', 'timeout', 'server', 'rate_limit', 'bad_response', 'empty'])
 
 const settings = {
   providers: { type: 'words', form: 'provider', filled: true, required: true, about: 'The providers to try, in this order.' },
@@ -39,7 +39,7 @@ export function createReliable(options: Options): Provider {
           }
           return
         } catch (error) {
-          if (!(error instanceof ProviderFailure) || shown || signal.aborted || !elsewhere.has(error.code)) throw error
+          if (!(error instanceof ProviderFailure) || shown || signal.aborted || !runExternalLoop.has(error.code)) throw error
           failures.push(error)
           note({ options, index, failure: error })
         }

@@ -10,7 +10,7 @@ import { readKey } from './key.ts'
  * Whether log, key and checkpoint are as the last append left them, so that there is nothing to settle. Only reads, needs no lock; in
  * doubt false: `createReceiptLog` with no drafts then says what it is.
  */
-export function atRest(
+export function isAtRest(
   paths: { readonly log: string; readonly head: string; readonly key: string },
   known: Checkpoint | undefined,
 ): boolean {

@@ -13,7 +13,7 @@ import type { AnyUserThread } from './threads/thread.ts'
 import { ThreadFailure } from './threads/thread-failure.ts'
 
 /** What stands before the prompt of a run: none of it changes while the run lasts. */
-export type Opening = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
+export type RunContext = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
   readonly history: readonly Message[]
   /** What of the project's own files stands in the system prompt, for the journal. */
   readonly instructions?: readonly JournalledInstruction[]
@@ -23,7 +23,7 @@ export type AgentConfig = {
   readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array; readonly meter?: (runId: string) => Meter | undefined }
   readonly model: string
   /** The conversation so far, the system prompt and the tools, asked afresh before each run. */
-  readonly opening: () => Opening | Promise<Opening>
+  readonly opening: () => RunContext | Promise<RunContext>
   readonly limits: RunLimits
   readonly approvalTtlMs: number
   readonly conversationId: string

@@ -95,7 +95,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     after: ports.after,
     ttlMs: approvalTtlMs,
     decide: (id, plan, { allow, by, note }) => send({ type: 'approval.decision', id, allow, by, plan, ...(note ? { note } : {}) }),
-    fail: collapse,
+    fail: failRun,
   })
   const appointments: (() => void)[] = []
   const settled = Promise.withResolvers<void>()
@@ -155,16 +155,16 @@ export function createRun({ identity, threads, joining, ports, request, history,
       const committed = batch.length > 0 ? await recorder.commit(identity, batch) : nothing
       if (state.ending) return () => 'finisher'
       for (const receipt of committed.receipts.values()) log('info', 'receipt written', { receipt })
-      for (const each of selected) carryOut(each, committed)
+      for (const each of selected) applyEffect(each, committed)
       for (const { event, by } of rejected) log('warn', 'event rejected', { type: event.type, by })
       return (event) => rejected.find((rejection) => rejection.event === event)?.by
     } catch (error) {
-      collapse(error)
+      failRun(error)
       return () => 'integrity'
     }
   }
 
-  function carryOut({ event, shown }: SelectedEvent, { earlier, unusable }: Committed): void {
+  function applyEffect({ event, shown }: SelectedEvent, { earlier, unusable }: Committed): void {
     messages.push(...messagesOf(event))
     if (event.type === 'model.done') state.usage = addUsage(state.usage, event.usage)
     for (const each of unseen(event, shown)) void queue.push(each)
@@ -229,11 +229,11 @@ export function createRun({ identity, threads, joining, ports, request, history,
     void outcome.then((outcome) => {
       inFlight.delete(event.id)
       void send({ type: 'tool.done', id: event.id, outcome: ports.redact(outcome) })
-    }, collapse)
+    }, failRun)
   }
 
   /** The record itself failed: nothing further may happen, and the consumer hears why. */
-  function collapse(error: unknown): void {
+  function failRun(error: unknown): void {
     if (state.ending) return
     const message = error instanceof Error ? error.message : String(error)
     const altered = error instanceof Error && 'integrity' in error && error.integrity === true

@@ -10,7 +10,7 @@ const enders = ['finisher', 'watchdog']
  * `blocked` as it stands when `stalled` has just been selected: what follows it answers the requests that were stuck.
  * @returns such as `act is blocked by rule.no-push`, or the empty text when nobody blocks anything.
  */
-export function heldBy(blocked: readonly BlockedRequest<RunEvent>[]): string {
+export function blockersOf(blocked: readonly BlockedRequest<RunEvent>[]): string {
   const told = blocked.flatMap(({ event, by }) => {
     const names = by.filter((name) => !enders.includes(name))
     return names.length > 0 ? [`${typeOf(event)} is blocked by ${names.join(', ')}`] : []

@@ -8,7 +8,7 @@ import { alwaysKey } from './always.ts'
 import { type Permission, permit } from './autonomy.ts'
 import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
-import { turnedAway } from './precheck.ts'
+import { precheck } from './precheck.ts'
 import { lookForSecrets, type SecretLook } from './redaction/secret-call.ts'
 import { highest, type Rating } from './risk.ts'
 import type { Sight } from './targets/link.ts'
@@ -55,7 +55,7 @@ const plansKept = 1000
 
 /** @throws Error when two tools share a name: the gate could judge one and the executor run the other. */
 export function createGate(options: GateOptions): Gate {
-  const desk: Desk = { ...options, byName: byName(options.tools), validate: createValidator(), plans: new Map<string, Plan>() }
+  const desk: GateState = { ...options, byName: byName(options.tools), validate: createValidator(), plans: new Map<string, Plan>() }
   return {
     judge: async (call) => {
       try {
@@ -70,14 +70,14 @@ export function createGate(options: GateOptions): Gate {
   }
 }
 
-type Desk = GateOptions & {
+type GateState = GateOptions & {
   readonly byName: ReadonlyMap<string, Tool>
   readonly validate: Validator
   readonly plans: Map<string, Plan>
 }
 
 /** Reading what the policy names rests on nothing but the input, the policy and the stop, and of these only the stop can change. */
-function holds(call: Call, plan: Plan | undefined, { estop }: Desk): boolean {
+function holds(call: Call, plan: Plan | undefined, { estop }: GateState): boolean {
   if (plan === undefined || call.name !== plan.tool || call.input !== plan.input || call.malformed !== undefined) return false
   const isReading = plan.paths.every(({ access }) => access === 'read') && plan.urls.length === 0 && plan.commands.length === 0
   try {
@@ -90,10 +90,10 @@ function holds(call: Call, plan: Plan | undefined, { estop }: Desk): boolean {
 
 type Accepted = Extract<Finding, { ok: true }>
 
-async function judgeCall(asked: Call, desk: Desk): Promise<Judgement> {
+async function judgeCall(asked: Call, desk: GateState): Promise<Judgement> {
   const tool = desk.byName.get(asked.name)
   const { call, hidden } = lookForSecrets(asked, tool, desk.secrets)
-  const turned = turnedAway({ call, tool, estop: desk.estop, usable: usable(desk) })
+  const turned = precheck({ call, tool, estop: desk.estop, usable: usable(desk) })
   if (turned) return refusal({ call, desk, risk: tool?.risk ?? 'high', ...turned })
   if (!tool) throw new Error('an unknown tool was let through')
   if (hidden) return refusal({ call, desk, risk: 'high', ...hidden })
@@ -105,7 +105,7 @@ async function judgeCall(asked: Call, desk: Desk): Promise<Judgement> {
   return decide({ call, tool, desk, findings: findings.filter((finding) => finding.ok) })
 }
 
-type Judged = { readonly call: Call; readonly tool: Tool; readonly desk: Desk; readonly findings: readonly Accepted[] }
+type Judged = { readonly call: Call; readonly tool: Tool; readonly desk: GateState; readonly findings: readonly Accepted[] }
 
 async function decide({ call, tool, desk, findings }: Judged): Promise<Judgement> {
   const plan = await planOf({ call, desk, findings })
@@ -136,7 +136,7 @@ function judgement(of: { call: Call; plan: Plan; rating: Rating; permission: Per
   return { verdict, risk: of.rating.risk, rule, reason, plan: of.plan.hash, summary: summarise(of.call, of.plan), writes: of.writes }
 }
 
-function refusal({ call, desk, risk, rule, reason }: { call: Call; desk: Desk; risk: Risk; rule: string; reason: string }): Judgement {
+function refusal({ call, desk, risk, rule, reason }: { call: Call; desk: GateState; risk: Risk; rule: string; reason: string }): Judgement {
   return { verdict: 'deny', risk, rule, reason, plan: refusalHash(call, desk.conversation), summary: summarise(call), writes: [] }
 }
 
@@ -153,11 +153,11 @@ function harmless(findings: readonly Accepted[]): boolean | undefined {
   return commands.length === 0 ? undefined : commands.every((finding) => finding.harmless === true)
 }
 
-function said(plan: Plan, desk: Desk): boolean {
+function said(plan: Plan, desk: GateState): boolean {
   return plan.always !== undefined && desk.always?.(alwaysKey(plan.always)) === true
 }
 
-function writesOf(findings: readonly Accepted[], desk: Desk): readonly string[] {
+function writesOf(findings: readonly Accepted[], desk: GateState): readonly string[] {
   const writes = [...new Set(findings.flatMap((finding) => finding.writes))]
   return writes.length === 0 ? writes : (desk.writesOf?.(writes) ?? writes)
 }

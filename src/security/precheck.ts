@@ -16,20 +16,20 @@ export type Admission = {
   readonly usable: readonly string[]
 }
 
-export type TurnedAway = { readonly rule: RuleName; readonly reason: string }
+export type Precheck = { readonly rule: RuleName; readonly reason: string }
 
 /** In the order of SECURITY.md; undefined lets the call through, and then `tool` is one. Throws only what `estop` throws. */
-export function turnedAway({ call, tool, estop, usable }: Admission): TurnedAway | undefined {
+export function precheck({ call, tool, estop, usable }: Admission): Precheck | undefined {
   return stopped(estop()) ?? missing(call, tool, usable) ?? malformed(call)
 }
 
-function stopped(stop: string | undefined): TurnedAway | undefined {
+function stopped(stop: string | undefined): Precheck | undefined {
   if (stop === undefined) return
   const why = cut(visible(stop), 200) || 'no reason given'
   return { rule: 'estop', reason: `tools are stopped (${why}); answer in text, and say that "estop --clear" lets them run again` }
 }
 
-function missing(call: Call, tool: Tool | undefined, usable: readonly string[]): TurnedAway | undefined {
+function missing(call: Call, tool: Tool | undefined, usable: readonly string[]): Precheck | undefined {
   const rest = `tools: ${usable.join(', ') || 'none'}`
   if (call.name === '') return { rule: 'schema.malformed', reason: `${nameless(call)}; ${rest}` }
   if (!tool) return { rule: 'tool.unknown', reason: `there is no tool ${quote(call.name)}${didYouMean(call.name, usable)}; ${rest}` }
@@ -44,7 +44,7 @@ function nameless({ malformed: text }: Call): string {
     : `the call cannot be read: ${quote(text)}; send the name of a tool and one object of arguments`
 }
 
-function malformed({ name, malformed: text, input }: Call): TurnedAway | undefined {
+function malformed({ name, malformed: text, input }: Call): Precheck | undefined {
   const flaw = text === undefined ? flawOf(input) : flawIn(text)
   if (flaw !== undefined) return { rule: 'schema.malformed', reason: `${name}: ${flaw}; send one object such as {"key": "value"}` }
 }

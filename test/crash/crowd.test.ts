@@ -18,11 +18,11 @@ afterAll(() => state.binary?.[Symbol.dispose]())
 
 const [processes, rounds] = [8, 5]
 
-type Told = { readonly turn: ReturnType<typeof turnOf>; readonly result: Result }
+type Reply = { readonly turn: ReturnType<typeof turnOf>; readonly result: Result }
 
 /** One person at one terminal: asks, looks up what was said, asks again. */
-async function person(home: Home, name: number): Promise<{ turns: Told[]; others: Result[] }> {
-  const turns: Told[] = []
+async function person(home: Home, name: number): Promise<{ turns: Reply[]; others: Result[] }> {
+  const turns: Reply[] = []
   const others: Result[] = []
   for (let round = 0; round < rounds; round += 1) {
     const turn = turnOf(`${name}-${round}`, () => 0)

@@ -69,7 +69,10 @@ test('memory clear: all is there or all is gone, never a part; receipts stay', a
     const undone = left.runs > 0 && fresh.length > 0
     const ahead = 'warning: the log is 1 ahead of the checkpoint, as after a crash; the next start adopts them\n'
     const deep = () => home.run(['receipt', 'verify', '--deep'])
-    expect(await deep()).toMatchObject({ code: 0, stderr: undone ? ahead : '' })
+    const checked = await deep()
+    // A kill right after the line was appended leaves a head that has not heard of it.
+    const said = checked.stderr.replace(/warning: the head file stops at \d+\n/, '')
+    expect({ code: checked.code, said }).toEqual({ code: 0, said: undone ? ahead : '' })
     expect((await aTurn(home)).stderr.includes('recovered after a crash')).toBe(undone)
     expect(await deep()).toMatchObject({ code: 0, stderr: '' })
     seen.undone += undone ? 1 : 0

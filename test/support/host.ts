@@ -7,15 +7,15 @@ import { channelRows } from '../../src/channels/list.ts'
 import type { Conversation, Host, Setup } from '../../src/host/api.ts'
 import { silentContext } from '../../src/host/library.ts'
 import { openHost } from '../../src/host/open-host.ts'
-import { setUp } from '../../src/host/setup/setup.ts'
+import { loadSetup } from '../../src/host/setup/setup.ts'
 import { type ModelCall, modelCallProvider } from '../../src/providers/model-call.ts'
 import type { AgentEvent } from '../../src/runtime/event.ts'
 
 export type Place = {
   readonly home: string
   readonly cwd: string
-  setup(flags?: Parameters<typeof setUp>[1], log?: (line: string) => void): Setup
-  host(flags?: Parameters<typeof setUp>[1]): Host
+  setup(flags?: Parameters<typeof loadSetup>[1], log?: (line: string) => void): Setup
+  host(flags?: Parameters<typeof loadSetup>[1]): Host
   [Symbol.dispose](): void
 }
 
@@ -27,7 +27,7 @@ export function place(config = ''): Place {
   writeFileSync(join(home, 'config.toml'), config)
   const env = { HOME: dir, PATH: process.env.PATH }
   const setup: Place['setup'] = (flags, log) =>
-    setUp({ ...silentContext({ channels: channelRows, home, env, ...(log ? { log } : {}) }), cwd }, { workspace: cwd, ...flags })
+    loadSetup({ ...silentContext({ channels: channelRows, home, env, ...(log ? { log } : {}) }), cwd }, { workspace: cwd, ...flags })
   return {
     home,
     cwd,

@@ -27,7 +27,7 @@ export type Running = {
   readonly ended: Promise<{ readonly code: number; readonly stderr: string }>
 }
 
-export type Den = Disposable & {
+export type AgentFolderFixture = Disposable & {
   readonly dir: string
   readonly fifos: string
   /** A file of its memory; undefined when there is none. */
@@ -43,7 +43,7 @@ export type Den = Disposable & {
 export type Scene = {
   readonly bundle: { readonly file: string; readonly bytes: number }
   /** Of the test that runs. */
-  readonly at: Den
+  readonly at: AgentFolderFixture
   readonly human: Person
 }
 
@@ -68,7 +68,7 @@ export function scenes(set: (scene: Scene) => void): void {
 }
 
 /** `held`: somebody else has the FIFOs open all the time, so that what waits in them outlives every process. */
-export async function den(file: string): Promise<Den> {
+export async function den(file: string): Promise<AgentFolderFixture> {
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-planck-'))
   const [fifos, memory] = [join(dir, 'fifos'), join(dir, 'memory')]
   mkdirSync(memory)

@@ -6,14 +6,14 @@ import { type Nest, nest, type Result } from './cli.ts'
 import { dialects, type Speech } from './dialects.ts'
 import { type Fake, sends, startFake } from './vendor-fake.ts'
 
-type Told = { readonly role: string; readonly content: string }
+type Reply = { readonly role: string; readonly content: string }
 
 export type Stage = Disposable & {
   readonly at: Nest
   /** `agent -m go` and these. */
   turn(args?: readonly string[]): Promise<Result>
   /** The messages of each request, as they came over the wire. */
-  asked(): readonly (readonly Told[])[]
+  asked(): readonly (readonly Reply[])[]
   /** The system prompt of the latest request. */
   system(): string
   trust(): Promise<void>
@@ -41,7 +41,7 @@ export function stage(replies: readonly Speech[] = [], more = ''): Stage {
     system: () =>
       asked()
         .at(-1)
-        ?.find(({ role }: Told) => role === 'system')?.content ?? '',
+        ?.find(({ role }: Reply) => role === 'system')?.content ?? '',
     hangUp: fake.stop,
     trust: async () => expect((await at.run(['trust', at.workspace])).code).toBe(0),
     [Symbol.dispose]() {
@@ -51,7 +51,7 @@ export function stage(replies: readonly Speech[] = [], more = ''): Stage {
   }
 }
 
-export const results = (messages: readonly Told[] = []) => messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
+export const results = (messages: readonly Reply[] = []) => messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
 type Kept = { readonly path: string; readonly sha256: string; readonly text?: string }
 
 /** What the starts of all runs keep, oldest first. */

@@ -36,13 +36,13 @@ export type Play = {
   readonly words?: (list: string) => readonly string[]
 }
 
-export type Told = { readonly name: string; readonly args: unknown; readonly result: string }
+export type Reply = { readonly name: string; readonly args: unknown; readonly result: string }
 
 export type Played = Result & {
   readonly home: Nest
   readonly requests: number
   /** Every call whose result the model was given, in order. */
-  readonly transcript: readonly Told[]
+  readonly transcript: readonly Reply[]
   readonly fake: Fake
   readonly receipts: readonly { readonly tool: string; readonly status: string }[]
   readonly trace: readonly { readonly agent: string; readonly event: string; readonly message: string }[]
@@ -128,13 +128,13 @@ function answer(dialect: Dialect, reply: Speech | number | string, request: stri
 }
 
 /** What the last request holds of calls and their results. */
-function transcriptOf(wire: Loop['wire'], request: string): readonly Told[] {
+function transcriptOf(wire: Loop['wire'], request: string): readonly Reply[] {
   const messages = field(JSON.parse(request), 'messages')
   const list: readonly unknown[] = Array.isArray(messages) ? messages : []
   return wire === 'anthropic' ? fromBlocks(list) : fromMessages(list)
 }
 
-function fromMessages(messages: readonly unknown[]): readonly Told[] {
+function fromMessages(messages: readonly unknown[]): readonly Reply[] {
   const made = messages.flatMap((message) => array(field(message, 'tool_calls')))
   return messages
     .filter((message) => field(message, 'role') === 'tool')
@@ -149,7 +149,7 @@ function fromMessages(messages: readonly unknown[]): readonly Told[] {
     })
 }
 
-function fromBlocks(messages: readonly unknown[]): readonly Told[] {
+function fromBlocks(messages: readonly unknown[]): readonly Reply[] {
   const blocks = messages.flatMap((message) => array(field(message, 'content')))
   const made = blocks.filter((block) => field(block, 'type') === 'tool_use')
   return blocks

@@ -160,7 +160,7 @@ test('a network that is down for a while costs no message', async () => {
 
 test('it waits 5, 10, 20, 40, 60 and 60 seconds while nothing works, and 5 again after something did', async () => {
   using fake = startDiscord()
-  fake.gateway.trouble.turnAway.push(4000, 4000, 1000, 4000, 4008, 4000)
+  fake.gateway.trouble.refuse.push(4000, 4000, 1000, 4000, 4008, 4000)
   await using client = await connected(fake)
   expect(client.waits).toEqual([5000, 10_000, 20_000, 40_000, 60_000, 60_000])
   fake.gateway.drop(4000)

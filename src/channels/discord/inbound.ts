@@ -10,7 +10,7 @@ export type DiscordMessage = {
   readonly messageId: string
 }
 
-export type Heard =
+export type InboundMessage =
   | { readonly kind: 'message'; readonly message: DiscordMessage }
   | { readonly kind: 'not for us' }
   | { readonly kind: 'no text'; readonly messageId: string; readonly channel: string; readonly why: string }
@@ -20,7 +20,7 @@ const WRITTEN: ReadonlySet<number> = new Set([0, 19])
 
 type Ears = { readonly channelIds: readonly string[]; readonly selfId: string | undefined }
 
-export function hear(data: GatewayMessageCreateDispatchData, { channelIds, selfId }: Ears): Heard {
+export function hear(data: GatewayMessageCreateDispatchData, { channelIds, selfId }: Ears): InboundMessage {
   const { author, channel_id: channel, content, id: messageId } = data
   const isMachine = author.bot === true || author.system === true || data.webhook_id !== undefined || author.id === selfId
   if (!channelIds.includes(channel) || isMachine || !WRITTEN.has(data.type)) return { kind: 'not for us' }

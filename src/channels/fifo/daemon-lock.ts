@@ -11,7 +11,7 @@ import { removeFifos } from '../../service/fifo/remove.ts'
 import { isRead } from '../../service/in-use.ts'
 import { endGroup } from '../../service/supervise.ts'
 
-export type Held =
+export type DaemonLock =
   | {
       readonly ok: true
       /** Bridges that a killed predecessor left running, ended now. */
@@ -24,7 +24,7 @@ export type Held =
   | { readonly ok: false; readonly message: string }
 
 /** The folder must be there, and ours. `made`: its FIFOs are our work. */
-export function hold(dir: string, { made }: { readonly made: boolean }): Held {
+export function hold(dir: string, { made }: { readonly made: boolean }): DaemonLock {
   const [lockPath, notePath] = [join(dir, '.daemon.lock'), join(dir, '.daemon.pid')]
   const lock = lockOn(lockPath)
   const left = readNote(notePath)

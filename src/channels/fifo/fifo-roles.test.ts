@@ -3,13 +3,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createHostContext } from '../../host/setup/context.ts'
-import { setUp } from '../../host/setup/setup.ts'
+import { loadSetup } from '../../host/setup/setup.ts'
 import type { ToolDeps } from '../../host/toolset/tool-selection.ts'
 import { createFifos } from '../../service/fifo/create-fifos.ts'
 import { openLines } from '../../service/fifo/fifo-reader.ts'
 import { openWriter } from '../../service/fifo/fifo-writer.ts'
 import { channelRows } from '../list.ts'
-import { type Casting, castRoles } from './fifo-roles.ts'
+import { assignRoles, type FifoRoles } from './fifo-roles.ts'
 
 /** A home with this configuration and six FIFOs. */
 async function stage(toml = '', env: { readonly [name: string]: string } = {}) {
@@ -19,8 +19,8 @@ async function stage(toml = '', env: { readonly [name: string]: string } = {}) {
   writeFileSync(join(home, '.braidclaw/config.toml'), `workspace_dir = "${home}"\n${toml}`)
   await createFifos(dir)
   const context = createHostContext({ env: { HOME: home, BRAIDCLAW_LOG: 'off', ...env }, channels: channelRows, say: () => {} })
-  const setup = setUp({ ...context, cwd: home })
-  const cast = (more: Partial<Casting> = {}) => castRoles(setup, { dir, brain: undefined, claw: 'inside', model: undefined, ...more })
+  const setup = loadSetup({ ...context, cwd: home })
+  const cast = (more: Partial<FifoRoles> = {}) => assignRoles(setup, { dir, brain: undefined, claw: 'inside', model: undefined, ...more })
   return { dir, cast, [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) }
 }
 
@@ -30,7 +30,7 @@ const deps: ToolDeps = { spawn: () => Promise.reject(new Error('nothing is spawn
 
 test('a brain on the FIFOs is asked for the model of the vendor it imitates, never for one of another', async () => {
   using plain = await stage()
-  const asked = async (at: Awaited<ReturnType<typeof stage>>, more: Partial<Casting> = {}) => {
+  const asked = async (at: Awaited<ReturnType<typeof stage>>, more: Partial<FifoRoles> = {}) => {
     const { setup, provider, close } = await at.cast({ brain: 'fifo', ...more })
     await close()
     return [provider.name, setup.config.defaultModel]

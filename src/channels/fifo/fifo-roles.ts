@@ -5,7 +5,7 @@ import { channelSettings, providerNamed } from '../../config/config.ts'
 import type { Setup } from '../../host/api.ts'
 import { providerFor } from '../../host/setup/provider-pool.ts'
 import { standingExecutables } from '../../host/toolset/executable-tools.ts'
-import { builtInNames, type SourcedTool, type ToolSource, type ToolWish, tenTools } from '../../host/toolset/tool-selection.ts'
+import { builtInNames, builtInTools, type SourcedTool, type ToolSelection, type ToolSource } from '../../host/toolset/tool-selection.ts'
 import { createFifoProvider } from '../../providers/fifo/fifo-provider.ts'
 import { seedModel } from '../../providers/fifo/payload.ts'
 import type { Provider } from '../../runtime/port.ts'
@@ -14,7 +14,7 @@ import { type ClawSurvey, createClaw } from '../../tools/claw-tools.ts'
 import { discord } from '../discord/channel.ts'
 import { usualFolder } from './fifo-folder.ts'
 
-export type Casting = {
+export type FifoRoles = {
   readonly dir: string
   readonly brain: 'inside' | 'fifo' | undefined
   readonly claw: 'inside' | 'fifo' | 'both'
@@ -27,7 +27,7 @@ export type Cast = {
   readonly setup: Setup
   readonly provider: Provider
   /** Absent: the usual ones. */
-  readonly tools?: ToolWish
+  readonly tools?: ToolSelection
   /** For people. */
   readonly described: string
   /** For whoever keeps a bridge running. */
@@ -43,7 +43,7 @@ const LIST_MS = 2_000
 const SILENT_MS = 200
 
 /** @throws FailureError provider when the configured provider cannot be had; errno errors, the FIFOs being such as `createFifos` has looked at */
-export async function castRoles(given: Setup, casting: Casting): Promise<Cast> {
+export async function assignRoles(given: Setup, casting: FifoRoles): Promise<Cast> {
   const { dir, claw } = casting
   const brain = fifoBrain(given, casting)
   const provider = brain?.provider ?? (await providerFor(given, given.config.defaultProvider))
@@ -63,7 +63,7 @@ export async function castRoles(given: Setup, casting: Casting): Promise<Cast> {
 }
 
 /** A provider of kind "fifo" means our own folder unless it names another. */
-function fifoBrain({ config, context, assumed }: Setup, { dir, brain, model }: Casting) {
+function fifoBrain({ config, context, assumed }: Setup, { dir, brain, model }: FifoRoles) {
   const named = providerNamed(config, config.defaultProvider)
   const configured = named?.kind === 'fifo' ? named : undefined
   if (brain === 'inside' || (!brain && configured?.dir !== usualFolder)) return undefined
@@ -81,7 +81,7 @@ function clawTools(setup: Setup, { dir, alone }: { readonly dir: string; readonl
   const exchange = exchangeIn(dir, { name: 'claw', timeoutMs: Math.max(500, toolTimeoutS * 1000 - 500) })
   const claw = clawSource(setup, exchange)
   const standing = alone || setup.config.tools.executables.length === 0 ? undefined : standingExecutables(setup)
-  const tools: ToolWish = { ...(alone ? { builtIn: [] } : tenTools), more: standing ? both(setup, standing, claw) : claw }
+  const tools: ToolSelection = { ...(alone ? { builtIn: [] } : builtInTools), more: standing ? both(setup, standing, claw) : claw }
   return { tools, exchange }
 }
 

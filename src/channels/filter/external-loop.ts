@@ -1,7 +1,7 @@
 /** A filter call whose loop of question, tools and answer somebody else runs (`--tool-backend`): its lines are told in the files of the agent, and the next turn takes them in. */
 
 import { FailureError } from '../../host/failure.ts'
-import type { Persona } from '../../host/setup/agent-profile.ts'
+import type { AgentProfile } from '../../host/setup/agent-profile.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import type { CliSetup } from '../terminal/context.ts'
 import { createLoopTalk } from './loop-trace.ts'
@@ -15,16 +15,16 @@ export type Loop = {
   readonly odd?: string | undefined
   readonly model?: string | undefined
   readonly sandbox?: SandboxKind | undefined
-  readonly persona: Persona
+  readonly agentProfile: AgentProfile
   readonly prompt: string
   readonly system: string
   readonly tools?: string | undefined
 }
 
 /** @returns the exit code; undefined when the loop is our own. @throws FailureError usage for flags that do not go together */
-export async function elsewhere({
+export async function runExternalLoop({
   setup,
-  persona,
+  agentProfile,
   prompt,
   system,
   tools,
@@ -38,7 +38,7 @@ export async function elsewhere({
   if (backend === 'native') return undefined
   if (odd !== undefined)
     throw new FailureError('usage', `${odd} means nothing with the tool backend "${backend}"; it is for --tool-backend native`)
-  const talk = createLoopTalk(setup, persona)
+  const talk = createLoopTalk(setup, agentProfile)
   talk.asked(prompt)
   try {
     const run = {
@@ -47,7 +47,7 @@ export async function elsewhere({
       message: prompt,
       system,
       tools,
-      agent: persona.id,
+      agent: agentProfile.id,
       ...(model ? { model } : {}),
       ...(sandbox ? { sandbox } : {}),
     }

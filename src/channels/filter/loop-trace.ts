@@ -1,6 +1,6 @@
 /** What a tool loop did, in its agent's agent.jsonl: the same lines whoever runs the loop. */
 
-import { type Persona, personaOf } from '../../host/setup/agent-profile.ts'
+import { type AgentProfile, agentProfileOf } from '../../host/setup/agent-profile.ts'
 import { appendSession } from '../../memory/agent-files/session-file.ts'
 import { appendTrace } from '../../memory/agent-files/trace-file.ts'
 import type { CliSetup } from '../terminal/context.ts'
@@ -9,7 +9,7 @@ export type Trace = (event: string, message: string) => void
 
 /** Secrets are taken out. A log that cannot be written is said once and stops nothing: the journal is the record. @throws FailureError usage for an agent that is not there */
 export function traceOf({ config, paths, redactor, log }: CliSetup): Trace {
-  const { id, paths: files } = personaOf({ config, paths })
+  const { id, paths: files } = agentProfileOf({ config, paths })
   const state = { failed: false }
   return (event, message) => {
     try {
@@ -33,7 +33,7 @@ export function traceResult(
 export type LoopTalk = { asked(question: string): void; answered(answer: string): void; end(): void }
 
 /** Question and answer of a loop that another program runs: no run of ours tells them, so they are lines like those of any other program. */
-export function createLoopTalk(setup: CliSetup, { paths }: Persona): LoopTalk {
+export function createLoopTalk(setup: CliSetup, { paths }: AgentProfile): LoopTalk {
   const trace = traceOf(setup)
   const said: { role: string; content: string }[] = []
   const keep = (role: string, content: string) => said.push({ role, content: setup.redactor.text(content) })

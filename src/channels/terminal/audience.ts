@@ -9,7 +9,7 @@ import type { CliContext } from './context.ts'
 import { openTerminal } from './tty.ts'
 
 /** The person at the terminal, wherever stdin and stdout go; undefined when there is none. */
-export function personHere({ status }: Pick<CliContext, 'status'>): AskLine | undefined {
+export function terminalPrompt({ status }: Pick<CliContext, 'status'>): AskLine | undefined {
   const terminal = openTerminal()
   return terminal === undefined ? undefined : createAskLine(terminal, status)
 }
@@ -25,11 +25,11 @@ export type Attended = {
 
 /** What is said goes to stderr. When nobody reads stdout any more the turn is over. */
 export function atTerminal({ context, conversation, ask, signal }: Attended): Pick<Turn, 'conversation' | 'onGate' | 'gone'> {
-  const onGate = ask ? personDecides({ conversation, ask, signal, tell: tellOn(context) }) : refusedBy(conversation)
+  const onGate = ask ? personDecides({ conversation, ask, signal, tell: tellOnStderr(context) }) : refusedBy(conversation)
   return { conversation, onGate, gone: context.outputClosed }
 }
 
 /** One line for the person, on stderr. */
-export function tellOn({ process: { stderr } }: CliContext): (line: string) => void {
+export function tellOnStderr({ process: { stderr } }: CliContext): (line: string) => void {
   return (line) => stderr.write(`${line}\n`)
 }

@@ -3,26 +3,26 @@
 import { version } from '../../../package.json'
 import type { Flags } from '../../config/layers/flags.ts'
 import type { AttendedChannel, Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
-import type { Speaker } from '../../host/setup/agent-profile.ts'
-import { setUp } from '../../host/setup/setup.ts'
-import { tellOn } from './audience.ts'
+import type { ActiveAgent } from '../../host/setup/agent-profile.ts'
+import { loadSetup } from '../../host/setup/setup.ts'
+import { tellOnStderr } from './audience.ts'
 import type { CliSetup } from './context.ts'
 import { createRepl } from './line-editor.ts'
 import { turn } from './run-turn.ts'
 import { slash, slashCommands } from './slash-commands.ts'
 
-export type Conversing = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
+export type LoopOptions = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
   readonly conversation: ConversationChoice
   readonly setup: CliSetup
   /** What `/model` keeps of the command line. */
   readonly settings: Flags
-  readonly speaker?: Speaker
+  readonly activeAgent?: ActiveAgent
 }
 
 type Repl = ReturnType<typeof createRepl>
 type Current = { setup: CliSetup; conversation: Conversation }
 
-export function createTerminalChannel(options: Conversing): AttendedChannel {
+export function createTerminalChannel(options: LoopOptions): AttendedChannel {
   const { setup } = options
   const { context, paths, redactor } = setup
   const state: { current?: Current } = {}
@@ -53,24 +53,31 @@ export function createTerminalChannel(options: Conversing): AttendedChannel {
 type Talking = {
   readonly host: Host
   readonly repl: Repl
-  readonly options: Conversing
+  readonly options: LoopOptions
   /** Called once, with what is kept up to date. */
   readonly begun: (current: Current) => void
 }
 
 /** @throws FailureError when there is no conversation to be had */
 async function converse({ host, repl, options, begun }: Talking): Promise<void> {
-  const { setup, settings, speaker, conversation: first, ...accepted } = options
+  const { setup, settings, activeAgent, conversation: first, ...accepted } = options
   const { context } = setup
   const open = (from: CliSetup, which: ConversationChoice) =>
-    host.conversation(which, { setup: from, channel: 'cli', ask: repl.ask, tell: tellOn(context), ...speaker?.wish, ...accepted })
+    host.conversation(which, {
+      setup: from,
+      channel: 'cli',
+      ask: repl.ask,
+      tell: tellOnStderr(context),
+      ...activeAgent?.request,
+      ...accepted,
+    })
   const state: Current = { setup, conversation: await open(setup, first) }
   begun(state)
   context.process.stderr.write(`BraidClaw ${version} · ${state.conversation.model} · ${state.conversation.workspace} · /help\n`)
 
   /** The old one is closed only when the new one is there: a wrong model name must not end the conversation. */
   const replace = async (model?: string): Promise<Conversation> => {
-    const next = model === undefined ? state.setup : setUp(context, { ...settings, model })
+    const next = model === undefined ? state.setup : loadSetup(context, { ...settings, model })
     // Before the first turn there is nothing to go on with.
     const conversation = await open(next, model === undefined ? { kind: 'new' } : { kind: 'session', id: state.conversation.id })
     await state.conversation.close()

@@ -6,7 +6,7 @@ import type { Ending } from '../../runtime/event.ts'
 import type { AskLine } from '../../runtime/port.ts'
 import { takeTurn } from '../take-turn.ts'
 import { withActivity } from './activity.ts'
-import { atTerminal, tellOn } from './audience.ts'
+import { atTerminal, tellOnStderr } from './audience.ts'
 import type { CliContext, CliSetup } from './context.ts'
 import { createRender, type OutputFormat, type Render, type Screen } from './render.ts'
 import { onInterrupt } from './signals.ts'
@@ -42,7 +42,7 @@ export async function turn(options: TurnOptions): Promise<number> {
     if (format === 'text') explain(context, told)
     if (format === 'text' && options.sayUsage) sayUsage(setup, screen, conversation)
     status.begin('summarising')
-    if (exitCode === 0) await conversation.compact({ tell: tellOn(context), signal })
+    if (exitCode === 0) await conversation.compact({ tell: tellOnStderr(context), signal })
     return exitCode
   } finally {
     status.end()

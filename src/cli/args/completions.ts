@@ -4,28 +4,35 @@ import type { CliContext } from '../../channels/terminal/context.ts'
 
 export async function proposeProviders(context: CliContext, partial: string): Promise<readonly string[]> {
   return quietly(async () => {
-    const { setUp } = await import('../../host/setup/setup.ts')
-    return Object.keys(setUp(context).config.providers.models).filter((name) => name.startsWith(partial))
+    const { loadSetup } = await import('../../host/setup/setup.ts')
+    return Object.keys(loadSetup(context).config.providers.models).filter((name) => name.startsWith(partial))
   })
 }
 
 export async function proposeTools(context: CliContext, partial: string): Promise<readonly string[]> {
   return quietly(async () => {
-    const [{ setUp }, { createHands }, { policyOf }] = await Promise.all([
+    const [{ loadSetup }, { createToolRuntime }, { policyOf }] = await Promise.all([
       import('../../host/setup/setup.ts'),
       import('../../host/toolset/tool-executor.ts'),
       import('../../host/setup/effective-policy.ts'),
     ])
-    const setup = setUp(context)
-    const hands = await createHands({ setup, policy: policyOf(setup.config, setup.paths, context.env), conversationId: 'completion' })
-    return hands.tools.map(({ name }) => name).filter((name) => name.startsWith(partial))
+    const setup = loadSetup(context)
+    const toolRuntime = await createToolRuntime({
+      setup,
+      policy: policyOf(setup.config, setup.paths, context.env),
+      conversationId: 'completion',
+    })
+    return toolRuntime.tools.map(({ name }) => name).filter((name) => name.startsWith(partial))
   })
 }
 
 export async function proposeAgents(context: CliContext, partial: string): Promise<readonly string[]> {
   return quietly(async () => {
-    const [{ setUp }, { agentsOf }] = await Promise.all([import('../../host/setup/setup.ts'), import('../../host/setup/agent-profile.ts')])
-    return agentsOf(setUp(context)).filter((id) => id.startsWith(partial))
+    const [{ loadSetup }, { agentsOf }] = await Promise.all([
+      import('../../host/setup/setup.ts'),
+      import('../../host/setup/agent-profile.ts'),
+    ])
+    return agentsOf(loadSetup(context)).filter((id) => id.startsWith(partial))
   })
 }
 

@@ -1,15 +1,15 @@
 /** What the flags of a turn say of its conversation and of how it is shown. */
 
 import type { OutputFormat } from '../../channels/terminal/render.ts'
-import type { Wish } from '../../host/api.ts'
+import type { ConversationRequest } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { TurnFlags } from './turn-flags.ts'
 
 /** `session` is what an agent of its own goes on with. @throws FailureError usage when two conversations are named. */
 export function conversationOf(
   { continue: latest = false, resume }: Pick<TurnFlags, 'continue' | 'resume'>,
-  session?: () => Wish['conversation'],
-): Wish['conversation'] {
+  session?: () => ConversationRequest['conversation'],
+): ConversationRequest['conversation'] {
   if (latest && resume !== undefined) throw new FailureError('usage', '--continue and --resume name two conversations; pass one')
   if (resume !== undefined) return { kind: 'resume', id: resume }
   if (!latest) return { kind: 'new' }
@@ -19,7 +19,7 @@ export function conversationOf(
 export function acceptance({
   acceptAltered = false,
   sandbox,
-}: Pick<TurnFlags, 'acceptAltered' | 'sandbox'>): Pick<Wish, 'acceptAltered' | 'sandbox'> {
+}: Pick<TurnFlags, 'acceptAltered' | 'sandbox'>): Pick<ConversationRequest, 'acceptAltered' | 'sandbox'> {
   return { ...(acceptAltered ? { acceptAltered } : {}), ...(sandbox ? { sandbox } : {}) }
 }
 

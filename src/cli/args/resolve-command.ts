@@ -3,11 +3,11 @@
 import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
 import type { Flags } from './command.ts'
 import { aloneIn, below, isRunnable, type List, type Listed, lastWord, named, type Runnable } from './find-command.ts'
-import { elsewhere, type Stdin, unknownWord } from './lone-word.ts'
+import { runExternalLoop, type Stdin, unknownWord } from './lone-word.ts'
 import { scan } from './scan.ts'
 import { pasteable } from './shell-quote.ts'
 
-export type Meaning =
+export type ResolvedCommand =
   | { readonly kind: 'run'; readonly row: Runnable; readonly words: readonly string[] }
   /** Without a row: of the whole program. */
   | { readonly kind: 'help'; readonly row?: Listed }
@@ -17,7 +17,7 @@ export type Meaning =
 const helps = ['--help', '-h', '--help-all', '--helpAll', '-H']
 
 /** A line that names no command is a question, with the flags of the filter. */
-export function resolveCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): Meaning {
+export function resolveCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): ResolvedCommand {
   const [first] = words
   if (first === undefined) return stdin === 'data' ? toFilter(list, words) : { kind: 'help' }
   if (first === 'help') return helpOf(list, words.slice(1))
@@ -32,7 +32,7 @@ export function resolveCommand(list: List, flags: Flags, words: readonly string[
   return message === undefined ? (afterFlags(list, flags, words) ?? toFilter(list, words)) : doubt(message)
 }
 
-function toFilter(list: List, words: readonly string[]): Meaning {
+function toFilter(list: List, words: readonly string[]): ResolvedCommand {
   const found = named(list, ['filter'])
   return found ? commandIn(list, found.row, words) : { kind: 'help' }
 }
@@ -42,7 +42,7 @@ function isBare(word: string): boolean {
   return /^[a-z][a-z-]*$/i.test(word)
 }
 
-function helpOf(list: List, words: readonly string[]): Meaning {
+function helpOf(list: List, words: readonly string[]): ResolvedCommand {
   if (words.length === 0) return { kind: 'help' }
   const found = named(list, words)
   if (found) return isRunnable(found.row) ? { kind: 'help', row: found.row } : commandIn(list, found.row, [...found.rest, '--help'])
@@ -50,7 +50,7 @@ function helpOf(list: List, words: readonly string[]): Meaning {
   return doubt(`no command "${word}"${didYouMean(word, topNames(list))}\nSee: braidclaw --help`)
 }
 
-function commandIn(list: List, row: Listed, words: readonly string[]): Meaning {
+function commandIn(list: List, row: Listed, words: readonly string[]): ResolvedCommand {
   if (isRunnable(row)) return running(row, words)
   const [word] = words
   const alone = aloneIn(list, row)
@@ -62,7 +62,7 @@ function commandIn(list: List, row: Listed, words: readonly string[]): Meaning {
   return doubt(`"${row.name}" has no command "${word}"${didYouMean(word, names) || '.'} See: braidclaw ${row.name} --help`)
 }
 
-function running(row: Runnable, words: readonly string[]): Meaning {
+function running(row: Runnable, words: readonly string[]): ResolvedCommand {
   const end = words.indexOf('--')
   return words.slice(0, end < 0 ? words.length : end).some((word) => helps.includes(word))
     ? { kind: 'help', row }
@@ -72,7 +72,7 @@ function running(row: Runnable, words: readonly string[]): Meaning {
 /** Why a line that starts with this word is no question. */
 function noCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): string | undefined {
   const [first = '', second = ''] = words
-  const foreign = elsewhere(words, stdin)
+  const foreign = runExternalLoop(words, stdin)
   if (foreign !== undefined) return foreign
   const meant = similar(first, [...topNames(list), 'help'])
   const isCommand = meant !== undefined && (isAlone(flags, words) || below(list, meant).some(({ name }) => lastWord(name) === second))
@@ -88,7 +88,7 @@ function isAlone(flags: Flags, words: readonly string[]): boolean {
 }
 
 /** Flags, and then a single word that is a command, or nearly one: commands come first. */
-function afterFlags(list: List, flags: Flags, words: readonly string[]): Meaning | undefined {
+function afterFlags(list: List, flags: Flags, words: readonly string[]): ResolvedCommand | undefined {
   if (words[0]?.startsWith('-') !== true) return undefined
   const { escaped, faults, words: asked } = scan({ flags, args: asking }, words)
   const [word, ...more] = asked
@@ -114,6 +114,6 @@ function topNames(list: List): readonly string[] {
   return below(list).map(({ name }) => name)
 }
 
-function doubt(what: string): Meaning {
+function doubt(what: string): ResolvedCommand {
   return { kind: 'doubt', message: `error: ${what}\n` }
 }

@@ -54,7 +54,7 @@ function accept(wanted: Acceptance, note: string): Accepted {
   const { database, problems, receipts } = found
   if (database === undefined && problems.length + receipts.length === 0) return found
   const input = { by: wanted.by, note, ...(database === undefined ? {} : { database }), problems, receipts }
-  const receipt = wanted.record.deed({ conversationId: 'none', tool: acceptance, input, risk: 'high' })
+  const receipt = wanted.record.recordAction({ conversationId: 'none', tool: acceptance, input, risk: 'high' })
   return { ...found, ...(receipt === undefined ? {} : { receipt }) }
 }
 

@@ -11,7 +11,7 @@ import type { Entry } from '../../runtime/replay/journal-reader.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { allowingToo, policyOf, resolveExecutable } from '../setup/effective-policy.ts'
-import { createHands } from '../toolset/tool-executor.ts'
+import { createToolRuntime } from '../toolset/tool-executor.ts'
 import { pastTools } from './recorded-tools.ts'
 
 /**
@@ -22,7 +22,7 @@ export async function judgeBy(setup: Setup, file: string, memory: Memory): Promi
   const config = configWith(setup, file)
   const policy = policyOf(config, setup.paths, setup.context.env)
   const { createGate } = await import('../../security/gate.ts')
-  const { all: ten } = await createHands({ setup: { ...setup, config }, policy, conversationId: 'replay' })
+  const { all: ten } = await createToolRuntime({ setup: { ...setup, config }, policy, conversationId: 'replay' })
   const always = (key: string) => memory.approvals.hasRule('shell', key)
   const secrets = setup.redactor
   const common = { secrets, estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }

@@ -40,11 +40,11 @@ export type ChainWish = {
  * Log, head file and database are read one after the other, and another process may write in between. Only what is still wrong while
  * nobody can write is wrong; a log without a blemish is not worth making others wait.
  */
-export function checkChain(wish: ChainWish): ChainCheck {
-  const first = look(wish)
+export function checkChain(request: ChainWish): ChainCheck {
+  const first = look(request)
   const { found, joined, unfinished, older } = first
   const spotless = found.ok && found.warnings.length + joined.length + unfinished.length + older.length === 0
-  return spotless ? first : wish.memory.transaction(() => look(wish))
+  return spotless ? first : request.memory.transaction(() => look(request))
 }
 
 function look({ setup, memory, anchor, deep }: ChainWish): ChainCheck {

@@ -5,7 +5,7 @@ import type { Memory } from '../../memory/memory.ts'
 import type { Projections } from '../../memory/rebuild.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
 import { judgeSome } from '../../receipts/deep.ts'
-import { atRest } from '../../receipts/resting.ts'
+import { isAtRest } from '../../receipts/resting.ts'
 import { type PreparedThread, prepareThreads } from '../../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
@@ -31,7 +31,7 @@ export type Resumption = {
 const runsChecked = 50
 
 /** @throws FailureError integrity when something was altered and that is not accepted */
-export async function mustBeWhole(wanted: Resumption): Promise<void> {
+export async function assertIntact(wanted: Resumption): Promise<void> {
   const { setup, record, conversationId, accept } = wanted
   const problem = await firstProblem(wanted)
   if (problem === undefined) return
@@ -42,7 +42,7 @@ export async function mustBeWhole(wanted: Resumption): Promise<void> {
       `${conversationId} was altered and is not gone on with: ${problem}; ${how}; to go on all the same, which leaves a receipt: --accept-altered`,
     )
   }
-  const receipt = record.deed({
+  const receipt = record.recordAction({
     conversationId,
     tool: 'session.accept_altered',
     input: { problem },
@@ -60,7 +60,7 @@ async function firstProblem({ setup, memory, conversationId, threads = [] }: Res
   return look() === undefined ? undefined : memory.transaction(look)
 }
 
-function problemIn(conversationId: string, desk: Desk): string | undefined {
+function problemIn(conversationId: string, desk: Examination): string | undefined {
   const { setup, memory, projections } = desk
   const runs = memory.journal.runs({ limit: runsChecked, conversation: conversationId })
   for (const run of runs) {
@@ -75,7 +75,7 @@ function problemIn(conversationId: string, desk: Desk): string | undefined {
 /** That the log ends where the database says is one look; of what stands in it, only the receipts of these runs matter here. */
 function wrongWithReceipts(setup: Setup, memory: Memory, runs: readonly RunRecord[]): string | undefined {
   const paths = receiptPaths(setup)
-  if (!atRest(paths, memory.checkpoint.get())) {
+  if (!isAtRest(paths, memory.checkpoint.get())) {
     const [broken] = checkChain({ setup, memory, deep: false }).found.problems
     if (broken) return brokenChain(broken)
   }
@@ -85,7 +85,7 @@ function wrongWithReceipts(setup: Setup, memory: Memory, runs: readonly RunRecor
   ).problems[0]?.message
 }
 
-type Desk = {
+type Examination = {
   readonly setup: Setup
   readonly memory: Memory
   readonly projections: Projections
@@ -93,7 +93,7 @@ type Desk = {
 }
 
 /** The journal first: it is what the others are held against. A run with threads that are not at hand is not run again, and that is logged. */
-function wrongWith(run: RunRecord, { setup, memory, projections, joined }: Desk): string | undefined {
+function wrongWith(run: RunRecord, { setup, memory, projections, joined }: Examination): string | undefined {
   const past = pastRun(setup, memory, run.runId)
   if (past === undefined) return `the rules of ${run.runId} cannot be read back from its journal`
   const { divergence, missing = [] } = runAgain(setup, memory, past, joined)

@@ -20,7 +20,7 @@ export type Room = {
 const portionBytes = 262_144
 
 /** Whatever goes wrong leaves the conversation as it was, and the next turn tries again. */
-export async function makeRoom({ setup, memory, conversationId, provider, meter, tell, signal }: Room): Promise<void> {
+export async function compactConversation({ setup, memory, conversationId, provider, meter, tell, signal }: Room): Promise<void> {
   const { config, log, redactor } = setup
   const { historyMax: max, historyKeep: keep } = config.memory
   const summarise = summariserOf({ provider: meter ? within(provider, meter) : provider, model: config.defaultModel })

@@ -6,20 +6,20 @@ import { type Once, once } from '../../kit/once.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
-import type { Conversation, ConversationChoice, ConversationOptions, Setup, Wish } from '../api.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, ConversationRequest, Setup } from '../api.ts'
 import type { Home } from '../open-home.ts'
 import { metersOf } from '../setup/meters.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
 import { runLimits } from '../setup/run-limits.ts'
-import { mindWorkspace, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
-import type { HandsOptions } from '../toolset/tool-executor.ts'
-import { builtInNames, type Hands, hasTools, type ToolWish, tenTools, unknownNames } from '../toolset/tool-selection.ts'
+import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
+import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
+import { builtInNames, builtInTools, hasTools, type ToolRuntime, type ToolSelection, unknownNames } from '../toolset/tool-selection.ts'
 import { type Begun, conversationFor } from './find-conversation.ts'
-import { createOpenings } from './prompt-builder.ts'
+import { createPromptBuilder } from './prompt-builder.ts'
 import { createTurns } from './turns.ts'
 
-export type Opening = {
+export type RunContext = {
   readonly home: Home
   readonly profile: Profile
   readonly which: ConversationChoice
@@ -35,7 +35,7 @@ export type OpenConversation = {
 }
 
 /** @throws FailureError when workspace, provider or conversation cannot be had; the message says what to do */
-export async function openConversation(opening: Opening): Promise<OpenConversation> {
+export async function openConversation(opening: RunContext): Promise<OpenConversation> {
   const { home, profile, which, options, closed } = opening
   const { setup } = profile
   const { config, log } = setup
@@ -48,12 +48,12 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
   // It takes some milliseconds the first time, beside what follows here.
   const sandbox = wantsShell(setup, tools) ? profile.sandbox(options.sandbox) : undefined
   const answering = options.provider ?? (await profile.provider())
-  const provider = tools.refusals ? (await import('../toolset/contract-refusals.ts')).saysNotPermitted(answering) : answering
+  const provider = tools.refusals ? (await import('../toolset/contract-refusals.ts')).withContractRefusals(answering) : answering
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
-  const wish: Wish = { ...options, conversation: which }
-  const instructions = instructionsFor(setup, wish, workspace)
+  const request: ConversationRequest = { ...options, conversation: which }
+  const instructions = instructionsFor(setup, request, workspace)
   const { sandboxes } = home.services
-  const hands = handsOf(profile, {
+  const toolRuntime = handsOf(profile, {
     setup,
     memory,
     conversationId,
@@ -63,23 +63,23 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
     tools,
     instructions,
   })
-  await mindNames(setup, tools)
+  await warnUnknownTools(setup, tools)
   // Looked for at once, so that what is wrong with them is said before anything is asked.
-  if (tools.more) await hands.get()
-  const openings = createOpenings({
+  if (tools.more) await toolRuntime.get()
+  const prompts = createPromptBuilder({
     setup,
     memory,
     conversationId,
-    wish,
+    request,
     provider,
     workspace,
     tools,
-    hands: hands.get,
+    toolRuntime: toolRuntime.get,
     instructions,
     sandbox,
     sandboxState: () => profile.sandbox(options.sandbox),
   })
-  const agent = await runnerOf(opening, { begun, provider, hands, opening: openings.next })
+  const agent = await runnerOf(opening, { begun, provider, toolRuntime, opening: prompts.next })
   const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce })
   log('info', 'channel started', { channel: options.channel })
   log('info', 'conversation started', { conversation: conversationId })
@@ -101,19 +101,19 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
         const open = memory.approvals.list({ state: 'open' })
         return open.filter(({ runId }) => runId === agent.runId()).map(({ id }) => id)
       },
-      allowAlways: (proposal) => hands.made()?.allowAlways(proposal),
-      isStanding: (proposal) => hands.made()?.isStanding(proposal) ?? false,
-      tools: hands.get,
+      allowAlways: (proposal) => toolRuntime.made()?.allowAlways(proposal),
+      isStanding: (proposal) => toolRuntime.made()?.isStanding(proposal) ?? false,
+      tools: toolRuntime.get,
       search: memory.search,
       async compact(how) {
-        if (!openings.isLong()) return
-        const { makeRoom } = await import('./compact-conversation.ts')
+        if (!prompts.needsCompaction()) return
+        const { compactConversation } = await import('./compact-conversation.ts')
         const meters = await metersOf(home, setup, { agent: agentOf(profile, options), conversationId })
-        await makeRoom({ ...how, setup, memory, conversationId, provider: answering, meter: meters() })
+        await compactConversation({ ...how, setup, memory, conversationId, provider: answering, meter: meters() })
       },
       async close() {
         await turns.close()
-        hands.made()?.close()
+        toolRuntime.made()?.close()
         closed()
       },
     },
@@ -121,25 +121,25 @@ export async function openConversation(opening: Opening): Promise<OpenConversati
 }
 
 /** Which one it is, looked over when there was something before. */
-async function begin({ home, profile, which, options }: Opening): Promise<Begun> {
+async function begin({ home, profile, which, options }: RunContext): Promise<Begun> {
   const { memory, record } = home
   const begun = conversationFor(memory, which, realFolder(profile.setup.config.workspaceDir))
-  if (!begun.goesOn) return begun
-  const { mustBeWhole } = await import('../integrity/resume-check.ts')
+  if (!begun.isContinuation) return begun
+  const { assertIntact } = await import('../integrity/resume-check.ts')
   const { conversationId } = begun
   const { sandbox, acceptAltered = false, threads = [] } = options
-  await mustBeWhole({ setup: profile.setup, memory, record, conversationId, sandbox, threads, accept: acceptAltered })
+  await assertIntact({ setup: profile.setup, memory, record, conversationId, sandbox, threads, accept: acceptAltered })
   return begun
 }
 
 type Runner = {
   readonly begun: Begun
   readonly provider: Provider
-  readonly hands: Once<Hands>
+  readonly toolRuntime: Once<ToolRuntime>
   readonly opening: Parameters<typeof createRunner>[0]['opening']
 }
 
-async function runnerOf({ home, profile, options }: Opening, { begun, provider, hands, opening }: Runner): Promise<Agent> {
+async function runnerOf({ home, profile, options }: RunContext, { begun, provider, toolRuntime, opening }: Runner): Promise<Agent> {
   const { config, log, redactor } = profile.setup
   return createRunner({
     conversationId: begun.conversationId,
@@ -156,11 +156,11 @@ async function runnerOf({ home, profile, options }: Opening, { begun, provider, 
     ports: {
       provider,
       meter: await metersOf(home, profile.setup, { agent: agentOf(profile, options), conversationId: begun.conversationId }),
-      judge: async (call) => (await hands.get().catch(plainly)).judge(call),
+      judge: async (call) => (await toolRuntime.get().catch(stripErrorPrefix)).judge(call),
       act: async (act, signal) => {
-        const { act: carryOut } = await hands.get()
+        const { act: applyEffect } = await toolRuntime.get()
         await shown()
-        return carryOut(act, signal)
+        return applyEffect(act, signal)
       },
       recorder: home.recorder,
       questions: home.services.approvals,
@@ -174,30 +174,34 @@ async function runnerOf({ home, profile, options }: Opening, { begun, provider, 
   })
 }
 
-function agentOf({ setup }: Profile, { agent }: Opening['options']): string {
+function agentOf({ setup }: Profile, { agent }: RunContext['options']): string {
   return agent?.id ?? setup.config.defaultAgent ?? 'default'
 }
 
 /** Whoever begins a conversation in a folder that is not trusted hears once what is not read. */
-function instructionsFor(setup: Setup, { conversation, tell, systemPrompt }: Wish, workspace: string): Instructions | undefined {
+function instructionsFor(
+  setup: Setup,
+  { conversation, tell, systemPrompt }: ConversationRequest,
+  workspace: string,
+): Instructions | undefined {
   if (systemPrompt !== undefined) return undefined
   const offer = conversation.kind === 'new' ? (tell ?? ((line: string) => setup.log('info', line))) : undefined
   return createInstructions({ setup, workspace, ...(offer ? { offer } : {}) })
 }
 
-function wantsShell({ config }: Setup, { builtIn }: ToolWish): boolean {
+function wantsShell({ config }: Setup, { builtIn }: ToolSelection): boolean {
   const toolsAllow = allowedTools(config)
   return (builtIn === 'all' || builtIn.includes('shell')) && (toolsAllow?.includes('shell') ?? true)
 }
 
 /** The ten, and the operator's own that the configuration names. */
-async function standingTools(setup: Setup): Promise<ToolWish> {
-  if (setup.config.tools.executables.length === 0) return tenTools
-  return { ...tenTools, more: (await import('../toolset/executable-tools.ts')).standingExecutables(setup) }
+async function standingTools(setup: Setup): Promise<ToolSelection> {
+  if (setup.config.tools.executables.length === 0) return builtInTools
+  return { ...builtInTools, more: (await import('../toolset/executable-tools.ts')).standingExecutables(setup) }
 }
 
 /** A name in the operator's list that means no tool is said at the start; with further tools, hands.ts knows them all. */
-async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<void> {
+async function warnUnknownTools({ config, log }: Setup, { more }: ToolSelection): Promise<void> {
   const toolsAllow = allowedTools(config) ?? []
   if (more || unknownNames(toolsAllow).length === 0) return
   const { warnOfUnknown } = await import('../toolset/unknown-tools.ts')
@@ -205,11 +209,11 @@ async function mindNames({ config, log }: Setup, { more }: ToolWish): Promise<vo
 }
 
 /** Tools and the gate before them are loaded by the first call: a turn that only talks does not pay for them. */
-function handsOf(profile: Profile, options: Omit<HandsOptions, 'policy'>): Once<Hands> {
+function handsOf(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>): Once<ToolRuntime> {
   return once(async () => {
-    mindWorkspace(options.setup.config)
-    const [{ createHands }, policy] = await Promise.all([import('../toolset/tool-executor.ts'), profile.policy()])
-    return createHands({ ...options, policy })
+    assertWorkspaceExists(options.setup.config)
+    const [{ createToolRuntime }, policy] = await Promise.all([import('../toolset/tool-executor.ts'), profile.policy()])
+    return createToolRuntime({ ...options, policy })
   })
 }
 
@@ -223,7 +227,7 @@ async function rulesFor({ setup, rules: shared }: Profile) {
 }
 
 /** Whoever shows an error of a run writes "error:" before it. */
-function plainly(error: unknown): never {
+function stripErrorPrefix(error: unknown): never {
   throw error instanceof Error && error.message.startsWith('error: ') ? new Error(error.message.slice(7)) : error
 }
 

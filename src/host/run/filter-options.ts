@@ -2,7 +2,7 @@
 
 import type { ConversationOptions, Setup } from '../api.ts'
 
-export type FilterAsk = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
+export type FilterRequest = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
   readonly setup: Setup
   /** Empty: none. With tools it stands in place of our own first sentence, and how the gate works is still said. */
   readonly system: string
@@ -11,8 +11,13 @@ export type FilterAsk = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> &
 }
 
 /** @throws FailureError usage when tools are named that are not there */
-export async function filterWish({ setup, system, tools, ...common }: FilterAsk): Promise<Omit<ConversationOptions, 'channel' | 'setup'>> {
+export async function filterOptions({
+  setup,
+  system,
+  tools,
+  ...common
+}: FilterRequest): Promise<Omit<ConversationOptions, 'channel' | 'setup'>> {
   if (tools === undefined) return { ...common, tools: { builtIn: [] }, systemPrompt: system }
-  const { toolWishOf } = await import('../toolset/tools-option.ts')
-  return { ...common, tools: toolWishOf(setup, tools), ...(system.trim() === '' ? {} : { soul: system }) }
+  const { parseToolsOption } = await import('../toolset/tools-option.ts')
+  return { ...common, tools: parseToolsOption(setup, tools), ...(system.trim() === '' ? {} : { soul: system }) }
 }

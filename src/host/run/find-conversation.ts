@@ -11,16 +11,17 @@ export type Begun = {
   /** Where it was begun: here, unless it is gone on with from another folder. */
   readonly folder: string
   /** There was something before. */
-  readonly goesOn: boolean
+  readonly isContinuation: boolean
 }
 
 /** `here`: the real path of the workspace. @throws FailureError error when there is none to go on with. */
-export function conversationFor(memory: Memory, wish: ConversationChoice, here: string): Begun {
+export function conversationFor(memory: Memory, request: ConversationChoice, here: string): Begun {
   const { conversations } = memory
-  const known = knownFor(memory, wish, here)
-  if (known !== undefined) return { conversationId: known, folder: conversations.folderOf(known) ?? here, goesOn: true }
-  const conversationId = wish.kind === 'called' ? idOf(wish.name) : createId('conversation', crypto.getRandomValues(new Uint8Array(10)))
-  return { conversationId, folder: here, goesOn: false }
+  const known = knownFor(memory, request, here)
+  if (known !== undefined) return { conversationId: known, folder: conversations.folderOf(known) ?? here, isContinuation: true }
+  const conversationId =
+    request.kind === 'called' ? idOf(request.name) : createId('conversation', crypto.getRandomValues(new Uint8Array(10)))
+  return { conversationId, folder: here, isContinuation: false }
 }
 
 /** The same in every process, so that nobody needs to keep a list of names. */
@@ -28,12 +29,12 @@ function idOf(name: string): string {
   return createId('conversation', Buffer.from(sha256(name).slice(0, 20), 'hex'))
 }
 
-function knownFor(memory: Memory, wish: ConversationChoice, here: string): string | undefined {
+function knownFor(memory: Memory, request: ConversationChoice, here: string): string | undefined {
   const { conversations } = memory
-  if (wish.kind === 'new') return undefined
-  if (wish.kind === 'called') return conversations.has(idOf(wish.name)) ? idOf(wish.name) : undefined
-  if (wish.kind === 'session') return wish.id !== undefined && conversations.has(wish.id) ? wish.id : undefined
-  if (wish.kind === 'resume') return resolveConversation(memory, wish.id)
+  if (request.kind === 'new') return undefined
+  if (request.kind === 'called') return conversations.has(idOf(request.name)) ? idOf(request.name) : undefined
+  if (request.kind === 'session') return request.id !== undefined && conversations.has(request.id) ? request.id : undefined
+  if (request.kind === 'resume') return resolveConversation(memory, request.id)
   const found = conversations.latestIn(here)
   if (found !== undefined) return found
   const other = latestElsewhere(memory, here)

@@ -3,31 +3,31 @@
 import { allowedTools } from '../../config/config.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/memory.ts'
-import type { Opening } from '../../runtime/create-agent.ts'
+import type { RunContext } from '../../runtime/create-agent.ts'
 import type { Instruction } from '../../runtime/event.ts'
 import type { Message, Provider, ToolSpec } from '../../runtime/port.ts'
 import { systemPrompt } from '../../runtime/prompt.ts'
 import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
 import type { Trial } from '../../sandbox/trial.ts'
-import type { Past, Setup, Wish } from '../api.ts'
-import { inWords } from '../open-records.ts'
+import type { ConversationRequest, Past, Setup } from '../api.ts'
+import { toFailure } from '../open-records.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { historyTokens, shellTimesOf } from '../setup/run-limits.ts'
-import { mindWorkspace } from '../setup/workspace-folder.ts'
-import { builtInSpecs, type Hands, hasTools, specOf, type ToolWish } from '../toolset/tool-selection.ts'
-import { offered } from '../toolset/tools-for-model.ts'
+import { assertWorkspaceExists } from '../setup/workspace-folder.ts'
+import { builtInSpecs, hasTools, specOf, type ToolRuntime, type ToolSelection } from '../toolset/tool-selection.ts'
+import { toolsForModel } from '../toolset/tools-for-model.ts'
 
-export type OpeningOptions = {
+export type PromptBuilderOptions = {
   readonly setup: Setup
   readonly memory: Memory
   readonly conversationId: string
-  readonly wish: Wish
+  readonly request: ConversationRequest
   readonly provider: Provider
   /** As it was found. */
   readonly workspace: string
   /** Those of the wish, or the standing ones. */
-  readonly tools: ToolWish
-  readonly hands: () => Promise<Hands>
+  readonly tools: ToolSelection
+  readonly toolRuntime: () => Promise<ToolRuntime>
   /** The project's; absent where the system prompt is not ours. */
   readonly instructions?: Instructions
   /** Begun ahead for the first run; later ones look again. */
@@ -35,17 +35,17 @@ export type OpeningOptions = {
   readonly sandboxState: () => Promise<Trial>
 }
 
-export type Openings = {
+export type PromptBuilder = {
   /** @throws FailureError when memory cannot be read, or the workspace is gone */
-  next(): Promise<Opening>
+  next(): Promise<RunContext>
   /** Whether the conversation is so long that its beginning is due for a summary. */
-  isLong(): boolean
+  needsCompaction(): boolean
 }
 
-export function createOpenings(options: OpeningOptions): Openings {
-  const { setup, wish, workspace } = options
+export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilder {
+  const { setup, request, workspace } = options
   const { config } = setup
-  const state = { begun: wish.conversation.kind !== 'new', long: false, runs: 0, instructed: false }
+  const state = { begun: request.conversation.kind !== 'new', long: false, runs: 0, instructed: false }
 
   function ownHistory(): readonly Message[] {
     const isFirst = !state.begun
@@ -58,10 +58,10 @@ export function createOpenings(options: OpeningOptions): Openings {
 
   async function past(): Promise<Past & { readonly history: readonly Message[] }> {
     try {
-      const given = await wish.past?.()
+      const given = await request.past?.()
       return { ...given, history: given?.history ?? ownHistory() }
     } catch (error) {
-      throw inWords(options.memory, error)
+      throw toFailure(options.memory, error)
     }
   }
 
@@ -76,14 +76,14 @@ export function createOpenings(options: OpeningOptions): Openings {
   async function tools(): Promise<readonly ToolSpec[]> {
     const log = state.runs > 1 ? () => {} : setup.log
     const ahead = state.runs === 1 ? options.sandbox : undefined
-    return offered(await specs(options), { log, state: () => ahead ?? options.sandboxState() })
+    return toolsForModel(await specs(options), { log, state: () => ahead ?? options.sandboxState() })
   }
 
   return {
     async next() {
       state.runs += 1
-      if (hasTools(options.tools)) mindWorkspace(config)
-      const { history, soul = wish.soul, systemPrompt: words = wish.systemPrompt } = await past()
+      if (hasTools(options.tools)) assertWorkspaceExists(config)
+      const { history, soul = request.soul, systemPrompt: words = request.systemPrompt } = await past()
       const { autonomy } = config.security
       const project = words === undefined ? await options.instructions?.root() : undefined
       return {
@@ -93,18 +93,18 @@ export function createOpenings(options: OpeningOptions): Openings {
         ...(project ? { instructions: [forJournal(project)] } : {}),
       }
     },
-    isLong: () => state.long,
+    needsCompaction: () => state.long,
   }
 }
 
-async function specs({ setup, tools, hands }: OpeningOptions): Promise<readonly ToolSpec[]> {
+async function specs({ setup, tools, toolRuntime }: PromptBuilderOptions): Promise<readonly ToolSpec[]> {
   const { config } = setup
   if (!tools.more) return builtInSpecs(tools, { shellTimes: shellTimesOf(config.limits), toolsAllow: allowedTools(config) })
-  return (await (await hands()).refresh()).map(specOf)
+  return (await (await toolRuntime()).refresh()).map(specOf)
 }
 
 /** The last whole turns that fit; what does not fit is said, to the model and in the log. */
-function history({ memory, conversationId, provider, setup: { config, log } }: OpeningOptions) {
+function history({ memory, conversationId, provider, setup: { config, log } }: PromptBuilderOptions) {
   const { messages, omittedTurns } = memory.context(conversationId, historyTokens(config, provider))
   const turns = messages.filter(({ role }) => role === 'user').length + omittedTurns
   if (omittedTurns === 0) return { messages, turns }

@@ -9,31 +9,31 @@ import { type AgentPaths, agentPaths } from '../../memory/agent-files/agent-path
 import { composeSystem } from '../../memory/agent-files/compose-system.ts'
 import { readPointer } from '../../memory/agent-files/conversation-pointer.ts'
 import type { RunAgent } from '../../runtime/port.ts'
-import type { Setup, Wish } from '../api.ts'
+import type { ConversationRequest, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { realFolder } from './workspace-folder.ts'
 
-export type Persona = { readonly id: string; readonly paths: AgentPaths }
+export type AgentProfile = { readonly id: string; readonly paths: AgentPaths }
 
 /** An agent with its soul, ready to speak. */
-export type Speaker = {
-  readonly wish: Pick<Wish, 'soul' | 'agent'>
-  readonly session: () => Wish['conversation']
+export type ActiveAgent = {
+  readonly request: Pick<ConversationRequest, 'soul' | 'agent'>
+  readonly session: () => ConversationRequest['conversation']
 }
 
-export async function speakerOf(setup: Setup): Promise<Speaker> {
-  const persona = personaOf(setup)
-  const soul = await soulOf(setup, persona)
-  return { wish: { agent: runAgent(persona), ...(soul === '' ? {} : { soul }) }, session: () => sessionOf(persona) }
+export async function activeAgentOf(setup: Setup): Promise<ActiveAgent> {
+  const agentProfile = agentProfileOf(setup)
+  const soul = await soulOf(setup, agentProfile)
+  return { request: { agent: runAgent(agentProfile), ...(soul === '' ? {} : { soul }) }, session: () => sessionOf(agentProfile) }
 }
 
 /** As the journal of a run names it. */
-export function runAgent({ id, paths }: Persona): RunAgent {
+export function runAgent({ id, paths }: AgentProfile): RunAgent {
   return { id, folder: paths.folder, pointer: basename(paths.conversation) }
 }
 
 /** The conversation that the agent's session is about, or a new one when there is none. */
-export function sessionOf({ paths }: Persona): Wish['conversation'] {
+export function sessionOf({ paths }: AgentProfile): ConversationRequest['conversation'] {
   const id = readPointer(paths.conversation)
   return { kind: 'session', ...(id === undefined ? {} : { id }) }
 }
@@ -41,7 +41,7 @@ export function sessionOf({ paths }: Persona): Wish['conversation'] {
 type Known = Pick<Setup, 'config' | 'paths'>
 
 /** The configured one, or "default", which is there without any file. @throws FailureError usage naming the agents there are */
-export function personaOf({ config, paths }: Known): Persona {
+export function agentProfileOf({ config, paths }: Known): AgentProfile {
   const id = config.defaultAgent ?? 'default'
   const folder = agentFolder({ agents: paths.agents, id, ...(config.memory.agentDir ? { chosen: config.memory.agentDir } : {}) })
   const isThere = id === 'default' || Object.hasOwn(config.agents, id) || statSync(folder, { throwIfNoEntry: false })?.isDirectory()
@@ -67,9 +67,9 @@ function foldersIn(path: string): readonly string[] {
 }
 
 /** @throws FailureError error when it cannot be read; files that are left out are said in the log */
-export async function soulOf({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>, persona: Persona): Promise<string> {
-  const named = soulIn(config, persona.id)
-  const composed = await composeSystem({ folder: persona.paths.folder, ...(named ? { soul: { path: named, home: paths.home } } : {}) })
+export async function soulOf({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>, agentProfile: AgentProfile): Promise<string> {
+  const named = soulIn(config, agentProfile.id)
+  const composed = await composeSystem({ folder: agentProfile.paths.folder, ...(named ? { soul: { path: named, home: paths.home } } : {}) })
   if (!composed.ok) throw new FailureError('error', `${composed.message}`)
   for (const notice of composed.notices) log('warn', notice)
   return composed.text

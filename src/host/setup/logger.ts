@@ -6,7 +6,7 @@ const levels = ['debug', 'info', 'warn', 'error'] as const
 
 export type LogOptions = {
   /** BRAIDCLAW_LOG: `json`, a level, `off`, or `json:LEVEL`. JSON alone means from `info` up. */
-  readonly wish: string | undefined
+  readonly request: string | undefined
   /** log.level of the configuration, which the wish overrides. */
   readonly level: (typeof levels)[number]
   readonly write: (line: string) => void
@@ -15,8 +15,8 @@ export type LogOptions = {
 }
 
 /** Events keep their stable names ("tool requested"); fields follow. A JSON line is {"ts","level","event",…fields}. */
-export function createLog({ wish = '', level, write, redact, now }: LogOptions): Log {
-  const [format, named] = wish.startsWith('json') ? (['json', wish.slice(5) || 'info'] as const) : (['text', wish] as const)
+export function createLog({ request = '', level, write, redact, now }: LogOptions): Log {
+  const [format, named] = request.startsWith('json') ? (['json', request.slice(5) || 'info'] as const) : (['text', request] as const)
   if (named === 'off') return () => {}
   const wanted = levels.map(String).indexOf(named)
   const lowest = wanted >= 0 ? wanted : levels.indexOf(level)

@@ -6,7 +6,7 @@ import { createProvider } from '../../providers/create-provider.ts'
 import type { AskBrain } from '../../providers/provider-kind.ts'
 import { createLane, type Lane } from '../../providers/wire/lane.ts'
 import { type Provider, ProviderFailure } from '../../runtime/port.ts'
-import { connectAhead } from '../../workspace/net/ahead.ts'
+import { preconnectTo } from '../../workspace/net/ahead.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Environment, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
@@ -29,9 +29,9 @@ export async function providerFor(
 }
 
 /** Goes to the server that will be asked first, ahead of the question. */
-export function knock({ config, context }: Pick<Setup, 'config' | 'context'>): void {
+export function preconnect({ config, context }: Pick<Setup, 'config' | 'context'>): void {
   const found = providerNamed(config, config.defaultProvider)
-  if (found !== undefined && isWireProvider(found) && found.baseUrl) connectAhead(found.baseUrl, context.env)
+  if (found !== undefined && isWireProvider(found) && found.baseUrl) preconnectTo(found.baseUrl, context.env)
 }
 
 /** One provider a name, however often the wrappers refer to it. */

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createHostContext } from './context.ts'
-import { setUp } from './setup.ts'
+import { loadSetup } from './setup.ts'
 
 const made = { name: 'made', settings: { hook_env: { type: 'text', form: 'variable', default: 'HOOK', about: 'A NAME.' } } } as const
 
@@ -13,7 +13,7 @@ function stage(toml: string) {
   mkdirSync(join(home, '.braidclaw'))
   writeFileSync(join(home, '.braidclaw/config.toml'), `workspace_dir = "${home}"\n${toml}`)
   const env = { HOME: home, HOOK: 'hook-Zx81kdQpLm20vBnTy77', OTHER: 'other-aReWq90sJhUcFgH1', WIRE: 'wire-8sJq2LmPd0vTy71x' }
-  const { redactor } = setUp(createHostContext({ env, channels: [made], say: () => {} }))
+  const { redactor } = loadSetup(createHostContext({ env, channels: [made], say: () => {} }))
   return {
     text: (name: keyof typeof env) => redactor.text(`it is ${env[name]}`),
     env,

@@ -26,7 +26,7 @@ function make(folder: string): string {
 }
 
 /** @throws FailureError error when somebody took away what was there at the start. */
-export function mindWorkspace({ workspaceDir }: Config): void {
+export function assertWorkspaceExists({ workspaceDir }: Config): void {
   if (statSync(workspaceDir, { throwIfNoEntry: false })?.isDirectory()) return
   throw new FailureError('error', `the workspace "${workspaceDir}" is gone; create it again, or name another with --workspace`)
 }

@@ -155,7 +155,7 @@ function createShared(kind: SandboxKind, around: Around): Pick<Shared, 'spawn' |
 }
 
 async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promise<SandboxSettings> {
-  const [{ wayOut }, { hideProcess }] = await Promise.all([import('./sandbox-network.ts'), import('../../sandbox/protect/hide.ts')])
+  const [{ sandboxNetwork }, { hideProcess }] = await Promise.all([import('./sandbox-network.ts'), import('../../sandbox/protect/hide.ts')])
   hideProcess()
   return {
     kind,
@@ -165,7 +165,7 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promis
     protectedPaths: [],
     forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
     secretPaths: outsideHome(setup),
-    ...(await wayOut(kind, policy, setup)),
+    ...(await sandboxNetwork(kind, policy, setup)),
     limits: { ...limits, cpuSeconds: cpuSecondsOf(setup.config.limits) },
     spawnPlain,
     log: setup.log,

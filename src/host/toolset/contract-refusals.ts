@@ -8,10 +8,10 @@ export function notPermitted(text: string): string {
 }
 
 /** The same provider, asked with the results in those words. */
-export function saysNotPermitted(provider: Provider): Provider {
-  return { ...provider, chat: (request, signal) => provider.chat({ ...request, messages: request.messages.map(inWords) }, signal) }
+export function withContractRefusals(provider: Provider): Provider {
+  return { ...provider, chat: (request, signal) => provider.chat({ ...request, messages: request.messages.map(toFailure) }, signal) }
 }
 
-function inWords(message: Message): Message {
+function toFailure(message: Message): Message {
   return message.role === 'tool' && message.isError ? { ...message, content: notPermitted(message.content) } : message
 }

@@ -8,63 +8,63 @@ import { needs } from '../../../test/support/needs.ts'
 import type { Call, Judgement } from '../../runtime/event.ts'
 import { createHostContext } from '../setup/context.ts'
 import { policyOf } from '../setup/effective-policy.ts'
-import { setUp } from '../setup/setup.ts'
+import { loadSetup } from '../setup/setup.ts'
 import { executablesFrom } from './executable-tools.ts'
-import { createHands } from './tool-executor.ts'
-import type { ToolWish } from './tool-selection.ts'
+import { createToolRuntime } from './tool-executor.ts'
+import type { ToolSelection } from './tool-selection.ts'
 
 const test = always.if(needs('bwrap'))
 
 /** The host knows no channel: whoever opens it says which there are. */
 const channels = [{ name: 'cli', settings: { tools_allow: { type: 'words', form: 'tool', about: 'The tools offered.' } } }] as const
 
-async function stage(config = '', wish?: (setup: ReturnType<typeof setUp>, tools: string) => ToolWish) {
+async function stage(config = '', request?: (setup: ReturnType<typeof loadSetup>, tools: string) => ToolSelection) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-hands-')))
   const [home, workspace, tools] = [join(root, 'home'), join(root, 'ws'), join(root, 'home/.braidclaw/tools')]
   for (const path of [workspace, tools]) mkdirSync(path, { recursive: true })
   writeFileSync(join(home, '.braidclaw/config.toml'), `workspace_dir = "${workspace}"\n${config}`)
   const context = createHostContext({ env: { HOME: home, BRAIDCLAW_LOG: 'off' }, channels, say: () => {} })
-  const setup = setUp({ ...context, cwd: workspace })
+  const setup = loadSetup({ ...context, cwd: workspace })
   const put = (name: string, body: string) => {
     const text = `#!/bin/sh\nif [ "$1" = --describe ]; then echo '{"name":"${name}","description":"d","parameters":{"type":"object"}}'; exit; fi\n${body}\n`
     writeFileSync(join(tools, name), text)
     chmodSync(join(tools, name), 0o755)
   }
   put('mark', 'echo v1; touch ran-v1')
-  const made = await createHands({
+  const made = await createToolRuntime({
     setup,
     policy: policyOf(setup.config, setup.paths, setup.context.env),
     conversationId: 'c',
-    tools: wish?.(setup, tools) ?? { builtIn: ['time'], more: executablesFrom(setup, { at: tools }) },
+    tools: request?.(setup, tools) ?? { builtIn: ['time'], more: executablesFrom(setup, { at: tools }) },
   })
   const act = (call: Call, judgement: Judgement) => made.act({ type: 'act', id: call.id, call, judgement }, new AbortController().signal)
   const close = () => {
     made.close()
     rmSync(root, { recursive: true, force: true })
   }
-  return { hands: made, put, act, workspace, tools, [Symbol.dispose]: close }
+  return { toolRuntime: made, put, act, workspace, tools, [Symbol.dispose]: close }
 }
 
 const mark: Call = { id: 'call_1', name: 'mark', input: {} }
 
 test('a file that is swapped after the yes does not run: approval.stale', async () => {
   using at = await stage()
-  const yes = await at.hands.judge(mark)
+  const yes = await at.toolRuntime.judge(mark)
   expect([yes.verdict, yes.risk]).toEqual(['ask', 'medium'])
   at.put('mark', 'echo v2; touch ran-v2')
   expect(await at.act(mark, yes)).toMatchObject({ status: 'denied', error: expect.stringContaining('approval.stale: ') })
   expect(['ran-v1', 'ran-v2'].filter((name) => existsSync(join(at.workspace, name)))).toEqual([])
-  expect(await at.hands.judge(mark)).toMatchObject({ verdict: 'deny', rule: 'tool.changed' })
+  expect(await at.toolRuntime.judge(mark)).toMatchObject({ verdict: 'deny', rule: 'tool.changed' })
 })
 
 test('the plan and the line that is asked name the file and its bytes', async () => {
   using at = await stage()
-  const first = await at.hands.judge(mark)
+  const first = await at.toolRuntime.judge(mark)
   expect(first.summary).toMatch(/^mark: \{\} \[.*\/tools\/mark, sha256 [0-9a-f]{12}\]$/)
-  expect((await at.hands.judge(mark)).plan).toBe(first.plan)
+  expect((await at.toolRuntime.judge(mark)).plan).toBe(first.plan)
   at.put('mark', 'echo v2')
-  await at.hands.refresh()
-  const second = await at.hands.judge(mark)
+  await at.toolRuntime.refresh()
+  const second = await at.toolRuntime.judge(mark)
   expect([second.verdict, second.plan === first.plan]).toEqual(['ask', false])
   expect(await at.act(mark, first)).toMatchObject({ status: 'denied', error: expect.stringContaining('approval.stale') })
   expect(await at.act(mark, second)).toMatchObject({ status: 'allowed', output: 'v2\n' })
@@ -72,24 +72,24 @@ test('the plan and the line that is asked name the file and its bytes', async ()
 
 test('"always" is said to these bytes, not to the name', async () => {
   using at = await stage()
-  const proposal = { call: mark, judgement: await at.hands.judge(mark) }
-  at.hands.allowAlways(proposal)
-  expect(at.hands.isStanding(proposal)).toBe(true)
+  const proposal = { call: mark, judgement: await at.toolRuntime.judge(mark) }
+  at.toolRuntime.allowAlways(proposal)
+  expect(at.toolRuntime.isStanding(proposal)).toBe(true)
   at.put('mark', 'echo v2')
-  await at.hands.refresh()
-  expect(at.hands.isStanding({ call: mark, judgement: await at.hands.judge(mark) })).toBe(false)
+  await at.toolRuntime.refresh()
+  expect(at.toolRuntime.isStanding({ call: mark, judgement: await at.toolRuntime.judge(mark) })).toBe(false)
 })
 
 test('between two turns new, changed and removed files are noticed, and nothing else makes a new gate', async () => {
   using at = await stage()
-  const gate = await at.hands.gate()
-  await at.hands.refresh()
-  expect(await at.hands.gate()).toBe(gate)
+  const gate = await at.toolRuntime.gate()
+  await at.toolRuntime.refresh()
+  expect(await at.toolRuntime.gate()).toBe(gate)
   at.put('more', 'echo more')
-  expect((await at.hands.refresh()).map(({ name }) => name)).toEqual(['time', 'mark', 'more'])
+  expect((await at.toolRuntime.refresh()).map(({ name }) => name)).toEqual(['time', 'mark', 'more'])
   rmSync(join(at.tools, 'mark'))
-  expect((await at.hands.refresh()).map(({ name }) => name)).toEqual(['time', 'more'])
-  expect(await at.hands.judge(mark)).toMatchObject({ verdict: 'deny', rule: 'tool.unknown' })
+  expect((await at.toolRuntime.refresh()).map(({ name }) => name)).toEqual(['time', 'more'])
+  expect(await at.toolRuntime.judge(mark)).toMatchObject({ verdict: 'deny', rule: 'tool.unknown' })
 })
 
 test('a tool is confined: no network, no secrets of ours, its own folder read-only, the workspace open', async () => {
@@ -105,9 +105,9 @@ exec 3<>/dev/tcp/127.0.0.1/1 || echo 'no network'; env | grep -ci key; echo "$HO
       'wc -l </proc/net/tcp | grep -q "^[02-9]"',
     ),
   )
-  await at.hands.refresh()
+  await at.toolRuntime.refresh()
   const call = { ...mark, name: 'look' }
-  const { output } = await at.act(call, await at.hands.judge(call))
+  const { output } = await at.act(call, await at.toolRuntime.judge(call))
   expect(output.split('\n')).toEqual([
     'beside',
     'folder is read-only',
@@ -124,8 +124,8 @@ exec 3<>/dev/tcp/127.0.0.1/1 || echo 'no network'; env | grep -ci key; echo "$HO
 
 test('where nothing may be written, a tool of low risk finds the workspace read-only', async () => {
   using at = await stage('[security]\nautonomy = "readonly"\nallow_tools = ["mark"]\n')
-  expect(await at.hands.judge({ ...mark, name: 'time' })).toMatchObject({ verdict: 'allow' })
-  const judged = await at.hands.judge(mark)
+  expect(await at.toolRuntime.judge({ ...mark, name: 'time' })).toMatchObject({ verdict: 'allow' })
+  const judged = await at.toolRuntime.judge(mark)
   expect(judged).toMatchObject({ verdict: 'allow', risk: 'low' })
   await at.act(mark, judged)
   expect(existsSync(join(at.workspace, 'ran-v1'))).toBe(false)
@@ -133,6 +133,6 @@ test('where nothing may be written, a tool of low risk finds the workspace read-
 
 test('what is offered besides is nothing that tools_allow must name; what it leaves out of the built-in stays out', async () => {
   using at = await stage('[channels.cli]\ntools_allow = ["file_read"]\n')
-  expect(at.hands.tools.map(({ name }) => name)).toEqual(['mark'])
-  expect(await at.hands.judge({ ...mark, name: 'time' })).toMatchObject({ verdict: 'deny', rule: 'tool.not_allowed' })
+  expect(at.toolRuntime.tools.map(({ name }) => name)).toEqual(['mark'])
+  expect(await at.toolRuntime.judge({ ...mark, name: 'time' })).toMatchObject({ verdict: 'deny', rule: 'tool.not_allowed' })
 })

@@ -7,7 +7,7 @@ import { prepareGround } from '../../sandbox/probe/ground.ts'
 import { probeSandbox } from '../../sandbox/run-probes.ts'
 import { definePolicy, type Policy } from '../../security/policy.ts'
 import { spawnPlain } from '../../tools/process.ts'
-import { networkFor, wayOut } from './sandbox-network.ts'
+import { networkFor, sandboxNetwork } from './sandbox-network.ts'
 
 const possible = needs('bwrap', 'socat', 'perl', 'curl') && missingForNetwork().length === 0
 
@@ -52,9 +52,9 @@ describe('a listed name that means a private address is not connected to', () =>
 })
 
 test('without what it needs, and without a namespace to close, there is no way out, and that is said', async () => {
-  expect(await wayOut('none', policy(['example.org']), { log })).toEqual({ allowedDomains: [] })
-  expect(await wayOut('auto', policy([]), { log })).toEqual({ allowedDomains: [] })
-  expect(await wayOut('landlock', policy(['example.org']), { log })).toEqual({ allowedDomains: [] })
+  expect(await sandboxNetwork('none', policy(['example.org']), { log })).toEqual({ allowedDomains: [] })
+  expect(await sandboxNetwork('auto', policy([]), { log })).toEqual({ allowedDomains: [] })
+  expect(await sandboxNetwork('landlock', policy(['example.org']), { log })).toEqual({ allowedDomains: [] })
   expect(said.splice(0)).toEqual([expect.stringContaining('needs bubblewrap for commands')])
 })
 
@@ -64,7 +64,7 @@ test.if(possible)(
   'listed hosts and ports are reached; no other port, no name for the same address, and nothing past the proxy',
   async () => {
     const place = `127.0.0.1:${port(0)}`
-    using box = await confined({ ...(await wayOut('auto', policy(['127.0.0.1', 'rebound.test'], [port(0)]), { log })), log })
+    using box = await confined({ ...(await sandboxNetwork('auto', policy(['127.0.0.1', 'rebound.test'], [port(0)]), { log })), log })
     const get = async (script: string) => (await box.run(script)).stdout
     expect(await get(curl(`http://${place}/plain`))).toBe('the listed host')
     expect(await get(curl(`http://${place}/tunnel`, '-p'))).toBe('the listed host')
@@ -86,7 +86,7 @@ test.if(possible)(
   async () => {
     const ground = prepareGround()
     try {
-      const settings = { ...ground.settings, ...(await wayOut('auto', policy(['example.org']), { log })) }
+      const settings = { ...ground.settings, ...(await sandboxNetwork('auto', policy(['example.org']), { log })) }
       const made = await createSandbox({ kind: 'bubblewrap', ...settings, spawnPlain, log })
       if (!made.ok) throw new Error(made.missing)
       const results = await probeSandbox(made.sandbox, { ground })

@@ -4,12 +4,12 @@ import type { SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Setup } from '../api.ts'
 
-type WayOut = Pick<SandboxSettings, 'allowedDomains' | 'allowedPorts' | 'network'>
+type SandboxNetwork = Pick<SandboxSettings, 'allowedDomains' | 'allowedPorts' | 'network'>
 
-const closed: WayOut = { allowedDomains: [] }
+const closed: SandboxNetwork = { allowedDomains: [] }
 
 /** Closed where it cannot be had, which the log says: a command that reaches nothing harms nothing. */
-export async function wayOut(kind: SandboxKind, policy: Policy, { log }: Pick<Setup, 'log'>): Promise<WayOut> {
+export async function sandboxNetwork(kind: SandboxKind, policy: Policy, { log }: Pick<Setup, 'log'>): Promise<SandboxNetwork> {
   const { allowedDomains, allowedPorts } = policy
   if (allowedDomains.length === 0 || kind === 'none') return closed
   const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
@@ -21,7 +21,7 @@ export async function wayOut(kind: SandboxKind, policy: Policy, { log }: Pick<Se
   return { allowedDomains, allowedPorts, network: await networkFor(policy) }
 }
 
-export async function networkFor(policy: Policy): Promise<NonNullable<WayOut['network']>> {
+export async function networkFor(policy: Policy): Promise<NonNullable<SandboxNetwork['network']>> {
   const [{ createTunnels }, { judgeUrl }, { judgeConnection }] = await Promise.all([
     import('../../workspace/net/tunnel.ts'),
     import('../../security/targets/url.ts'),

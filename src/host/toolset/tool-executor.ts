@@ -23,9 +23,9 @@ import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { createGet } from './guarded-get.ts'
-import { type Hands, type SourcedTool, type ToolWish, tenTools } from './tool-selection.ts'
+import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
 
-export type HandsOptions = {
+export type ToolRuntimeOptions = {
   readonly setup: Setup
   readonly policy: Policy
   readonly memory?: Memory
@@ -34,12 +34,12 @@ export type HandsOptions = {
   readonly sandbox?: SandboxKind
   /** Of the host; absent: one of its own. */
   readonly sandboxes?: SandboxPool
-  readonly tools?: ToolWish
+  readonly tools?: ToolSelection
   readonly instructions?: Instructions
 }
 
 /** What holds until the tools are looked for again. */
-type Kit = {
+type ActiveTools = {
   readonly found: readonly SourcedTool[]
   readonly all: readonly Tool[]
   readonly tools: readonly Tool[]
@@ -48,7 +48,7 @@ type Kit = {
 }
 
 /** The workspace must be there (workspace.ts). Waits for the source of further tools, if there is one. */
-export async function createHands({
+export async function createToolRuntime({
   setup,
   policy,
   memory,
@@ -56,9 +56,9 @@ export async function createHands({
   ask,
   sandbox = 'auto',
   sandboxes,
-  tools: { builtIn, more } = tenTools,
+  tools: { builtIn, more } = builtInTools,
   instructions,
-}: HandsOptions): Promise<Hands> {
+}: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
   const workspace = openWorkspace({
@@ -66,7 +66,7 @@ export async function createHands({
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
   })
   const env = cleanEnvironment({ home: policy.workspace, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
-  const state: { gate?: Gate; loading?: Promise<Gate>; kit?: Kit } = {}
+  const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
   const own = createTools({
@@ -83,7 +83,7 @@ export async function createHands({
   })
   const wished = own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name))
 
-  function kitOf(found: readonly SourcedTool[]): Kit {
+  function kitOf(found: readonly SourcedTool[]): ActiveTools {
     const names = found.map(({ name }) => name)
     const wider = allowingToo(policy, names)
     const all = [...wished, ...found]

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Trial } from '../../sandbox/trial.ts'
-import { offered } from './tools-for-model.ts'
+import { toolsForModel } from './tools-for-model.ts'
 
 const specs = ['time', 'shell', 'http'].map((name) => ({ name, description: '', parameters: { type: 'object' as const } }))
 
@@ -11,7 +11,7 @@ async function told(trial: Trial, from = specs) {
     asked.count++
     return trial
   }
-  const left = await offered(from, { state, log: (...words) => void said.push(words) })
+  const left = await toolsForModel(from, { state, log: (...words) => void said.push(words) })
   return { names: left.map(({ name }) => name), said, asked: asked.count }
 }
 

@@ -17,7 +17,7 @@ export type SourcedTool = Tool & { readonly source: string; readonly sha256: str
 /** Finds more tools; asked before each turn. The same array as before means that nothing has changed. */
 export type ToolSource = (deps: ToolDeps) => Promise<readonly SourcedTool[]>
 
-export type ToolWish = {
+export type ToolSelection = {
   /** All ten, some of them, or none. */
   readonly builtIn: 'all' | readonly string[]
   readonly more?: ToolSource
@@ -25,7 +25,7 @@ export type ToolWish = {
   readonly refusals?: 'not permitted'
 }
 
-export type Hands = {
+export type ToolRuntime = {
   /** Every tool, allowed here or not. */
   readonly all: readonly Tool[]
   readonly tools: readonly Tool[]
@@ -42,16 +42,16 @@ export type Hands = {
   close(): void
 }
 
-export function hasTools({ builtIn, more }: ToolWish): boolean {
+export function hasTools({ builtIn, more }: ToolSelection): boolean {
   return builtIn.length > 0 || more !== undefined
 }
 
-export const tenTools: ToolWish = { builtIn: 'all' }
+export const builtInTools: ToolSelection = { builtIn: 'all' }
 
 export type Limited = { readonly shellTimes: ShellTimes; readonly toolsAllow?: readonly string[] }
 
 /** `toolsAllow` is the operator's list; whatever is wished for, nothing beyond it. */
-export function builtInSpecs({ builtIn }: ToolWish, { shellTimes, toolsAllow }: Limited): readonly ToolSpec[] {
+export function builtInSpecs({ builtIn }: ToolSelection, { shellTimes, toolsAllow }: Limited): readonly ToolSpec[] {
   return toolKinds
     .map((kind) => ({ ...kind, ...kind.limited?.(shellTimes) }))
     .filter(({ name }) => (builtIn === 'all' || builtIn.includes(name)) && (toolsAllow?.includes(name) ?? true))

@@ -9,7 +9,7 @@ export type Offering = {
   readonly state: () => Promise<Trial>
 }
 
-export async function offered(specs: readonly ToolSpec[], { log, state }: Offering): Promise<readonly ToolSpec[]> {
+export async function toolsForModel(specs: readonly ToolSpec[], { log, state }: Offering): Promise<readonly ToolSpec[]> {
   if (!specs.some(({ name }) => name === 'shell')) return specs
   const trial = await state()
   if (trial.ok) return specs

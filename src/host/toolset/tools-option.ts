@@ -7,7 +7,7 @@ import { isSchema } from '../../tools/executable/description.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { type Asked, executablesFrom } from './executable-tools.ts'
-import { builtInNames, type ToolWish, tenTools } from './tool-selection.ts'
+import { builtInNames, builtInTools, type ToolSelection } from './tool-selection.ts'
 
 const MAX_LIST_BYTES = 1_048_576
 
@@ -15,8 +15,8 @@ const MAX_LIST_BYTES = 1_048_576
  * `spec`: `default` (the ten), a folder of executables, or a JSON file that lists tools by name: an array of {name, description,
  * parameters | input_schema}. What it names is all that the model may use. @throws FailureError usage naming what is wrong with it.
  */
-export function toolWishOf(setup: Setup, spec: string): ToolWish {
-  if (spec === 'default') return { ...tenTools, refusals: 'not permitted' }
+export function parseToolsOption(setup: Setup, spec: string): ToolSelection {
+  if (spec === 'default') return { ...builtInTools, refusals: 'not permitted' }
   if (spec.trim() === '') throw wrong('""', 'name a file, a folder or "default"')
   const path = resolve(setup.context.cwd, spec)
   const found = statSync(path, { throwIfNoEntry: false })

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { openRecall } from './agent-memory.ts'
 import { realDisk } from './disk.ts'
-import { createDen, type Den, historyOf, line, never } from './fixture.ts'
+import { type AgentFolderFixture, createAgentFolderFixture, historyOf, line, never } from './fixture.ts'
 
-let den: Den
+let den: AgentFolderFixture
 beforeEach(() => {
-  den = createDen()
+  den = createAgentFolderFixture()
 })
 afterEach(() => den.remove())
 

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RecordEntry, RunIdentity } from '../../runtime/port.ts'
-import { callOf, createDesk, finish, judgement, replied, runOf, started } from '../fixture.ts'
+import { callOf, createMemoryStage, finish, judgement, replied, runOf, started } from '../fixture.ts'
 import { createRecordWriter } from '../record-writer.ts'
 import { createRecorder } from '../recorder.ts'
 import { fileNames } from './agent-paths.ts'
@@ -22,7 +22,7 @@ export const told = (number: number): readonly string[] => [
 export function createAgentStage(alter: (path: string, sql: string) => void) {
   const said: string[] = []
   const log = (level: string, event: string) => void said.push(`${level} ${event}`)
-  const desk = createDesk(undefined, log)
+  const desk = createMemoryStage(undefined, log)
   const folder = join(desk.folder, 'home', 'agents', 'default')
 
   const identity = (number: number): RunIdentity =>
@@ -59,11 +59,11 @@ export function createAgentStage(alter: (path: string, sql: string) => void) {
   }
 
   /** A run whose process died after `commits` commits and wrote nothing of the last `unwritten`. */
-  function crash(number: number, { commits, unwritten }: { readonly commits: number; readonly unwritten: number }): void {
+  function crash(number: number, { commits, outputError }: { readonly commits: number; readonly outputError: number }): void {
     const { write, follow, abandon } = writer()
     for (const [at, batch] of batches(number).slice(0, commits).entries()) {
       write(identity(number), batch)
-      if (at < commits - unwritten) follow(identity(number))
+      if (at < commits - outputError) follow(identity(number))
     }
     abandon(identity(number))
     alter(desk.path, `UPDATE runs SET owner = '1@1-gone' WHERE run_id = '${identity(number).runId}'`)

@@ -7,7 +7,7 @@ import type { Summarise } from '../conversations/compact.ts'
 import { openRecall, type Recall, type RecallOptions } from './agent-memory.ts'
 import { type Disk, realDisk } from './disk.ts'
 
-export type Den = {
+export type AgentFolderFixture = {
   readonly folder: string
   /** What was logged, as `level event {fields}`. */
   readonly logged: string[]
@@ -27,7 +27,7 @@ const quickDisk: Disk = { ...realDisk, sync: () => {}, syncFolder: () => {} }
 /** 2026-05-12T12:00:00Z */
 const noon = 1_778_587_200_000
 
-export function createDen(): Den {
+export function createAgentFolderFixture(): AgentFolderFixture {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-recall-'))
   const logged: string[] = []
   const clock = { now: noon }

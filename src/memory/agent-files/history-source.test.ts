@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { appendFileSync, chmodSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Summarise } from '../conversations/compact.ts'
-import { createDen, type Den, historyOf, line, never, upTo } from './fixture.ts'
+import { type AgentFolderFixture, createAgentFolderFixture, historyOf, line, never, upTo } from './fixture.ts'
 
-let den: Den
+let den: AgentFolderFixture
 beforeEach(() => {
-  den = createDen()
+  den = createAgentFolderFixture()
 })
 afterEach(() => den.remove())
 

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createDen, type Den } from './fixture.ts'
+import { type AgentFolderFixture, createAgentFolderFixture } from './fixture.ts'
 
-let den: Den
+let den: AgentFolderFixture
 beforeEach(() => {
-  den = createDen()
+  den = createAgentFolderFixture()
 })
 afterEach(() => den.remove())
 

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { type Disk, realDisk } from './disk.ts'
-import { createDen, type Den, Ended, endingDisk, historyOf, line, never, upTo } from './fixture.ts'
+import { type AgentFolderFixture, createAgentFolderFixture, Ended, endingDisk, historyOf, line, never, upTo } from './fixture.ts'
 
-let den: Den
+let den: AgentFolderFixture
 beforeEach(() => {
-  den = createDen()
+  den = createAgentFolderFixture()
   den.write('summary.md', 'older things\n')
   den.fill(7)
 })

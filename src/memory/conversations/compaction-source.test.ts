@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { line } from '../agent-files/fixture.ts'
-import { acting, callOf, createDesk, type Desk, finish, recordSteps, replied, runOf, started } from '../fixture.ts'
+import { acting, callOf, createMemoryStage, type Desk, finish, recordSteps, replied, runOf, started } from '../fixture.ts'
 import { openMemory } from '../memory.ts'
 import { openStore, type Store } from '../store.ts'
 import type { Summarise } from './compact.ts'
@@ -9,7 +9,7 @@ import { createSummaries } from './compaction-source.ts'
 
 let desk: Desk
 beforeEach(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
 })
 afterEach(() => desk.remove())
 
@@ -178,9 +178,9 @@ describe('when it fails', () => {
     expect(context().messages).toHaveLength(12)
     const opened = openMemory({ path: desk.path, log: () => {}, now: () => desk.clock.now })
     if (!opened.ok) throw new Error(opened.failure.message)
-    const elsewhere = await opened.memory.summaries()
+    const runExternalLoop = await opened.memory.summaries()
     const request = { conversationId: 'conversation-1', lengths, summarise: nobody, signal }
-    expect(await elsewhere.compact(request)).toMatchObject({ state: 'waiting', message: 'timeout' })
+    expect(await runExternalLoop.compact(request)).toMatchObject({ state: 'waiting', message: 'timeout' })
     opened.memory.close()
     desk.clock.now += 61_000
     expect(await compact()).toMatchObject({ state: 'done' })

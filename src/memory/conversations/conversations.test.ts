@@ -3,13 +3,25 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import type { ExternalEvent } from '../../runtime/event.ts'
-import { acting, callOf, createDesk, type Desk, finish, judgement, recordSteps, refusing, replied, runOf, started } from '../fixture.ts'
+import {
+  acting,
+  callOf,
+  createMemoryStage,
+  type Desk,
+  finish,
+  judgement,
+  recordSteps,
+  refusing,
+  replied,
+  runOf,
+  started,
+} from '../fixture.ts'
 
 import { projectTurns } from '../journal/turns.ts'
 
 let desk: Desk
 beforeEach(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
 })
 afterEach(() => desk.remove())
 

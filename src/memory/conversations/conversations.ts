@@ -6,7 +6,7 @@ import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
 import { isFromFile, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
-import { mindIndex } from './word-index.ts'
+import { indexTurns } from './word-index.ts'
 
 /** `started` and `updated` in milliseconds since 1970; `turns` counts questions; `title` is the first question, shortened. */
 export type Conversation = {
@@ -112,7 +112,7 @@ export function createConversations(store: Store): Conversations {
 
 /** Adds a turn row and its conversation's line; the index of words follows later. Called inside the journal's transaction. */
 export function addTurn(store: Store, turn: Turn, entry: Place): void {
-  mindIndex(store, insertTurn(store, turn, entry))
+  indexTurns(store, insertTurn(store, turn, entry))
 }
 
 type Place = { readonly seq: number; readonly at: number }
@@ -155,7 +155,7 @@ export function turnValues(turn: Turn, { seq, at }: Place): readonly (string | n
 export type ConversationLine = Omit<Conversation, 'conversationId'> & { readonly lastSeq: number }
 
 /** The line after one more turn. */
-export function enterLine(line: ConversationLine | undefined, turn: Told, { seq, at }: Place): ConversationLine {
+export function enterLine(line: ConversationLine | undefined, turn: Reply, { seq, at }: Place): ConversationLine {
   const asks = turn.role === 'user' && !isFromFile(turn)
   const { started = at, updated = at, turns = 0, title = '' } = line ?? {}
   return {
@@ -167,10 +167,10 @@ export function enterLine(line: ConversationLine | undefined, turn: Told, { seq,
   }
 }
 
-type Told = Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>
+type Reply = Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>
 
 /** In the line of its conversation. */
-function enter(store: Store, turn: Told, place: Place): void {
+function enter(store: Store, turn: Reply, place: Place): void {
   const { conversation_id: id } = turn
   const kept = store.sql<ConversationLine, [string]>(`SELECT ${lineColumns} FROM conversations WHERE conversation_id = ?`).get(id)
   insertLine(store, id, enterLine(kept ?? undefined, turn, place))

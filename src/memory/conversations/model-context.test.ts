@@ -2,12 +2,12 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Part } from '../../runtime/event.ts'
 import type { Message } from '../../runtime/port.ts'
-import { acting, callOf, createDesk, type Desk, finish, recordSteps, refusing, replied, runOf, started } from '../fixture.ts'
+import { acting, callOf, createMemoryStage, type Desk, finish, recordSteps, refusing, replied, runOf, started } from '../fixture.ts'
 import { estimateTokens } from './model-context.ts'
 
 let desk: Desk
 beforeEach(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
 })
 afterEach(() => desk.remove())
 

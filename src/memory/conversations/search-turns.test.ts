@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createDesk, type Desk, noon, runOf, started } from '../fixture.ts'
+import { createMemoryStage, type Desk, noon, runOf, started } from '../fixture.ts'
 import type { SearchRequest } from './search-turns.ts'
 import { snippet } from './snippet.ts'
 
@@ -26,7 +26,7 @@ const said: readonly (readonly [id: string, text: string, daysAgo?: number])[] =
 ]
 
 beforeAll(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
   desk.clock.now = noon
   desk.memory.transaction(() => {
     for (const [id, text, daysAgo = 1] of said) {
@@ -130,7 +130,7 @@ test('a snippet shows the place, on one line, and that it is a piece', () => {
 })
 
 test('where every word is very common, the newest with all of them win, and it stays exact', () => {
-  const busy = createDesk()
+  const busy = createMemoryStage()
   try {
     busy.memory.transaction(() => {
       for (let number = 0; number < 2600; number += 1) {

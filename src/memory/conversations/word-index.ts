@@ -6,7 +6,7 @@ import type { Store } from '../store.ts'
 const mostBehind = 64
 
 /** To be called with each new turn, in its transaction. */
-export function mindIndex(store: Store, turnId: number): void {
+export function indexTurns(store: Store, turnId: number): void {
   if (turnId % mostBehind === 0) catchUp(store)
 }
 

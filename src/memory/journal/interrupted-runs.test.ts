@@ -1,11 +1,22 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { ReceiptDraft } from '../checkpoint.ts'
-import { type AppendReceipts, acting, callOf, createDesk, type Desk, finish, receiptsBy, recordSteps, runOf, started } from '../fixture.ts'
+import {
+  type AppendReceipts,
+  acting,
+  callOf,
+  createMemoryStage,
+  type Desk,
+  finish,
+  receiptsBy,
+  recordSteps,
+  runOf,
+  started,
+} from '../fixture.ts'
 
 let desk: Desk
 beforeEach(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
 })
 afterEach(() => desk.remove())
 

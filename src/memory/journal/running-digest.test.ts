@@ -1,11 +1,11 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { createDesk, type Desk, replied, runOf, started } from '../fixture.ts'
+import { createMemoryStage, type Desk, replied, runOf, started } from '../fixture.ts'
 import { digestOf, firstAltered, type StoredEntry } from './running-digest.ts'
 
 let desk: Desk
 beforeEach(() => {
-  desk = createDesk()
+  desk = createMemoryStage()
   for (const number of [1, 2])
     for (const text of ['one', 'two', 'three', 'four']) append(number, text === 'one' ? started(text) : replied([{ type: 'text', text }]))
 })

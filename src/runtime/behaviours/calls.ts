@@ -32,7 +32,7 @@ export const calls: BThread<Calls, RunEvent> = {
     interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }, { type: 'stalled' }],
     block: [{ type: 'tool.done', match: (event) => !awaited(entries, event) }],
     request:
-      entries.length === 0 ? [] : entries.every(resolved) ? [observe(round, entries)] : entries.flatMap((entry) => wish(entry, stop)),
+      entries.length === 0 ? [] : entries.every(resolved) ? [observe(round, entries)] : entries.flatMap((entry) => nextEvents(entry, stop)),
   }),
   next(state, event) {
     switch (event.type) {
@@ -76,7 +76,7 @@ function awaited(entries: readonly Entry[], event: RunEvent): boolean {
 
 const resolved = ({ phase }: Entry) => phase === 'resolved'
 
-function wish(entry: Entry, stop: Calls['stop']): RunEvent[] {
+function nextEvents(entry: Entry, stop: Calls['stop']): RunEvent[] {
   const { call, judgement, phase, approval } = entry
   if (phase === 'acting' || phase === 'resolved') return []
   if (phase === 'new') return [{ type: 'propose', id: call.id, call, judgement }]

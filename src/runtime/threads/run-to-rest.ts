@@ -6,7 +6,7 @@ import { LivelockError } from '../../kernel/livelock.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import { isObject } from '../../kit/json.ts'
 import type { ExternalEvent, RunEvent } from '../event.ts'
-import { eventName, heldBy } from '../stall-report.ts'
+import { blockersOf, eventName } from '../stall-report.ts'
 import { standIn, ThreadFailure, USER } from './thread-failure.ts'
 
 export type ProgramOptions = {
@@ -45,7 +45,7 @@ export function createProgram({ threads, threadOf = () => undefined, onExternal 
   function take(event: ExternalEvent, onSelect: OnSelect): string | undefined {
     const select = (event: RunEvent) => {
       if (event.type === 'thread.add') join(event.name)
-      onSelect(event, event.type === 'stalled' ? heldBy(engine.explain()) : '')
+      onSelect(event, event.type === 'stalled' ? blockersOf(engine.explain()) : '')
     }
     engine.send(event)
     for (;;) {

@@ -87,11 +87,11 @@ describe('a call of a thread', () => {
 })
 
 test('threads speak to one another with events of their own', async () => {
-  const speaker = after('tool.done', { request: [{ type: 'user.tests', passed: true }] }, { name: 'speaker' })
+  const activeAgent = after('tool.done', { request: [{ type: 'user.tests', passed: true }] }, { name: 'speaker' })
   const once: Thread<number> = {
-    ...speaker,
+    ...activeAgent,
     init: 0,
-    bid: (n) => (n === 1 ? speaker.bid(true) : { wait: [{ type: 'tool.done' }] }),
+    bid: (n) => (n === 1 ? activeAgent.bid(true) : { wait: [{ type: 'tool.done' }] }),
     next: (n) => n + 1,
   }
   const heard: unknown[] = []

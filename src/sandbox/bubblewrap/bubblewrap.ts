@@ -18,13 +18,13 @@ import { describeBubblewrap } from './describe-sandbox.ts'
 import { chooseCover } from './empty-mount.ts'
 import { createMounts } from './mounts.ts'
 import { enterGroup, wallArguments } from './namespaces.ts'
-import { joinNetwork, type WayOut } from './proxy-network.ts'
+import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
 import { descriptors, runConfined, startWaiting } from './run-confined.ts'
 import { createGate, type Gate } from './start-gate.ts'
-import { createSpare } from './warm-sandbox.ts'
+import { createWarmSandbox } from './warm-sandbox.ts'
 
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
-type Way = Extract<WayOut, { ok: true }>
+type Way = Extract<SandboxNetwork, { ok: true }>
 
 /** Tries it once: finding the program does not mean that the kernel lets it work. */
 export async function createBubblewrap({ settings, places }: Making): Promise<Created> {
@@ -75,20 +75,20 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })
   const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
   const before = [...enterGroup(group?.join ?? []), program, ...wallArguments(without)]
-  const spare = createSpare(({ early, late }) => {
+  const warmSandbox = createWarmSandbox(({ early, late }) => {
     const argv = [...before, ...mounts.fixed(), ...early, ...way.mounts, ...gate.arguments, ...late, ...inside({ way, places, without })]
     return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter, libc })
   })
   const start = async (plan: SpawnPlan): Promise<Ended> => {
     const guards = mounts.guards((path) => stubs.make(path), plan)
     if (!guards.ok) return guards
-    const waiting = spare.take(guards.mounts)
+    const waiting = warmSandbox.take(guards.mounts)
     if (waiting instanceof Error) return { ok: false, message: `the sandbox could not be started: ${waiting.message}` }
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
     const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare, inspect })
     // Afterwards: nobody waits for it then, and making namespaces would hold up this command's leaving its own.
-    setTimeout(() => spare.prepare(guards.mounts), 0).unref()
+    setTimeout(() => warmSandbox.prepare(guards.mounts), 0).unref()
     return ended
   }
   return {
@@ -97,7 +97,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     close() {
       way.stop()
       folder.remove()
-      void spare.close().then(group?.remove)
+      void warmSandbox.close().then(group?.remove)
     },
   }
 }

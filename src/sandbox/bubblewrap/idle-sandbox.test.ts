@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { openLibc } from '../libc.ts'
 import { isWaiting, startWaiting } from './run-confined.ts'
-import { createSpare } from './warm-sandbox.ts'
+import { createWarmSandbox } from './warm-sandbox.ts'
 
 const guards = { key: 'k', early: [], late: [], deep: [] }
 
@@ -15,20 +15,20 @@ function stage(idleMs: number) {
     return waiting
   }
   const alive = () => started.filter((each) => !(each instanceof Error) && isWaiting(each)).length
-  return { spare: createSpare(start, idleMs), started, alive }
+  return { warmSandbox: createWarmSandbox(start, idleMs), started, alive }
 }
 
 test('one that waits for a command that does not come is let go; the next command starts its own, and is not let go', async () => {
-  const { spare, started, alive } = stage(100)
-  spare.prepare(guards)
+  const { warmSandbox, started, alive } = stage(100)
+  warmSandbox.prepare(guards)
   expect(alive()).toBe(1)
   await Bun.sleep(300)
   expect(alive()).toBe(0)
-  spare.prepare(guards)
-  const taken = spare.take(guards)
+  warmSandbox.prepare(guards)
+  const taken = warmSandbox.take(guards)
   expect(started).toHaveLength(2)
   await Bun.sleep(300)
   expect(alive()).toBe(1)
   if (!(taken instanceof Error)) taken.child.kill('SIGKILL')
-  await spare.close()
+  await warmSandbox.close()
 })

@@ -6,7 +6,7 @@ import type { SandboxSettings } from '../confinement.ts'
 import { fixedPath } from '../install.ts'
 import { createProxy } from './proxy.ts'
 
-export type WayOut =
+export type SandboxNetwork =
   | {
       readonly ok: true
       readonly mounts: readonly string[]
@@ -46,7 +46,7 @@ type Joining = {
   readonly filter: Uint8Array | undefined
 }
 
-export function joinNetwork({ settings, folder, filter }: Joining): WayOut {
+export function joinNetwork({ settings, folder, filter }: Joining): SandboxNetwork {
   const { allowedDomains, allowedPorts, network, log } = settings
   if (allowedDomains.length === 0) return { ok: true, mounts: [], prologue: [], env: {}, stop() {} }
   if (network === undefined) return { ok: false, missing: 'allowed_domains is set, but this program was built without a way to reach them' }

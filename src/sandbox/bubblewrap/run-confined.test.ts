@@ -6,7 +6,7 @@ import { hasBubblewrap } from '../fixture.ts'
 import { fixedPath, install } from '../install.ts'
 import { receiver } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
-import { descriptors, dismiss, isWaiting, runConfined, startWaiting, type Waiting } from './run-confined.ts'
+import { descriptors, discard, isWaiting, runConfined, startWaiting, type Waiting } from './run-confined.ts'
 import { createGate } from './start-gate.ts'
 
 if (!hasBubblewrap()) console.warn(`sandboxes that are sent away are not tested: ${install}`)
@@ -62,7 +62,7 @@ describe('a sandbox that gets no command', () => {
     const waiting = waitingIn(at.folder)
     await settled(at.folder)
     expect(isWaiting(waiting)).toBe(true)
-    await dismiss(waiting)
+    await discard(waiting)
     expect(alive(at.folder)).toEqual([])
     expect(isWaiting(waiting)).toBe(false)
     await Bun.sleep(30)
@@ -75,7 +75,7 @@ describe('a sandbox that gets no command', () => {
     const held = [waiting.report, waiting.command, waiting.go]
     expect(held.map(isOpen)).toEqual([true, true, true])
     await settled(at.folder)
-    await dismiss(waiting)
+    await discard(waiting)
     expect(held.map(isOpen)).toEqual([false, false, false])
   })
 
@@ -84,7 +84,7 @@ describe('a sandbox that gets no command', () => {
     for (let delay = 0; delay < 12; delay++) {
       const waiting = waitingIn(at.folder)
       await Bun.sleep(delay / 2)
-      await dismiss(waiting)
+      await discard(waiting)
     }
     while (alive(at.folder).length > 0) await Bun.sleep(1)
     expect(readdirSync(at.folder)).toEqual([])
@@ -119,7 +119,7 @@ describe('a sandbox that gets no command', () => {
     using at = place()
     const waiting = waitingIn(at.folder, '--no-such-option')
     await waiting.child.exited
-    await dismiss(waiting)
+    await discard(waiting)
     expect([waiting.report, waiting.command, waiting.go].map(isOpen)).toEqual([false, false, false])
   })
 

@@ -83,7 +83,7 @@ export function isWaiting({ child }: Waiting): boolean {
  * once, as a group, for this process may be about to end; then the inner one by its own number, should it have left the group. The
  * descriptors are closed when it is dead. Before, that would let it go on.
  */
-export async function dismiss({ child, report, command, go }: Waiting): Promise<void> {
+export async function discard({ child, report, command, go }: Waiting): Promise<void> {
   killAll(child.pid, undefined)
   await child.exited
   const inner = number(/"child-pid": (\d+)\D/.exec(readNow(report))?.[1])

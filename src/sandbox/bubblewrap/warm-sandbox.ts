@@ -1,9 +1,9 @@
 /** One sandbox is kept started, so that a command finds its namespaces and mounts already made. It is used for a single command, and let go when none comes for long. */
 
-import { dismiss, isWaiting, type Waiting } from './run-confined.ts'
+import { discard, isWaiting, type Waiting } from './run-confined.ts'
 import type { GuardMounts } from './view.ts'
 
-export type Spare = {
+export type WarmSandbox = {
   /** The kept one if it was started for the same protected names, else a new one. */
   take(guards: GuardMounts): Waiting | Error
   /** Starts the next, if none is kept. */
@@ -16,7 +16,7 @@ type Kept = { readonly key: string; readonly waiting: Waiting; readonly idle: Re
 /** So long one waits for a command that does not come, in milliseconds. */
 const usualIdleMs = 60_000
 
-export function createSpare(start: (guards: GuardMounts) => Waiting | Error, idleMs = usualIdleMs): Spare {
+export function createWarmSandbox(start: (guards: GuardMounts) => Waiting | Error, idleMs = usualIdleMs): WarmSandbox {
   const state: { kept: Kept | undefined; closed: boolean } = { kept: undefined, closed: false }
   const give = () => {
     const { kept } = state
@@ -26,7 +26,7 @@ export function createSpare(start: (guards: GuardMounts) => Waiting | Error, idl
   }
   const drop = async () => {
     const waiting = give()
-    if (waiting) await dismiss(waiting)
+    if (waiting) await discard(waiting)
   }
   return {
     take(guards) {

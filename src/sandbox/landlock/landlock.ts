@@ -74,13 +74,13 @@ function closedIn({ forbiddenPaths, secretPaths = [] }: SandboxSettings, { works
   return forbiddenIn(workspace, [...(forbiddenPaths?.() ?? []), ...secrets])
 }
 
-type Opening = { readonly workspace: string; readonly closed: readonly string[]; readonly grant: 'read' | 'write' }
+type RunContext = { readonly workspace: string; readonly closed: readonly string[]; readonly grant: 'read' | 'write' }
 
 /**
  * A rule holds for everything below its folder, so a folder that holds something closed only lets its names be listed, and each other thing
  * in it gets a rule of its own. What is made there anew would be readable, or writable past the rule, so nothing can be.
  */
-function workspaceGrants({ workspace, closed, grant }: Opening): Grants {
+function workspaceGrants({ workspace, closed, grant }: RunContext): Grants {
   if (!closed.some((path) => isWithin(path, workspace))) return [{ path: workspace, grant }]
   const inside = readdirSync(workspace).map((name) => join(workspace, name))
   const open = inside.filter((path) => !closed.includes(path) && !isLink(path))

@@ -2,13 +2,13 @@
 
 import type { Call } from '../../runtime/event.ts'
 import type { Tool } from '../../runtime/port.ts'
-import type { TurnedAway } from '../precheck.ts'
+import type { Precheck } from '../precheck.ts'
 import type { Redactor } from './redact.ts'
 
 export type SecretLook = Pick<Redactor, 'inspect' | 'json'>
 
 /** `call` is what may be shown and stored of it. */
-export type Looked = { readonly call: Call; readonly hidden?: TurnedAway }
+export type Looked = { readonly call: Call; readonly hidden?: Precheck }
 
 /**
  * A value is refused to every tool: whatever has it would write it, run it, send it or put it on the screen. A label is refused to those that do more than look.

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Answer, createTalk } from './duplex.ts'
-import { createDesk, createPipe, say, sendWhole } from './talk-fixture.ts'
+import { createPipe, createTalkStage, say, sendWhole } from './talk-fixture.ts'
 
 describe('a question nobody takes', () => {
   test('leaves nothing behind, and the next one is whole', () => {
-    const desk = createDesk()
+    const desk = createTalkStage()
     expect(desk.talk.ask('one\n', 0).look()).toEqual({ ok: false, why: 'unread' })
     expect(desk.request.text()).toBe('')
     const { asking, taken } = sendWhole(desk, 'two\n')
@@ -15,7 +15,7 @@ describe('a question nobody takes', () => {
   })
 
   test('shows one byte at a time, which is taken back before each look', () => {
-    const desk = createDesk()
+    const desk = createTalkStage()
     const asking = desk.talk.ask('one\n', 1e9)
     for (let look = 0; look < 5; look += 1) {
       asking.look()
@@ -28,7 +28,7 @@ describe('a question nobody takes', () => {
 
 describe('an answer that is not to this question', () => {
   test('is thrown away when it was there before', () => {
-    const desk = createDesk()
+    const desk = createTalkStage()
     desk.answer.write(say('stale\n\nhalf'))
     const { asking } = sendWhole(desk, 'q\n')
     expect(typeof asking.look()).toBe('number')
@@ -37,7 +37,7 @@ describe('an answer that is not to this question', () => {
   })
 
   test('is thrown away when it comes late, even right before the question is taken', () => {
-    const desk = createDesk()
+    const desk = createTalkStage()
     const first = sendWhole(desk, 'one\n')
     first.asking.cancel()
     const asking = desk.talk.ask('two\n', 1e9)
@@ -52,7 +52,7 @@ describe('an answer that is not to this question', () => {
   })
 
   test('is thrown away when it was meant for our predecessor', () => {
-    const desk = createDesk()
+    const desk = createTalkStage()
     desk.request.write(say('old question, half read\n\n'))
     const asking = desk.talk.ask('q\n', 1e9)
     asking.look()
@@ -66,7 +66,7 @@ describe('an answer that is not to this question', () => {
   })
 
   test('is what else comes of an answer with a blank line in it', () => {
-    const desk = createDesk()
+    const desk = createTalkStage()
     const one = sendWhole(desk, 'one\n')
     desk.answer.write(say('a\n\nb\n\n'))
     expect(one.asking.look()).toEqual({ ok: true, answer: 'a\n\nb' })
@@ -82,7 +82,7 @@ describe('an answer that is not to this question', () => {
 })
 
 test('a late answer larger than its FIFO does not keep the bridge from the next question', () => {
-  const desk = createDesk()
+  const desk = createTalkStage()
   sendWhole(desk, 'one\n').asking.cancel()
   const late = Buffer.alloc(200_000, 'x')
   const asking = desk.talk.ask('two\n', 1e9)
@@ -95,7 +95,7 @@ test('a late answer larger than its FIFO does not keep the bridge from the next 
 })
 
 test('an answer to a question of which a part is still here is none', () => {
-  const desk = createDesk()
+  const desk = createTalkStage()
   const question = `${'x'.repeat(100_000)}\n`
   const asking = desk.talk.ask(question, 1e9)
   asking.look()
@@ -114,7 +114,7 @@ test('an answer to a question of which a part is still here is none', () => {
 
 describe('a question that was read in part', () => {
   test('is ended before the next one: its reader may still hold the beginning', () => {
-    const desk = createDesk()
+    const desk = createTalkStage()
     const asking = desk.talk.ask('{"one":1}\n\n', 1e9)
     asking.look()
     desk.request.take(1)
@@ -127,7 +127,7 @@ describe('a question that was read in part', () => {
   })
 
   test('has its end taken back too when nobody comes for it, and offered again', () => {
-    const desk = createDesk()
+    const desk = createTalkStage()
     const asking = desk.talk.ask('one\n', 1e9)
     asking.look()
     desk.request.take(1)
@@ -143,7 +143,7 @@ describe('a question that was read in part', () => {
   })
 
   test('by a bridge that answers without reading the last newline leaves none for the next', () => {
-    const desk = createDesk()
+    const desk = createTalkStage()
     const asking = desk.talk.ask('one\n\n', 1e9)
     asking.look()
     desk.request.take(1)
@@ -156,7 +156,7 @@ describe('a question that was read in part', () => {
 })
 
 test('a question that was taken and not answered in time says so', () => {
-  const desk = createDesk()
+  const desk = createTalkStage()
   const asking = desk.talk.ask('one\n', 20)
   asking.look()
   desk.request.take(1)
@@ -167,7 +167,7 @@ test('a question that was taken and not answered in time says so', () => {
 })
 
 test('an answer longer than allowed is none, and its rest is nobody else’s', () => {
-  const desk = createDesk()
+  const desk = createTalkStage()
   const one = sendWhole(desk, 'one\n')
   desk.answer.write(say('x'.repeat(3000)))
   expect(one.asking.look()).toEqual({ ok: false, why: 'too_long' })
@@ -182,7 +182,7 @@ test('an answer longer than allowed is none, and its rest is nobody else’s', (
 })
 
 test('an empty answer is one', () => {
-  const desk = createDesk()
+  const desk = createTalkStage()
   const { asking } = sendWhole(desk, 'one\n')
   desk.answer.write(say('\n\n'))
   expect(asking.look()).toEqual({ ok: true, answer: '' })

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { createExchange, type Exchange } from './exchange.ts'
-import { createDen, type Den } from './fixture.ts'
+import { type AgentFolderFixture, createAgentFolderFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
-let den: Den
+let den: AgentFolderFixture
 const open = new Set<Exchange>()
 beforeEach(async () => {
-  den = await createDen()
+  den = await createAgentFolderFixture()
 })
 afterEach(async () => {
   for (const exchange of open) await exchange.close()

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
 import { createFifos } from './create-fifos.ts'
 import { openFrames, openLines } from './fifo-reader.ts'
-import { cpuMs, createDen, type Den } from './fixture.ts'
+import { type AgentFolderFixture, cpuMs, createAgentFolderFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
-let den: Den
+let den: AgentFolderFixture
 let stopping: AbortController
 beforeEach(async () => {
-  den = await createDen()
+  den = await createAgentFolderFixture()
   stopping = new AbortController()
 })
 afterEach(() => {

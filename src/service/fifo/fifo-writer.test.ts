@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { openLines } from './fifo-reader.ts'
 import { openWriter, type Writer } from './fifo-writer.ts'
-import { createDen, type Den } from './fixture.ts'
+import { type AgentFolderFixture, createAgentFolderFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
-let den: Den
+let den: AgentFolderFixture
 let writer: Writer
 beforeEach(async () => {
-  den = await createDen()
+  den = await createAgentFolderFixture()
   writer = openWriter(den.path('interact_out'))
 })
 afterEach(() => {

@@ -25,7 +25,7 @@ export function createPipe(size = 65_536) {
   return { ...pipe, take, text: () => held.toString() }
 }
 
-export function createDesk({ writing = false } = {}) {
+export function createTalkStage({ writing = false } = {}) {
   const [request, answer] = [createPipe(), createPipe()]
   // Whether somebody has the answer open for writing.
   const heard = { ...answer, abandoned: () => !writing }
@@ -33,7 +33,7 @@ export function createDesk({ writing = false } = {}) {
 }
 
 /** A bridge that takes all there is, until the whole question has come. */
-export function sendWhole(desk: ReturnType<typeof createDesk>, question: string) {
+export function sendWhole(desk: ReturnType<typeof createTalkStage>, question: string) {
   const asking = desk.talk.ask(question, 1e9)
   let taken = ''
   for (let turn = 0; turn < 10; turn += 1) {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
-import { createDesk, say, sendWhole } from './talk-fixture.ts'
+import { createTalkStage, say, sendWhole } from './talk-fixture.ts'
 
 describe('an answer of JSON', () => {
   const json = '{"content":[{"text":"one\n\ntwo \\"quoted\\"\n\n"}]}'
 
   test('ends where it is JSON: not at a blank line in a string, wherever it is torn', () => {
     for (let cut = 1; cut < json.length + 2; cut += 1) {
-      const desk = createDesk()
+      const desk = createTalkStage()
       const { asking } = sendWhole(desk, 'q\n')
       const whole = `${json}\n\n`
       desk.answer.write(say(whole.slice(0, cut)))
@@ -24,7 +24,7 @@ describe('an answer of JSON', () => {
       { text: '\n', writing: false, ends: false },
     ]
     const asked = cases.map(({ text, writing }) => {
-      const desk = createDesk({ writing })
+      const desk = createTalkStage({ writing })
       const { asking } = sendWhole(desk, 'q\n')
       desk.answer.write(say(text))
       expect(typeof asking.look()).toBe('number')
@@ -40,7 +40,7 @@ describe('an answer of JSON', () => {
   })
 
   test('is no text that only begins with a bracket: that ends at its first blank line', () => {
-    const desk = createDesk()
+    const desk = createTalkStage()
     const { asking } = sendWhole(desk, 'q\n')
     desk.answer.write(say('[info] "done\n\n'))
     expect(asking.look()).toEqual({ ok: true, answer: '[info] "done' })

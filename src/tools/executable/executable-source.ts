@@ -6,13 +6,13 @@ import { parseDescription } from './description.ts'
 import type { Store } from './executable-store.ts'
 import { type Executable, executableTool } from './executable-tool.ts'
 import { type Found, findExecutables, type Refused } from './find-executables.ts'
-import type { Program, Surroundings } from './run-executable.ts'
+import type { HostOptions, Program } from './run-executable.ts'
 
 export type SourceOptions = {
   /** A folder, or one executable. */
   readonly at: string
   readonly store: Store
-  readonly around: Surroundings
+  readonly around: HostOptions
   /** Names that are taken. */
   readonly builtIn: readonly string[]
   readonly untrusted: (folder: string) => string | undefined

@@ -5,7 +5,7 @@ import type { Risk } from '../../runtime/event.ts'
 import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port.ts'
 import { sayingSandbox } from '../confined.ts'
 import { done, fail } from '../input.ts'
-import { type Program, type Run, runExecutable, type Surroundings } from './run-executable.ts'
+import { type HostOptions, type Program, type Run, runExecutable } from './run-executable.ts'
 
 export type Executable = Tool & {
   /** Where it lies. */
@@ -20,7 +20,7 @@ export type Making = {
   readonly spec: ToolSpec
   readonly program: Program
   readonly sha256: string
-  readonly around: Surroundings
+  readonly around: HostOptions
   /** The operator's word, never the tool's own. */
   readonly risk: Risk
   readonly readOnly: boolean

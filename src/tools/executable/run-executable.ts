@@ -7,10 +7,10 @@ import type { Ended, Environment, Spawn } from '../process.ts'
 /** As it lies in its folder, and the private copy whose bytes are run. */
 export type Program = { readonly path: string; readonly real: string; readonly copy: string }
 
-export type Surroundings = { readonly spawn: Spawn; readonly env: Environment; readonly workspace: string }
+export type HostOptions = { readonly spawn: Spawn; readonly env: Environment; readonly workspace: string }
 
 export type Running = {
-  readonly around: Surroundings
+  readonly around: HostOptions
   readonly program: Program
   readonly argument: string
   readonly signal: AbortSignal

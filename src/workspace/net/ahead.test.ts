@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { connectAhead } from './ahead.ts'
+import { preconnectTo } from './ahead.ts'
 
 /** Counts connections, and answers every request on them with "ok". */
 function listen() {
@@ -23,7 +23,7 @@ async function soon(done: () => boolean): Promise<void> {
 
 test('the request takes over the connection that was opened ahead', async () => {
   using server = listen()
-  connectAhead(server.url, {})
+  preconnectTo(server.url, {})
   await soon(() => server.state.connections > 0)
   expect(server.state.connections).toBe(1)
   expect(await (await fetch(server.url)).text()).toBe('ok')
@@ -32,7 +32,7 @@ test('the request takes over the connection that was opened ahead', async () => 
 
 test('with a proxy nothing is opened past it', async () => {
   using server = listen()
-  connectAhead(server.url, { https_proxy: 'http://proxy.example:3128' })
+  preconnectTo(server.url, { https_proxy: 'http://proxy.example:3128' })
   await Bun.sleep(30)
   expect(server.state.connections).toBe(0)
 })
@@ -40,7 +40,7 @@ test('with a proxy nothing is opened past it', async () => {
 test.each(['http://127.0.0.1:1/v1', 'http://nowhere.invalid:8080', 'https://api.example.org/v1', 'nonsense'])(
   '%s does no harm',
   async (url) => {
-    connectAhead(url, {})
+    preconnectTo(url, {})
     await Bun.sleep(5)
   },
 )

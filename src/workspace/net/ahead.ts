@@ -4,7 +4,7 @@
  * The next request to that origin takes it over. Whatever goes wrong here is left to that request to meet and to tell; this version of Bun
  * refuses the default ports, for one. Not where a proxy is configured: the connection would go past it.
  */
-export function connectAhead(url: string, env: { readonly [name: string]: string | undefined }): void {
+export function preconnectTo(url: string, env: { readonly [name: string]: string | undefined }): void {
   if (proxies.some((name) => env[name])) return
   try {
     fetch.preconnect(url)

@@ -38,13 +38,13 @@ export function createGateway(settings: GatewaySettings) {
     open: () => sockets.size,
   }
   /** What goes wrong next: heartbeats without answer, and what becomes of the next connections and sessions. */
-  const trouble = { mute: false, turnAway: [] as number[], refuseIdentify: 0, resumeUrl: undefined as string | undefined }
+  const trouble = { mute: false, refuse: [] as number[], refuseIdentify: 0, resumeUrl: undefined as string | undefined }
 
   function open(socket: Socket): void {
     sockets.add(socket)
     seen.connections += 1
     const { version, encoding } = socket.data
-    const code = trouble.turnAway.shift() ?? (version === '10' && encoding === 'json' ? undefined : 4012)
+    const code = trouble.refuse.shift() ?? (version === '10' && encoding === 'json' ? undefined : 4012)
     if (code !== undefined) socket.close(code, reasons[code])
     else send(socket, { op: 10, d: { heartbeat_interval: settings.heartbeatMs, _trace: ['["fake"]'] }, s: null, t: null })
   }

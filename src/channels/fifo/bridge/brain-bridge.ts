@@ -7,9 +7,9 @@ import { messageOf, readPayload } from '../../../providers/fifo/serve.ts'
 import type { FailureCode, Part } from '../../../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Provider, ProviderFailure } from '../../../runtime/port.ts'
 import type { Redactor } from '../../../security/redaction/redact.ts'
-import { type Bridging, framesFrom, writerTo } from './bridge-ends.ts'
+import { type BridgeOptions, framesFrom, writerTo } from './bridge-ends.ts'
 
-export async function serveBrain(bridging: Bridging): Promise<void> {
+export async function serveBrain(bridging: BridgeOptions): Promise<void> {
   const { setup } = bridging
   const provider = await providerFor(setup, setup.config.defaultProvider)
   const questions = framesFrom(bridging, 'brain_in')
@@ -22,7 +22,7 @@ export async function serveBrain(bridging: Bridging): Promise<void> {
   }
 }
 
-type Brain = { readonly bridging: Bridging; readonly provider: Provider; readonly failures: { inARow: number } }
+type Brain = { readonly bridging: BridgeOptions; readonly provider: Provider; readonly failures: { inARow: number } }
 
 /** One line: a message, or the word that the agent apologises for. Whatever goes wrong, there is an answer. */
 async function think({ bridging, provider, failures }: Brain, text: string): Promise<string> {
@@ -54,7 +54,7 @@ function withoutSecretCalls(response: ChatResponse, { inspect }: Redactor): Chat
 /** Another try may help; from the third such failure in a row on the agent is told that it does not. */
 const passing: readonly FailureCode[] = ['timeout', 'network', 'server', 'rate_limit']
 
-function failed({ setup: { log } }: Bridging, why: string, word: 'timeout' | 'fatal'): string {
+function failed({ setup: { log } }: BridgeOptions, why: string, word: 'timeout' | 'fatal'): string {
   log('warn', 'provider failed', { why, answered: word })
   return JSON.stringify({ error: word })
 }

@@ -7,7 +7,7 @@ import { openFrames, openLines, type ReadOptions } from '../../../service/fifo/f
 import { openWriter } from '../../../service/fifo/fifo-writer.ts'
 import type { CliSetup } from '../../terminal/context.ts'
 
-export type Bridging = {
+export type BridgeOptions = {
   readonly setup: CliSetup
   readonly dir: string
   readonly signal: AbortSignal
@@ -21,17 +21,17 @@ const READER_MS = 60_000
 const LEAVE_MS = 500
 
 /** Open when this returns. Reading them throws FailureError when the FIFO is taken away: its other end is then another one. */
-export function linesFrom(bridging: Bridging, name: 'interact_out' | 'claw_in'): AsyncIterable<Line> {
+export function linesFrom(bridging: BridgeOptions, name: 'interact_out' | 'claw_in'): AsyncIterable<Line> {
   return unlessGone(bridging, name, openLines)
 }
 
-export function framesFrom(bridging: Bridging, name: 'brain_in'): AsyncIterable<Line> {
+export function framesFrom(bridging: BridgeOptions, name: 'brain_in'): AsyncIterable<Line> {
   return unlessGone(bridging, name, openFrames)
 }
 
 type Open = (path: string, options: ReadOptions) => AsyncIterable<Line>
 
-function unlessGone({ dir, signal }: Bridging, name: string, open: Open): AsyncIterable<Line> {
+function unlessGone({ dir, signal }: BridgeOptions, name: string, open: Open): AsyncIterable<Line> {
   const lines = open(join(dir, name), { signal })
   return (async function* () {
     for await (const line of lines) {
@@ -44,7 +44,7 @@ function unlessGone({ dir, signal }: Bridging, name: string, open: Open): AsyncI
 
 /** @returns a function that writes one whole message, and says in the log what could not be delivered. */
 export function writerTo(
-  { setup, dir, signal }: Bridging,
+  { setup, dir, signal }: BridgeOptions,
   name: 'interact_in' | 'brain_out' | 'claw_out',
 ): (text: string) => Promise<void> {
   const writer = openWriter(join(dir, name))

@@ -11,9 +11,9 @@ import { toolOf } from '../../../providers/fifo/payload.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Tool } from '../../../runtime/port.ts'
 import { refusedBy, takeTurn } from '../../take-turn.ts'
-import { type Bridging, linesFrom, writerTo } from './bridge-ends.ts'
+import { type BridgeOptions, linesFrom, writerTo } from './bridge-ends.ts'
 
-export async function serveClaw(bridging: Bridging, { sandbox }: Pick<ConversationOptions, 'sandbox'>): Promise<void> {
+export async function serveClaw(bridging: BridgeOptions, { sandbox }: Pick<ConversationOptions, 'sandbox'>): Promise<void> {
   const { setup, dir, signal } = bridging
   const direct = turningCall()
   const options = {
@@ -38,7 +38,7 @@ export async function serveClaw(bridging: Bridging, { sandbox }: Pick<Conversati
   })
 }
 
-type Claw = { readonly bridging: Bridging; readonly conversation: Conversation; readonly direct: ReturnType<typeof turningCall> }
+type Claw = { readonly bridging: BridgeOptions; readonly conversation: Conversation; readonly direct: ReturnType<typeof turningCall> }
 
 async function respond(claw: Claw, text: string): Promise<string> {
   const request = readClawRequest(text)

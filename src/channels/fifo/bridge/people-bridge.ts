@@ -5,7 +5,7 @@ import { createLineSplitter, type Line } from '../../../kit/lines.ts'
 import { messageLine, readMessage } from '../../../kit/wire.ts'
 import { connectTo } from '../../discord/channel.ts'
 import { isTerminal } from '../../terminal/tty.ts'
-import { type Bridging, linesFrom, writerTo } from './bridge-ends.ts'
+import { type BridgeOptions, linesFrom, writerTo } from './bridge-ends.ts'
 import { createOpenQuestions } from './pending-replies.ts'
 
 const longestLine = 1_048_576
@@ -13,7 +13,7 @@ const longestLine = 1_048_576
 const LAST_ANSWER_MS = 300_000
 
 /** Lines as they stand on the wire. Ends when stdin has ended and every message has its answer. */
-export async function serveInteract(bridging: Bridging): Promise<void> {
+export async function serveInteract(bridging: BridgeOptions): Promise<void> {
   const { stdout } = bridging.setup.context.process
   await converse(bridging, {
     outgoing(line) {
@@ -27,7 +27,7 @@ export async function serveInteract(bridging: Bridging): Promise<void> {
 }
 
 /** What is typed, for one channel, and its answers as text. */
-export async function serveCli(bridging: Bridging, { channel = 'cli' }: { readonly channel?: string }): Promise<void> {
+export async function serveCli(bridging: BridgeOptions, { channel = 'cli' }: { readonly channel?: string }): Promise<void> {
   if (!/^[^\t\n]+$/.test(channel)) throw new FailureError('usage', `--channel ${JSON.stringify(channel)}: write one word`)
   const { stdout, stderr } = bridging.setup.context.process
   const typed = isTerminal(0)
@@ -50,7 +50,7 @@ type Talk = {
   readonly incoming: (line: string) => void
 }
 
-async function converse(bridging: Bridging, { outgoing, incoming }: Talk): Promise<void> {
+async function converse(bridging: BridgeOptions, { outgoing, incoming }: Talk): Promise<void> {
   const { setup, stop } = bridging
   const { stderr } = setup.context.process
   const answers = linesFrom(bridging, 'interact_out')
@@ -89,7 +89,7 @@ async function* stdinLines(): AsyncGenerator<Line> {
 }
 
 /** The channel id goes along, so that the answer finds its way back. */
-export async function serveDiscord(bridging: Bridging): Promise<void> {
+export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
   const { setup, signal, dir } = bridging
   const answers = linesFrom(bridging, 'interact_out')
   const send = writerTo(bridging, 'interact_in')

@@ -6,7 +6,7 @@ import { showConfig } from '../../../config/output/show.ts'
 import { homePaths } from '../../../config/paths.ts'
 import { createTrust } from '../../../config/trust.ts'
 import { validateConfig } from '../../../config/validate.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
@@ -26,7 +26,7 @@ export const show = {
     ['--json', 'for scripts'],
   ],
   run(context, { origin = false, json = false, workspace }) {
-    const { config, origins, redactor } = setUp(context, { workspace })
+    const { config, origins, redactor } = loadSetup(context, { workspace })
     context.process.stdout.write(redactor.text(showConfig(config, origins, { origin, json, channels: context.channels })))
   },
 } as const satisfies Command<typeof showFlags>

@@ -10,7 +10,7 @@ import { FailureError } from '../../../host/failure.ts'
 import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
 import { openRecords } from '../../../host/open-records.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWeakKey, weakKeys } from '../../../host/setup/weak-keys.ts'
 import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
 import { count } from '../../../kit/count.ts'
@@ -44,7 +44,7 @@ export const doctor = {
     ['--json', 'for scripts'],
   ],
   async run(context, { workspace, probeSandbox = false, json = false }) {
-    const setup = setUp(context, { workspace })
+    const setup = loadSetup(context, { workspace })
     if (probeSandbox) return (await import('./probe-sandbox.ts')).probe(setup, json)
     const findings = setup.redactor.value([
       home(setup),

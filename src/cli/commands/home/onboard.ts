@@ -7,7 +7,7 @@ import { nameFor } from '../../../config/extend.ts'
 import { keepKey } from '../../../config/keys-file.ts'
 import { isOfflineDefault } from '../../../config/offline-default.ts'
 import { errorCode, explainErrno, readConfigFile } from '../../../config/text/read-toml-file.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Command } from '../../args/command.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { configText, modelsOf, tryCandidate } from '../../onboard/candidate.ts'
@@ -25,7 +25,7 @@ export const onboard = {
       throw new CliExit(exitCodes.usage, 'error: onboard asks questions and needs a terminal; use "braidclaw init" in scripts')
     }
     const prompts = createPrompts(context.process.stdout)
-    const onboarding: Onboarding = { context: context, setup: setUp(context), prompts }
+    const onboarding: Onboarding = { context: context, setup: loadSetup(context), prompts }
     prompts.begin('BraidClaw')
     try {
       const candidate = await findCandidate(onboarding)

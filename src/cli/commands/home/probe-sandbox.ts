@@ -2,7 +2,7 @@
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { policyOf } from '../../../host/setup/effective-policy.ts'
-import { wayOut } from '../../../host/toolset/sandbox-network.ts'
+import { sandboxNetwork } from '../../../host/toolset/sandbox-network.ts'
 import { count } from '../../../kit/count.ts'
 import { createSandbox } from '../../../sandbox/create-sandbox.ts'
 import { prepareGround } from '../../../sandbox/probe/ground.ts'
@@ -16,7 +16,7 @@ export async function probe(setup: CliSetup, json: boolean): Promise<void> {
   const { config, paths, log } = setup
   const ground = prepareGround()
   try {
-    const out = await wayOut('auto', policyOf(config, paths, env), setup)
+    const out = await sandboxNetwork('auto', policyOf(config, paths, env), setup)
     const made = await createSandbox({ kind: 'auto', ...ground.settings, ...out, spawnPlain, log })
     if (!made.ok)
       throw new CliExit(exitCodes.error, [`error: no sandbox to probe: ${made.why ?? made.missing}`, ...(made.remedy ?? [])].join('\n  '))

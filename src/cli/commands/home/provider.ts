@@ -2,7 +2,7 @@
 
 import { isWireProvider, type ProviderConfig, providerNamed } from '../../../config/config.ts'
 import { providerFor } from '../../../host/setup/provider-pool.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { probeProvider } from '../../../providers/probe-provider.ts'
 import type { Arguments, Command } from '../../args/command.ts'
 import { proposeProviders } from '../../args/completions.ts'
@@ -15,7 +15,7 @@ export const list = {
   flags: jsonFlag,
   examples: [['', '* marks the default']],
   run(context, { json = false }) {
-    const { config } = setUp(context)
+    const { config } = loadSetup(context)
     const rows = Object.values(config.providers.models).map((model) => ({
       name: model.name,
       kind: model.kind,
@@ -37,7 +37,7 @@ export const test = {
   examples: [['local', 'exit 8 when it does not answer']],
   exits: [8],
   async run(context, { json = false }, { name }) {
-    const setup = setUp(context)
+    const setup = loadSetup(context)
     const known = Object.keys(setup.config.providers.models)
     if (!providerNamed(setup.config, name))
       throw new CliExit(exitCodes.usage, `error: no provider "${name}"; there are: ${known.join(', ')}`)

@@ -3,9 +3,9 @@
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
-import { setUp } from '../../../host/setup/setup.ts'
-import { createHands } from '../../../host/toolset/tool-executor.ts'
-import { type ToolWish, tenTools } from '../../../host/toolset/tool-selection.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { createToolRuntime } from '../../../host/toolset/tool-executor.ts'
+import { builtInTools, type ToolSelection } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tool-selections.ts'
 import { isObject, type JsonObject } from '../../../kit/json.ts'
 import type { Proposal } from '../../../runtime/event.ts'
@@ -40,10 +40,10 @@ export const explain = {
   ],
   advice: unescaped,
   async run(context, { tool, tools, args: input, threads, json = false, autonomy, workspace }, { command: words }) {
-    const setup = setUp(context, { autonomy, workspace })
+    const setup = loadSetup(context, { autonomy, workspace })
     const { explainCall, explainCommand } = await import('../../../security/explain.ts')
     const options = {
-      ...(await gateOptions(setup, tool === undefined ? tenTools : await wishFor(setup, tool, tools))),
+      ...(await gateOptions(setup, tool === undefined ? builtInTools : await wishFor(setup, tool, tools))),
       rulesFor: await rulesFor(setup, threads),
     }
     const show = (whole: Explanation) => {
@@ -86,11 +86,16 @@ function commandLine(words: readonly string[]): string {
     : words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
 }
 
-async function gateOptions(setup: CliSetup, wish: ToolWish) {
+async function gateOptions(setup: CliSetup, request: ToolSelection) {
   const { config, paths, context } = setup
-  const hands = await createHands({ setup, policy: policyOf(config, paths, context.env), conversationId: 'explain', tools: wish })
-  hands.close()
-  const { all: tools, policy } = hands
+  const toolRuntime = await createToolRuntime({
+    setup,
+    policy: policyOf(config, paths, context.env),
+    conversationId: 'explain',
+    tools: request,
+  })
+  toolRuntime.close()
+  const { all: tools, policy } = toolRuntime
   return {
     policy,
     tools,

@@ -4,7 +4,7 @@ import type { CliContext } from '../../../channels/terminal/context.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
 import { withMemory } from '../../../host/open-records.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
@@ -21,7 +21,7 @@ export const rebuild = {
   examples: [['--check', 'prove that they are what the journal says']],
   exits: [9],
   async run(context, { check = false, json = false }) {
-    const setup = setUp(context)
+    const setup = loadSetup(context)
     const { stdout } = context.process
     const [rebuilding, checking] = [progressOn(context, 'rebuilding'), progressOn(context, 'checking')]
     await withMemory(setup, async (memory) => {

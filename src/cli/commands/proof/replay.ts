@@ -4,7 +4,7 @@ import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { judgeBy } from '../../../host/integrity/other-policy.ts'
 import { everyRun, resolveRun } from '../../../host/integrity/run-lookup.ts'
 import { withMemory } from '../../../host/open-records.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import type { RunRecord } from '../../../memory/journal/journal.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
@@ -32,7 +32,7 @@ export const replay = {
   async run(context, { policy, all = false, workspace, json = false }, { run: wanted }) {
     if (all === (wanted !== undefined))
       throw new CliExit(exitCodes.usage, 'error: name one run ("last" is the latest; see: braidclaw run list), or all of them with --all')
-    const setup = setUp(context, { workspace })
+    const setup = loadSetup(context, { workspace })
     await withMemory(setup, async (memory) => {
       const runs = wanted === undefined ? memory.journal.runs({ limit: everyRun }).reverse() : [resolveRun(memory, wanted)]
       if (policy === undefined) return again({ setup, memory, runs, json, stream: !all })

@@ -1,7 +1,7 @@
 /** `verify`: the model checker over the threads that run in production, with the user's rules. */
 
 import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -18,7 +18,7 @@ export const verify = {
   flags: flags,
   examples: [['--threads my-rules.json', 'with rules of your own (docs/rules.md)']],
   async run(context, { threads, workspace, json = false }) {
-    const setup = setUp(context, { workspace })
+    const setup = loadSetup(context, { workspace })
     const { ruleThread } = await import('../../../runtime/rules/rule-thread.ts')
     const { verifyProgram } = await import('../../../runtime/verify/verify-program.ts')
     const rules = threads === undefined ? rulesInForce(setup).rules : rulesOfFile(setup, threads).map(ruleThread)

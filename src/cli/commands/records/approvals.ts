@@ -2,7 +2,7 @@
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { withMemory } from '../../../host/open-records.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import type { AlwaysRule, Approval } from '../../../memory/approval-table.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
@@ -28,7 +28,7 @@ export const list = {
   ],
   exits: [9],
   async run(context, { limit, all = false, json = false }) {
-    await withMemory(setUp(context), ({ approvals }) => {
+    await withMemory(loadSetup(context), ({ approvals }) => {
       const found = approvals.list({ limit, ...(all ? {} : { state: 'open' as const }) })
       if (json) return context.process.stdout.write(`${JSON.stringify(found)}\n`)
       if (found.length === 0) context.process.stderr.write(all ? 'nothing was asked yet\n' : 'nothing waits for an answer\n')
@@ -67,7 +67,7 @@ type Decided = Given<typeof decisionFlags> & { readonly id: string; readonly all
 
 /** A late answer, a second one and one to a question that nobody asked are refused with the reason. */
 async function decide(context: CliContext, { id, allowed, note, json = false }: Decided): Promise<void> {
-  const setup = setUp(context)
+  const setup = loadSetup(context)
   await withMemory(setup, ({ approvals }) => {
     const said = note === undefined ? {} : { note: setup.redactor.text(note) }
     const answer = approvals.decide({ id, allow: allowed, by: 'operator', ...said })
@@ -84,7 +84,7 @@ export const listRules = {
   examples: [['', 'what "a" was said to']],
   exits: [9],
   async run(context, { json = false }) {
-    await withMemory(setUp(context), ({ approvals }) => {
+    await withMemory(loadSetup(context), ({ approvals }) => {
       const rules = approvals.rules().map((rule) => ({ ...rule, allows: wordsOf(rule) }))
       if (json) return context.process.stdout.write(`${JSON.stringify(rules)}\n`)
       if (rules.length === 0) context.process.stderr.write('nothing is always allowed\n')
@@ -103,7 +103,7 @@ export const revokeRule = {
   examples: [['3', 'the third rule']],
   exits: [9],
   async run(context, { json = false }, { id }) {
-    await withMemory(setUp(context), ({ approvals }) => {
+    await withMemory(loadSetup(context), ({ approvals }) => {
       const rule = approvals.rules().find((each) => each.id === id)
       if (!approvals.revokeRule(id) || !rule)
         throw new CliExit(exitCodes.error, `error: there is no rule ${id}; see: braidclaw approvals rules list`)

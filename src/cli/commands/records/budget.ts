@@ -2,7 +2,7 @@
 
 import { withMemory } from '../../../host/open-records.ts'
 import { type Budget, budgetsOf, freeAt, shown } from '../../../host/setup/budget.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { visible } from '../../../kit/text.ts'
 import type { Amount, BudgetLedger } from '../../../memory/budget-ledger.ts'
 import type { Command } from '../../args/command.ts'
@@ -16,7 +16,7 @@ export const budget = {
   ],
   exits: [9],
   async run(context, { json = false }) {
-    const setup = setUp(context)
+    const setup = loadSetup(context)
     const { stdout, stderr } = context.process
     await withMemory(setup, async (memory) => {
       const ledger = await memory.budget()

@@ -3,7 +3,7 @@
 import { createRecord, inRecordWords } from '../../../host/integrity/recovery.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { resolveConversation } from '../../../host/run/find-conversation.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { JsonObject } from '../../../kit/json.ts'
 import { flat } from '../../../kit/text.ts'
@@ -24,7 +24,7 @@ export const list = {
   examples: [['--limit 5', 'the latest five']],
   exits: [9],
   async run(context, { limit, json = false }) {
-    await withMemory(setUp(context), ({ conversations }) => {
+    await withMemory(loadSetup(context), ({ conversations }) => {
       const found = conversations.list({ limit })
       if (json) return context.process.stdout.write(`${JSON.stringify(found)}\n`)
       if (found.length === 0) context.process.stderr.write('no conversations yet\n')
@@ -41,7 +41,7 @@ export const search = {
   examples: [['"previous topic"', 'best matches first']],
   exits: [9],
   async run(context, { limit, json = false }, { query: words }) {
-    await withMemory(setUp(context), (memory) => {
+    await withMemory(loadSetup(context), (memory) => {
       const hits = memory.search({ query: words.join(' '), limit })
       if (json) return context.process.stdout.write(`${JSON.stringify(hits)}\n`)
       if (hits.length === 0) context.process.stderr.write(`nothing found for "${words.join(' ')}"\n`)
@@ -61,7 +61,7 @@ export const show = {
   ],
   exits: [9],
   async run(context, { json = false }, { conversation: id }) {
-    await withMemory(setUp(context), (memory) => {
+    await withMemory(loadSetup(context), (memory) => {
       const turns = memory.conversations.show(resolveConversation(memory, id))
       if (json) return context.process.stdout.write(`${JSON.stringify(turns)}\n`)
       for (const { timestamp, role, content, tool_calls, tool_results } of turns) {
@@ -78,10 +78,10 @@ export const clear = {
   examples: [['--yes', 'there is no way back']],
   exits: [9],
   async run(context, { yes = false, json = false }) {
-    const setup = setUp(context)
+    const setup = loadSetup(context)
     await withMemory(setup, (memory) => {
       const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
-      const leave = (input: JsonObject) => void record.deed({ conversationId: 'none', tool: clearing, input, risk: 'medium' })
+      const leave = (input: JsonObject) => void record.recordAction({ conversationId: 'none', tool: clearing, input, risk: 'medium' })
       const cleared = inRecordWords(() => memory.conversations.clear({ yes, leave }))
       if (!cleared.ok) throw new CliExit(exitCodes.usage, `error: ${cleared.message}`)
       context.process.stdout.write(
@@ -101,7 +101,7 @@ export const exportAll = {
   ],
   exits: [9],
   async run(context, _, { conversation: id }) {
-    await withMemory(setUp(context), (memory) => {
+    await withMemory(loadSetup(context), (memory) => {
       for (const line of memory.conversations.exportJsonl(id === undefined ? undefined : resolveConversation(memory, id))) {
         context.process.stdout.write(line.endsWith('\n') ? line : `${line}\n`)
         if (context.outputClosed()) return

@@ -2,8 +2,8 @@
 
 import { mkdirSync } from 'node:fs'
 import type { CliContext } from '../../../channels/terminal/context.ts'
-import { personaOf } from '../../../host/setup/agent-profile.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { agentFolder } from '../../../memory/agent-files/agent-folder.ts'
 import { openPins } from '../../../memory/agent-files/agent-memory.ts'
@@ -55,9 +55,9 @@ function pinLine({ number, text }: Pin): string {
 
 /** The folder of the agent that is meant. @throws CliExit 2 when there is no such agent */
 function pinsOf(context: CliContext, agent: string | undefined): Parameters<typeof openPins>[0] {
-  const setup = setUp(context, agent === undefined ? {} : { agent })
+  const setup = loadSetup(context, agent === undefined ? {} : { agent })
   const { config, paths, log } = setup
-  const folder = agentFolder({ agents: paths.agents, id: personaOf(setup).id, chosen: config.memory.agentDir })
+  const folder = agentFolder({ agents: paths.agents, id: agentProfileOf(setup).id, chosen: config.memory.agentDir })
   return { folder, now: Date.now, log }
 }
 

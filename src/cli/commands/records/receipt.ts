@@ -7,7 +7,7 @@ import { type Accepted, acceptRecord } from '../../../host/integrity/accept-reco
 import { brokenChain, type ChainCheck, checkChain } from '../../../host/integrity/receipt-check.ts'
 import { createRecord, inRecordWords, receiptPaths, recoverRecord } from '../../../host/integrity/recovery.ts'
 import { withMemory } from '../../../host/open-records.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'
 import { hashJson } from '../../../memory/journal/json-hash.ts'
@@ -41,7 +41,7 @@ export const list = {
   flags: listFlags,
   examples: [['--limit 5', 'the latest five']],
   run(context, { limit, json = false }) {
-    const found = listReceipts({ path: setUp(context).config.receipts.path, limit })
+    const found = listReceipts({ path: loadSetup(context).config.receipts.path, limit })
     if (!found.ok) throw new CliExit(exitCodes.error, `error: ${found.failure.message}`)
     if (found.unreadable > 0)
       context.process.stderr.write(
@@ -63,7 +63,7 @@ export const show = {
   args: showArgs,
   examples: [['7', 'the seventh']],
   async run(context, { json = false }, { receipt: wanted }) {
-    const setup = setUp(context)
+    const setup = loadSetup(context)
     const receipt = showReceipt(setup.config.receipts.path, wanted)
     if (!receipt) throw new CliExit(exitCodes.error, `error: no receipt "${wanted}"; see: braidclaw receipt list`)
     const words = isOperatorAction(receipt) ? await withMemory(setup, ({ actions }) => wordsUnder(receipt, actions.wordsOf)) : undefined
@@ -80,7 +80,7 @@ export const verify = {
   ],
   exits: [9],
   async run(context, { deep = false, against, json = false }) {
-    const setup = setUp(context)
+    const setup = loadSetup(context)
     const anchor = against === undefined ? undefined : anchorOf(against)
     await withMemory(setup, (memory) => {
       const checked = checkChain({ setup, memory, anchor, deep })
@@ -125,7 +125,7 @@ export const anchor = {
   ],
   exits: [9],
   async run(context, { to, gitNote = false, command = false, json = false }, { word: argv }) {
-    const setup = setUp(context)
+    const setup = loadSetup(context)
     if (command !== argv.length > 0)
       throw new CliExit(exitCodes.usage, 'error: --command takes the command and its arguments after --, and nothing else takes any')
     await withMemory(setup, async (memory) => {
@@ -151,7 +151,7 @@ export const accept = {
   ],
   exits: [9],
   async run(context, { note, json = false }) {
-    const setup = setUp(context)
+    const setup = loadSetup(context)
     if (note?.trim() === '') throw new CliExit(exitCodes.usage, 'error: --note "" says nothing; say why you accept the record as it is')
     await withMemory(setup, (memory) => {
       const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
@@ -190,7 +190,7 @@ export const rotate = {
   examples: [['', 'tool_receipts.log becomes tool_receipts.1.log']],
   exits: [9],
   async run(context, { json = false }) {
-    const setup = setUp(context)
+    const setup = loadSetup(context)
     const { rotate } = await import('../../../receipts/rotate.ts')
     await withMemory(setup, (memory) => {
       sound(setup, memory)

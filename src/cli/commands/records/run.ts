@@ -2,7 +2,7 @@
 
 import { resolveRun } from '../../../host/integrity/run-lookup.ts'
 import { withMemory } from '../../../host/open-records.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { isObject } from '../../../kit/json.ts'
 import { visible } from '../../../kit/text.ts'
@@ -21,7 +21,7 @@ export const list = {
   ],
   exits: [9],
   async run(context, { limit, json = false }) {
-    await withMemory(setUp(context), ({ journal }) => {
+    await withMemory(loadSetup(context), ({ journal }) => {
       const runs = journal.runs({ limit })
       if (json) return context.process.stdout.write(`${JSON.stringify(runs)}\n`)
       if (runs.length === 0) context.process.stderr.write('no runs yet\n')
@@ -43,7 +43,7 @@ export const show = {
   ],
   exits: [9],
   async run(context, { json = false }, { run: wantedRun }) {
-    await withMemory(setUp(context), (memory) => {
+    await withMemory(loadSetup(context), (memory) => {
       const run = resolveRun(memory, wantedRun)
       const entries = memory.journal.events(run.runId)
       if (json) return context.process.stdout.write(`${JSON.stringify({ ...run, entries })}\n`)

@@ -1,13 +1,13 @@
 /** `bridge interact | cli | discord | brain | claw`: our side of one role, for another agent that speaks the six FIFOs. */
 
 import { serveBrain } from '../../../channels/fifo/bridge/brain-bridge.ts'
-import type { Bridging } from '../../../channels/fifo/bridge/bridge-ends.ts'
+import type { BridgeOptions } from '../../../channels/fifo/bridge/bridge-ends.ts'
 import { serveClaw } from '../../../channels/fifo/bridge/claw-bridge.ts'
 import { serveCli, serveDiscord, serveInteract } from '../../../channels/fifo/bridge/people-bridge.ts'
 import { fifoFolder, makeFifos } from '../../../channels/fifo/fifo-folder.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
 import { folderFlags } from '../../args/fifo-flags.ts'
 import { approveFlag, autonomyFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
@@ -40,13 +40,13 @@ export const discord = { ...shared, run: (context, given) => bridge(context, giv
 export const brain = { ...shared, run: (context, given) => bridge(context, given, serveBrain) } as const satisfies Row
 export const claw = { ...shared, run: (context, given) => bridge(context, given, serveClaw) } as const satisfies Row
 
-type Serve = (bridging: Bridging, flags: BridgeFlags) => Promise<void>
+type Serve = (bridging: BridgeOptions, flags: BridgeFlags) => Promise<void>
 
 /** It ends with 0 when it is told to stop, or when whoever it serves people for has left. */
 async function bridge(outer: CliContext, given: BridgeFlags, serve: Serve): Promise<void> {
   const context = withEnvFile(outer, given.envFile)
   const { workspace, model, autonomy, approveAllMedium } = given
-  const setup = setUp(context, { workspace, model, autonomy, approveAllMedium }, { stays: true })
+  const setup = loadSetup(context, { workspace, model, autonomy, approveAllMedium }, { stays: true })
   const dir = fifoFolder(context, given.fifoDir)
   await makeFifos(dir)
   const stop = new AbortController()

@@ -3,14 +3,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Bridge, bridgesIn, keepRunning, playedBy } from '../../../channels/fifo/bridge-processes.ts'
-import { type Held, hold } from '../../../channels/fifo/daemon-lock.ts'
+import { type DaemonLock, hold } from '../../../channels/fifo/daemon-lock.ts'
 import { fifoFolder, makeFifos } from '../../../channels/fifo/fifo-folder.ts'
-import { type Casting, castRoles } from '../../../channels/fifo/fifo-roles.ts'
+import { assignRoles, type FifoRoles } from '../../../channels/fifo/fifo-roles.ts'
 import { serve } from '../../../channels/serve-channels.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { personaOf } from '../../../host/setup/agent-profile.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { FIFOS } from '../../../kit/wire.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import type { Supervised } from '../../../service/supervise.ts'
@@ -74,16 +74,16 @@ export const daemon = {
 function talkative(context: CliContext, flags: DaemonFlags): CliSetup {
   const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
   const given = { workspace, model, agent, autonomy, maxTurns, approveAllMedium }
-  const setup = setUp(context, given, { stays: true })
+  const setup = loadSetup(context, given, { stays: true })
   if (context.env.BRAIDCLAW_LOG || setup.origins['log.level']?.source !== 'default') return setup
-  return setUp({ ...context, env: { ...context.env, BRAIDCLAW_LOG: 'info' } }, given, { stays: true })
+  return loadSetup({ ...context, env: { ...context.env, BRAIDCLAW_LOG: 'info' } }, given, { stays: true })
 }
 
-function castingOf({ brain, claw, model }: DaemonFlags, bridges: readonly Bridge[], dir: string): Casting {
+function castingOf({ brain, claw, model }: DaemonFlags, bridges: readonly Bridge[], dir: string): FifoRoles {
   return { dir, brain: playedBy('brain', bridges, brain), claw: playedBy('claw', bridges, claw) ?? 'inside', model }
 }
 
-type Mine = Extract<Held, { ok: true }>
+type Mine = Extract<DaemonLock, { ok: true }>
 
 /** The folder with its FIFOs, and nobody else's. @throws CliExit 1 */
 async function take(dir: string): Promise<Mine> {
@@ -98,7 +98,7 @@ async function take(dir: string): Promise<Mine> {
 
 type Running = {
   readonly setup: CliSetup
-  readonly casting: Casting
+  readonly casting: FifoRoles
   readonly bridges: readonly Bridge[]
   readonly held: Mine
   readonly signal: AbortSignal
@@ -107,12 +107,12 @@ type Running = {
 
 async function run({ setup: given, casting, bridges, held, signal, flags }: Running): Promise<void> {
   const { dir } = casting
-  const { setup, provider, tools, described, watches, close } = await castRoles(given, casting)
+  const { setup, provider, tools, described, watches, close } = await assignRoles(given, casting)
   const running: readonly Supervised[] = bridges.map((bridge) => keepRunning({ setup, dir, started: held.note, watches }, bridge))
   try {
     await serve({
       setup,
-      persona: personaOf(setup),
+      agentProfile: agentProfileOf(setup),
       dir,
       provider,
       ...(tools ? { tools } : {}),

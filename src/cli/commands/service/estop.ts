@@ -15,7 +15,7 @@ const flags = {
 
 /** Without the configuration: a stop works also when that is broken. */
 function logOf({ env, process }: CliContext) {
-  return createLog({ wish: env.BRAIDCLAW_LOG, level: 'warn', write: process.stderr.write, redact: (text) => text, now: Date.now })
+  return createLog({ request: env.BRAIDCLAW_LOG, level: 'warn', write: process.stderr.write, redact: (text) => text, now: Date.now })
 }
 
 export const estop = {

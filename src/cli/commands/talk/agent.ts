@@ -2,20 +2,20 @@
 
 import { attend } from '../../../channels/attend.ts'
 import { createQuestionChannel } from '../../../channels/filter/channel.ts'
-import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
+import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
-import type { Conversing } from '../../../channels/terminal/conversation-loop.ts'
+import type { LoopOptions } from '../../../channels/terminal/conversation-loop.ts'
 import { cliChannel } from '../../../channels/terminal/settings.ts'
 import { channelSettings } from '../../../config/config.ts'
-import type { Speaker } from '../../../host/setup/agent-profile.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import type { ActiveAgent } from '../../../host/setup/agent-profile.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
 import { messageOf } from '../../args/message-text.ts'
 import { turnFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import { introduce } from '../../offline-notice.ts'
+import { noteOffline } from '../../offline-notice.ts'
 
 const flags = {
   message: { type: 'text', short: 'm', about: 'Run one turn with this message and exit; text on stdin is appended' },
@@ -35,15 +35,17 @@ export const agent = {
   advice: question,
   async run(context, given) {
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
-    const setup = setUp(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
+    const setup = loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
     if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
-    const speaker =
-      setup.config.defaultAgent === undefined ? undefined : await (await import('../../../host/setup/agent-profile.ts')).speakerOf(setup)
+    const activeAgent =
+      setup.config.defaultAgent === undefined
+        ? undefined
+        : await (await import('../../../host/setup/agent-profile.ts')).activeAgentOf(setup)
     const message = await messageOf({ message: given.message, advice }, context)
-    introduce(setup)
+    noteOffline(setup)
     sayWhere(setup)
-    const talk: Talk = { setup, flags: given, ...(speaker ? { speaker } : {}) }
+    const talk: Talk = { setup, flags: given, ...(activeAgent ? { activeAgent } : {}) }
     if (message === undefined) return converse(talk)
     const exitCode = await oneTurn(talk, message)
     if (exitCode !== 0) throw new CliExit(exitCode)
@@ -59,14 +61,14 @@ async function question(words: readonly string[]): Promise<string | undefined> {
 
 const advice = 'pass -m "message", pipe text in, or run it in a terminal for a conversation'
 
-type Talk = { readonly setup: CliSetup; readonly flags: AgentFlags; readonly speaker?: Speaker }
+type Talk = { readonly setup: CliSetup; readonly flags: AgentFlags; readonly activeAgent?: ActiveAgent }
 
-async function oneTurn({ setup, flags, speaker }: Talk, prompt: string): Promise<number> {
-  const ask = personHere(setup.context)
-  const which = conversationOf(flags, speaker?.session)
+async function oneTurn({ setup, flags, activeAgent }: Talk, prompt: string): Promise<number> {
+  const ask = terminalPrompt(setup.context)
+  const which = conversationOf(flags, activeAgent?.session)
   const format = formatOf(flags)
-  const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
-  const options = { channel: 'cli', ...tell, ...speaker?.wish, ...acceptance(flags) }
+  const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
+  const options = { channel: 'cli', ...tell, ...activeAgent?.request, ...acceptance(flags) }
   const channel = createQuestionChannel({ setup, which, options, format, prompt, sayUsage: true, ...(ask ? { ask } : {}) })
   await attend(setup, channel)
   return channel.exitCode() ?? exitCodes.error
@@ -77,14 +79,14 @@ async function converse(talk: Talk): Promise<void> {
   await attend(talk.setup, createTerminalChannel(conversingOf(talk)))
 }
 
-function conversingOf({ setup, flags, speaker }: Talk): Conversing {
+function conversingOf({ setup, flags, activeAgent }: Talk): LoopOptions {
   if (formatOf(flags) !== 'text') throw new CliExit(exitCodes.usage, 'error: a conversation is text; for JSON pass a message with -m')
   const { workspace, agent, autonomy, maxTurns, approveAllMedium } = flags
   return {
     setup,
     settings: { workspace, agent, autonomy, maxTurns, approveAllMedium },
-    conversation: conversationOf(flags, speaker?.session),
+    conversation: conversationOf(flags, activeAgent?.session),
     ...acceptance(flags),
-    ...(speaker ? { speaker } : {}),
+    ...(activeAgent ? { activeAgent } : {}),
   }
 }

@@ -1,7 +1,7 @@
 /** `compose`: the system prompt of an agent, as the filter sends it. */
 
-import { personaOf, soulOf } from '../../../host/setup/agent-profile.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { agentProfileOf, soulOf } from '../../../host/setup/agent-profile.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Command } from '../../args/command.ts'
 import { agentFlag } from '../../args/flags.ts'
 
@@ -10,7 +10,7 @@ export const compose = {
   flags: agentFlag,
   examples: [['--agent coder', 'what the model is told first']],
   async run(context, { agent }) {
-    const setup = setUp(context, { agent })
-    context.process.stdout.data(await soulOf(setup, personaOf(setup)))
+    const setup = loadSetup(context, { agent })
+    context.process.stdout.data(await soulOf(setup, agentProfileOf(setup)))
   },
 } as const satisfies Command<typeof agentFlag>

@@ -2,22 +2,22 @@
 
 import { attend } from '../../../channels/attend.ts'
 import { createQuestionChannel } from '../../../channels/filter/channel.ts'
-import { personHere, tellOn } from '../../../channels/terminal/audience.ts'
+import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { renderWhole } from '../../../channels/terminal/render-whole.ts'
 import { cliChannel } from '../../../channels/terminal/settings.ts'
 import { channelSettings } from '../../../config/config.ts'
 import type { Conversation, Host } from '../../../host/api.ts'
-import { filterWish } from '../../../host/run/filter-options.ts'
-import { type Persona, personaOf, runAgent, sessionOf, soulOf } from '../../../host/setup/agent-profile.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { filterOptions } from '../../../host/run/filter-options.ts'
+import { type AgentProfile, agentProfileOf, runAgent, sessionOf, soulOf } from '../../../host/setup/agent-profile.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import type { Arguments, Command } from '../../args/command.ts'
 import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
 import { messageOf } from '../../args/message-text.ts'
 import { type FilterFlags, filterFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import { introduce } from '../../offline-notice.ts'
+import { noteOffline } from '../../offline-notice.ts'
 
 const args = {
   message: { type: 'text', many: true, optional: true, about: 'The question; text on stdin is appended' },
@@ -37,23 +37,23 @@ export const filter = {
     'Answers one question on stdout, and nothing else there. `braidclaw "question"` is the same as `braidclaw filter "question"`; `--` before the question keeps a word from being taken for a command. No tool is offered to the model without --tools. Each call is a conversation of its own; -c goes on with the last one of the agent.',
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
   async run(context, flags, { message: words }) {
-    await mindModel(flags, words)
+    await assertModelName(flags, words)
     const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
     // The program llm knows its own models.
     const ours = flags.toolBackend === 'llm' ? {} : { model }
-    const setup = setUp(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
+    const setup = loadSetup(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
     if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
-    const persona = personaOf(setup)
-    const said = await systemOf({ setup, flags, persona })
+    const agentProfile = agentProfileOf(setup)
+    const said = await systemOf({ setup, flags, agentProfile })
     const prompt = await promptOf(context, flags, words)
-    const code = await answer({ setup, flags, persona, prompt, system: said })
+    const code = await answer({ setup, flags, agentProfile, prompt, system: said })
     if (code !== 0) throw new CliExit(code)
   },
 } as const satisfies Command<typeof filterFlags, typeof args>
 
 /** `agent` has its message behind -m; here it is the model, whose name has no spaces. */
-async function mindModel({ model }: FilterFlags, words: readonly string[]): Promise<void> {
+async function assertModelName({ model }: FilterFlags, words: readonly string[]): Promise<void> {
   if (model === undefined || !/\s/.test(model)) return
   const { pasteable } = await import('../../args/shell-quote.ts')
   const question = pasteable([[model, ...words].join(' ')])
@@ -71,11 +71,11 @@ async function promptOf(context: CliContext, { model }: FilterFlags, words: read
   throw new CliExit(exitCodes.usage, `error: nothing to answer: ${advice}`)
 }
 
-type Asking = { readonly setup: CliSetup; readonly flags: FilterFlags; readonly persona: Persona }
+type Asking = { readonly setup: CliSetup; readonly flags: FilterFlags; readonly agentProfile: AgentProfile }
 
 /** -s in place of the soul. Empty when nobody said anything: then the model gets the question alone. */
-async function systemOf({ setup, flags: { system }, persona }: Asking): Promise<string> {
-  if (system === undefined) return soulOf(setup, persona)
+async function systemOf({ setup, flags: { system }, agentProfile }: Asking): Promise<string> {
+  if (system === undefined) return soulOf(setup, agentProfile)
   const { systemTextOf } = await import('../../../channels/filter/system-text.ts')
   const { text, file } = systemTextOf(system, { cwd: setup.context.cwd, home: setup.context.env.HOME ?? '' })
   setup.log('info', 'system prompt', { from: file ?? 'text' })
@@ -85,11 +85,11 @@ async function systemOf({ setup, flags: { system }, persona }: Asking): Promise<
 type Question = Asking & { readonly prompt: string; readonly system: string }
 
 async function answer(question: Question): Promise<number> {
-  const { setup, flags, persona, prompt } = question
-  introduce(setup)
+  const { setup, flags, agentProfile, prompt } = question
+  noteOffline(setup)
   if (flags.tools !== undefined) sayWhere(setup)
   if (flags.tools !== undefined || flags.toolBackend !== undefined) {
-    const code = await (await import('../../../channels/filter/external-loop.ts')).elsewhere({
+    const code = await (await import('../../../channels/filter/external-loop.ts')).runExternalLoop({
       ...question,
       backend: flags.toolBackend,
       odd: oddWithBackend(flags),
@@ -99,36 +99,36 @@ async function answer(question: Question): Promise<number> {
     })
     if (code !== undefined) return code
   }
-  const wish = await filterWish({
+  const request = await filterOptions({
     setup,
     system: question.system,
     ...acceptance(flags),
     ...(flags.tools === undefined ? {} : { tools: flags.tools }),
   })
-  const which = conversationOf(flags, () => sessionOf(persona))
-  const ask = flags.tools === undefined ? undefined : personHere(setup.context)
+  const which = conversationOf(flags, () => sessionOf(agentProfile))
+  const ask = flags.tools === undefined ? undefined : terminalPrompt(setup.context)
   const format = formatOf(flags)
-  const tell = format === 'text' ? { tell: tellOn(setup.context) } : {}
+  const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
   const channel = createQuestionChannel({
     setup,
     which,
-    options: { channel: 'filter', ...tell, ...wish, agent: runAgent(persona) },
+    options: { channel: 'filter', ...tell, ...request, agent: runAgent(agentProfile) },
     format,
     prompt,
     ...(ask ? { ask } : {}),
     renderer: renderWhole,
-    begun: (conversation, host) => mindSession({ setup, flags, persona }, conversation, host),
+    begun: (conversation, host) => noteNewSession({ setup, flags, agentProfile }, conversation, host),
   })
   await attend(setup, channel)
   return channel.exitCode() ?? exitCodes.error
 }
 
 /** -c with nothing to go on with begins a new conversation, so that a script can say it from its first line on. */
-function mindSession({ setup, flags, persona }: Asking, { id, workspace }: Conversation, host: Host): void {
+function noteNewSession({ setup, flags, agentProfile }: Asking, { id, workspace }: Conversation, host: Host): void {
   if (!flags.continue) return
-  const wanted = sessionOf(persona)
+  const wanted = sessionOf(agentProfile)
   if (wanted.kind !== 'session' || wanted.id === id) return
-  const other = persona.id === 'default' ? host.latestElsewhere(workspace) : undefined
+  const other = agentProfile.id === 'default' ? host.latestElsewhere(workspace) : undefined
   const why = other ? `${other.says} (to go on with that one: --resume ${other.id})` : 'nothing to go on with'
   setup.context.process.stderr.write(`note: ${why}; a new conversation begins\n`)
 }

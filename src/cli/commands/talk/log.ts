@@ -1,7 +1,7 @@
 /** `log EVENT [MESSAGE]`: a script's own lines in agent.jsonl, beside those of the turns. */
 
-import { personaOf } from '../../../host/setup/agent-profile.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { appendTrace } from '../../../memory/agent-files/trace-file.ts'
 import type { Arguments, Command } from '../../args/command.ts'
 import { agentFlag } from '../../args/flags.ts'
@@ -19,8 +19,8 @@ export const log = {
   run(context, { agent }, { event, message = '' }) {
     if (!/^[\w.-]{1,64}$/.test(event))
       throw new CliExit(exitCodes.usage, `error: "${event}" is no event; write one word, such as deploy_done`)
-    const { redactor, ...setup } = setUp(context, { agent })
-    const { id, paths } = personaOf(setup)
+    const { redactor, ...setup } = loadSetup(context, { agent })
+    const { id, paths } = agentProfileOf(setup)
     appendTrace(paths.log, { agent: id, event, message: redactor.text(message) }, Date.now())
   },
 } as const satisfies Command<typeof agentFlag, typeof args>

@@ -2,8 +2,8 @@
 
 import { existsSync } from 'node:fs'
 import { withMemory } from '../../../host/open-records.ts'
-import { personaOf, runAgent } from '../../../host/setup/agent-profile.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { agentProfileOf, runAgent } from '../../../host/setup/agent-profile.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { forgetPointer } from '../../../memory/agent-files/conversation-pointer.ts'
 import { archiveSession } from '../../../memory/agent-files/session-file.ts'
 import type { Command, Flags } from '../../args/command.ts'
@@ -15,16 +15,16 @@ export const reset = {
   flags: flags,
   examples: [['', 'sessions/current.jsonl becomes sessions/<time>.jsonl']],
   async run(context, { agent, json = false }) {
-    const setup = setUp(context, { agent })
-    const persona = personaOf(setup)
-    const { id, paths } = persona
+    const setup = loadSetup(context, { agent })
+    const agentProfile = agentProfileOf(setup)
+    const { id, paths } = agentProfile
     const putAside = () => {
       forgetPointer(paths.conversation)
       return archiveSession(paths.session, Date.now())
     }
     // Before the first turn there is nothing to note.
     const noted = existsSync(setup.config.memory.path)
-    const archive = noted ? await withMemory(setup, ({ files }) => files.reset(runAgent(persona), putAside)) : putAside()
+    const archive = noted ? await withMemory(setup, ({ files }) => files.reset(runAgent(agentProfile), putAside)) : putAside()
     if (json) context.process.stdout.write(`${JSON.stringify({ agent: id, archive: archive ?? null })}\n`)
     else context.process.stdout.write(archive === undefined ? `the session of "${id}" is empty\n` : `archived ${archive}\n`)
   },

@@ -3,8 +3,8 @@
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { stdinKind } from '../../../channels/terminal/tty.ts'
-import { personaOf } from '../../../host/setup/agent-profile.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { appendSession, countSession, type Entry, loadSession } from '../../../memory/agent-files/session-file.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { agentFlag, jsonFlag } from '../../args/flags.ts'
@@ -25,7 +25,7 @@ export const load = {
     ['4 --json', 'the last four entries as JSON lines'],
   ],
   run(context, { agent, json = false }, { n: limit }) {
-    const { id, paths } = personaOf(setUp(context, { agent }))
+    const { id, paths } = agentProfileOf(loadSetup(context, { agent }))
     const { entries, unreadable } = loadSession(paths.session, limit)
     if (unreadable.length > 0)
       context.process.stderr.write(
@@ -51,8 +51,8 @@ export const append = {
   async run(context, { agent }, { role, content }) {
     if (!/^\w{1,32}$/.test(role))
       throw new CliExit(exitCodes.usage, `error: "${role}" is no role; write one word, such as user or assistant`)
-    const { redactor, ...setup } = setUp(context, { agent })
-    const { paths } = personaOf(setup)
+    const { redactor, ...setup } = loadSetup(context, { agent })
+    const { paths } = agentProfileOf(setup)
     const said = content ?? (await piped(context))
     appendSession(paths.session, [{ role, content: redactor.text(said) }], Date.now())
   },
@@ -67,6 +67,6 @@ export const count = {
   flags: agentFlag,
   examples: [['', 'a number']],
   run(context, { agent }) {
-    context.process.stdout.write(`${countSession(personaOf(setUp(context, { agent })).paths.session)}\n`)
+    context.process.stdout.write(`${countSession(agentProfileOf(loadSetup(context, { agent })).paths.session)}\n`)
   },
 } as const satisfies Command<typeof agentFlag>

@@ -3,13 +3,13 @@
 import { type Trace, traceOf, traceResult } from '../../../channels/filter/loop-trace.ts'
 import { type BackendEnd, backendOf, runBackend } from '../../../channels/filter/tool-backend.ts'
 import { takeTurn } from '../../../channels/take-turn.ts'
-import { atTerminal, personHere, tellOn } from '../../../channels/terminal/audience.ts'
+import { atTerminal, tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { withConversation } from '../../../host/open-host.ts'
-import { personaOf } from '../../../host/setup/agent-profile.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Provider } from '../../../runtime/port.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
@@ -63,8 +63,8 @@ async function attempt(context: CliContext, flags: ToolLoopFlags, { text, system
   const { workspace, model, autonomy, approveAllMedium, sandbox } = flags
   // The program llm knows its own models.
   const ours = flags.toolBackend === 'llm' ? {} : { model }
-  const setup = setUp(context, { workspace, ...ours, autonomy, approveAllMedium, agent: flags.agent, maxTurns: max })
-  const agent = personaOf(setup).id
+  const setup = loadSetup(context, { workspace, ...ours, autonomy, approveAllMedium, agent: flags.agent, maxTurns: max })
+  const agent = agentProfileOf(setup).id
   const backend = backendOf(setup, flags.toolBackend)
   const tell = (line: string) => context.process.stderr.write(`${line}\n`)
   const message = text === '-' ? await readStdin({ patient: true, tell }) : text
@@ -86,8 +86,8 @@ async function native(
   { message, system, tools, trace }: Asked & { trace: Trace },
 ): Promise<BackendEnd> {
   const { context } = setup
-  const { toolWishOf } = await import('../../../host/toolset/tools-option.ts')
-  const ask = personHere(context)
+  const { parseToolsOption } = await import('../../../host/toolset/tools-option.ts')
+  const ask = terminalPrompt(context)
   const { providerFor } = await import('../../../host/setup/provider-pool.ts')
   const options = {
     setup,
@@ -95,13 +95,13 @@ async function native(
     channel: 'tool-loop',
     ...(ask ? { ask } : {}),
     provider: traced(await providerFor(setup, setup.config.defaultProvider), trace),
-    tools: toolWishOf(setup, tools),
+    tools: parseToolsOption(setup, tools),
     systemPrompt: system,
     ...(sandbox ? { sandbox } : {}),
   } as const
   return withConversation(options, async (conversation) => {
     const interrupt = onInterrupt(conversation.cancel)
-    const tell = tellOn(context)
+    const tell = tellOnStderr(context)
     const listener = listen(trace, tell)
     try {
       const ending = await takeTurn({

@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { createConfinement } from '../../../host/toolset/command-sandbox.ts'
 import { surveyor } from '../../../host/toolset/executable-tools.ts'
@@ -32,7 +32,7 @@ export const describe = {
   args: describeArgs,
   examples: [['./tools', 'name, risk, parameters, and what is wrong with which']],
   async run(context, { workspace, sandbox = 'auto', json = false }, { path }) {
-    const setup = setUp(context, { workspace })
+    const setup = loadSetup(context, { workspace })
     const { config, paths } = setup
     workspaceOf(setup)
     const policy = policyOf(config, paths, context.env)
@@ -80,7 +80,7 @@ export const create = {
   args: newArgs,
   examples: [['weather --lang python', 'an executable in ~/.braidclaw/tools']],
   async run(context, { lang = 'sh', tools }, { name }) {
-    const { config } = setUp(context)
+    const { config } = loadSetup(context)
     if (!isToolName(name)) throw new CliExit(exitCodes.usage, `error: ${JSON.stringify(name)} is no name for a tool: ${nameRule}`)
     if (builtInNames.includes(name)) throw new CliExit(exitCodes.usage, `error: "${name}" is a built-in tool; choose another name`)
     const folder = tools === undefined ? config.tools.dir : resolve(context.cwd, tools)

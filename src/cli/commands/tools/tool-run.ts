@@ -2,18 +2,18 @@
 
 import { traceOf, traceResult } from '../../../channels/filter/loop-trace.ts'
 import { takeTurn } from '../../../channels/take-turn.ts'
-import { atTerminal, personHere } from '../../../channels/terminal/audience.ts'
+import { atTerminal, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { withConversation } from '../../../host/open-host.ts'
 import { policyOf } from '../../../host/setup/effective-policy.ts'
-import { setUp } from '../../../host/setup/setup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { directCall } from '../../../host/toolset/direct-call.ts'
 import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
-import { createHands } from '../../../host/toolset/tool-executor.ts'
-import { builtInNames, type ToolWish } from '../../../host/toolset/tool-selection.ts'
+import { createToolRuntime } from '../../../host/toolset/tool-executor.ts'
+import { builtInNames, type ToolSelection } from '../../../host/toolset/tool-selection.ts'
 import { everything, wishFor } from '../../../host/toolset/tool-selections.ts'
 import type { AgentEvent, Call, Ending } from '../../../runtime/event.ts'
 import type { Tool } from '../../../runtime/port.ts'
@@ -48,20 +48,26 @@ export const list = {
     ['--tools ./tools', 'what that folder would offer'],
   ],
   async run(context, { workspace, tools, sandbox, json = false }) {
-    const setup = setUp(context, { workspace })
+    const setup = loadSetup(context, { workspace })
     const { config, paths } = setup
-    const wish =
-      tools === undefined ? await everything(setup) : (await import('../../../host/toolset/tools-option.ts')).toolWishOf(setup, tools)
-    const hands = await createHands({ setup, policy: policyOf(config, paths, context.env), conversationId: 'list', sandbox, tools: wish })
-    hands.close()
-    const offered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
+    const request =
+      tools === undefined ? await everything(setup) : (await import('../../../host/toolset/tools-option.ts')).parseToolsOption(setup, tools)
+    const toolRuntime = await createToolRuntime({
+      setup,
+      policy: policyOf(config, paths, context.env),
+      conversationId: 'list',
+      sandbox,
+      tools: request,
+    })
+    toolRuntime.close()
+    const toolsForModel = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
     const trial = await trySandboxNow(setup, sandbox)
     const off = (tool: Tool, source: string) => {
-      const isListed = hands.tools.includes(tool) && offered(tool.name)
+      const isListed = toolRuntime.tools.includes(tool) && toolsForModel(tool.name)
       if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
       return tool.name === 'shell' && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
     }
-    const rows = hands.all.map((tool) => {
+    const rows = toolRuntime.all.map((tool) => {
       const source = 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in'
       const why = off(tool, source)
       const { name, description, risk, parameters } = tool
@@ -86,12 +92,12 @@ export const run = {
   exits: [3, 4, 7, 9, 10, 130],
   async run(context, flags, { name }) {
     const { json = '{}', workspace, autonomy, approveAllMedium, tools } = flags
-    const setup = setUp(context, { workspace, autonomy, approveAllMedium, agent: flags.agent })
+    const setup = loadSetup(context, { workspace, autonomy, approveAllMedium, agent: flags.agent })
     sayWhere(setup)
     const text = json === '-' ? await readStdin({ patient: true, tell: (line) => context.process.stderr.write(`${line}\n`) }) : json
-    const wish = await wishFor(setup, name, tools)
-    if (flags.channel === 'tool-loop') return forLoop(setup, flags, { name, text, wish })
-    const { ending, result } = await callOnce(setup, flags, { call: { name, input: parseObject(text) }, wish })
+    const request = await wishFor(setup, name, tools)
+    if (flags.channel === 'tool-loop') return forLoop(setup, flags, { name, text, request })
+    const { ending, result } = await callOnce(setup, flags, { call: { name, input: parseObject(text) }, request })
     const output = typeof result?.output === 'string' ? result.output : ''
     if (result?.status !== 'completed') {
       throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${output || ending.message}`)
@@ -104,25 +110,25 @@ export const run = {
 async function forLoop(
   setup: CliSetup,
   flags: ToolRunFlags,
-  { name, text, wish }: { name: string; text: string; wish: ToolWish },
+  { name, text, request }: { name: string; text: string; request: ToolSelection },
 ): Promise<void> {
   const { readArguments } = await import('../../../providers/wire/call-arguments.ts')
   const { stdout } = setup.context.process
   const trace = traceOf(setup)
   const call = { name, ...readArguments(text) }
   trace('tool_call', `${name} ${call.malformed ?? JSON.stringify(call.input)}`)
-  const { ending, result, told } = await callOnce(setup, flags, { call, wish: { ...wish, refusals: 'not permitted' } })
+  const { ending, result, told } = await callOnce(setup, flags, { call, request: { ...request, refusals: 'not permitted' } })
   if (told === undefined) throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${ending.message}`)
   traceResult(trace, { name, text: told, ok: result?.status === 'completed' })
   stdout.data(told)
   if (result?.status !== 'completed') throw new CliExit(exitCodes[ending.code] || exitCodes.error)
 }
 
-type Once = { readonly call: Pick<Call, 'name' | 'input' | 'malformed'>; readonly wish: ToolWish }
+type Once = { readonly call: Pick<Call, 'name' | 'input' | 'malformed'>; readonly request: ToolSelection }
 type Called = { readonly ending: Ending; readonly result?: Extract<AgentEvent, { type: 'tool_result' }>; readonly told?: string }
 
-async function callOnce(setup: CliSetup, { sandbox, channel = 'cli' }: ToolRunFlags, { call, wish }: Once): Promise<Called> {
-  const ask = personHere(setup.context)
+async function callOnce(setup: CliSetup, { sandbox, channel = 'cli' }: ToolRunFlags, { call, request }: Once): Promise<Called> {
+  const ask = terminalPrompt(setup.context)
   const seen: { result?: Called['result']; told?: string } = {}
   const options = {
     setup,
@@ -133,7 +139,7 @@ async function callOnce(setup: CliSetup, { sandbox, channel = 'cli' }: ToolRunFl
     provider: directCall(call, (told) => {
       seen.told = told
     }),
-    tools: wish,
+    tools: request,
     ...(sandbox ? { sandbox } : {}),
   } as const
   return withConversation(options, async (conversation) => {
