@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { homePaths } from '../../config/paths.ts'
-import { load } from '../../config/test-load.ts'
+import { load } from '../../config/load.fixture.ts'
 import { judgePath } from '../../security/targets/path.ts'
 import { policyOf } from './effective-policy.ts'
 

@@ -3,9 +3,9 @@
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { Call, ExternalEvent, Judgement, Proposal, RunEvent } from '../event.ts'
 import { program, type RunLimits } from '../program.ts'
-import { missingThreads } from '../threads/joined-threads.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
 import { createProgram } from '../threads/run-to-rest.ts'
+import { missingThreads } from './joined-threads.ts'
 import { type Entry, externalOf } from './journal-reader.ts'
 
 type Said = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason'>

@@ -1,7 +1,7 @@
 /** Which threads of the developer's took part in a past run, and whether the ones at hand are those. */
 
-import { type Entry, externalOf } from '../replay/journal-reader.ts'
-import type { PreparedThread } from './prepare-thread.ts'
+import type { PreparedThread } from '../threads/prepare-thread.ts'
+import { type Entry, externalOf } from './journal-reader.ts'
 
 export type JoinedThread = Pick<PreparedThread, 'name' | 'digest'>
 
