@@ -10,7 +10,7 @@ export const confinedBy = Symbol('confinedBy')
 
 export type SayingResult = ToolResult & { readonly [confinedBy]?: Sandbox }
 
-/** Absent when the call started no child. One sandbox confines all children of a call. */
+/** The key is absent when the call started no child. One program confines all its children in the same way. */
 export async function sayingSandbox(spawn: Spawn, run: (spawn: Spawn) => Promise<ToolResult>): Promise<SayingResult> {
   const seen: { sandbox?: Sandbox } = {}
   const result = await run(async (plan) => {
