@@ -110,7 +110,7 @@ function deviceRule(mode: number): Instruction[] {
   return [argument(mode), and(0xf000), ...[0x2000, 0x6000].flatMap((type) => when(type, [give(EPERM)])), give(ALLOW)]
 }
 
-/** Refuses a mode with one of these bits; otherwise the next rule decides. */
+/** Refuses a mode with one of these bits; otherwise continues with the next instruction. */
 function without(bits: number, mode: number): Instruction[] {
   return [argument(mode), ...whenAny(bits, [give(EPERM)])]
 }
