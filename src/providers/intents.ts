@@ -1,7 +1,4 @@
-/**
- * Recognises the phrases of the offline helper: each plain English phrase leads to one tool call or to one sentence, by fixed rules and
- * without side effects.
- */
+/** Recognises the English phrases of the offline helper: each one leads, by fixed rules, to one tool call or to one sentence. */
 
 /** `args` are keyed by meaning; the tool's own schema decides the argument names. */
 export type Intent =

@@ -1,7 +1,4 @@
-/**
- * Provides replies without a network: it plays a fixture or, without one, lets the offline helper answer. The same input gives the same
- * output.
- */
+/** Plays the replies of a fixture or, without one, lets the offline helper answer; needs no network and is deterministic. */
 
 import { isAbsolute, join } from 'node:path'
 import type { Rows } from '../kit/settings.ts'

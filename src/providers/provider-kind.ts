@@ -37,8 +37,7 @@ export type ProviderKind<R extends Rows = Rows> = {
   readonly settings: R
   /**
    * Absent: a budget reserves the cost of each call by the prices of the rows; without prices, the cost is unknown. `free`: without prices,
-   * a call costs
-   * nothing. `kept`: the provider reserves for each of its attempts itself, or passes calls to providers that do.
+   * a call costs nothing. `kept`: the provider reserves for each of its attempts itself, or passes calls to providers that do.
    */
   readonly budget?: 'free' | 'kept'
   /** @throws ProviderFailure `bad_request` for an unusable setting: an unreadable fixture, missing FIFOs */

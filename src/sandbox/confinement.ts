@@ -4,8 +4,7 @@ export type Environment = { readonly [name: string]: string }
 
 /**
  * An absolute path of a folder or file that the command may read. With `from` (a file), the command sees the content of `from` at `path`. A
- * sandbox
- * without mounts starts the program `from` when the command names `path`.
+ * sandbox without mounts starts the program `from` when the command names `path`.
  */
 export type ReadablePath = { readonly path: string; readonly from?: string }
 
@@ -25,8 +24,7 @@ export type SpawnPlan = {
 
 /**
  * `code` is 128 + n when signal n ended a confined command. `undone` lists the changes that the sandbox reverted in the workspace, one
- * sentence each.
- * `ok: false` means that the command never ran.
+ * sentence each. `ok: false` means that the command never ran.
  */
 export type Ended =
   | {

@@ -1,7 +1,6 @@
 /**
  * Ends sandbox processes whose owner was killed. bubblewrap's inner process waits for its outer one without limit; when the outer one ends
- * first, nothing
- * else ends the inner one.
+ * first, nothing else ends the inner one.
  */
 
 import { closeSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'

@@ -1,7 +1,4 @@
-/**
- * Creates a folder for one sandbox in our state folder, invisible to commands: it holds the filter and the proxy socket. Its name
- * identifies the owner process.
- */
+/** Creates a sandbox's private folder in our state, for its filter and proxy socket; the name of the folder identifies its owner. */
 
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -33,8 +30,7 @@ export function ownFolder(stateHome: string, log: Log): OwnFolder {
 
 /**
  * Ends the sandbox processes of our killed processes and removes their folders. The folder exists as long as such a process may live, so
- * without
- * folders the cost is one directory read.
+ * without folders the cost is one directory read.
  * @returns how many processes it ended
  */
 export function clearLeftovers(stateHome: string, log: Log): number {

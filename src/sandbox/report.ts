@@ -12,8 +12,7 @@ export type Report = { readonly read: number; readonly write: number }
 
 /**
  * bubblewrap forks, then reports, then lets its child continue. If our process were killed before the report, a pipe without a reader would
- * end bubblewrap
- * there, and its child would wait forever. So the descriptor for writing can also read: the pipe always has a reader.
+ * end bubblewrap there, and its child would wait forever. So the descriptor for writing can also read: the pipe always has a reader.
  * @throws Error when too many files are open
  */
 export function openReport(libc: Libc): Report {

@@ -37,8 +37,7 @@ const refused: readonly SyscallName[] = [
 
 /**
  * Allows every call that is not listed here: namespaces and mounts are the main protection, and this filter closes the calls that the
- * kernel
- * still allows to everyone. A call of another architecture (32-bit) ends the process, because its numbers mean other calls.
+ * kernel still allows to everyone. A call of another architecture (32-bit) ends the process, because its numbers mean other calls.
  */
 export function filterProgram(question: FilterQuestion): Uint8Array {
   const column = question.arch === 'x64' ? 0 : 1

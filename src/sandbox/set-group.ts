@@ -1,6 +1,6 @@
 /**
- * Clears the set-group-ID bit of programs that a command left: whoever starts one gets the rights of its group. The system-call filter
- * must allow the bit, because folders commonly use it.
+ * Clears the set-group-ID bit of programs that a command left: whoever starts one gets the rights of its group. The system-call filter must
+ * allow the bit, because folders commonly use it.
  */
 
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
@@ -85,8 +85,8 @@ function drop(left: Left, path: string): boolean {
 }
 
 /**
- * Checks and changes the opened file itself, only if it changed since the command started and lies in the workspace: another command may
- * be moving files at the same time.
+ * Checks and changes the opened file itself, only if it changed since the command started and lies in the workspace: another command may be
+ * moving files at the same time.
  */
 function change({ workspace, since }: Left, path: string, mode: (stat: Stats) => number | undefined): boolean {
   try {

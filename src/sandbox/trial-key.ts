@@ -1,6 +1,4 @@
-/**
- * Computes a key of everything on this machine and in this process that decides whether a sandbox works: an equal key needs no new trial.
- */
+/** Computes a key of everything that decides whether a sandbox works here: an equal key makes another trial unnecessary. */
 
 import { readFileSync, readlinkSync, statSync } from 'node:fs'
 import { fixedPath } from './install.ts'

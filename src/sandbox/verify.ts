@@ -1,7 +1,6 @@
 /**
  * Checks what a sandbox has really mounted before it gets its command: bubblewrap finds protected names by path, and another command that
- * runs at the
- * same time may have replaced a folder on the way with a link to another place.
+ * runs at the same time may have replaced a folder on the way with a link to another place.
  */
 
 import { readFileSync } from 'node:fs'

@@ -36,8 +36,7 @@ const TIMEOUT_MS = 30_000
 
 /**
  * @returns a function that surveys the claw once and never rejects. `tools` stays the same array while the claw's list stays equal. A claw
- * that does
- * not answer has no tools.
+ * that does not answer has no tools.
  */
 export function createClaw(options: ClawOptions): (signal: AbortSignal) => Promise<ClawSurvey> {
   const state: { list?: string; survey: ClawSurvey } = { survey: { tools: [], refused: [], silent: false } }
@@ -57,8 +56,8 @@ type Listed =
   | { readonly ok: false; readonly why: string; readonly silent: boolean }
 
 /**
- * Claws differ in the discovery word that they know, and some do not answer an unknown word. The word that succeeded comes first from
- * then on.
+ * Claws differ in the discovery word that they know, and some do not answer an unknown word. The word that succeeded comes first from then
+ * on.
  */
 async function list(ask: AskClaw, words: string[], signal: AbortSignal): Promise<Listed> {
   let last: Awaited<ReturnType<AskClaw>> = { ok: false, why: 'unread' }

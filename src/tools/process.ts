@@ -18,8 +18,7 @@ export type SpawnPlan = {
 
 /**
  * `leftBehind`: the command ended before other processes of its group, which were then killed. `undone`: the changes that the sandbox
- * reverted.
- * `sandbox`: the sandbox that confined the command.
+ * reverted. `sandbox`: the sandbox that confined the command.
  */
 export type Ended =
   | {
@@ -54,8 +53,7 @@ export function cleanEnvironment({ home, timeZone }: { readonly home: string; re
 
 /**
  * Runs a command without a sandbox. A process that leaves the group (setsid) survives, because only a PID namespace could end it. This
- * function
- * waits at most 250 ms for pipes that such a process keeps open.
+ * function waits at most 250 ms for pipes that such a process keeps open.
  */
 export const spawnPlain: Spawn = async (plan) => {
   if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }

@@ -8,8 +8,8 @@ export type Delta = {
 }
 
 /**
- * Merges neighbouring events that differ only in the text of their delta, and passes all other events unchanged, byte for byte.
- * Works on one piece of the body: an event that the end of the piece cuts stays unchanged.
+ * Merges neighbouring events that differ only in the text of their delta, and passes all other events unchanged, byte for byte. Works on
+ * one piece of the body: an event that the end of the piece cuts stays unchanged.
  */
 export function mergeDeltas(bytes: Uint8Array, delta: Delta): Uint8Array {
   // Latin 1 preserves every byte; in UTF-8 no byte of a multi-byte character looks like a quote, a backslash or a line end.

@@ -1,7 +1,4 @@
-/**
- * Talks to chat.completions: sends one request and reads the answer as a stream of events or, from servers that do not stream, as one
- * document.
- */
+/** Talks to chat.completions: sends one request and reads the answer as a stream of events, or as one document without streaming. */
 
 import type { Exchange, Talk } from '../wire/attempt.ts'
 import { idMaker } from '../wire/call-arguments.ts'

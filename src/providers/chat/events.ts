@@ -1,7 +1,4 @@
-/**
- * Parses server-sent events from bytes that may be cut anywhere: returns the `data` of each event in order and skips comments and other
- * fields.
- */
+/** Parses server-sent events from bytes that may be cut anywhere: returns the `data` of each event in order and skips other fields. */
 
 export type EventReader = {
   /** Returns the events that these bytes complete. */

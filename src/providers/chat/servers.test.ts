@@ -1,7 +1,4 @@
-/**
- * Tests how real servers write and end a chat.completions stream, byte for byte: llama.cpp, Ollama, LM Studio, vLLM and gateways in front
- * of them.
- */
+/** Tests how real servers write and end a chat.completions stream, byte for byte: llama.cpp, Ollama, LM Studio, vLLM and gateways. */
 
 import { describe, expect, test } from 'bun:test'
 import { dialects } from '../../../test/support/dialects.ts'

@@ -1,6 +1,4 @@
-/**
- * Serves the other side of the brain's FIFOs: turns a Messages API payload into our request, and our answer into a Messages API message.
- */
+/** Serves the other side of the brain's FIFOs: turns a Messages API payload into our request, and our answer into such a message. */
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import { parseJson } from '../../kit/wire.ts'

@@ -26,8 +26,7 @@ export type Reply = Pick<ChatResponse, 'parts' | 'stop' | 'model' | 'rawProvider
 
 /**
  * Both functions may throw anything; `http-provider.ts` turns it into a ProviderFailure. Not a generator, because each generator layer
- * costs a
- * microsecond per chunk.
+ * costs a microsecond per chunk.
  */
 export type Exchange = {
   /** Returns the next piece as it arrives; undefined at the end. */

@@ -1,7 +1,4 @@
-/**
- * Sends one request over one connection, and turns errors, web pages, oversized answers and silence into a ProviderFailure before a dialect
- * sees them.
- */
+/** Sends one request over one connection, and turns errors, web pages, oversized answers and silence into a ProviderFailure. */
 
 import { isObject } from '../../kit/json.ts'
 import { ProviderFailure } from '../../runtime/port.ts'

@@ -1,7 +1,4 @@
-/**
- * Queues the calls to one provider with one key: it limits concurrent calls, serves them in order, and applies one back-off to all when the
- * server asks for it.
- */
+/** Queues the calls to one provider with one key: limits concurrent calls, keeps their order, and applies one back-off to all. */
 
 import { ProviderFailure } from '../../runtime/port.ts'
 

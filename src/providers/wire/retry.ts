@@ -1,6 +1,4 @@
-/**
- * Retries one provider after a temporary failure: with jitter, a limit and a log entry, and never after a piece of the answer was shown.
- */
+/** Retries one provider after a temporary failure, with jitter, a limit and a log entry, but never after it showed part of an answer. */
 
 import type { FailureCode } from '../../runtime/event.ts'
 import { type ModelChunk, ProviderFailure } from '../../runtime/port.ts'

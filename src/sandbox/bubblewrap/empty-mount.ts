@@ -8,8 +8,7 @@ export type Cover = (path: string) => readonly string[]
 /**
  * Prefers the message queue file system: another mount of it creates no new file system and costs a tenth of a tmpfs, and with a limit of
  * zero bytes (resource-limits.ts) nobody can create anything in it. It belongs to the IPC namespace, so a sandbox without its own IPC
- * namespace, or a kernel
- * without message queues, gets a tmpfs.
+ * namespace, or a kernel without message queues, gets a tmpfs.
  */
 export function chooseCover(without: ReadonlySet<Layer>): Cover {
   const limited = !without.has('ipc namespace') && !without.has('limits')

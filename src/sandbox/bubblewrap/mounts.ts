@@ -1,7 +1,4 @@
-/**
- * Computes the mounts of a sandbox: the system mounts once, the mounts of protected names at each command, because those names appear and
- * disappear.
- */
+/** Computes the mounts of a sandbox: the system mounts once, and those of protected names at each command, because names change. */
 
 import type { SandboxSettings, SpawnPlan } from '../confinement.ts'
 import { type Discovered, discover, rootNames } from '../discover.ts'

@@ -1,7 +1,4 @@
-/**
- * Serves an HTTP proxy to the inside of a sandbox: it takes CONNECT and plain requests to listed hosts only, and resolves names outside the
- * sandbox.
- */
+/** Serves an HTTP proxy to the inside of a sandbox: CONNECT and plain requests, to listed hosts only, with names resolved outside. */
 
 import type { Connection, Log, Network } from '../confinement.ts'
 

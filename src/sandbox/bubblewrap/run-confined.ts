@@ -82,10 +82,9 @@ export function isWaiting({ child }: Waiting): boolean {
 
 /**
  * Ends a sandbox that gets no command. Until bubblewrap starts the command, its inner process survives the end of the outer one. So this
- * function kills
- * both at once as a group, because our process may be about to end, and then kills the inner one by its process number in case it has left
- * the group. It
- * closes the descriptors only after both have ended: closing them earlier would let the inner process continue.
+ * function kills both at once as a group, because our process may be about to end, and then kills the inner one by its process number in
+ * case it has left the group. It closes the descriptors only after both have ended: closing them earlier would let the inner process
+ * continue.
  */
 export async function discard({ child, report, command, go }: Waiting): Promise<void> {
   killAll(child.pid, undefined)

@@ -1,7 +1,4 @@
-/**
- * Prevents a waiting sandbox from continuing when our process ends: the kernel then closes our descriptor, which looks like the "go"
- * signal.
- */
+/** Keeps a waiting sandbox from continuing when our process ends: the kernel then closes our descriptor, which looks like "go". */
 
 import { mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,8 +18,7 @@ export const gateArgument = { option: '--ro-bind', name: 'gate', at: '/.gate' } 
 
 /**
  * The gate is open while a folder exists in a read-only mount: bubblewrap mounts on that folder and cannot create it. Without the gate,
- * bubblewrap
- * would continue to the protected names and permanently create those that have no place holder.
+ * bubblewrap would continue to the protected names and permanently create those that have no place holder.
  */
 export function createGate({ folder, cover, sealed }: { readonly folder: string; readonly cover: Cover; readonly sealed: boolean }): Gate {
   const { option, name, at } = gateArgument

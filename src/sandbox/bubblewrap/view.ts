@@ -42,8 +42,8 @@ export function viewArguments(view: View): string[] {
 }
 
 /**
- * Makes /proc read-only for root: the kernel lets root write to /proc/sys and /proc/sysrq-trigger without any capability.
- * A sandbox without its own PID namespace cannot mount a fresh /proc, so it gets that of the machine.
+ * Makes /proc read-only for root: the kernel lets root write to /proc/sys and /proc/sysrq-trigger without any capability. A sandbox without
+ * its own PID namespace cannot mount a fresh /proc, so it gets that of the machine.
  */
 function processes({ without }: View): string[] {
   if (without.has('pid namespace')) return ['--ro-bind', '/proc', '/proc']

@@ -1,7 +1,4 @@
-/**
- * Keeps one sandbox started, so that the next command finds its namespaces and mounts ready. Each sandbox serves one command and is
- * discarded when idle.
- */
+/** Keeps one sandbox started for the next command, so that its namespaces and mounts are ready, and discards it when idle. */
 
 import { discard, isWaiting, type Waiting } from './run-confined.ts'
 import type { GuardMounts } from './view.ts'

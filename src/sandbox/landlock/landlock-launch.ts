@@ -1,7 +1,4 @@
-/**
- * Runs the hidden command that confines itself with Landlock and then becomes the given command: the runtime has no hook before a child
- * starts.
- */
+/** Runs the hidden command that confines itself with Landlock and becomes the given command; no hook runs before a child's start. */
 
 import { ptr } from 'bun:ffi'
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'

@@ -1,6 +1,4 @@
-/**
- * Provides the fallback without namespaces: our own program starts first, gives up access to all but a few paths, and becomes the command.
- */
+/** Provides the fallback without namespaces: our own program gives up access to all but a few paths and becomes the command. */
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -83,8 +81,7 @@ type RunContext = { readonly workspace: string; readonly closed: readonly string
 
 /**
  * A rule covers everything below its folder. So a folder with a closed path inside only gets permission to list its names, and each other
- * entry gets its
- * own rule. A new entry there would be readable, or writable without a rule, so commands cannot create any.
+ * entry gets its own rule. A new entry there would be readable, or writable without a rule, so commands cannot create any.
  */
 function workspaceGrants({ workspace, closed, grant }: RunContext): Grants {
   if (!closed.some((path) => isWithin(path, workspace))) return [{ path: workspace, grant }]

@@ -1,6 +1,4 @@
-/**
- * Guards forbidden paths inside the workspace: commands cannot read, list, replace or move existing ones, and cannot create missing ones.
- */
+/** Guards forbidden paths inside the workspace: commands cannot read, list, replace or move them, nor create missing ones. */
 
 import { existsSync } from 'node:fs'
 import { dirname, relative } from 'node:path'
@@ -9,8 +7,7 @@ import { type Guard, type Guards, rank, walk } from './protected-mounts.ts'
 
 /**
  * Skips names whose folder is missing: a place holder would need that folder, and would prevent commands from creating it. The guard starts
- * once the folder
- * exists.
+ * once the folder exists.
  */
 export function forbiddenIn(workspace: string, paths: readonly string[]): readonly string[] {
   const places = paths.filter((path) => path !== workspace && isWithin(path, workspace) && existsSync(dirname(path)))

@@ -1,7 +1,4 @@
-/**
- * Closes our own process to other processes of the same user: they cannot open /proc/PID/environ, memory or descriptors, and there are no
- * core dumps.
- */
+/** Closes our own process to other processes of the same user: no /proc/PID/environ, memory or descriptors, and no core dumps. */
 
 import { openLibc } from '../libc.ts'
 

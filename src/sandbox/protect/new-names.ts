@@ -1,7 +1,6 @@
 /**
  * Moves aside, after a command, what the command created under a protected name in the workspace folder. A mount needs an existing target,
- * and
- * place holders for all names would fill the folder, so only the names that other programs check constantly have one (watchedNames).
+ * and place holders for all names would fill the folder, so only the names that other programs check constantly have one (watchedNames).
  */
 
 import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, renameSync, symlinkSync } from 'node:fs'

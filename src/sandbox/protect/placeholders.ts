@@ -24,8 +24,7 @@ type Making = { readonly workspace: string; readonly pool: string; readonly libc
 
 /**
  * Commands of several processes may run in one workspace. Each process holds a shared lock on the folder. After its last command, a process
- * removes the
- * place holders only if it gets the exclusive lock. The kernel releases the lock of a process that ends.
+ * removes the place holders only if it gets the exclusive lock. The kernel releases the lock of a process that ends.
  */
 export function createStubs({ workspace, pool: folder, libc }: Making): Stubs {
   const pool = createPool(folder)

@@ -61,8 +61,8 @@ type Kept = { readonly workspace: string; readonly path: string; readonly found:
 
 /**
  * Guards existing names. Folders on the way are pinned when the name starts in the workspace folder; deeper ones are not, because moving a
- * file out of a
- * pinned folder would copy it. A link itself is not guarded (new-names.ts restores links in the workspace folder), but its target is.
+ * file out of a pinned folder would copy it. A link itself is not guarded (new-names.ts restores links in the workspace folder), but its
+ * target is.
  */
 function keep({ workspace, path, found }: Kept): void {
   const at = join(workspace, path)

@@ -1,7 +1,6 @@
 /**
  * Uses ripgrep to find line numbers quickly, and reads the displayed lines again through the workspace: a file that was replaced while
- * ripgrep read it by
- * name reveals nothing from outside the workspace.
+ * ripgrep read it by name reveals nothing from outside the workspace.
  */
 
 import { statSync } from 'node:fs'

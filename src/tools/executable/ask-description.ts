@@ -1,7 +1,4 @@
-/**
- * Asks an executable for its description. It is foreign code, so it runs in the sandbox, without network, with a read-only workspace and a
- * short time limit.
- */
+/** Asks an executable, as foreign code, for its description: in the sandbox, without network or writes, with a short time limit. */
 
 import { cut, visible } from '../../kit/text.ts'
 import type { ToolSpec } from '../../runtime/port.ts'

@@ -1,7 +1,4 @@
-/**
- * Offers the executables of a folder as tools and checks the folder before each turn: it describes new and changed files and drops deleted
- * ones.
- */
+/** Offers the executables of a folder as tools, and updates the list before each turn with new, changed and deleted files. */
 
 import type { Risk } from '../../runtime/event.ts'
 import { describe } from './ask-description.ts'

@@ -1,8 +1,4 @@
-/**
- * Turns an executable into a tool: it takes the arguments as JSON in its first argument, prints the result on stdout and errors on stderr,
- * and reports
- * success in the exit code.
- */
+/** Turns an executable into a tool: JSON arguments in its first argument, the result on stdout, errors on stderr, an exit code. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import type { Risk } from '../../runtime/event.ts'

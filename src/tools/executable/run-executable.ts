@@ -31,8 +31,7 @@ export type Run = {
 
 /**
  * Starts the program without a shell, with one argument and no stdin. The program may read its own folder, and BRAIDCLAW_TOOL_DIR names
- * that folder,
- * because `$0` is the copy in a sandbox without mounts.
+ * that folder, because `$0` is the copy in a sandbox without mounts.
  */
 export async function runExecutable({ around, program, argument, signal, keep, flood, readOnly }: Running): Promise<Run> {
   const { path, real, copy } = program

@@ -1,7 +1,4 @@
-/**
- * Provides a working example tool in three languages: it describes itself, takes its arguments as JSON, and reports results and failures
- * correctly.
- */
+/** Provides a working example tool in three languages, which describes itself, takes JSON arguments, and reports failures. */
 
 export const languages = ['sh', 'python', 'ts'] as const
 
