@@ -1,10 +1,10 @@
-/** What is put right in the workspace when a command is over, and said in its result. */
+/** Repairs the workspace after each command, and reports every repair in the result of the command. */
 
 import type { Log, Spawn } from './confinement.ts'
 import { moveNewAside, namesIn } from './protect/new-names.ts'
 import { dropSetGroup } from './set-group.ts'
 
-/** `workspace` without symbolic links; `names` when protected names are guarded at all. */
+/** `workspace` is a path without symbolic links. `names` is true when the sandbox guards protected names. */
 type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: Log; readonly names: boolean }
 
 export function puttingRight({ workspace, spawn, log, names }: After): Spawn {

@@ -1,4 +1,4 @@
-/** What a killed process of ours leaves in its sandbox is ended, and nothing else is. */
+/** Tests that the sandbox processes of a killed process of ours are ended, and no others. */
 
 import { describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
