@@ -109,15 +109,15 @@ const threadOf = ({ priority, bids, fresh }: Plan, at: number): AnyThread<Ev> =>
   next: ({ at, fuel }: State, { n }) => ({ at: at + n, fuel: fuel - 1 }),
 })
 
-type Reply = { selected: unknown[]; rejected: unknown[]; blocked: unknown[] }
+type Outcomes = { selected: unknown[]; rejected: unknown[]; blocked: unknown[] }
 
 /** An engine that keeps nothing but states and asks every thread for its bid at every step. */
 function naive(given: readonly AnyThread<Ev>[]) {
   const threads = arrange(given)
   let states: State[] = threads.map(({ init }) => init)
   const name = (place: number) => threads[place]?.name
-  function run(externals: readonly Ev[]): Reply {
-    const told: Reply = { selected: [], rejected: [], blocked: [] }
+  function run(externals: readonly Ev[]): Outcomes {
+    const told: Outcomes = { selected: [], rejected: [], blocked: [] }
     const inbox = [...externals]
     for (;;) {
       const bids = threads.map((thread, place) => thread.bid(states[place]))

@@ -34,7 +34,7 @@ export type Projector = {
   drop(run: RunIdentity): void
 }
 
-type Reply = { through: number; over: boolean; readonly next: ReturnType<typeof linesOfRun> }
+type ToldRun = { through: number; over: boolean; readonly next: ReturnType<typeof linesOfRun> }
 
 export function createProjector({
   store,
@@ -48,7 +48,7 @@ export function createProjector({
   const marks = createFileMarks(store)
   const owner = thisProcess()
   /** Runs of this process that are under way. */
-  const under = new Map<string, Reply>()
+  const under = new Map<string, ToldRun>()
   const complained = new Set<string>()
 
   function keep(folder: string, step: () => void): void {

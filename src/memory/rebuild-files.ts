@@ -23,7 +23,7 @@ export type AgentFilesCheck = {
 }
 
 /** What a file holds after its first `base` bytes, held against what it should. */
-type DaemonLock = {
+type HeldRow = {
   readonly path: string
   readonly mark: FileMark
   readonly lines: readonly { readonly text: string; readonly end: number }[]
@@ -45,7 +45,7 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
       .map(({ folder }) => folder)
   }
 
-  function heldIn(key: string, pending: readonly PendingRun[]): readonly (readonly [AgentFile, DaemonLock])[] {
+  function heldIn(key: string, pending: readonly PendingRun[]): readonly (readonly [AgentFile, HeldRow])[] {
     const told = new Map(agentFiles.map((file) => [file, [] as ToldLine[]]))
     for (const line of toldLines(store, key)) told.get(line.file)?.push(line)
     return agentFiles.flatMap((file) => {
@@ -62,7 +62,7 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
     readonly pending: readonly PendingRun[]
   }
 
-  function held({ key, file, mark, all, pending }: Holding): DaemonLock {
+  function held({ key, file, mark, all, pending }: Holding): HeldRow {
     const path = join(folderOfKey(store.path, key), fileNames[file])
     const base = baseOf(path, mark)
     const lines = linesFrom(path, base.ok ? mark.base : 0)
@@ -186,7 +186,7 @@ function missingAndExtra(lines: readonly { readonly text: string }[], told: read
 
 /** What is told, between the base and what was not taken in yet. Lines that a living process is about to write stay for it. @throws errno errors */
 function writeAnew(
-  { path, mark, lines, told, untakenFrom, isBaseLost }: DaemonLock,
+  { path, mark, lines, told, untakenFrom, isBaseLost }: HeldRow,
   file: AgentFile,
   pending: readonly PendingRun[],
 ): FileMark {

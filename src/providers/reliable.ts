@@ -9,7 +9,7 @@ import type { ProviderKind } from './provider-kind.ts'
  * Failures after which another provider may succeed. Not included: a request that is invalid, too long or refused for its content, and our
  * own cancel.
  */
-const runExternalLoop: ReadonlySet<FailureCode> = new Set(['network', 'auth', 'timeout', 'server', 'rate_limit', 'bad_response', 'empty'])
+const fallbackCodes: ReadonlySet<FailureCode> = new Set(['network', 'auth', 'timeout', 'server', 'rate_limit', 'bad_response', 'empty'])
 
 const settings = {
   providers: { type: 'words', form: 'provider', filled: true, required: true, about: 'The providers to try, in this order.' },
@@ -42,7 +42,7 @@ export function createReliable(options: Options): Provider {
           }
           return
         } catch (error) {
-          if (!(error instanceof ProviderFailure) || shown || signal.aborted || !runExternalLoop.has(error.code)) throw error
+          if (!(error instanceof ProviderFailure) || shown || signal.aborted || !fallbackCodes.has(error.code)) throw error
           failures.push(error)
           note({ options, index, failure: error })
         }

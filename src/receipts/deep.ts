@@ -9,7 +9,7 @@ import { sealedReceipt } from './latest.ts'
 import { isAdoption } from './left-over.ts'
 import { showReceipt } from './list-receipts.ts'
 import { diskFailure } from './receipt-failure.ts'
-import { createFingerprints, type Fingerprints, type Reply } from './receipt-fingerprints.ts'
+import { createFingerprints, type ExpectedReceipt, type Fingerprints } from './receipt-fingerprints.ts'
 import { filesOf } from './segments.ts'
 import { tidyEvery } from './tidy.ts'
 import { isOperatorAction, type KnownToDatabase, type WithoutRun, withoutRun } from './without-run.ts'
@@ -123,7 +123,7 @@ function nameOf({ runId, callId, tool }: JournalledAttempt): string {
   return `call ${callId} (${tool}) of run ${runId}`
 }
 
-function toldBy({ conversationId, tool, argsHash, status = '', resultHash = '', sandbox }: JournalledAttempt, id: string): Reply {
+function toldBy({ conversationId, tool, argsHash, status = '', resultHash = '', sandbox }: JournalledAttempt, id: string): ExpectedReceipt {
   const texts = { id, conversationId: conversationId.toWellFormed(), tool: tool.toWellFormed() }
   return { ...texts, argsHash, status, resultHash, ...(sandbox === undefined ? {} : { sandbox }) }
 }

@@ -3,7 +3,7 @@
 import type { Receipt } from './form/receipt.ts'
 
 /** What receipt and journal both tell of a call. `sandbox` is compared only where the journal knows of it. */
-export type Reply = {
+export type ExpectedReceipt = {
   readonly id: string
   readonly conversationId: string
   readonly tool: string
@@ -19,7 +19,7 @@ export type Fingerprints = {
   add(receipt: Receipt): void
   has(seq: number): boolean
   /** Whether that receipt tells the same. */
-  fits(seq: number, told: Reply): boolean
+  fits(seq: number, told: ExpectedReceipt): boolean
   /** Marks it as named by the journal. @returns false when it was before */
   take(seq: number): boolean
   isTaken(seq: number): boolean
@@ -59,7 +59,7 @@ export function createFingerprints(): Fingerprints {
   const has = (seq: number) => (markOf(seq) & known) !== 0
   const isTaken = (seq: number) => (markOf(seq) & taken) !== 0
 
-  function fits(seq: number, told: Reply): boolean {
+  function fits(seq: number, told: ExpectedReceipt): boolean {
     const at = seq * length
     const isSame = has(seq) && Buffer.from(printOf(told)).equals(prints.subarray(at, at + length))
     return isSame && (told.sandbox === undefined || sandboxes[markOf(seq) & 0x0f] === told.sandbox)
@@ -78,7 +78,7 @@ export function createFingerprints(): Fingerprints {
   return { count: () => highest, add, has, fits, take, isTaken, untaken }
 }
 
-function printOf({ id, conversationId, tool, argsHash, status, resultHash }: Reply): Uint8Array {
+function printOf({ id, conversationId, tool, argsHash, status, resultHash }: ExpectedReceipt): Uint8Array {
   const text = JSON.stringify([id, conversationId, tool, argsHash, status, resultHash])
   return new Bun.CryptoHasher('sha256').update(text).digest().subarray(0, length)
 }

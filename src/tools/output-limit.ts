@@ -58,7 +58,7 @@ function headEnd(bytes: Uint8Array, max: number): Uint8Array {
   const newline = bytes.subarray(0, max).lastIndexOf(10)
   if (newline >= 0 && newline >= max - LINE_WINDOW) return bytes.subarray(0, newline + 1)
   let end = max
-  while (end > 0 && isContinuation(bytes[end])) end--
+  while (end > 0 && isContinuationByte(bytes[end])) end--
   return bytes.subarray(0, end)
 }
 
@@ -66,11 +66,11 @@ function tailStart(bytes: Uint8Array): Uint8Array {
   const newline = bytes.indexOf(10)
   if (newline >= 0 && newline < LINE_WINDOW && newline < bytes.length - 1) return bytes.subarray(newline + 1)
   let start = 0
-  while (start < bytes.length && isContinuation(bytes[start])) start++
+  while (start < bytes.length && isContinuationByte(bytes[start])) start++
   return bytes.subarray(start)
 }
 
-function isContinuation(byte: number | undefined): boolean {
+function isContinuationByte(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80
 }
 

@@ -38,8 +38,8 @@ type Place = { readonly size: number; readonly tail: string; readonly question?:
 export function readHistory(path: string, keep: number, before?: History): History {
   try {
     return withFile(path, (file, size) => {
-      const isContinuation = before && !before.torn && before.place.size <= size && tailOf(file, before.place.size) === before.place.tail
-      return scan(file, { from: isContinuation ? before.place.size : 0, to: size }, { keep, ...(isContinuation ? { before } : {}) })
+      const wentOn = before && !before.torn && before.place.size <= size && tailOf(file, before.place.size) === before.place.tail
+      return scan(file, { from: wentOn ? before.place.size : 0, to: size }, { keep, ...(wentOn ? { before } : {}) })
     })
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return scan(-1, { from: 0, to: 0 }, { keep })

@@ -155,7 +155,7 @@ export function turnValues(turn: Turn, { seq, at }: Place): readonly (string | n
 export type ConversationLine = Omit<Conversation, 'conversationId'> & { readonly lastSeq: number }
 
 /** The line after one more turn. */
-export function enterLine(line: ConversationLine | undefined, turn: Reply, { seq, at }: Place): ConversationLine {
+export function enterLine(line: ConversationLine | undefined, turn: TurnLine, { seq, at }: Place): ConversationLine {
   const asks = turn.role === 'user' && !isFromFile(turn)
   const { started = at, updated = at, turns = 0, title = '' } = line ?? {}
   return {
@@ -167,10 +167,10 @@ export function enterLine(line: ConversationLine | undefined, turn: Reply, { seq
   }
 }
 
-type Reply = Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>
+type TurnLine = Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>
 
 /** In the line of its conversation. */
-function enter(store: Store, turn: Reply, place: Place): void {
+function enter(store: Store, turn: TurnLine, place: Place): void {
   const { conversation_id: id } = turn
   const kept = store.sql<ConversationLine, [string]>(`SELECT ${lineColumns} FROM conversations WHERE conversation_id = ?`).get(id)
   insertLine(store, id, enterLine(kept ?? undefined, turn, place))

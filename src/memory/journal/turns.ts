@@ -27,7 +27,7 @@ export type Turn = {
 }
 
 /** What of a journal entry makes a turn; the body may still be the live event. */
-type Reply = Pick<JournalEntry, 'kind' | 'type' | 'at'> & { readonly body: unknown }
+type EntryBody = Pick<JournalEntry, 'kind' | 'type' | 'at'> & { readonly body: unknown }
 
 /** All turn rows of one run, from its journal entries in order. */
 export function projectTurns(run: RunIdentity, entries: readonly JournalEntry[]): Turn[] {
@@ -39,7 +39,7 @@ export function projectTurns(run: RunIdentity, entries: readonly JournalEntry[])
 }
 
 /** The turn row that one journal entry adds, if any. `toolOf` names the tool of a call whose intent came before. */
-export function turnOf(run: RunIdentity, entry: Reply, toolOf: (callId: string) => string | undefined): Turn | undefined {
+export function turnOf(run: RunIdentity, entry: EntryBody, toolOf: (callId: string) => string | undefined): Turn | undefined {
   const { body } = entry
   if (entry.kind === 'external' && entry.type === 'run.start') {
     return turn(run, entry, { role: 'user', content: textOf(body, 'prompt'), metadata: pick(body, ['mode']) })
@@ -51,7 +51,7 @@ export function turnOf(run: RunIdentity, entry: Reply, toolOf: (callId: string) 
   return undefined
 }
 
-function reply(run: RunIdentity, entry: Reply): Turn {
+function reply(run: RunIdentity, entry: EntryBody): Turn {
   const parts = items(member(entry.body, 'parts'))
   const content = parts.filter(({ type }) => type === 'text').map((part) => textOf(part, 'text'))
   const calls = parts.filter(({ type }) => type === 'call').map((part) => pick(part, ['id', 'name', 'input', 'malformed']))
@@ -64,14 +64,14 @@ function reply(run: RunIdentity, entry: Reply): Turn {
   })
 }
 
-function result(run: RunIdentity, entry: Reply, toolOf: (callId: string) => string | undefined): Turn {
+function result(run: RunIdentity, entry: EntryBody, toolOf: (callId: string) => string | undefined): Turn {
   const id = textOf(entry.body, 'id')
   const outcome = member(entry.body, 'outcome')
   const shown = { call_id: id, name: toolOf(id) ?? 'unknown', ...pick(outcome, ['status', 'error', 'receipt']) }
   return turn(run, entry, { role: 'tool', content: toldOf(outcome), tool_results: [shown], metadata: pick(outcome, ['metadata']) })
 }
 
-function refusal(run: RunIdentity, entry: Reply): Turn {
+function refusal(run: RunIdentity, entry: EntryBody): Turn {
   const error = `Denied by ${textOf(entry.body, 'by')}: ${textOf(entry.body, 'reason')}`
   const name = textOf(member(entry.body, 'call'), 'name')
   const shown = { call_id: textOf(entry.body, 'id'), name, status: 'denied', error, ...pick(entry.body, ['receipt']) }
@@ -79,7 +79,7 @@ function refusal(run: RunIdentity, entry: Reply): Turn {
 }
 
 /** What another program wrote into a file of the agent. It is no question of this conversation. */
-function fromFile(run: RunIdentity, entry: Reply): Turn | undefined {
+function fromFile(run: RunIdentity, entry: EntryBody): Turn | undefined {
   const line = foreignLineIn(entry)
   const said = line && saidIn(line)
   return line && said && turn(run, entry, { ...said, metadata: { file: fileNames[line.file], line: line.line, sha256: line.sha256 } })
@@ -98,7 +98,7 @@ function toldOf(outcome: unknown): string {
   return outcomeText({ status, output: textOf(outcome, 'output'), error: textOf(outcome, 'error'), instructions })
 }
 
-function turn(run: RunIdentity, entry: Reply, own: Pick<Turn, 'role' | 'content'> & Partial<Turn>): Turn {
+function turn(run: RunIdentity, entry: EntryBody, own: Pick<Turn, 'role' | 'content'> & Partial<Turn>): Turn {
   return {
     conversation_id: run.conversationId,
     turn_id: run.turnId,

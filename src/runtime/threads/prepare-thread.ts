@@ -15,7 +15,7 @@ import { ThreadFailure, USER, USER_PRIORITY } from './thread-failure.ts'
 export type PreparedThread = { readonly name: string; readonly digest: string; readonly thread: AnyThread<RunEvent> }
 
 /** `asked`: calls that the gate is looking at. `open`: calls that were proposed and have not begun. */
-type DaemonLock = {
+type ProgramState = {
   readonly state: Json
   readonly asked: readonly string[]
   readonly open: readonly Proposal[]
@@ -56,11 +56,11 @@ function checkShape(given: unknown): void {
 
 type Made = { readonly name: string; readonly priority: number; readonly state: Json }
 
-function programThread({ bid, next }: AnyUserThread, { name, priority, state }: Made): BThread<DaemonLock, RunEvent> {
+function programThread({ bid, next }: AnyUserThread, { name, priority, state }: Made): BThread<ProgramState, RunEvent> {
   const view = createView()
-  const known = new WeakMap<DaemonLock, OwnBid>()
+  const known = new WeakMap<ProgramState, OwnBid>()
 
-  function own(held: DaemonLock): OwnBid {
+  function own(held: ProgramState): OwnBid {
     const before = known.get(held)
     if (before !== undefined) return before
     const read = readBid(
@@ -77,7 +77,7 @@ function programThread({ bid, next }: AnyUserThread, { name, priority, state }: 
     return advances({ request: request.filter(({ type }) => type === 'user'), wait, interrupt }, event)
   }
 
-  function moved(held: DaemonLock, event: RunEvent): Json {
+  function moved(held: ProgramState, event: RunEvent): Json {
     if (!moves(own(held), event)) return held.state
     const found = guarded(name, () => next(frozen(held.state), view(event)), `next() after ${eventName(event)}`)
     return jsonOf(name, found, `state after ${eventName(event)}`)
@@ -111,7 +111,7 @@ function programThread({ bid, next }: AnyUserThread, { name, priority, state }: 
 }
 
 /** What becomes of calls, whether or not the developer's thread listens. */
-function followed(held: DaemonLock, event: RunEvent, name: string): DaemonLock {
+function followed(held: ProgramState, event: RunEvent, name: string): ProgramState {
   const { asked, open, refusals } = held
   if (event.type === 'judge' && event.by === name) return { ...held, asked: [...asked, event.id] }
   if (event.type === 'propose')
@@ -122,7 +122,7 @@ function followed(held: DaemonLock, event: RunEvent, name: string): DaemonLock {
 }
 
 /** A block of `act` with a reason denies the calls that wait for it. */
-function refuseOpen(held: DaemonLock, { refuses }: OwnBid, name: string): DaemonLock {
+function refuseOpen(held: ProgramState, { refuses }: OwnBid, name: string): ProgramState {
   if (refuses.length === 0) return held
   const refusals = held.open.reduce((known, { call, judgement }) => {
     if (known.ids.includes(call.id)) return known

@@ -7,10 +7,10 @@ import type { RunEvent } from '../event.ts'
 import { eventName } from '../stall-report.ts'
 
 /** `heldBack`: requests that could not happen when this one did, each with who held it back. */
-export type Reply = { readonly step: number; readonly event: string; readonly by: string; readonly heldBack: readonly string[] }
+export type ToldStep = { readonly step: number; readonly event: string; readonly by: string; readonly heldBack: readonly string[] }
 
 export type Story = {
-  readonly steps: readonly Reply[]
+  readonly steps: readonly ToldStep[]
   /** What cannot happen now that it is over: a run that hangs, hangs on these. */
   readonly heldBack: readonly string[]
 }
@@ -22,7 +22,7 @@ export function tellTrace(
   owed: readonly RunEvent[] = [],
 ): Story {
   const arranged = arrange(threads)
-  const steps: Reply[] = []
+  const steps: ToldStep[] = []
   const last = trace.reduce<ReturnType<typeof advance>['states']>((states, { event, source }, at) => {
     steps.push({ step: at + 1, event: describe(event), by: source, heldBack: heldBack(arranged, states) })
     return advance({ threads: arranged, states, bids: bidsOf(arranged, states), event }).states
@@ -44,7 +44,7 @@ function refused(threads: readonly AnyThread<RunEvent>[], states: readonly unkno
 }
 
 /** One line: `4. act a1 shell, asked by calls; held back: think by cancel`. */
-export function sentence({ step, event, by, heldBack }: Reply): string {
+export function sentence({ step, event, by, heldBack }: ToldStep): string {
   const who = by === EXTERNAL ? 'from outside' : `asked by ${by}`
   return `${step}. ${event}, ${who}${heldBack.length > 0 ? `; held back: ${heldBack.join('; ')}` : ''}`
 }

@@ -69,9 +69,9 @@ async function serve({ proxy, connection }: { readonly proxy: Proxy; readonly co
 }
 
 type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array }> }
-type RunContext = { readonly head: string; readonly rest: Uint8Array }
+type RequestHead = { readonly head: string; readonly rest: Uint8Array }
 
-async function readHead(reader: Reader): Promise<RunContext | undefined> {
+async function readHead(reader: Reader): Promise<RequestHead | undefined> {
   let bytes = Buffer.alloc(0)
   while (bytes.length < HEAD_BYTES) {
     const { value } = await reader.read()

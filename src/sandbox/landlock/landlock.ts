@@ -77,13 +77,13 @@ function closedIn({ forbiddenPaths, secretPaths = [] }: SandboxSettings, { works
   return forbiddenIn(workspace, [...(forbiddenPaths?.() ?? []), ...secrets])
 }
 
-type RunContext = { readonly workspace: string; readonly closed: readonly string[]; readonly grant: 'read' | 'write' }
+type GrantRequest = { readonly workspace: string; readonly closed: readonly string[]; readonly grant: 'read' | 'write' }
 
 /**
  * A rule covers everything below its folder. So a folder with a closed path inside only gets permission to list its names, and each other
  * entry gets its own rule. A new entry there would be readable, or writable without a rule, so commands cannot create any.
  */
-function workspaceGrants({ workspace, closed, grant }: RunContext): Grants {
+function workspaceGrants({ workspace, closed, grant }: GrantRequest): Grants {
   if (!closed.some((path) => isWithin(path, workspace))) return [{ path: workspace, grant }]
   const inside = readdirSync(workspace).map((name) => join(workspace, name))
   const open = inside.filter((path) => !closed.includes(path) && !isLink(path))
