@@ -99,8 +99,8 @@ function finish(input: LoadInput, { table, user, project, envFile, environment, 
   const entries = withModel(withFixture(withProviderDefaults(withKnownProviders(withStub(stated), input.env)), input))
   const layers = [user, project, envFile.settings, envFile.backend, environment, agent, flags, backend]
   // Whoever answers instead of all others is not asked for their models, and the program llm knows its own.
-  const runExternalLoop = overlay(envFile.backend.entries, backend.entries).size > 0 || entries.get('tools.backend')?.value === 'llm'
-  const misnamed = runExternalLoop ? [] : split.flatMap((layer) => layer.problems)
+  const hasOtherBackend = overlay(envFile.backend.entries, backend.entries).size > 0 || entries.get('tools.backend')?.value === 'llm'
+  const misnamed = hasOtherBackend ? [] : split.flatMap((layer) => layer.problems)
   const direct = [...layers.flatMap((layer) => layer.problems), ...misnamed, ...shared.problems, ...agents.problems]
   const known = { entries, mentioned: new Set(direct.map((problem) => problem.key)) }
   const broken = user.broken || project.broken

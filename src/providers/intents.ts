@@ -10,7 +10,7 @@ export type Topic = 'greeting' | 'thanks' | 'self' | 'tools' | 'connect' | 'unkn
 /** Tried in this order; the first function that recognises the sentence decides. */
 const intents: readonly ((text: string) => Intent | undefined)[] = [
   smallTalk,
-  runCommand,
+  commandIntent,
   writeFile,
   fetchUrl,
   recall,
@@ -45,7 +45,7 @@ function smallTalk(text: string): Intent | undefined {
     : undefined
 }
 
-function runCommand(text: string): Intent | undefined {
+function commandIntent(text: string): Intent | undefined {
   const said = /^(?:(?:run|execute)(?: the)?(?: shell)?(?: command)?:?\s+|\$\s*)(.+)$/is.exec(text)?.[1]
   if (said === undefined) return undefined
   const command = quotedIn(said) ?? (/^(?:the|a|an|my|all|some|this|that|it|tests?)\b/i.test(said) ? undefined : said)

@@ -14,7 +14,7 @@ export function puttingRight({ workspace, spawn, log, names }: After): Spawn {
     if (!ended.ok || plan.readOnly) return ended
     const undone = await Promise.all([
       attempt(() => (before === undefined ? [] : moveNewAside(workspace, before))),
-      attempt(async () => (await dropSetGroup({ workspace, since })).map(toFailure)),
+      attempt(async () => (await dropSetGroup({ workspace, since })).map(removalNote)),
     ])
     for (const what of undone.flat()) log('warn', `sandbox: ${what}`)
     return undone.flat().length === 0 ? ended : { ...ended, undone: undone.flat() }
@@ -29,6 +29,6 @@ async function attempt(putRight: () => string[] | Promise<string[]>): Promise<st
   }
 }
 
-function toFailure(path: string): string {
+function removalNote(path: string): string {
   return `the set-group-ID bit of ${JSON.stringify(path)} was taken away: a command may not leave programs with rights`
 }

@@ -3,10 +3,10 @@
 import type { ConfigProblem, Origin } from '../config.ts'
 import { providerPrefix, type Setting, type Table } from '../table.ts'
 import { check, type Value, type Where } from '../text/check.ts'
-import type { HostOptions } from '../text/expand.ts'
+import type { ExpandContext } from '../text/expand.ts'
 
 /** What a layer is read by: the table of all keys, and what `~` and `$NAME` mean. */
-export type Around = HostOptions & { readonly table: Table }
+export type Around = ExpandContext & { readonly table: Table }
 
 /** For values that somebody typed. */
 export type Here = Where & Around

@@ -3,7 +3,7 @@
 import { nearest } from '../../kit/did-you-mean.ts'
 import type { Origin } from '../config.ts'
 import { type Setting, settingOf, type Table, variablesOfSetting } from '../table.ts'
-import type { HostOptions } from '../text/expand.ts'
+import type { ExpandContext } from '../text/expand.ts'
 import { draftLayer, type Here, type Layer, put } from './entries.ts'
 
 /** What variables hold, each with where it is said. */
@@ -24,7 +24,7 @@ const backends = ['BRAIDCLAW_LLM_BACKEND', 'SHELLCLAW_LLM_BACKEND']
 const others = ['BRAIDCLAW_HOME', 'BRAIDCLAW_LOG', 'BRAIDCLAW_MOCK_FIXTURE']
 
 /** An empty variable counts as not set: `X= braidclaw` must not empty a list of forbidden paths. */
-export function variablesOf(env: HostOptions['env'], table: Table): Variables {
+export function variablesOf(env: ExpandContext['env'], table: Table): Variables {
   const short = new Set(table.settings.map((setting) => setting.env))
   const ours = Object.entries(env).filter(([name, text]) => text && (short.has(name) || /^(BRAID|SHELL)CLAW_./.test(name)))
   return new Map(ours.map(([name, text = '']) => [name, { text, origin: { source: 'environment', where: name } }]))

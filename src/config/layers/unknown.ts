@@ -23,7 +23,7 @@ export function unknownKey(table: Table, { prefix, name, kind }: Unknown, raw: u
   const near = nearest(name, siblings) ?? nearest(name, all)
   if (near !== undefined) return `unknown key; did you mean "${near}"?`
   return (
-    runExternalLoop(table, name) ??
+    otherSection(table, name) ??
     `unknown key; ${prefix === '' ? 'at the top of the file' : `in [${prefix.slice(0, -1)}]`} there can be: ${siblings.join(', ')}`
   )
 }
@@ -39,7 +39,7 @@ function literalSecret(raw: unknown): string {
 }
 
 /** The key exists, but in another section. */
-function runExternalLoop({ settings }: Table, name: string): string | undefined {
+function otherSection({ settings }: Table, name: string): string | undefined {
   const leaf = nearest(
     name,
     settings.map((setting) => leafOf(setting.key)),

@@ -4,13 +4,13 @@ import { normalize, resolve } from 'node:path'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
 import { type Form, forms, type Row } from '../../kit/settings.ts'
-import { expand, expandPath, type HostOptions } from './expand.ts'
+import { expand, expandPath, type ExpandContext } from './expand.ts'
 import { quote, shown } from './toml-quote.ts'
 
 export type Value = string | number | boolean | readonly string[] | readonly number[] | { readonly [hint: string]: string }
 
 /** `base` is the folder a relative path starts at. `typed` by a person just now: any path may be relative; in a file, only few may. */
-export type Where = HostOptions & { readonly base: string; readonly typed: boolean }
+export type Where = ExpandContext & { readonly base: string; readonly typed: boolean }
 
 export type Checked = { readonly value?: Value; readonly wrong: readonly string[] }
 

@@ -1,6 +1,6 @@
 /** `~`, `$NAME` and `${NAME}` in configured text. A variable that is not set is an error, never an empty string. */
 
-export type HostOptions = {
+export type ExpandContext = {
   /** What `~/.braidclaw` means: BRAIDCLAW_HOME moves the whole tree. */
   readonly home: string
   /** What `~` means. */
@@ -13,7 +13,7 @@ export type Expanded = { readonly ok: true; readonly text: string } | { readonly
 const reference = /\$(?:\$|([A-Za-z_]\w*)|\{([^}]*)(\}?))/g
 
 /** `$$` is a literal dollar sign; what a variable holds is not expanded again. */
-export function expand(text: string, around: HostOptions): Expanded {
+export function expand(text: string, around: ExpandContext): Expanded {
   if (!text.includes('$')) return { ok: true, text }
   const wrong: string[] = []
   const done = text.replace(reference, (whole, bare?: string, braced?: string, closed?: string) => {
@@ -26,7 +26,7 @@ export function expand(text: string, around: HostOptions): Expanded {
 }
 
 /** As `expand`, with `~` at the start. */
-export function expandPath(text: string, around: HostOptions): Expanded {
+export function expandPath(text: string, around: ExpandContext): Expanded {
   const expanded = expand(text, around)
   if (!expanded.ok || !text.startsWith('~')) return expanded
   const path = expanded.text
@@ -36,7 +36,7 @@ export function expandPath(text: string, around: HostOptions): Expanded {
   return { ok: false, why: '"~name" is not supported; write the full path, or "~/…" for your own home' }
 }
 
-function lookUp(name: string, { env, home }: HostOptions, wrong: string[]): string {
+function lookUp(name: string, { env, home }: ExpandContext, wrong: string[]): string {
   if (!/^[A-Za-z_]\w*$/.test(name)) return note(wrong, `between "${'$'}{" and "}" only a variable's name may stand`)
   if (name === 'BRAIDCLAW_HOME') return home
   const value = Object.hasOwn(env, name) ? env[name] : undefined

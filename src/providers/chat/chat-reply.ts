@@ -2,7 +2,7 @@
 
 import { isObject } from '../../kit/json.ts'
 import type { ChatResponse, Log, ModelChunk } from '../../runtime/port.ts'
-import type { Reply } from '../wire/attempt.ts'
+import type { WireReply } from '../wire/attempt.ts'
 import { failureOf, truncated } from '../wire/failure-of-response.ts'
 import { type Block, collectParts, type PartsOptions, type RawCall } from '../wire/reply-parts.ts'
 import { collectCalls } from './calls.ts'
@@ -20,7 +20,7 @@ export type ReplyReader = {
   /** Ends the stream: 'marked' by a final event, or 'unmarked' at the end of a complete body. */
   ended(how: 'marked' | 'unmarked'): void
   /** @throws ProviderFailure when the reply did not reach its end */
-  result(): Reply
+  result(): WireReply
 }
 
 const stops: ReadonlyMap<string, ChatResponse['stop']> = new Map([

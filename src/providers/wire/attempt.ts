@@ -19,7 +19,7 @@ export type Talk = {
 }
 
 /** A complete reply. `bytes` counts the model's own text, without the framing around it. */
-export type Reply = Pick<ChatResponse, 'parts' | 'stop' | 'model' | 'rawProviderPayload'> & {
+export type WireReply = Pick<ChatResponse, 'parts' | 'stop' | 'model' | 'rawProviderPayload'> & {
   readonly usage: Reported
   readonly bytes: number
 }
@@ -32,7 +32,7 @@ export type Exchange = {
   /** Returns the next piece as it arrives; undefined at the end. */
   next(): Promise<ModelChunk | undefined>
   /** Call once, after the end. */
-  reply(): Reply
+  reply(): WireReply
 }
 
 /** Sends the request; resolves when the answer begins. */

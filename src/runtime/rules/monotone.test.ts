@@ -9,8 +9,8 @@ import { parseRules, type Rule } from './parse-rules.ts'
 import { ruleThread } from './rule-thread.ts'
 
 type Thread = AnyThread<RunEvent>
-type ConversationRequest = { proposal: Proposal; succeeds: boolean }
-type Wishes = ConversationRequest[][]
+type AttemptedCall = { proposal: Proposal; succeeds: boolean }
+type Wishes = AttemptedCall[][]
 
 /** Random numbers that are the same in every run: a failure can be had again. */
 function createDice(seed: number) {

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { createExchange, type Exchange } from './exchange.ts'
-import { type AgentFolderFixture, createAgentFolderFixture } from './fixture.ts'
+import { type FifoFixture, createFifoFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
-let den: AgentFolderFixture
+let den: FifoFixture
 const open = new Set<Exchange>()
 beforeEach(async () => {
-  den = await createAgentFolderFixture()
+  den = await createFifoFixture()
 })
 afterEach(async () => {
   for (const exchange of open) await exchange.close()

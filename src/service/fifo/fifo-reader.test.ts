@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
 import { createFifos } from './create-fifos.ts'
 import { openFrames, openLines } from './fifo-reader.ts'
-import { type AgentFolderFixture, cpuMs, createAgentFolderFixture } from './fixture.ts'
+import { type FifoFixture, cpuMs, createFifoFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
-let den: AgentFolderFixture
+let den: FifoFixture
 let stopping: AbortController
 beforeEach(async () => {
-  den = await createAgentFolderFixture()
+  den = await createFifoFixture()
   stopping = new AbortController()
 })
 afterEach(() => {

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { openLines } from './fifo-reader.ts'
 import { openWriter, type Writer } from './fifo-writer.ts'
-import { type AgentFolderFixture, createAgentFolderFixture } from './fixture.ts'
+import { type FifoFixture, createFifoFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
-let den: AgentFolderFixture
+let den: FifoFixture
 let writer: Writer
 beforeEach(async () => {
-  den = await createAgentFolderFixture()
+  den = await createFifoFixture()
   writer = openWriter(den.path('interact_out'))
 })
 afterEach(() => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createFifos } from './create-fifos.ts'
 
-export type AgentFolderFixture = {
+export type FifoFixture = {
   readonly dir: string
   path(name: string): string
   /** A shell script in the folder; `$0` is its path. Killed at the end of the test at the latest. */
@@ -15,7 +15,7 @@ export type AgentFolderFixture = {
 
 export type Script = { kill(): Promise<void>; readonly done: Promise<number>; stop(): void; go(): void }
 
-export async function createAgentFolderFixture(): Promise<AgentFolderFixture> {
+export async function createFifoFixture(): Promise<FifoFixture> {
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-fifo-'))
   const created = await createFifos(dir)
   if (!created.ok) throw new Error(created.message)

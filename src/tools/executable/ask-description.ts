@@ -3,7 +3,7 @@
 import { cut, visible } from '../../kit/text.ts'
 import type { ToolSpec } from '../../runtime/port.ts'
 import { parseDescription } from './description.ts'
-import { type HostOptions, type Program, type Run, runExecutable } from './run-executable.ts'
+import { type ExecutableHost, type Program, type Run, runExecutable } from './run-executable.ts'
 
 export type Described = { readonly ok: true; readonly spec: ToolSpec; readonly text: string } | { readonly ok: false; readonly why: string }
 
@@ -11,7 +11,7 @@ const TIMEOUT_MS = 5_000
 const MAX_BYTES = 65_536
 
 /** `text` is the printed description, for the cache. Never rejects. Only tests pass `timeoutMs`. */
-export async function describe(around: HostOptions, program: Program, timeoutMs = TIMEOUT_MS): Promise<Described> {
+export async function describe(around: ExecutableHost, program: Program, timeoutMs = TIMEOUT_MS): Promise<Described> {
   const late = new AbortController()
   const alarm = setTimeout(() => late.abort(), timeoutMs)
   const limits = { keep: MAX_BYTES, flood: MAX_BYTES, readOnly: true }

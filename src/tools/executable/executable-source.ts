@@ -6,13 +6,13 @@ import { parseDescription } from './description.ts'
 import type { Store } from './executable-store.ts'
 import { type Executable, executableTool } from './executable-tool.ts'
 import { type Found, findExecutables, type Refused } from './find-executables.ts'
-import type { HostOptions, Program } from './run-executable.ts'
+import type { ExecutableHost, Program } from './run-executable.ts'
 
 export type SourceOptions = {
   /** Path of a folder or of one executable. */
   readonly at: string
   readonly store: Store
-  readonly around: HostOptions
+  readonly around: ExecutableHost
   /** Names of the built-in tools, which an executable may not use. */
   readonly builtIn: readonly string[]
   readonly untrusted: (folder: string) => string | undefined

@@ -5,7 +5,7 @@ import type { Risk } from '../../runtime/event.ts'
 import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port.ts'
 import { sayingSandbox } from '../confined.ts'
 import { done, fail } from '../input.ts'
-import { type HostOptions, type Program, type Run, runExecutable } from './run-executable.ts'
+import { type ExecutableHost, type Program, type Run, runExecutable } from './run-executable.ts'
 
 export type Executable = Tool & {
   /** Path of the executable. */
@@ -20,7 +20,7 @@ export type Making = {
   readonly spec: ToolSpec
   readonly program: Program
   readonly sha256: string
-  readonly around: HostOptions
+  readonly around: ExecutableHost
   /** The risk that the operator configured, never the tool's own claim. */
   readonly risk: Risk
   readonly readOnly: boolean

@@ -7,10 +7,10 @@ import type { Ended, Environment, Spawn } from '../process.ts'
 /** The executable's path in its folder, its real path, and the private copy whose bytes run. */
 export type Program = { readonly path: string; readonly real: string; readonly copy: string }
 
-export type HostOptions = { readonly spawn: Spawn; readonly env: Environment; readonly workspace: string }
+export type ExecutableHost = { readonly spawn: Spawn; readonly env: Environment; readonly workspace: string }
 
 export type Running = {
-  readonly around: HostOptions
+  readonly around: ExecutableHost
   readonly program: Program
   readonly argument: string
   readonly signal: AbortSignal
