@@ -21,7 +21,7 @@ const COMPACT =
 const TOOL_ROUNDS = 20
 /** The limit for a message, and for an answer of the brain or the claw. */
 const MAX_BYTES = 4_194_304
-/** How long the claw may take to list its tools, for both request names together; without a list the brain gets no tools. */
+/** How long the claw may take to list its tools, for each of the two request names; without a list the brain gets no tools. */
 const LIST_MS = 1000
 
 type Ask = (text: string, timeoutMs?: number) => string | undefined
