@@ -192,7 +192,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     return controller.signal
   }
 
-  /** Removes the thinking events of a reply: the journal keeps them with the reply, but the consumer saw them as they arrived. */
+  /** Removes the thinking events that the consumer already saw as they arrived; the journal keeps the thoughts with the reply. */
   function unseen(event: RunEvent, shown: readonly AgentEvent[]): readonly AgentEvent[] {
     if (event.type !== 'model.done') return shown
     const told = state.thoughts.splice(0).join('')

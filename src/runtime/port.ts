@@ -133,8 +133,8 @@ export type ToolResult = {
 
 /**
  * A tool. The runtime validates the input against `parameters` before any other part sees it. `touches` must be pure and total: the gate
- * reads nothing else. `risk` is the minimum risk, also when the call touches nothing. `invoke` may throw; the runtime turns that into a
- * failed result.
+ * reads nothing else. `risk` is the minimum risk of a call that touches nothing. `invoke` may throw; the runtime turns that into a failed
+ * result.
  */
 export type Tool = ToolSpec & {
   readonly risk: Risk
