@@ -1,6 +1,4 @@
-/**
- * Runs the pure router as a program of its own, on Bun or Node: soul, history, tools and compaction, nothing else. No module imports it.
- */
+/** Runs the pure router as a program of its own on Bun or Node, never imported: soul, history, tools and compaction only. */
 
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createFifoLines } from './kit/fifo-lines.ts'

@@ -1,6 +1,4 @@
-/**
- * Model-checks a program: explores every run that an environment can provoke, breadth first, until a property breaks or no state is left.
- */
+/** Model-checks a program: explores all runs that an environment provokes, breadth first, until a property breaks or no state remains. */
 
 import type { Json } from '../kit/json.ts'
 import { arrange, checkLimit, initialStates, named, type States } from './check-program.ts'

@@ -1,6 +1,4 @@
-/**
- * Parses JSON that a shell's `echo` has expanded: under dash `echo "$json"` turns the two characters `\n` inside a string into a newline.
- */
+/** Parses JSON that a shell's `echo` has expanded: dash's `echo "$json"` turns the two characters `\n` in a string into a newline. */
 
 import { jsonEscape, parseJson } from './wire.ts'
 

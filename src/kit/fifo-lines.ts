@@ -1,6 +1,4 @@
-/**
- * Splits a FIFO's bytes into lines, though writers come and go and may die within a line. It is short because `planck.ts` includes it too.
- */
+/** Splits a FIFO's bytes into lines, though writers come and go; it is short because the small program `planck.ts` includes it. */
 
 import type { Line } from './lines.ts'
 

@@ -1,7 +1,4 @@
-/**
- * Defines settings tables: one row per key, kept beside the code that owns it. Types, checks, docs and environment names derive from the
- * rows.
- */
+/** Defines settings tables with one row per key; types, checks, docs and environment names derive from the rows. */
 
 /** The allowed forms of a text value; `says` completes the message "must be …". */
 export const forms = {

@@ -1,6 +1,4 @@
-/**
- * Computes one super-step of a run: the selected events, what a consumer may see of them, and what must be on disk before any takes effect.
- */
+/** Computes one super-step of a run: the selected events, what a consumer may see, and what must be on disk before any takes effect. */
 
 import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'

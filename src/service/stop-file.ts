@@ -1,6 +1,4 @@
-/**
- * Reads, sets and watches the ESTOP file: while it exists, every tool of every process of this home is stopped, whatever the file contains.
- */
+/** Reads, sets and watches the ESTOP file: while it exists, whatever its content, all tools of all processes of this home are stopped. */
 
 import { closeSync, constants, lstatSync, mkdirSync, openSync, readSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'

@@ -1,7 +1,4 @@
-/**
- * Keeps a program running: restarts it when it ends, with growing delays while it fails at once, and ends it together with its process
- * group.
- */
+/** Keeps a program running: restarts it with growing delays while it fails at once, and ends it together with its process group. */
 
 export type Report = (level: 'info' | 'warn', event: string, fields: { readonly [key: string]: unknown }) => void
 
@@ -28,7 +25,7 @@ export type SuperviseOptions = {
 }
 
 export type Supervised = {
-  /** Ends it, and kills it after `graceMs`. Resolves when no process of its group is left. */
+  /** Sends SIGTERM to the group, and SIGKILL after `graceMs` ms. Resolves when no process of the group is left. */
   stop(graceMs?: number): Promise<void>
   /** Returns the process id while it runs. */
   pid(): number | undefined

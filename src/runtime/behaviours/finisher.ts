@@ -1,7 +1,4 @@
-/**
- * Ends a run with exactly one `finish`, when nothing is in flight, with the code that reports the true outcome; blocks every event after
- * it.
- */
+/** Ends a run with exactly one `finish`, when nothing is in flight, with the code of its true outcome, and blocks every later event. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { Ending, FailureCode, RunEvent } from '../event.ts'

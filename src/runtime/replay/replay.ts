@@ -1,7 +1,4 @@
-/**
- * Replays a past run from its journal alone: yields the same event stream byte for byte (except partial texts, which are not journalled),
- * or the first divergence.
- */
+/** Replays a run from its journal alone: the same events byte for byte (except unjournalled partial texts), or the first divergence. */
 
 import type { AnyThread } from '../../kernel/thread.ts'
 import { canonical, isObject } from '../../kit/json.ts'

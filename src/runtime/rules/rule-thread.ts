@@ -1,6 +1,4 @@
-/**
- * Turns a user's rule into a b-thread: it blocks the act of each call that the rule forbids and requests the denial under the rule's name.
- */
+/** Turns a user's rule into a b-thread, which blocks the act of each forbidden call and requests the denial under the rule's name. */
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
 import { blockedActs, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'

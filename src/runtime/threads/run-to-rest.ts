@@ -1,7 +1,4 @@
-/**
- * Runs a program that includes developers' threads, live and in replay: if one of them fails or blocks the run forever, the run ends and
- * names it.
- */
+/** Runs a program that includes developers' threads, live and in replay: a thread that fails or blocks the run forever ends it. */
 
 import type { States } from '../../kernel/check-program.ts'
 import { AdmissionError, createEngine } from '../../kernel/engine.ts'
@@ -27,7 +24,7 @@ export type Program = {
   take(event: ExternalEvent, onSelect: OnSelect): string | undefined
 }
 
-/** These events report facts or stop the run, so a developer's thread must not reject them. */
+/** These events report facts or stop the run; a developer's thread that blocks one cannot undo it, so the thread counts as failed. */
 const mustBeTaken: readonly RunEvent['type'][] = [
   'run.start',
   'model.done',

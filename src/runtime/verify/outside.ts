@@ -1,7 +1,4 @@
-/**
- * Defines the properties toward the outside: P13 (who sends what), P14 (the program always accepts a stop), P16 (no mode without its
- * checks).
- */
+/** Defines P13 (who sends what), P14 (the program always accepts a stop) and P16 (no mode without its checks). */
 
 import type { Property } from '../../kernel/property.ts'
 import { EXTERNAL } from '../../kernel/select.ts'

@@ -1,6 +1,4 @@
-/**
- * Checks P9 by sampling: it replays random runs (the same ones every time) from their external events alone and compares the selections.
- */
+/** Checks P9 by sampling: replays random runs (the same ones every time) from their external events alone and compares the selections. */
 
 import { createEngine } from '../../kernel/engine.ts'
 import { divergence, replay } from '../../kernel/replay-steps.ts'

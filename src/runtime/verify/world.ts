@@ -1,7 +1,4 @@
-/**
- * Simulates a hostile world for the model checker: what it records of a run, and every event it may send next, forged and late ones
- * included.
- */
+/** Simulates a hostile world for the model checker: its memory of a run, and every event it may send next, forged and late ones too. */
 
 import type { History } from '../../kernel/explore.ts'
 import type { JsonObject } from '../../kit/json.ts'

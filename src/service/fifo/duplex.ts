@@ -1,6 +1,4 @@
-/**
- * Sends a bridge one question at a time and reads its answer, on two FIFOs without ids, and never assigns an answer to another question.
- */
+/** Sends a bridge one question at a time and reads its answer, on two FIFOs without ids, never confusing answers. */
 
 import { parseEchoed } from '../../kit/echoed.ts'
 import type { Pipe } from './open-pipe.ts'

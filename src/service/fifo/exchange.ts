@@ -18,7 +18,10 @@ export type BridgeWatch = {
 }
 
 export type Exchange = {
-  /** Asks one question at a time, in order; the timeout starts when it is this question's turn. `text` ends as the protocol demands. */
+  /**
+   * Queues a question: the bridge gets one at a time, in order. The timeout starts with the question's turn. `text` ends as the protocol
+   * demands.
+   */
   ask(text: string, signal?: AbortSignal): Promise<Exchanged>
   readonly bridge: BridgeWatch
   /** Withdraws a question in progress, which ends as `closed`; so does every later one. */
@@ -35,7 +38,7 @@ export type ExchangeOptions = {
   readonly again?: number
 }
 
-/** If the bridge starts later than this, a question fails at once. */
+/** If the bridge will start only after more than this many ms, a question fails at once. */
 const DOWN_MS = 5_000
 
 /**
