@@ -30,7 +30,7 @@ export type BidIndex<E extends KernelEvent> = {
 }
 
 export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E>[], states: readonly unknown[]): BidIndex<E> {
-  // A slot enters an index when it bids. It leaves only after lookups returned it in vain: threads run in cycles and soon bid for the same
+  // A slot enters an index when it bids. The index removes it only after useless lookups: threads run in cycles and soon bid for the same
   // events again, so in a steady program the indexes hardly ever change.
   const listeners = createSeatIndex<ThreadSlot<E>>(
     ({ bid }, key) => names(bid.request, key) || names(bid.wait, key) || names(bid.interrupt, key),

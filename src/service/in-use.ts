@@ -2,7 +2,7 @@
 
 import { closeSync, constants, openSync } from 'node:fs'
 
-/** True if a process has it open for reading, or waits for a writer. False for a missing file or a file that is not a FIFO. */
+/** True if a process has the FIFO open for reading, or waits for a writer. False if nobody reads it, or if it does not exist. */
 export function isRead(path: string): boolean {
   const { O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants
   try {
