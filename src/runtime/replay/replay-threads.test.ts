@@ -11,7 +11,7 @@ import { replayRun } from './replay.ts'
 
 const lines = (events: readonly AgentEvent[]) => events.map((event) => JSON.stringify(event)).join('\n')
 
-/** Asks for a call of its own after each answer, the first time only. */
+/** Requests a call of its own after the first answer only. */
 const tests: Thread<string> = {
   name: 'tests',
   init: 'new',

@@ -18,7 +18,7 @@ afterEach(() => {
 
 const lines = (maxBytes?: number) => openLines(den.path('interact_in'), { signal: stopping.signal, maxBytes })
 
-/** The next so many, as text; what is no text, with what is wrong. */
+/** Returns the next lines as text; for a line that is no text, its error. */
 async function next(source: ReturnType<typeof lines>, count: number): Promise<string[]> {
   const found: string[] = []
   while (found.length < count) {
