@@ -1,4 +1,4 @@
-/** The database file before SQLite opens it: it exists, and nobody but its owner may read it. */
+/** Prepares the database file before SQLite opens it: creates it if needed, and lets nobody but its owner read it. */
 
 import { accessSync, chmodSync, closeSync, constants, existsSync, lstatSync, mkdirSync, openSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
