@@ -1,6 +1,4 @@
-/**
- * Turns checked entries into the typed Config; only this file maps TOML keys such as `max_tool_rounds` to names such as `maxToolRounds`.
- */
+/** Turns checked entries into the typed Config; only this file maps TOML keys such as `max_tool_rounds` to `maxToolRounds`. */
 
 import { type Rows, withDefaults } from '../kit/settings.ts'
 import type { AgentConfig, Config } from './config.ts'

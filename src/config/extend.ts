@@ -1,6 +1,4 @@
-/**
- * Adds providers to the text of an existing config file and keeps every byte the user wrote. These functions are pure and write no file.
- */
+/** Adds providers to the text of an existing config file and keeps every byte the user wrote; all functions are pure. */
 
 import { isObject } from '../kit/json.ts'
 import type { Proposal } from './known-providers.ts'

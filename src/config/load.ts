@@ -1,7 +1,4 @@
-/**
- * Merges defaults < user file < trusted project's file < env file < environment < agents.json < flags into one checked Config, or reports
- * all problems at once.
- */
+/** Merges the sources of configuration, from defaults up to flags, into one checked Config, or reports all problems at once. */
 
 import { join, resolve } from 'node:path'
 import { quoteText } from '../security/command/syntax/quote.ts'
@@ -54,7 +51,10 @@ export type Loaded =
     }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[] }
 
-/** Reads files and changes nothing; never throws because of their content. */
+/**
+ * Precedence: defaults < user file < trusted project's file < env file < environment < agents.json < flags. Reads files and changes
+ * nothing; never throws because of their content.
+ */
 export function loadConfig(input: LoadInput): Loaded {
   const table = tableOf(input.channels)
   const around = { table, home: input.home, userHome: input.env.HOME || process.getBuiltinModule('node:os').homedir(), env: input.env }

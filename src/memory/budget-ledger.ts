@@ -1,7 +1,4 @@
-/**
- * Records what the model calls of a home have spent and reserved, by scope and UTC day; all processes reserve before a call and settle
- * after it.
- */
+/** Records what the model calls of a home reserve before a call and spend after it, by scope and UTC day, for all processes. */
 
 import type { Clock } from '../runtime/port.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'

@@ -1,6 +1,4 @@
-/**
- * Commits in groups: the steps added within one turn of the event loop share a transaction, and callers resume only after it is on disk.
- */
+/** Groups the steps of one turn of the event loop into one transaction; callers resume only after it is on disk. */
 
 import type { LockWait } from './write-lock.ts'
 

@@ -44,7 +44,7 @@ function linkTarget(path: string): string {
   return found?.isSymbolicLink() ? linkTarget(resolve(dirname(path), readlinkSync(path))) : path
 }
 
-/** The database and the files that SQLite keeps beside it: who opened and closed one of them in this process would drop locks just as well. */
+/** Returns the database and the files that SQLite keeps beside it: opening and closing one of them in this process would drop locks too. */
 export function databaseFiles(path: string): string[] {
   return ['', '-wal', '-shm', '-journal'].map((suffix) => `${path}${suffix}`)
 }

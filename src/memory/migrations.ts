@@ -1,6 +1,4 @@
-/**
- * Defines the database schema as numbered steps. `PRAGMA user_version` counts the steps applied to a file; a released step never changes.
- */
+/** Defines the database schema as numbered steps, counted by `PRAGMA user_version`; a released step never changes. */
 
 export const migrations: readonly string[] = [
   `
@@ -111,8 +109,8 @@ CREATE TABLE unprojected(
 CREATE INDEX runs_by_folder ON runs(folder) WHERE folder IS NOT NULL;
 INSERT INTO agent_files SELECT '', '', 0, 0, '', max(seq), 0, '', '{}' FROM journal HAVING max(seq) IS NOT NULL;
 `,
-  // `budget_charges`: spent and reserved amounts together, by scope and UTC day. `budget_reservations`: the part that is only reserved; a
-  // reservation of a dead process stays and counts as spent.
+  // `budget_charges`: spent and reserved amounts together, by scope and UTC day. `budget_reservations`: the part that is only reserved;
+  // when a process dies, its reserved amounts remain charged, so they count as spent.
   `
 CREATE TABLE budget_charges(
   scope TEXT NOT NULL, day TEXT NOT NULL, tokens INTEGER NOT NULL, micros INTEGER NOT NULL, PRIMARY KEY (scope, day)

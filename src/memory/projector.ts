@@ -1,7 +1,4 @@
-/**
- * Writes the files of agents from the journal, each committed line once, even across crashes. Before a turn adds its first line, it
- * journals lines that other programs wrote into the files.
- */
+/** Writes each committed line of the journal once to the agents' files, and journals lines that other programs wrote there. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

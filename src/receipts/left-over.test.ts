@@ -1,7 +1,4 @@
-/**
- * Tests that receipts a crash can leave beyond the checkpoint are adopted and recorded, and that the next start and a check refuse all
- * others.
- */
+/** Tests that only receipts that a crash can leave beyond the checkpoint are adopted; the next start and a check refuse all others. */
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'

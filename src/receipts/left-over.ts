@@ -1,8 +1,4 @@
-/**
- * Decides whether receipts beyond the checkpoint can come from a crash. Receipts reach the disk before the database commits their results,
- * so a crash or a full disk in between leaves those of one step; the next start records that first, and may be interrupted itself. Any
- * other receipts beyond the checkpoint are not left by a crash.
- */
+/** Decides whether receipts beyond the checkpoint can come from a crash. */
 
 import { count } from '../kit/count.ts'
 import { canonical } from '../kit/json.ts'
@@ -59,7 +55,11 @@ export const remedy =
  */
 export type KnownSoFar = { readonly known: number; readonly ownLog?: string }
 
-/** Distinguishes steps by time: receipts of one step have one timestamp, the next step has another. */
+/**
+ * Receipts reach the disk before the database commits their results, so a crash or a full disk in between leaves those of one step; the
+ * next start records that first, and may be interrupted itself. No crash leaves any other receipts. Receipts of one step have one
+ * timestamp, and the next step has another.
+ */
 export function createLeftOver({ known, ownLog }: KnownSoFar): LeftOver {
   const seen: { first?: Receipt; last?: Receipt; steps: number; unexplained: boolean } = { steps: 0, unexplained: false }
 

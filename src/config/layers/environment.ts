@@ -17,7 +17,7 @@ const aliases: { readonly [name: string]: string } = {
   SHELLCLAW_SKILLS_DIR: 'BRAIDCLAW_TOOLS_DIR',
 }
 
-/** Override the provider of every turn, whatever model is requested; scripts are tested with them. */
+/** These variables override the provider of every turn, whatever model is requested; tests of scripts use them. */
 const backends = ['BRAIDCLAW_LLM_BACKEND', 'SHELLCLAW_LLM_BACKEND']
 
 /** Read elsewhere; these are not settings. */

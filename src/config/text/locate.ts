@@ -1,6 +1,4 @@
-/**
- * Finds the position of each key in a TOML text. The parser must have accepted the text already, so this file only follows its structure.
- */
+/** Finds the position of each key in a TOML text that the parser has already accepted. */
 
 import { parse } from 'smol-toml'
 

@@ -7,8 +7,8 @@ import { bytesOf, type FileLine, linesOf } from './bounded-read.ts'
 
 /**
  * The first `bytes` (`lines` lines) are accounted for; `tail` is the digest of the last of them. The journal entries after `since` produce
- * the text after the first `base` bytes, whose digest is `baseSha256`; `open` gives, for each run still open, how many of its lines came
- * before that point.
+ * the text after the first `base` bytes, whose digest is `baseSha256`; `open` maps each run pending at that point to the number of its
+ * lines before it.
  */
 export type FileMark = {
   readonly bytes: number
@@ -22,7 +22,7 @@ export type FileMark = {
 
 export const freshMark: FileMark = { bytes: 0, lines: 0, tail: sha256(''), since: 0, base: 0, baseSha256: sha256(''), open: {} }
 
-/** `lines`: the lines after the mark, or all lines when the file was replaced; undefined when there are more than one turn reads. */
+/** `lines`: the lines after the mark, or all lines when the file was replaced; undefined when there are too many to read in one turn. */
 export type Look = {
   readonly size: number
   readonly tail: string

@@ -1,6 +1,4 @@
-/**
- * Runs one compaction: sends the due messages to a model, checks its answer, and replaces the messages by the summary, or changes nothing.
- */
+/** Runs one compaction: sends the due messages to a model, checks its answer, and replaces them by it, or changes nothing. */
 
 import type { Usage } from '../../runtime/event.ts'
 import type { Clock, Log } from '../../runtime/port.ts'

@@ -1,4 +1,4 @@
-/** Lists, shows, exports and clears conversations. The journal's transaction writes their rows; nothing else does. */
+/** Lists, shows, exports and clears conversations; the transaction of the journal writes their rows. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import { flat } from '../../kit/text.ts'

@@ -1,7 +1,4 @@
-/**
- * Builds the messages of a conversation for the model: a summary of the older turns, if there is one, and the newest complete turns that
- * fit.
- */
+/** Builds the messages of a conversation for the model: a summary of older turns, if any, and the newest complete turns that fit. */
 
 import { isObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'

@@ -20,7 +20,7 @@ export type SearchRequest = {
   /** Plain words: quotes and operators in it are text. Only the first 1,000 characters and 32 words count. */
   readonly query: string
   readonly limit?: number
-  /** The turn that searches; without this it would always find itself. */
+  /** The id of the turn that searches, because the search would always find that turn. */
   readonly exceptTurn?: string
 }
 

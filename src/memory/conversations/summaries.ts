@@ -1,4 +1,4 @@
-/** Stores summaries of conversations, which a model wrote about older turns: the journal cannot recreate them, but it can disprove them. */
+/** Stores the summaries that a model wrote about older turns: the journal cannot recreate them, but it can disprove them. */
 
 import { sha256 } from '../../kit/sha256.ts'
 import { hashJson } from '../journal/json-hash.ts'

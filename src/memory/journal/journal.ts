@@ -1,7 +1,4 @@
-/**
- * Stores every external event, intent and note of every run in the order written, and which process runs each run; all other tables derive
- * from it.
- */
+/** Stores every external event, intent and note of every run in the order written, and which process owns each run. */
 
 import type { Risk } from '../../runtime/event.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
@@ -32,7 +29,7 @@ export type OpenIntent = {
   readonly risk: Risk
   readonly argsHash: string
   readonly approval: string | null
-  /** The sandbox value for every call's receipt, whatever the result. */
+  /** The sandbox value that the receipt records whatever the result. */
   readonly sandbox: 'none' | null
   /** How many receipts the log had when the act started, according to the checkpoint. */
   readonly receiptsBefore: number

@@ -5,7 +5,7 @@ import type { RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 import { type AlteredEntry, firstAltered, type StoredEntry } from './running-digest.ts'
 
-/** Returns a MAC of this text that needs the key; undefined when there is no key. */
+/** Returns a MAC of this text, made with the secret key; undefined when there is no key. */
 export type Seal = (text: string) => string | undefined
 
 type EndedRun = RunIdentity & {

@@ -1,7 +1,4 @@
-/**
- * Computes the running digest of a run's journal: each entry's digest covers the previous one, so that the first altered entry can be
- * found.
- */
+/** Chains the digests of a run's journal, each covering the previous one, so that the first altered entry can be found. */
 
 import { sha256 } from '../../kit/sha256.ts'
 import type { JournalEntry } from './journal-entry.ts'
@@ -13,8 +10,8 @@ export type StoredEntry = Omit<JournalEntry, 'body'> & { readonly body: string; 
 export type AlteredEntry = { readonly event: number; readonly seq: number; readonly message: string }
 
 /**
- * Returns SHA-256 in hex. `previous` is the digest of the previous entry, null for a run's first. It uses no secret: it reveals accidental
- * changes, but does not prevent forgery.
+ * Returns SHA-256 in hex. `previous` is the digest of the previous entry, null for a run's first. It uses no secret: it reveals changes,
+ * but does not prevent them.
  */
 export function digestOf(runId: string, previous: string | null, { kind, type, at, body }: Omit<StoredEntry, 'seq' | 'digest'>): string {
   return sha256(JSON.stringify([previous, runId, kind, type, at]) + body)

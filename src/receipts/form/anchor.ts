@@ -1,6 +1,4 @@
-/**
- * Defines the anchor, a short line that proves how far a log reached: the head file contains it, and a person can keep a copy elsewhere.
- */
+/** Defines the anchor: a short line that proves how far a log reached, for the head file and for a copy kept elsewhere. */
 
 import { macOf } from './receipt.ts'
 
