@@ -1,4 +1,4 @@
-/** The settings of what stays running: Discord, and the provider behind FIFOs. */
+/** Tests the settings of background services: Discord, and the provider behind FIFOs. */
 
 import { expect, test } from 'bun:test'
 import { configOf, minimum, problemsOf } from './load.fixture.ts'

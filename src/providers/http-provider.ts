@@ -4,7 +4,7 @@ import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, Pr
 import { converse } from './chat/converse.ts'
 import { type Cost, metered } from './metered.ts'
 import { assertUsable } from './usable-reply.ts'
-import type { Exchange, WireReply, Talk } from './wire/attempt.ts'
+import type { Exchange, Talk, WireReply } from './wire/attempt.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
 import { baseUrlOf, keyHint, vendors } from './wire/dialects.ts'
 import { openWire } from './wire/exchange.ts'

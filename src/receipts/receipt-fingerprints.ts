@@ -1,8 +1,8 @@
-/** What the deep check needs of each receipt of a log, in some twenty bytes: a million of them must not fill the memory. */
+/** Stores about twenty bytes per receipt for the deep check, so that a million receipts do not fill the memory. */
 
 import type { Receipt } from './form/receipt.ts'
 
-/** What receipt and journal both tell of a call. `sandbox` is compared only where the journal knows of it. */
+/** The fields of a call that receipt and journal share. `sandbox` is compared only where the journal contains it. */
 export type ExpectedReceipt = {
   readonly id: string
   readonly conversationId: string
@@ -14,20 +14,20 @@ export type ExpectedReceipt = {
 }
 
 export type Fingerprints = {
-  /** The highest number there is. */
+  /** Returns the highest receipt number. */
   count(): number
   add(receipt: Receipt): void
   has(seq: number): boolean
-  /** Whether that receipt tells the same. */
+  /** Tells whether that receipt has these values. */
   fits(seq: number, told: ExpectedReceipt): boolean
-  /** Marks it as named by the journal. @returns false when it was before */
+  /** Marks the receipt as named by the journal. @returns false when it was already marked */
   take(seq: number): boolean
   isTaken(seq: number): boolean
-  /** How many there are that the journal did not name. */
+  /** Returns how many receipts the journal did not name. */
   untaken(): number
 }
 
-/** Of a SHA-256: nobody finds another text for it. */
+/** Bytes of a SHA-256: enough that nobody finds another text with this prefix. */
 const length = 16
 const sandboxes: readonly (string | undefined)[] = [undefined, 'bubblewrap', 'landlock', 'none']
 const taken = 0x80

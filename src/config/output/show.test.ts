@@ -11,7 +11,7 @@ import { showConfig, valueAt } from './show.ts'
 
 const { settings } = tableOf(channelRows)
 
-/** Every key there is, set to something that is not its default. */
+/** Sets every key to a value that is not its default. */
 const everything = `workspace_dir = "/w"
 default_provider = "o"
 default_model = "dm"

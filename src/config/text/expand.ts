@@ -1,9 +1,9 @@
-/** `~`, `$NAME` and `${NAME}` in configured text. A variable that is not set is an error, never an empty string. */
+/** Expands `~`, `$NAME` and `${NAME}` in configured text. An unset variable is an error, never an empty string. */
 
 export type ExpandContext = {
-  /** What `~/.braidclaw` means: BRAIDCLAW_HOME moves the whole tree. */
+  /** The value of `~/.braidclaw`: BRAIDCLAW_HOME moves the whole tree. */
   readonly home: string
-  /** What `~` means. */
+  /** The value of `~`. */
   readonly userHome: string
   readonly env: { readonly [name: string]: string | undefined }
 }
@@ -12,7 +12,7 @@ export type Expanded = { readonly ok: true; readonly text: string } | { readonly
 
 const reference = /\$(?:\$|([A-Za-z_]\w*)|\{([^}]*)(\}?))/g
 
-/** `$$` is a literal dollar sign; what a variable holds is not expanded again. */
+/** `$$` is a literal dollar sign; the value of a variable is not expanded again. */
 export function expand(text: string, around: ExpandContext): Expanded {
   if (!text.includes('$')) return { ok: true, text }
   const wrong: string[] = []
@@ -25,7 +25,7 @@ export function expand(text: string, around: ExpandContext): Expanded {
   return first === undefined ? { ok: true, text: done } : { ok: false, why: wrong.join('; ') }
 }
 
-/** As `expand`, with `~` at the start. */
+/** Works like `expand`, and also expands `~` at the start. */
 export function expandPath(text: string, around: ExpandContext): Expanded {
   const expanded = expand(text, around)
   if (!expanded.ok || !text.startsWith('~')) return expanded

@@ -29,7 +29,7 @@ const chats = (count: number, from = 1) => {
 const lengths = { max: 10, keep: 4, portionBytes: 100_000 }
 const signal = new AbortController().signal
 
-/** Says which questions it was given. */
+/** Returns the questions it received. */
 const listing: Summarise = async ({ text }) => {
   const old = /EXISTING SUMMARY:\n(.*)\n/.exec(text)?.[1]
   return {

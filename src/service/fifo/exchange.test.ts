@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { createExchange, type Exchange } from './exchange.ts'
-import { type FifoFixture, createFifoFixture } from './fixture.ts'
+import { createFifoFixture, type FifoFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
 let den: FifoFixture

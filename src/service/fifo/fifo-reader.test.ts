@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
 import { createFifos } from './create-fifos.ts'
 import { openFrames, openLines } from './fifo-reader.ts'
-import { type FifoFixture, cpuMs, createFifoFixture } from './fixture.ts'
+import { cpuMs, createFifoFixture, type FifoFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
 let den: FifoFixture

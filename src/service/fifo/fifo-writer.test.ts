@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { openLines } from './fifo-reader.ts'
 import { openWriter, type Writer } from './fifo-writer.ts'
-import { type FifoFixture, createFifoFixture } from './fixture.ts'
+import { createFifoFixture, type FifoFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
 let den: FifoFixture
