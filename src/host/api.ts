@@ -33,7 +33,7 @@ export type HostContext = {
 export type Setup<Context extends HostContext = HostContext> = {
   readonly config: Config
   /** Where each value comes from, by its key in the file. */
-  readonly origins: () => Origins
+  readonly origins: Origins
   readonly paths: HomePaths
   readonly log: Log
   readonly redactor: Redactor

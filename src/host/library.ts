@@ -21,14 +21,14 @@ export type HostOptions = {
 export const unended: Ending = { stop: 'error', code: 'error', message: 'the run ended without an ending' }
 
 /** A library knows the channels too: their sections may stand in the file. */
-type RunContext = HostOptions & Pick<HostContext, 'channels'>
+type SetupRequest = HostOptions & Pick<HostContext, 'channels'>
 
-export function setUpFor({ workspace, ...around }: RunContext, flags: { readonly model?: string; readonly agent?: string }): Setup {
+export function setUpFor({ workspace, ...around }: SetupRequest, flags: { readonly model?: string; readonly agent?: string }): Setup {
   return loadSetup(silentContext(around), { workspace, ...flags })
 }
 
 /** Nothing of ours goes to the streams of a program that is not ours. */
-export function silentContext({ home, env = process.env, log = nobodyHears, channels }: Omit<RunContext, 'workspace'>): HostContext {
+export function silentContext({ home, env = process.env, log = nobodyHears, channels }: Omit<SetupRequest, 'workspace'>): HostContext {
   return createHostContext({ env: { ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, channels, say: log })
 }
 

@@ -25,21 +25,21 @@ export const flags = {
   syncFolder: O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 } as const
 
-export type DaemonLock = Disposable & { readonly fd: number }
+export type Handle = Disposable & { readonly fd: number }
 
 /** @throws the system's error */
-export function hold(path: string, how: number, mode?: number): DaemonLock {
+export function hold(path: string, how: number, mode?: number): Handle {
   const fd = openSync(path, how, mode)
   return { fd, [Symbol.dispose]: () => closeSync(fd) }
 }
 
 /** @returns a path to the descriptor itself, or to a name in the folder it holds, that no rename or symbolic link above it can redirect */
-export function slot(held: DaemonLock, name?: string): string {
+export function slot(held: Handle, name?: string): string {
   return name === undefined ? `/proc/self/fd/${held.fd}` : `/proc/self/fd/${held.fd}/${name}`
 }
 
 /** @returns the current absolute path of the held file without symbolic links; undefined when the file no longer has that name */
-export function realPath(held: DaemonLock): string | undefined {
+export function realPath(held: Handle): string | undefined {
   const text = readlinkSync(slot(held))
   if (!text.startsWith('/')) return undefined
   // The kernel adds this suffix to a removed name. A file may really have such a name, and then it still exists.

@@ -7,7 +7,7 @@ import { closeSync, lstatSync, openSync, unlinkSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { folded } from '../security/targets/protected.ts'
 import type { Refusal } from './contract.ts'
-import { codeOf, type DaemonLock, flags, hold, realPath, slot } from './descriptor.ts'
+import { codeOf, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 import { type Locator, quote } from './locate-path.ts'
 import { purposesIn, temporaryName } from './sweep.ts'
 
@@ -20,7 +20,7 @@ type Part = (typeof parts)[number]
  * `folder` exists and may be written. `adds` is the name that the write adds or replaces in it: the file, or the first missing folder
  * above the file.
  */
-export type Addition = { readonly locator: Locator; readonly given: string; readonly folder: DaemonLock; readonly adds: string }
+export type Addition = { readonly locator: Locator; readonly given: string; readonly folder: Handle; readonly adds: string }
 
 /** The caller disposes it once the new file or folder exists. */
 export type Claim = Disposable & { readonly ok: true }
@@ -49,7 +49,7 @@ function refused(what: string): Refusal {
  * Announces the new part in the folder before looking at the existing parts: of two writers that each add one part, at least the later one
  * sees the other's part or announcement. An announcement left by a crash causes refusals for an hour, until it is swept.
  */
-function announce(folder: DaemonLock, part: Part): Claim {
+function announce(folder: Handle, part: Part): Claim {
   const own = hold(slot(folder), flags.folder)
   const path = slot(own, temporaryName(part))
   try {
@@ -76,7 +76,7 @@ function unlink(path: string): void {
 }
 
 /** @returns the nearest folder, up to the root, that is itself a repository; a folder in a work tree below a repository is allowed */
-function repositoryAround(folder: DaemonLock, root: string): string | undefined {
+function repositoryAround(folder: Handle, root: string): string | undefined {
   let path = realPath(folder) ?? '/'
   for (let above = '.'; ; above += '/..') {
     if (isRepository(present(folder, above))) return path
@@ -90,10 +90,10 @@ function isRepository(names: readonly string[]): boolean {
   return names.includes('HEAD') && (names.includes('commondir') || (names.includes('objects') && names.includes('refs')))
 }
 
-function present(folder: DaemonLock, above = '.'): string[] {
+function present(folder: Handle, above = '.'): string[] {
   return parts.filter((name) => has(folder, `${above}/${name}`))
 }
 
-function has(folder: DaemonLock, name: string): boolean {
+function has(folder: Handle, name: string): boolean {
   return lstatSync(slot(folder, name), { throwIfNoEntry: false }) !== undefined
 }

@@ -1,7 +1,7 @@
 /** Removes the temporary files that a killed write left beside its target, if name and owner match and the file is old enough. */
 
 import { lstatSync, readdirSync, unlinkSync } from 'node:fs'
-import { type DaemonLock, slot } from './descriptor.ts'
+import { type Handle, slot } from './descriptor.ts'
 
 const OLD_MS = 60 * 60 * 1_000
 
@@ -16,12 +16,12 @@ export function temporaryName(purpose?: string): string {
 const ours = /^\.braidclaw-[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}(?:\.(?<purpose>[a-zA-Z]+))?\.tmp$/
 
 /** @returns the purposes of the temporary files now in the folder @throws the system's error */
-export function purposesIn(folder: DaemonLock): string[] {
+export function purposesIn(folder: Handle): string[] {
   return readdirSync(slot(folder)).flatMap((name) => ours.exec(name)?.groups?.purpose ?? [])
 }
 
 /** Sweeps one folder without its subfolders. A file that cannot be examined or removed stays; it is harmless. */
-export function sweepTemporary(folder: DaemonLock, now = Date.now()): void {
+export function sweepTemporary(folder: Handle, now = Date.now()): void {
   for (const name of namesIn(folder)) {
     if (!ours.test(name)) continue
     try {
@@ -34,7 +34,7 @@ export function sweepTemporary(folder: DaemonLock, now = Date.now()): void {
   }
 }
 
-function namesIn(folder: DaemonLock): string[] {
+function namesIn(folder: Handle): string[] {
   try {
     return readdirSync(slot(folder))
   } catch {
