@@ -1,4 +1,4 @@
-/** Says once in a home that a provider's key is one that nobody looks for in texts, and why. */
+/** Warns once per home that a provider's key is too weak to redact, and why. */
 
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { type Config, isWireProvider } from '../../config/config.ts'
@@ -18,7 +18,7 @@ export function sayWeakKey({ name, why }: WeakKey): string {
   return `${name} ${why}, like a key that only fills the place: it is not looked for, so it is not taken out of what is shown, stored or sent to a model`
 }
 
-/** Every variable that the configuration names as a key; the usual ones the context knows already. */
+/** Returns every variable that the configuration names as a key; the context already knows the usual ones. */
 export function keysIn(config: Config, env: HostContext['env']): [string, string][] {
   const named = Object.values(config.providers.models).flatMap((model) =>
     isWireProvider(model) && model.apiKeyEnv ? [model.apiKeyEnv] : [],
@@ -26,7 +26,7 @@ export function keysIn(config: Config, env: HostContext['env']): [string, string
   return named.flatMap((name): [string, string][] => (env[name] ? [[name, env[name]]] : []))
 }
 
-/** A home that does not exist yet, or cannot be written, hears it again. */
+/** A home that does not exist yet, or is not writable, gets the warning again. */
 export function warnOfWeakKeys(setup: Setup): void {
   const path = `${setup.paths.home}/weak-keys`
   for (const weak of weakKeys(setup)) {
