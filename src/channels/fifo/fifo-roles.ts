@@ -43,8 +43,8 @@ const LIST_MS = 2_000
 const SILENT_MS = 200
 
 /**
- * @throws FailureError `provider` when the configured provider cannot be used; errno errors, although `createFifos` has checked
- * the FIFOs
+ * @throws FailureError `provider` when the configured provider cannot be used; errno errors of the FIFOs, which `createFifos`
+ * must have checked
  */
 export async function assignRoles(given: Setup, casting: FifoRoles): Promise<Cast> {
   const { dir, claw } = casting

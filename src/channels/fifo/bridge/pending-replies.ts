@@ -1,4 +1,4 @@
-/** Counts messages without a reply, per channel: an unrequested reply does not count for another channel. */
+/** Counts messages that wait for a reply, per channel; a reply that nobody requested has no effect. */
 
 import type { ReadMessage } from '../../../kit/wire.ts'
 

@@ -80,7 +80,7 @@ async function converse(bridging: BridgeOptions, { outgoing, incoming }: Talk): 
     }
   }
 
-  // When the agent stops, the bridge does not wait for further typing.
+  // When listening ends, the bridge does not wait for further typing.
   await Promise.race([listen(), type().then(() => new Promise<never>(() => {}))])
 }
 
