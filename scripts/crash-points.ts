@@ -1,9 +1,9 @@
 #!/usr/bin/env bun
 
 /**
- * Kills the executable systematically, at every system call that opens, writes, syncs, links or truncates a file in one turn, in
- * a new home and in a used one. Run it by hand, because it needs strace: `bun scripts/crash-points.ts [SYSCALL…]`. It prints what
- * broke, with exit code 1.
+ * Kills the executable systematically, at every system call that opens, writes, syncs, links or truncates a file in one turn, in a new home
+ * and in a used one. Run it by hand, because it needs strace: `bun scripts/crash-points.ts [SYSCALL…]`. It prints what broke, with exit
+ * code 1.
  */
 
 import { type Binary, compiledBinary, createHome } from '../test/crash/home.ts'

@@ -1,6 +1,5 @@
 /**
- * Builds the environment for child processes of these scripts: what a program needs to run, and nothing that could change its
- * behaviour.
+ * Builds the environment for child processes of these scripts: what a program needs to run, and nothing that could change its behaviour.
  */
 
 const KEPT = ['PATH', 'LANG', 'USER', 'LOGNAME', 'SHELL', 'CI'] as const

@@ -9,8 +9,8 @@ export type FileResult = Counts & {
 }
 
 /**
- * A file whose process crashed, hung, exited early or failed outside any test counts as one more failure, whatever its tests
- * reported: Bun then writes no report, and exits 0 when a test calls `process.exit(0)`.
+ * A file whose process crashed, hung, exited early or failed outside any test counts as one more failure, whatever its tests reported: Bun
+ * then writes no report, and exits 0 when a test calls `process.exit(0)`.
  */
 export function fileResult(report: string | undefined, ending: Ending): FileResult {
   const counts = report === undefined ? undefined : countsOf(report)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bun
 
 /**
- * Measures how many mutants of src/security and src/receipts the tests beside them detect: it runs every mutant of Stryker's
- * instrumenter against every test file of the same folder that reaches it. Run it by hand or at night, because it takes long:
- * `npm run mutation -- [security|receipts] [--files GLOB] [--since REF] [--sample N] [--out FOLDER] [--record]`.
+ * Measures how many mutants of src/security and src/receipts the tests beside them detect: it runs every mutant of Stryker's instrumenter
+ * against every test file of the same folder that reaches it. Run it by hand or at night, because it takes long: `npm run mutation --
+ * [security|receipts] [--files GLOB] [--since REF] [--sample N] [--out FOLDER] [--record]`.
  */
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bun
 /**
- * Bundles the pure router as one small file for Bun and Node, dist/planck.js: `bun scripts/planck.ts`. It fails when the file
- * exceeds its size limit.
+ * Bundles the pure router as one small file for Bun and Node, dist/planck.js: `bun scripts/planck.ts`. It fails when the file exceeds its
+ * size limit.
  */
 
 import { chmodSync, mkdirSync } from 'node:fs'
@@ -22,7 +22,7 @@ async function main(): Promise<number> {
   return bytes <= PLANCK_BYTES ? 0 : 1
 }
 
-/** Writes an ES module without dependencies and makes it executable. Returns its size. @throws AggregateError when the source does not build */
+/** Writes an ES module without dependencies and makes it executable. @returns its size. @throws AggregateError when the build fails */
 export async function bundlePlanck(outfile: string): Promise<number> {
   const built = await Bun.build({ entrypoints: [join(root, 'src', 'planck.ts')], target: 'node', minify: true })
   const [file] = built.outputs

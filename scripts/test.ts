@@ -97,8 +97,8 @@ function after(beginning: string, output: string): readonly string[] {
 }
 
 /**
- * Kills what a test started and left behind. It does not use Bun's --no-orphans, because our executable would inherit that and
- * hide its own leaks.
+ * Kills what a test started and left behind. It does not use Bun's --no-orphans, because our executable would inherit that and hide its own
+ * leaks.
  */
 function killGroup(leader: number): void {
   try {

@@ -1,6 +1,4 @@
-/**
- * Exports the library: `import { createAgent } from 'braidclaw'`. It runs the same host as the command line, without a terminal.
- */
+/** Exports the library: `import { createAgent } from 'braidclaw'`. It runs the same host as the command line, without a terminal. */
 
 import { channelRows } from './channels/list.ts'
 import type { Conversation, ConversationChoice, Host, ReplayedRun } from './host/api.ts'
@@ -50,9 +48,9 @@ export type AgentOptions = {
 
 export type BraidClaw = {
   /**
-   * Runs one turn. It yields events until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A call that
-   * needs approval arrives as `approval_gate`: answer with `approve`, or the question expires after ten minutes. A second turn
-   * during a running one yields the error `busy` and ends; a turn after `close` does the same with `closed`.
+   * Runs one turn. It yields events until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A call that needs
+   * approval arrives as `approval_gate`: answer with `approve`, or the question expires after ten minutes. A second turn during a running
+   * one yields the error `busy` and ends; a turn after `close` does the same with `closed`.
    * @throws Error when the configuration, workspace or memory cannot be used; the message says what to do
    */
   run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent>
@@ -77,15 +75,15 @@ export type BraidClaw = {
   /** The id of the latest turn; `replay` takes it. */
   runId(): string | undefined
   /**
-   * Cancels the running turn, waits until the cancellation is on disk (at most three seconds) and frees everything. No turn can
-   * begin afterwards.
+   * Cancels the running turn, waits until the cancellation is on disk (at most three seconds) and frees everything. No turn can begin
+   * afterwards.
    */
   close(): Promise<void>
 }
 
 /**
- * Creates an agent. It opens nothing before the first run. Agents of one home share a host; agents with equal settings also share
- * provider, policy and sandbox.
+ * Creates an agent. It opens nothing before the first run. Agents of one home share a host; agents with equal settings also share provider,
+ * policy and sandbox.
  * @throws Error when a thread is not valid; the message says why
  */
 export function createAgent(options: AgentOptions = {}): BraidClaw {
@@ -179,8 +177,8 @@ function choiceOf(conversation: string): ConversationChoice {
 }
 
 /**
- * Runs the model checker over the agent program with these threads; it runs no turn and opens no home. @throws Error when a
- * thread is not valid
+ * Runs the model checker over the agent program with these threads; it runs no turn and opens no home. @throws Error when a thread is not
+ * valid
  */
 export async function verifyAgent(options: VerifyAgentOptions): Promise<AgentReport> {
   return (await import('./runtime/verify/verify-agent.ts')).verifyAgent(options)
@@ -194,8 +192,8 @@ export type ReplayOptions = Pick<AgentOptions, 'home' | 'env' | 'log' | 'threads
 export type Replayed = ({ readonly ok: true } & ReplayedRun) | ({ readonly ok: false } & Failure)
 
 /**
- * Replays a past run from its journal with the threads it had; it executes, asks and fetches nothing. @throws Error when a thread
- * is not valid
+ * Replays a past run from its journal with the threads it had; it executes, asks and fetches nothing. @throws Error when a thread is not
+ * valid
  */
 export function replay({ runId, threads = [], ...around }: ReplayOptions): Promise<Replayed> {
   return asValue<Replayed>(

@@ -27,8 +27,8 @@ export type LlmOptions = HostOptions & {
   /** The agent whose soul, session and log are used; default: the configured agent, or "default". */
   readonly agent?: string
   /**
-   * The tools that the model may call: `default`, a folder of executables, or a JSON list. Absent: none. The call asks nobody, so
-   * it refuses every tool call that needs approval.
+   * The tools that the model may call: `default`, a folder of executables, or a JSON list. Absent: none. The call asks nobody, so it
+   * refuses every tool call that needs approval.
    */
   readonly tools?: string
   readonly signal?: AbortSignal
@@ -36,17 +36,14 @@ export type LlmOptions = HostOptions & {
   readonly onText?: (piece: string) => void
 }
 
-/**
- * `code` names the exit code of the command line (README). A failure may carry a text, for example an answer after a refused tool
- * call.
- */
+/** `code` names the exit code of the command line (README). A failure may carry a text, for example an answer after a refused tool call. */
 export type Answer =
   | { readonly ok: true; readonly text: string; readonly runId: string; readonly conversationId: string }
   | { readonly ok: false; readonly code: FailureCode; readonly message: string; readonly text: string }
 
 /**
- * Sends one question and returns one answer: the filter as a function. The turn is journalled, redacted and written to the
- * agent's files like any other. It throws only for bugs.
+ * Sends one question and returns one answer: the filter as a function. The turn is journalled, redacted and written to the agent's files
+ * like any other. It throws only for bugs.
  */
 export function llmCall(message: string, options: LlmOptions = {}): Promise<Answer> {
   return asValue<Answer>(
@@ -83,8 +80,8 @@ async function refuse(conversation: Conversation, gateId: string): Promise<void>
 }
 
 /**
- * Composes the system prompt of an agent's folder: exactly soul.md when nothing else is there, otherwise also context/*.md by
- * name, pins and summary.
+ * Composes the system prompt of an agent's folder: exactly soul.md when nothing else is there, otherwise also context/*.md by name, pins
+ * and summary.
  * @throws Error when the folder does not exist, or its soul cannot be read
  */
 export async function composeSystem(folder: string): Promise<string> {
@@ -95,8 +92,8 @@ export async function composeSystem(folder: string): Promise<string> {
 }
 
 /**
- * Reads and writes files of {"ts","role","content"} lines. It redacts nothing. All functions throw errno errors, except that a
- * missing file counts as empty.
+ * Reads and writes files of {"ts","role","content"} lines. It redacts nothing. All functions throw errno errors, except that a missing file
+ * counts as empty.
  */
 export const session = {
   /** Appends one line in one write, which is safe beside other writers. It creates the file and its folder when absent. */

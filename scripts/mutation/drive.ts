@@ -8,9 +8,7 @@ export type Order =
   | { readonly type: 'run'; readonly active: readonly string[]; readonly cases: readonly number[]; readonly limit: number }
   | { readonly type: 'end'; readonly cases: readonly number[] }
 
-/**
- * The behaviour of the unchanged program: mutants reached while loading, and in each case; `steady` when a second run passed too.
- */
+/** The behaviour of the unchanged program: mutants reached while loading, and in each case; `steady` when a second run passed too. */
 export type Survey = {
   readonly type: 'survey'
   readonly loading: Counts

@@ -1,6 +1,5 @@
 /**
- * Chooses which tests run against which mutants, and in which order, until each mutant is killed or has survived all tests that
- * reach it.
+ * Chooses which tests run against which mutants, and in which order, until each mutant is killed or has survived all tests that reach it.
  */
 
 import type { Mutant } from './instrument.ts'
@@ -17,10 +16,9 @@ type Hunt = {
 const MOST_AT_ONCE = 64
 
 /**
- * In each round every live mutant meets the next test file that reaches it: first the one named like its own file, then the
- * fastest. Where few mutants die, many are active at once and a failure is bisected to single mutants: only a mutant that fails a
- * test alone counts as killed. A mutant that another one hides in such a group survives, so the score is too low rather than too
- * high.
+ * In each round every live mutant meets the next test file that reaches it: first the one named like its own file, then the fastest. Where
+ * few mutants die, many are active at once and a failure is bisected to single mutants: only a mutant that fails a test alone counts as
+ * killed. A mutant that another one hides in such a group survives, so the score is too low rather than too high.
  */
 export async function hunt({ mutants, reaches, trial }: Hunt): Promise<Map<string, Fate>> {
   const queues = new Map(mutants.map((mutant) => [mutant.id, queueOf(mutant, reaches)]))

@@ -37,10 +37,7 @@ export type Copy = {
   put(file: string, form: 'counting' | 'mutants' | 'plain'): Promise<void>
 }
 
-/**
- * Copies `root` to `copy`; `files` are relative to it, and start in the counting form. Throws when npm cannot install the
- * instrumenter.
- */
+/** Copies `root` to `copy`; `files` are relative to it, and start in the counting form. Throws when npm cannot install the instrumenter. */
 export async function instrumentCopy(job: { root: string; copy: string; tools: string; files: readonly string[] }): Promise<Copy> {
   const { root, copy } = job
   const left = new Set(['node_modules', 'dist', '.git'].map((name) => join(root, name)))

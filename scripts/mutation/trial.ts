@@ -1,6 +1,4 @@
-/**
- * Runs one test file against mutants: first a survey without any, then trials with active mutants, in one process where possible.
- */
+/** Runs one test file against mutants: first a survey without any, then trials with active mutants, in one process where possible. */
 
 import type { Survey } from './drive.ts'
 import { ENDLESS } from './switch.ts'
@@ -78,9 +76,7 @@ export function createTrials(place: Place) {
   const dropAll = (): void => {
     for (const file of workers.keys()) drop(file)
   }
-  /**
-   * Returns the test files that no longer pass without a mutant: a mutant left something behind, and later kills may be false.
-   */
+  /** Returns the test files that no longer pass without a mutant: a mutant left something behind, and later kills may be false. */
   async function end(): Promise<string[]> {
     const broken: string[] = []
     for (const { reach, worker } of workers.values()) {

@@ -1,6 +1,6 @@
 /**
- * Opens the conversations of a long-lived agent: its own, whose history is in its files, and one for each other place where
- * people talk to it.
+ * Opens the conversations of a long-lived agent: its own, whose history is in its files, and one for each other place where people talk to
+ * it.
  */
 
 import { existsSync } from 'node:fs'

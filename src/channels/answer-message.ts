@@ -17,8 +17,7 @@ export type AnsweringConversation = {
 export type AnswerOptions = {
   readonly log: Log
   /**
-   * Returns the conversation for a name of InboundMessage. May reject: this message then gets an error reply, and the next one
-   * tries again.
+   * Returns the conversation for a name of InboundMessage. May reject: this message then gets an error reply, and the next one tries again.
    */
   readonly answering: (name: string | undefined) => Promise<AnsweringConversation>
   readonly questions: ChannelQuestions

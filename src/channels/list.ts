@@ -1,6 +1,4 @@
-/**
- * Lists the channels that the daemon can listen to, each enabled by its settings, and all channels with a configuration section.
- */
+/** Lists the channels that the daemon can listen to, each enabled by its settings, and all channels with a configuration section. */
 
 import type { ChannelRows } from '../config/table.ts'
 import type { ChannelKind } from '../host/api.ts'

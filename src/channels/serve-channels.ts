@@ -22,9 +22,7 @@ export type ServeOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
   readonly signal: AbortSignal
 }
 
-/**
- * How long current answers may take after the stop signal, and then how long they may take to be written once they are cancelled.
- */
+/** How long current answers may take after the stop signal, and then how long they may take to be written once they are cancelled. */
 const FINISH_MS = 3_000
 const CANCELLED_MS = 500
 /** How long a channel may take to stop, and a compaction to be aborted. */
@@ -81,9 +79,7 @@ async function run(channel: Channel, host: ChannelHost, signal: AbortSignal): Pr
   await channel.start(host, signal)
 }
 
-/**
- * Gives current answers some time, then cancels them; a cancelled answer says so. Messages that arrived meanwhile get a refusal.
- */
+/** Gives current answers some time, then cancels them; a cancelled answer says so. Messages that arrived meanwhile get a refusal. */
 async function finish(close: () => Promise<void>, cancel: (by: string) => void, deaf: AbortController): Promise<void> {
   const late = setTimeout(() => cancel('SIGTERM'), FINISH_MS)
   const tooLate = setTimeout(() => deaf.abort(), FINISH_MS + CANCELLED_MS)

@@ -8,8 +8,7 @@ import { createContext } from './context.ts'
 import { CliExit, exitCodes } from './exit.ts'
 
 /**
- * Reads `named`, or config.env in the home when it exists; it never executes the file. A variable that is already set stays
- * unchanged.
+ * Reads `named`, or config.env in the home when it exists; it never executes the file. A variable that is already set stays unchanged.
  * @throws CliExit 1 when the file cannot be read, or with every line that is no assignment
  */
 export function withEnvFile(context: CliContext, named?: string): CliContext {

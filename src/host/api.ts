@@ -45,8 +45,8 @@ export type Setup<Context extends HostContext = HostContext> = {
 }
 
 /**
- * `session`: the conversation of that id, or a new one when it does not exist; `called`: the conversation of that name, created
- * on first use.
+ * `session`: the conversation of that id, or a new one when it does not exist; `called`: the conversation of that name, created on first
+ * use.
  */
 export type ConversationChoice =
   | { readonly kind: 'new' }
@@ -59,8 +59,8 @@ export type ConversationOptions = {
   /** The channel name that receipts and `run list` show. */
   readonly channel: string
   /**
-   * Settings that differ from those of the host, such as another model or workspace. Conversations with equal settings share
-   * provider, policy, rules and sandbox.
+   * Settings that differ from those of the host, such as another model or workspace. Conversations with equal settings share provider,
+   * policy, rules and sandbox.
    */
   readonly setup?: Setup
   /** Absent when nobody can answer. */
@@ -101,9 +101,9 @@ export type Conversation = {
   /** Real path. */
   readonly workspace: string
   /**
-   * Runs one turn. It yields until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A conversation runs
-   * one turn at a time: a second one yields the error `busy` and ends; a turn after `close` does the same with `closed`. The turn
-   * waits while too many turns run in this process.
+   * Runs one turn. It yields until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A conversation runs one turn
+   * at a time: a second one yields the error `busy` and ends; a turn after `close` does the same with `closed`. The turn waits while too
+   * many turns run in this process.
    */
   run(message: string, signal?: AbortSignal): AsyncGenerator<AgentEvent>
   /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used) */
@@ -127,8 +127,7 @@ export type Conversation = {
   /** The ids of the latest turn's questions that an operator can still answer. */
   unanswered(): readonly string[]
   /**
-   * Stores a permanent approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of
-   * the call
+   * Stores a permanent approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call
    */
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
@@ -146,8 +145,8 @@ export type Conversation = {
 export type OpenQuestion = { readonly id: string; readonly conversationId: string; readonly proposal: Proposal }
 
 /**
- * A replay of a past run from its journal alone. `digest` is the one that `run show` prints; `ended` says whether the journal
- * contains the end of the run.
+ * A replay of a past run from its journal alone. `digest` is the one that `run show` prints; `ended` says whether the journal contains the
+ * end of the run.
  */
 export type ReplayedRun = {
   readonly runId: string
@@ -168,8 +167,8 @@ export type Host = {
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */
   replay(wanted: string, threads: readonly AnyUserThread[]): Promise<ReplayedRun>
   /**
-   * Cancels the running turns of this host, waits at most `graceMs` milliseconds for them, and releases the home: the last user
-   * closes its files.
+   * Cancels the running turns of this host, waits at most `graceMs` milliseconds for them, and releases the home: the last user closes its
+   * files.
    */
   close(graceMs?: number): Promise<void>
 }
@@ -205,8 +204,8 @@ export type ChannelHost = Host & {
 export type Channel = {
   readonly name: string
   /**
-   * Resolves when `signal` is aborted and the channel has stopped listening, or when the channel ends by itself. Rejects with the
-   * error that ended it.
+   * Resolves when `signal` is aborted and the channel has stopped listening, or when the channel ends by itself. Rejects with the error
+   * that ended it.
    */
   start(host: ChannelHost, signal: AbortSignal): Promise<void>
   /** @throws Error that says why it could not deliver the message */

@@ -1,7 +1,4 @@
-/**
- * Describes why an operation failed, as one code and as sentences. Only an entrance translates the code to an exit code or
- * status.
- */
+/** Describes why an operation failed, as one code and as sentences. Only an entrance translates the code to an exit code or status. */
 
 import type { Ending } from '../runtime/event.ts'
 

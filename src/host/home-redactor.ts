@@ -1,6 +1,5 @@
 /**
- * Redacts the secrets of every user of a home from everything that any of them stores: it learns from each user and never forgets
- * a secret.
+ * Redacts the secrets of every user of a home from everything that any of them stores: it learns from each user and never forgets a secret.
  */
 
 import type { Redact } from '../runtime/port.ts'

@@ -1,6 +1,5 @@
 /**
- * Opens a home once per process: all conversations share its database connection, its only writer and its watcher of the
- * emergency stop.
+ * Opens a home once per process: all conversations share its database connection, its only writer and its watcher of the emergency stop.
  */
 
 import { statSync } from 'node:fs'
@@ -29,10 +28,7 @@ export type HomeOptions = {
   readonly redactor: (shared: HomeServices) => Redactor
   /** May throw; nothing is left open then. */
   readonly open: (redact: Redact) => HomeParts
-  /**
-   * Repairs what dead processes left; called for each user, as at each start of a process. May throw; this user has then not
-   * joined.
-   */
+  /** Repairs what dead processes left; called for each user, as at each start of a process. May throw; this user has then not joined. */
   readonly recover: (record: RecordWriter) => void
   /** @returns a function that stops the watcher */
   readonly watchStop: (onStop: (reason: string) => void) => () => void
@@ -65,8 +61,8 @@ type Shared = HomeParts & {
 }
 
 /**
- * The registry of this process, which two copies of the package share as well. Homes are identified by the database file itself,
- * because two paths may lead to one file.
+ * The registry of this process, which two copies of the package share as well. Homes are identified by the database file itself, because
+ * two paths may lead to one file.
  */
 const homesKey = Symbol.for('braidclaw.homes')
 type WithHomes = typeof globalThis & { [homesKey]?: Map<string, Shared> }

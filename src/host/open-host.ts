@@ -17,8 +17,8 @@ const usualGraceMs = 3_000
 export type HostWish = { readonly ahead?: boolean }
 
 /**
- * Opens a host. Further calls for the same home share its database, writer, stop watcher, sandboxes and, for equal settings,
- * provider, policy and rules.
+ * Opens a host. Further calls for the same home share its database, writer, stop watcher, sandboxes and, for equal settings, provider,
+ * policy and rules.
  * @throws FailureError when the record cannot be used; the message says what to do
  */
 export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {

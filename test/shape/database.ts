@@ -1,7 +1,7 @@
 /**
- * Requires that only SQLite opens the database file, in one module. When a process closes any descriptor of a file, the system
- * drops all POSIX locks that the process holds on it: code that opens and closes the database directly would unlock it under
- * every connection of the process.
+ * Requires that only SQLite opens the database file, in one module. When a process closes any descriptor of a file, the system drops all
+ * POSIX locks that the process holds on it: code that opens and closes the database directly would unlock it under every connection of the
+ * process.
  */
 
 import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'

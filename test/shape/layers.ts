@@ -1,6 +1,4 @@
-/**
- * Checks who may import whom: core imports core, an adapter imports core and itself, and only the shell imports several adapters.
- */
+/** Checks who may import whom: core imports core, an adapter imports core and itself, and only the shell imports several adapters. */
 
 import { COMPUTED, type Import, isTest, type Law, type Module, type Violation } from './module.ts'
 

@@ -1,6 +1,4 @@
-/**
- * Restricts the database, the server and the network to one place each, so that reading one file at a time shows what each does.
- */
+/** Restricts the database, the server and the network to one place each, so that reading one file at a time shows what each does. */
 
 import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 import { memberOf } from './purity.ts'

@@ -79,8 +79,8 @@ function readsClock(parent: Node, name: Node): boolean {
 }
 
 /**
- * Allows `new Date(at)` and `x instanceof Date`. It forbids `const { now } = Date`, `f(Math)` and `Math[name]`, which this law
- * cannot follow.
+ * Allows `new Date(at)` and `x instanceof Date`. It forbids `const { now } = Date`, `f(Math)` and `Math[name]`, which this law cannot
+ * follow.
  */
 function isPlainUse(parent: Node | undefined, name: Node): boolean {
   return parent?.type === 'BinaryExpression' || (parent?.type === 'NewExpression' && parent.callee === name)

@@ -1,6 +1,4 @@
-/**
- * Finds every use of a name as a value with its binding, so that a parameter called `fetch` is not mistaken for the global one.
- */
+/** Finds every use of a name as a value with its binding, so that a parameter called `fetch` is not mistaken for the global one. */
 
 import { children, type Node, nameOf, nodes } from './module.ts'
 

@@ -1,7 +1,4 @@
-/**
- * Creates an agent over scripted replies and in-memory ports, for tests of the runtime alone: the kernel and all behaviours are
- * real.
- */
+/** Creates an agent over scripted replies and in-memory ports, for tests of the runtime alone: the kernel and all behaviours are real. */
 
 import { createPendingApprovals } from '../../src/host/run/pending-approvals.ts'
 import { type Agent, createAgent } from '../../src/runtime/create-agent.ts'

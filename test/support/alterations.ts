@@ -1,6 +1,4 @@
-/**
- * Prepares a used home, and alters its files and rows behind the program's back: with the sqlite3 shell, or by editing a file.
- */
+/** Prepares a used home, and alters its files and rows behind the program's back: with the sqlite3 shell, or by editing a file. */
 
 import { expect } from 'bun:test'
 import { appendFileSync, chmodSync, copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,8 +11,8 @@ const list = call('file_list', { path: '.' })
 
 /**
  * Receipts 1 to 7: a call (1) and a refusal (2) in two conversations, two turns without calls, the rotation (3); and the latest
- * conversation, with two turns of two calls each (4 to 7). `older` and `other` hold copies of the database: from before the last
- * two steps, and of another home.
+ * conversation, with two turns of two calls each (4 to 7). `older` and `other` hold copies of the database: from before the last two steps,
+ * and of another home.
  */
 export async function madeHome(): Promise<Nest> {
   const at = home()

@@ -1,6 +1,6 @@
 /**
- * Runs the real executable in its own home: it spawns it, feeds it, limits its time and reads its output. BRAIDCLAW_TEST_BINARY
- * selects the compiled one.
+ * Runs the real executable in its own home: it spawns it, feeds it, limits its time and reads its output. BRAIDCLAW_TEST_BINARY selects the
+ * compiled one.
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Dies by kill -9 at one point of a call: `crash-child.ts FOLDER POINT STATUS`. POINT is begun, appended or committed; with
- * recover it is a start that repairs the record and dies after it has appended a receipt.
+ * Dies by kill -9 at one point of a call: `crash-child.ts FOLDER POINT STATUS`. POINT is begun, appended or committed; with recover it is a
+ * start that repairs the record and dies after it has appended a receipt.
  */
 
 import { acting, callOf, runOf, started } from '../../src/memory/fixture.ts'

@@ -1,7 +1,4 @@
-/**
- * Provides a /tmp/planckclaw that only one process and its children see, so that scripts that know only this folder can be
- * tested.
- */
+/** Provides a /tmp/planckclaw that only one process and its children see, so that scripts that know only this folder can be tested. */
 
 import { mkdirSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'

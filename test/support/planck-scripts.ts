@@ -1,7 +1,4 @@
-/**
- * Holds bridges in shell as the original program describes them, byte for byte as users may have them: they know only
- * /tmp/planckclaw.
- */
+/** Holds bridges in shell as the original program describes them, byte for byte as users may have them: they know only /tmp/planckclaw. */
 
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -86,10 +83,7 @@ export function script(path: string, text: string): string {
   return path
 }
 
-/**
- * Passes curl's output from echo to echo, as scripts do whose author's sh was bash. dash interprets the escapes in it
- * differently.
- */
+/** Passes curl's output from echo to echo, as scripts do whose author's sh was bash. dash interprets the escapes in it differently. */
 export const echoBrain = `
 IN=/tmp/planckclaw/brain_in
 OUT=/tmp/planckclaw/brain_out

@@ -1,7 +1,4 @@
-/**
- * Bundles the smallest agent and runs it on either runtime with the test's own FIFOs and memory, and shell scripts as its
- * bridges.
- */
+/** Bundles the smallest agent and runs it on either runtime with the test's own FIFOs and memory, and shell scripts as its bridges. */
 
 import { afterAll, afterEach, beforeAll, beforeEach } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -50,10 +47,7 @@ export type Scene = {
   readonly human: Person
 }
 
-/**
- * Prepares a file of tests: it bundles the router once, and gives each test its own folder with a person. It calls `set` for
- * each.
- */
+/** Prepares a file of tests: it bundles the router once, and gives each test its own folder with a person. It calls `set` for each. */
 export function scenes(set: (scene: Scene) => void): void {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-planck-'))
   const file = join(folder, 'planck.js')

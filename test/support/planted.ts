@@ -70,10 +70,7 @@ function callWith(key: string): string {
   return `${chunk({ delta: { tool_calls: [wanted] } })}${chunk({ delta: {}, finish_reason: 'tool_calls' })}data: [DONE]\n\n`
 }
 
-/**
- * Returns the seed's minimum with every tool, and three remote providers: one that answers, one that refuses, one that is a web
- * page.
- */
+/** Returns the seed's minimum with every tool, and three remote providers: one that answers, one that refuses, one that is a web page. */
 export function configurationFor(url: string): string {
   const remote = (name: string, path: string, key: string) =>
     `\n[providers.models.${name}]\nkind = "openai-compatible"\nbase_url = "${url}/${path}/v1"\nmodel = "m"\napi_key_env = "${key}"\n`

@@ -7,8 +7,8 @@ export type Secret = { readonly name: string; readonly value: string }
 export type Found = { readonly where: string; readonly secret: string; readonly spelling: string }
 
 /**
- * Raw, inside a JSON string (also as PHP writes it), URL-encoded, and inside base64 at each of the three alignments, cut to the
- * characters that only the secret determines.
+ * Raw, inside a JSON string (also as PHP writes it), URL-encoded, and inside base64 at each of the three alignments, cut to the characters
+ * that only the secret determines.
  */
 export function spellings(value: string): readonly (readonly [name: string, text: string])[] {
   const json = JSON.stringify(value).slice(1, -1)

@@ -8,8 +8,8 @@ export function pauseMs(failures: number): number {
 }
 
 /**
- * True when the server asked for a reconnect, or stopped answering on a connection that had been good: it either keeps the
- * session or has lost it anyway.
+ * True when the server asked for a reconnect, or stopped answering on a connection that had been good: it either keeps the session or has
+ * lost it anyway.
  */
 export function isWantedAtOnce({ next, code, wasAcked }: Ended): boolean {
   return next === 'resume' && code === undefined && wasAcked

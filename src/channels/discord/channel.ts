@@ -71,8 +71,7 @@ type Connecting = {
 }
 
 /**
- * @returns undefined when the signal stopped it before it connected. @throws FailureError `error` for wrong settings or a
- * permanent failure
+ * @returns undefined when the signal stopped it before it connected. @throws FailureError `error` for wrong settings or a permanent failure
  */
 export async function connectTo({ setup, signal }: Connecting) {
   const options = await optionsFor(setup, channelSettings(setup.config, discord))

@@ -1,13 +1,11 @@
 /**
- * Splits an answer into pieces that Discord accepts: at lines, then at words, never inside a character, and with every code block
- * closed.
+ * Splits an answer into pieces that Discord accepts: at lines, then at words, never inside a character, and with every code block closed.
  */
 
 import { type Block, blocksOf, isLeftOpen } from './fences.ts'
 
 /**
- * Discord allows 2,000 code points. This code counts UTF-16 units: never fewer than code points, and the unit of string length
- * elsewhere.
+ * Discord allows 2,000 code points. This code counts UTF-16 units: never fewer than code points, and the unit of string length elsewhere.
  */
 export const MESSAGE_LIMIT = 2_000
 
@@ -15,9 +13,9 @@ export const MESSAGE_LIMIT = 2_000
 const CLOSING = '\n```'
 
 /**
- * Returns the pieces in order, none longer than `limit` (at least 200) and none blank, because Discord refuses blank messages; a
- * blank text gives no piece. Joined, the pieces equal the text except for blank space between pieces and the fences that close
- * and reopen a split code block in its language. A text that fits stays unchanged.
+ * Returns the pieces in order, none longer than `limit` (at least 200) and none blank, because Discord refuses blank messages; a blank text
+ * gives no piece. Joined, the pieces equal the text except for blank space between pieces and the fences that close and reopen a split code
+ * block in its language. A text that fits stays unchanged.
  */
 export function chunks(text: string, limit = MESSAGE_LIMIT): string[] {
   if (text.length <= limit) return isBlank(text) ? [] : [text]
@@ -82,9 +80,7 @@ function lineBorder(text: string, from: number, to: number): number | undefined 
   return Math.min(from + newline + 1, to)
 }
 
-/**
- * Returns the position after the last blank; without a blank, between two graphemes; inside a grapheme only when it is too long.
- */
+/** Returns the position after the last blank; without a blank, between two graphemes; inside a grapheme only when it is too long. */
 function wordBorder(text: string, from: number, to: number): number {
   const seen = new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text.slice(from, to + 100))
   const startAt = (offset: number) => seen.containing(offset)?.index ?? offset

@@ -1,7 +1,4 @@
-/**
- * Connects to Discord: it delivers messages from the configured channels and sends answers. The libraries are loaded here on
- * first use.
- */
+/** Connects to Discord: it delivers messages from the configured channels and sends answers. The libraries are loaded here on first use. */
 
 import { createQueue } from '../../runtime/event-queue.ts'
 import { createRedactor } from '../../security/redaction/redact.ts'
@@ -26,8 +23,8 @@ export type Discord = Outbox & {
 export type NoDiscord = { readonly ok: false; readonly message: string }
 
 /**
- * Resolves with the first READY, however long Discord is unreachable until then, or with a permanent failure. The token appears
- * in no message and in no log line.
+ * Resolves with the first READY, however long Discord is unreachable until then, or with a permanent failure. The token appears in no
+ * message and in no log line.
  */
 export async function connectDiscord(options: DiscordOptions): Promise<Discord | NoDiscord> {
   const settled = settle(options)

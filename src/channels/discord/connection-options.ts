@@ -7,8 +7,8 @@ import type { DiscordFetch } from './rest.ts'
 export const DISCORD_API = 'https://discord.com/api'
 
 /**
- * GUILD_MESSAGES (512) and MESSAGE_CONTENT (32768). With the first alone Discord delivers messages without text, except those
- * that mention the bot; the second must be enabled for the bot in Discord's developer portal.
+ * GUILD_MESSAGES (512) and MESSAGE_CONTENT (32768). With the first alone Discord delivers messages without text, except those that mention
+ * the bot; the second must be enabled for the bot in Discord's developer portal.
  */
 export const DISCORD_INTENTS = 512 | 32_768
 

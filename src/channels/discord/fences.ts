@@ -1,11 +1,6 @@
-/**
- * Finds the fenced code blocks of a text by Discord's own rule: every run of backticks opens or closes a block, at any position.
- */
+/** Finds the fenced code blocks of a text by Discord's own rule: every run of backticks opens or closes a block, at any position. */
 
-/**
- * Offsets into the text: the opening fence is `start` to `body`, the code is `body` to `close`, the closing fence is `close` to
- * `end`.
- */
+/** Offsets into the text: the opening fence is `start` to `body`, the code is `body` to `close`, the closing fence is `close` to `end`. */
 export type Block = {
   readonly start: number
   readonly body: number

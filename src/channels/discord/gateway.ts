@@ -1,6 +1,5 @@
 /**
- * Stays connected to Discord's gateway: it identifies, resumes, waits longer after each failure, and gives up only when Discord
- * says so.
+ * Stays connected to Discord's gateway: it identifies, resumes, waits longer after each failure, and gives up only when Discord says so.
  */
 
 import type { APIGatewayBotInfo } from '@discordjs/core'
@@ -54,8 +53,7 @@ type Found =
   | { readonly kind: 'final'; readonly message: string }
 
 /**
- * Requests the gateway again before each identify: Discord limits identifies per day, and resets the token of a bot that ignores
- * the limit.
+ * Requests the gateway again before each identify: Discord limits identifies per day, and resets the token of a bot that ignores the limit.
  */
 async function knownGateway(settings: GatewaySettings, store: SessionStore, state: State): Promise<Found> {
   if (store.session !== null && state.info !== undefined) return { kind: 'found', info: state.info }

@@ -1,6 +1,5 @@
 /**
- * Tests in a separate process that a closed connection does not keep it alive, and that no library is loaded before the first
- * connection.
+ * Tests in a separate process that a closed connection does not keep it alive, and that no library is loaded before the first connection.
  */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'

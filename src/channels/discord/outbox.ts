@@ -71,8 +71,7 @@ type Posted = { readonly ok: true; readonly id: string } | { readonly ok: false;
 
 type Posting = OutboxSettings & {
   /**
-   * Set while Discord's global rate limit applies to us; a request in that time would make the library set a timer that nothing
-   * can stop.
+   * Set while Discord's global rate limit applies to us; a request in that time would make the library set a timer that nothing can stop.
    */
   readonly gate: { opens: Promise<void> | undefined }
   readonly channel: string

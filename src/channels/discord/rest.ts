@@ -9,8 +9,8 @@ export type DiscordFetch = (url: string, init: RequestInit) => Promise<Response>
 type Settings = { readonly api: string; readonly token: string; readonly fetch: DiscordFetch }
 
 /**
- * The library waits for rate limits and retries in a way that neither a test nor a shutdown can interrupt, and it retries without
- * a pause. These options make it report both as errors.
+ * The library waits for rate limits and retries in a way that neither a test nor a shutdown can interrupt, and it retries without a pause.
+ * These options make it report both as errors.
  */
 export function createApi({ api, token, fetch }: Settings): () => API {
   const rest = new REST({

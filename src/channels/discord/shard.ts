@@ -14,9 +14,7 @@ import {
 /** The session that the next connection resumes; it outlives the connections. */
 export type SessionStore = { session: SessionInfo | null }
 
-/**
- * `saidHello`: the peer speaks the protocol. `wasReady`: identified or resumed. `wasAcked`: the peer acknowledged a heartbeat.
- */
+/** `saidHello`: the peer speaks the protocol. `wasReady`: identified or resumed. `wasAcked`: the peer acknowledged a heartbeat. */
 type Signs = { readonly saidHello: boolean; readonly wasReady: boolean; readonly wasAcked: boolean }
 
 /** `next` is what the library would do. `code` is set when the server closed the connection, or missed a deadline. */
@@ -37,9 +35,9 @@ export type ShardSettings = {
 export type Shard = { readonly ended: Promise<Ended>; close(): void }
 
 /**
- * By default the library reconnects every half second for ever, waits without limit for the close frame of a dead peer, and
- * reconnects even when it is closed during connecting. So this code replaces its `destroy`, which every ending passes through,
- * with one that only ends the connection.
+ * By default the library reconnects every half second for ever, waits without limit for the close frame of a dead peer, and reconnects even
+ * when it is closed during connecting. So this code replaces its `destroy`, which every ending passes through, with one that only ends the
+ * connection.
  */
 export function openShard(settings: ShardSettings): Shard {
   const { promise: ended, resolve } = Promise.withResolvers<Ended>()
@@ -114,8 +112,8 @@ function refuseNonsense(shard: WebSocketShard): void {
 }
 
 /**
- * Closes the socket: the library considers itself closed once it has sent its close frame, and a peer that does not answer would
- * keep the connection and this process alive.
+ * Closes the socket: the library considers itself closed once it has sent its close frame, and a peer that does not answer would keep the
+ * connection and this process alive.
  */
 function hangUp(shard: WebSocketShard): void {
   const socket: unknown = Reflect.get(shard, 'connection')

@@ -1,6 +1,5 @@
 /**
- * Gives each request its own abort signal: the library never removes its listeners, and a signal that lives for months would
- * collect them.
+ * Gives each request its own abort signal: the library never removes its listeners, and a signal that lives for months would collect them.
  */
 
 /** The own signal aborts when `signal` does. @returns what `request` returns */

@@ -1,6 +1,4 @@
-/**
- * Allows one daemon per folder of FIFOs: the kernel releases its lock when it is killed, and a note lists the bridges it started.
- */
+/** Allows one daemon per folder of FIFOs: the kernel releases its lock when it is killed, and a note lists the bridges it started. */
 
 import { readFileSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,8 +19,8 @@ export type DaemonLock =
       /** Records that a bridge runs under this process. */
       note(name: string, pid: number): void
       /**
-       * Releases the lock, and removes the FIFOs that we made unless another process still reads them: such a process can then
-       * continue with the next daemon.
+       * Releases the lock, and removes the FIFOs that we made unless another process still reads them: such a process can then continue
+       * with the next daemon.
        */
       release(): void
     }
@@ -83,8 +81,8 @@ function removeIfEmpty(dir: string): void {
 }
 
 /**
- * Identifies orphans by pid and start time, so that no other process with the same pid is ended; an entry without a start time is
- * left alone.
+ * Identifies orphans by pid and start time, so that no other process with the same pid is ended; an entry without a start time is left
+ * alone.
  */
 function endOrphans({ bridges }: Note): number {
   const left = [...bridges.values()].filter((owner) => !owner.endsWith('@0') && isAlive(owner))

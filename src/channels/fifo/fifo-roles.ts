@@ -43,8 +43,8 @@ const LIST_MS = 2_000
 const SILENT_MS = 200
 
 /**
- * @throws FailureError `provider` when the configured provider cannot be used; errno errors of the FIFOs, which `createFifos`
- * must have checked
+ * @throws FailureError `provider` when the configured provider cannot be used; errno errors of the FIFOs, which `createFifos` must have
+ * checked
  */
 export async function assignRoles(given: Setup, casting: FifoRoles): Promise<Cast> {
   const { dir, claw } = casting
@@ -118,9 +118,7 @@ function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
   }
 }
 
-/**
- * The operator's own tool has precedence over a claw tool of the same name. Returns the same array while neither source changes.
- */
+/** The operator's own tool has precedence over a claw tool of the same name. Returns the same array while neither source changes. */
 function both({ log }: Setup, own: ToolSource, claw: ToolSource): ToolSource {
   const last: { of: readonly (readonly SourcedTool[])[]; all: readonly SourcedTool[] } = { of: [], all: [] }
   return async (deps) => {

@@ -1,6 +1,6 @@
 /**
- * Runs a filter call through an external tool loop (`--tool-backend`) and writes its lines to the agent's files, from which the
- * next turn reads them.
+ * Runs a filter call through an external tool loop (`--tool-backend`) and writes its lines to the agent's files, from which the next turn
+ * reads them.
  */
 
 import { FailureError } from '../../host/failure.ts'
@@ -24,10 +24,7 @@ export type Loop = {
   readonly tools?: string | undefined
 }
 
-/**
- * @returns the exit code; undefined when the native loop has to run. @throws FailureError `usage` for flags that do not go
- * together
- */
+/** @returns the exit code; undefined when the native loop has to run. @throws FailureError `usage` for flags that do not go together */
 export async function runExternalLoop({
   setup,
   agentProfile,

@@ -8,8 +8,8 @@ import type { CliSetup } from '../terminal/context.ts'
 export type Trace = (event: string, message: string) => void
 
 /**
- * Redacts secrets. An unwritable log causes one warning and stops nothing, because the journal is the record. @throws
- * FailureError `usage` for an agent that does not exist
+ * Redacts secrets. An unwritable log causes one warning and stops nothing, because the journal is the record. @throws FailureError `usage`
+ * for an agent that does not exist
  */
 export function traceOf({ config, paths, redactor, log }: CliSetup): Trace {
   const { id, paths: files } = agentProfileOf({ config, paths })
@@ -36,8 +36,8 @@ export function traceResult(
 export type LoopTalk = { asked(question: string): void; answered(answer: string): void; end(): void }
 
 /**
- * Records question and answer of an external loop: no run of ours writes them, so they become session lines like those of any
- * other program.
+ * Records question and answer of an external loop: no run of ours writes them, so they become session lines like those of any other
+ * program.
  */
 export function createLoopTalk(setup: CliSetup, { paths }: AgentProfile): LoopTalk {
   const trace = traceOf(setup)

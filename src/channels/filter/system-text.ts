@@ -12,9 +12,8 @@ export type SystemText = { readonly text: string /** The file with the text. */;
 const longestPath = 4096
 
 /**
- * Reads an existing file (a pipe too: `-s <(cat a b)`); any other value is the text. A missing path is an error: one word that
- * begins with /, ./, ../ or ~/, or ends in .md or .txt. @throws FailureError `usage` for a missing path, a folder, or an
- * unreadable file
+ * Reads an existing file (a pipe too: `-s <(cat a b)`); any other value is the text. A missing path is an error: one word that begins with
+ * /, ./, ../ or ~/, or ends in .md or .txt. @throws FailureError `usage` for a missing path, a folder, or an unreadable file
  */
 export function systemTextOf(given: string, { cwd, home }: { readonly cwd: string; readonly home: string }): SystemText {
   if (given.includes('\n') || given.length > longestPath) return { text: given }

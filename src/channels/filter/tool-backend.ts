@@ -36,8 +36,8 @@ export type BackendRun = {
 }
 
 /**
- * `text` is the final answer without its last newline, empty when there is none. `code`: 0 answered, 1 error (already printed on
- * stderr), 2 too many rounds. `cancelled`: a signal ended us and the script.
+ * `text` is the final answer without its last newline, empty when there is none. `code`: 0 answered, 1 error (already printed on stderr), 2
+ * too many rounds. `cancelled`: a signal ended us and the script.
  */
 export type BackendEnd = { readonly code: 0 | 1 | 2; readonly text: string; readonly cancelled?: true }
 
@@ -102,10 +102,7 @@ function circumstances({ setup, backend, agent, model, sandbox }: BackendRun): {
   }
 }
 
-/**
- * Returns the configured model for the bash loop, which supports two wire formats. Other providers are left to the usual
- * variables.
- */
+/** Returns the configured model for the bash loop, which supports two wire formats. Other providers are left to the usual variables. */
 function vendor({ config }: CliSetup, env: Environment): { readonly [name: string]: string } {
   const found = providerNamed(config, config.defaultProvider)
   if (found?.kind !== 'anthropic' && found?.kind !== 'openai-compatible') return {}

@@ -36,8 +36,8 @@ export function readAnswer(line: string | undefined): 'yes' | 'always' | 'no' {
 }
 
 /**
- * Asks and reads on a terminal descriptor, independent of stdout and stderr, in canonical (cooked) mode: the kernel does the
- * editing and returns one line per read. Only input typed after the question counts as its answer.
+ * Asks and reads on a terminal descriptor, independent of stdout and stderr, in canonical (cooked) mode: the kernel does the editing and
+ * returns one line per read. Only input typed after the question counts as its answer.
  */
 export function createAskLine(fd: number, overlay?: Overlay): AskLine {
   const state: { reading?: Promise<string | undefined> } = {}
@@ -58,9 +58,7 @@ export function createAskLine(fd: number, overlay?: Overlay): AskLine {
   }
 }
 
-/**
- * Reads the descriptor in the thread pool: the descriptor stays open, and an unanswered question does not keep the process alive.
- */
+/** Reads the descriptor in the thread pool: the descriptor stays open, and an unanswered question does not keep the process alive. */
 function readLine(fd: number): Promise<string | undefined> {
   const bytes = new Uint8Array(4096)
   return new Promise((resolve) =>

@@ -1,19 +1,16 @@
-/**
- * Writes text to a file descriptor completely, whatever the other end does. Only the printer may use it, because it escapes
- * nothing.
- */
+/** Writes text to a file descriptor completely, whatever the other end does. Only the printer may use it, because it escapes nothing. */
 
 import { writeSync } from 'node:fs'
 
 /**
- * `closed` becomes true when writing is no longer possible; no method throws. `failure` is the errno name of the cause, except
- * EPIPE: the reader going away is not a failure.
+ * `closed` becomes true when writing is no longer possible; no method throws. `failure` is the errno name of the cause, except EPIPE: the
+ * reader going away is not a failure.
  */
 export type Descriptor = { put(text: string): void; readonly closed: () => boolean; readonly failure: () => string | undefined }
 
 /**
- * Opens a blocking writer. `process.stdout` would do the same for 8 ms of start-up; a descriptor costs none. A terminal or pipe
- * in non-blocking mode returns EAGAIN while it is full: the writer waits and retries, so that nothing is lost.
+ * Opens a blocking writer. `process.stdout` would do the same for 8 ms of start-up; a descriptor costs none. A terminal or pipe in
+ * non-blocking mode returns EAGAIN while it is full: the writer waits and retries, so that nothing is lost.
  */
 export function openDescriptor(fd: number): Descriptor {
   const state: { closed: boolean; failure?: string } = { closed: false }

@@ -13,9 +13,8 @@ export type ReadOptions = {
 }
 
 /**
- * Waits for the end of stdin. With `patient: false` it gives up a silent pipe after three seconds with a note, so that a
- * supervisor's forgotten pipe cannot block a turn; while another process of the pipeline has the pipe open, it waits. Invalid
- * UTF-8 becomes U+FFFD.
+ * Waits for the end of stdin. With `patient: false` it gives up a silent pipe after three seconds with a note, so that a supervisor's
+ * forgotten pipe cannot block a turn; while another process of the pipeline has the pipe open, it waits. Invalid UTF-8 becomes U+FFFD.
  * @throws FailureError `usage` beyond 32 MiB
  */
 export async function readStdin({ patient, tell }: ReadOptions): Promise<string> {

@@ -15,8 +15,8 @@ const nullDevice = 0x103
 const closeOnExec = 0o2000000
 
 /**
- * Bun opens /dev/null in place of a closed standard descriptor, so a write would succeed. Bun opens it close-on-exec, which an
- * inherited descriptor cannot be, because it would not have survived the exec.
+ * Bun opens /dev/null in place of a closed standard descriptor, so a write would succeed. Bun opens it close-on-exec, which an inherited
+ * descriptor cannot be, because it would not have survived the exec.
  */
 function isStandIn(fd: number): boolean {
   try {

@@ -1,13 +1,13 @@
 /**
- * Finds out which process may still write into the pipe on stdin: another process of the pipeline may, a parent that forgot the
- * pipe will not.
+ * Finds out which process may still write into the pipe on stdin: another process of the pipeline may, a parent that forgot the pipe will
+ * not.
  */
 
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /**
- * Linux only, and it sees only processes of the same user. True when a process that is neither this one nor an ancestor has the
- * pipe of stdin open: `slow | braidclaw`. False for a pipe that a supervisor holds and forgot.
+ * Linux only, and it sees only processes of the same user. True when a process that is neither this one nor an ancestor has the pipe of
+ * stdin open: `slow | braidclaw`. False for a pipe that a supervisor holds and forgot.
  */
 export function hasNeighbour(): boolean {
   const pipe = target('/proc/self/fd/0')

@@ -1,7 +1,4 @@
-/**
- * Writes all text to stdout, stderr and the terminal: it escapes control characters, so that only our own marks control a
- * terminal.
- */
+/** Writes all text to stdout, stderr and the terminal: it escapes control characters, so that only our own marks control a terminal. */
 
 import { createEscaper, escapeHidden } from '../../kit/escape.ts'
 import { type Descriptor, openDescriptor } from './descriptor.ts'

@@ -3,8 +3,7 @@
 import { createRender, type OutputFormat, type Render, type Screen } from './render.ts'
 
 /**
- * At a terminal, and in JSON, it renders as usual. Otherwise stdout gets exactly the final answer and a newline; all else goes to
- * stderr.
+ * At a terminal, and in JSON, it renders as usual. Otherwise stdout gets exactly the final answer and a newline; all else goes to stderr.
  */
 export function renderWhole(format: OutputFormat, screen: Screen): Render {
   if (format !== 'text' || screen.terminal) return createRender(format, screen)

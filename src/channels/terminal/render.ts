@@ -59,8 +59,8 @@ function oneJson({ out }: Screen): Render {
 }
 
 /**
- * A terminal shows text while the model writes it, and not again when it is complete. A pipe or a file gets a reply only when it
- * is complete: its reader could not tell half a reply from an answer.
+ * A terminal shows text while the model writes it, and not again when it is complete. A pipe or a file gets a reply only when it is
+ * complete: its reader could not tell half a reply from an answer.
  */
 function text({ out, err, color, terminal }: Screen): Render {
   const dim = (line: string) => err.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)

@@ -1,6 +1,6 @@
 /**
- * Handles signals of a turn: the first Ctrl-C cancels the turn, the second ends the program at once; SIGTERM and SIGHUP cancel it
- * and end the program within five seconds.
+ * Handles signals of a turn: the first Ctrl-C cancels the turn, the second ends the program at once; SIGTERM and SIGHUP cancel it and end
+ * the program within five seconds.
  */
 
 import { readFileSync } from 'node:fs'

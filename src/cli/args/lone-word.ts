@@ -1,6 +1,4 @@
-/**
- * Handles a single word that is no command: it is most likely a command of another program, so it is not sent as a paid question.
- */
+/** Handles a single word that is no command: it is most likely a command of another program, so it is not sent as a paid question. */
 
 import { pasteable } from './shell-quote.ts'
 

@@ -1,6 +1,4 @@
-/**
- * Decides whether a command line names a command, asks for help or is a question; when it is ambiguous, it suggests what to type.
- */
+/** Decides whether a command line names a command, asks for help or is a question; when it is ambiguous, it suggests what to type. */
 
 import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
 import type { Flags } from './command.ts'
@@ -107,8 +105,8 @@ function afterFlags(list: List, flags: Flags, words: readonly string[]): Resolve
 const asking = { message: { type: 'text', about: '', many: true, optional: true } } as const
 
 /**
- * Finds a command that differs by one typing error, or begins with the word (at least four letters). Two letters resemble too
- * many commands.
+ * Finds a command that differs by one typing error, or begins with the word (at least four letters). Two letters resemble too many
+ * commands.
  */
 function similar(word: string, commands: readonly string[]): string | undefined {
   if (word.length < 3) return undefined

@@ -1,6 +1,6 @@
 /**
- * Lists the commands: name, one sentence, and how to load each. Help, completion and "did you mean" read this list; a new command
- * is one line here.
+ * Lists the commands: name, one sentence, and how to load each. Help, completion and "did you mean" read this list; a new command is one
+ * line here.
  */
 
 import type { List } from '../args/find-command.ts'

@@ -18,9 +18,7 @@ import type { Candidate } from './questions.ts'
 /** How long the test may take: a server may first load the model, but a person is waiting. */
 const trySeconds = 90
 
-/**
- * Asks one short question. Undefined when the key is not set yet. @throws Error when the configuration would not be valid with it
- */
+/** Asks one short question. Undefined when the key is not set yet. @throws Error when the configuration would not be valid with it */
 export async function tryCandidate(context: CliContext, setup: CliSetup, candidate: Candidate): Promise<Probe | undefined> {
   const { proposal, key } = candidate
   const env = withKey(context, candidate)

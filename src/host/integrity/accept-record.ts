@@ -31,8 +31,8 @@ export type Acceptance = {
 }
 
 /**
- * Accepts all problems or none, under the lock between processes. @throws FailureError `integrity` when the log itself is broken:
- * that cannot be accepted.
+ * Accepts all problems or none, under the lock between processes. @throws FailureError `integrity` when the log itself is broken: that
+ * cannot be accepted.
  */
 export function acceptRecord(wanted: Acceptance): Accepted {
   const { record, memory, note } = wanted

@@ -37,8 +37,8 @@ export type ChainWish = {
 }
 
 /**
- * The check reads log, head file and database one after the other, and another process may write in between. So it counts a
- * problem only if it remains while nobody can write; a log without problems needs no lock, which would make other processes wait.
+ * The check reads log, head file and database one after the other, and another process may write in between. So it counts a problem only if
+ * it remains while nobody can write; a log without problems needs no lock, which would make other processes wait.
  */
 export function checkChain(request: ChainWish): ChainCheck {
   const first = look(request)

@@ -1,6 +1,6 @@
 /**
- * Reconstructs the external tools of a past run as far as a gate knows them, so that its calls can be judged again without
- * running anything.
+ * Reconstructs the external tools of a past run as far as a gate knows them, so that its calls can be judged again without running
+ * anything.
  */
 
 import type { Config } from '../../config/config.ts'
@@ -36,8 +36,7 @@ function proposalsOf(entry: Entry): readonly Proposal[] {
 }
 
 /**
- * For executables and tools of a claw the gate knows only the operator's risk setting; the arguments were checked when the run
- * took place.
+ * For executables and tools of a claw the gate knows only the operator's risk setting; the arguments were checked when the run took place.
  */
 function standIn(name: string, risk: Tool['risk']): Tool {
   return {

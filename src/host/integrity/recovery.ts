@@ -1,7 +1,4 @@
-/**
- * Creates the record writer and recovers the record after a crash; a problem becomes a FailureError with a sentence and the right
- * code.
- */
+/** Creates the record writer and recovers the record after a crash; a problem becomes a FailureError with a sentence and the right code. */
 
 import { createApprovalRequests } from '../../memory/approval-requests.ts'
 import type { Memory } from '../../memory/memory.ts'

@@ -1,7 +1,4 @@
-/**
- * Checks receipts, journal and turns of a conversation before it continues, so that no conversation continues on an altered
- * record.
- */
+/** Checks receipts, journal and turns of a conversation before it continues, so that no conversation continues on an altered record. */
 
 import type { RunRecord } from '../../memory/journal/journal.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -96,8 +93,7 @@ type Examination = {
 }
 
 /**
- * Checks the journal first, because the other checks compare with it. A run whose threads are missing is not replayed, and that
- * is logged.
+ * Checks the journal first, because the other checks compare with it. A run whose threads are missing is not replayed, and that is logged.
  */
 function wrongWith(run: RunRecord, { setup, memory, projections, joined }: Examination): string | undefined {
   const past = pastRun(setup, memory, run.runId)

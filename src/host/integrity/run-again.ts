@@ -25,8 +25,8 @@ export type PastRun = {
 }
 
 /**
- * `missing`: descriptions of threads that the run had and the caller did not supply; the run was then not replayed, and only its
- * record was checked.
+ * `missing`: descriptions of threads that the run had and the caller did not supply; the run was then not replayed, and only its record was
+ * checked.
  */
 export type RunAgain = Replay & { readonly missing?: readonly string[] }
 

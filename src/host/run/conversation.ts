@@ -200,9 +200,7 @@ async function standingTools(setup: Setup): Promise<ToolSelection> {
   return { ...builtInTools, more: (await import('../toolset/executable-tools.ts')).standingExecutables(setup) }
 }
 
-/**
- * Warns at the start about names in the operator's list that match no tool; with extra tools, tool-executor.ts checks the names.
- */
+/** Warns at the start about names in the operator's list that match no tool; with extra tools, tool-executor.ts checks the names. */
 async function warnUnknownTools({ config, log }: Setup, { more }: ToolSelection): Promise<void> {
   const toolsAllow = allowedTools(config) ?? []
   if (more || unknownNames(toolsAllow).length === 0) return
@@ -220,8 +218,8 @@ function handsOf(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>):
 }
 
 /**
- * Loads the operator's own rules. Every start looks for rule folders and loads the parser only when there is one. @throws
- * FailureError `usage` on an invalid rule
+ * Loads the operator's own rules. Every start looks for rule folders and loads the parser only when there is one. @throws FailureError
+ * `usage` on an invalid rule
  */
 async function rulesFor({ setup, rules: shared }: Profile) {
   const folders = [`${setup.paths.home}/rules`, `${setup.config.workspaceDir}/.braidclaw/rules`]
@@ -243,9 +241,7 @@ function after(ms: number, then: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
-/**
- * A person who saw the model's text before this call may have cancelled: the cancellation must take effect before the call runs.
- */
+/** A person who saw the model's text before this call may have cancelled: the cancellation must take effect before the call runs. */
 function shown(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve))
 }

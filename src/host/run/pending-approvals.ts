@@ -1,6 +1,6 @@
 /**
- * Tracks runs that wait for an approval: an answer in this process wakes them at once, and one shared timer polls the record
- * while any run waits.
+ * Tracks runs that wait for an approval: an answer in this process wakes them at once, and one shared timer polls the record while any run
+ * waits.
  */
 
 import { gateIdOf } from '../../runtime/gate-id.ts'

@@ -1,7 +1,4 @@
-/**
- * Runs the turns of one conversation: one at a time, each waiting for a slot in the process-wide queue, and each cancelled as a
- * whole.
- */
+/** Runs the turns of one conversation: one at a time, each waiting for a slot in the process-wide queue, and each cancelled as a whole. */
 
 import type { Agent } from '../../runtime/create-agent.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'

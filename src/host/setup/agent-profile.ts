@@ -41,8 +41,7 @@ export function sessionOf({ paths }: AgentProfile): ConversationRequest['convers
 type Known = Pick<Setup, 'config' | 'paths'>
 
 /**
- * Returns the configured agent, or "default", which exists without any file. @throws FailureError `usage` that lists the existing
- * agents
+ * Returns the configured agent, or "default", which exists without any file. @throws FailureError `usage` that lists the existing agents
  */
 export function agentProfileOf({ config, paths }: Known): AgentProfile {
   const id = config.defaultAgent ?? 'default'

@@ -5,8 +5,8 @@ import { anyVariable, knownProvider, proposeProviders } from '../../config/known
 import type { Environment, Setup } from '../api.ts'
 
 /**
- * A user who names a model expects an answer of that model, so the offline helper must not answer instead. @returns the problem;
- * undefined when the provider may answer
+ * A user who names a model expects an answer of that model, so the offline helper must not answer instead. @returns the problem; undefined
+ * when the provider may answer
  */
 export function notOffline({ config, context: { env } }: Pick<Setup, 'config' | 'context'>, name: string): string | undefined {
   if (name !== config.defaultProvider || !isOffline(config, name) || !isOtherModel(config)) return undefined
@@ -17,8 +17,8 @@ export function notOffline({ config, context: { env } }: Pick<Setup, 'config' | 
 }
 
 /**
- * A vendor's own server rejects requests without a key, so this check runs before any request. @returns the problem; undefined
- * when a key is set or not needed
+ * A vendor's own server rejects requests without a key, so this check runs before any request. @returns the problem; undefined when a key
+ * is set or not needed
  */
 export function missingKey({ config, context: { env } }: Pick<Setup, 'config' | 'context'>, name: string): string | undefined {
   const found = providerNamed(config, name)

@@ -58,10 +58,7 @@ export function meterFor({ limits, memory, add, log, now }: MeterOptions, payer:
   }
 }
 
-/**
- * Without known prices a money limit cannot be enforced. The run's limit only causes a warning, because it applies to all models
- * alike.
- */
+/** Without known prices a money limit cannot be enforced. The run's limit only causes a warning, because it applies to all models alike. */
 function withPrices(budgets: readonly Budget[], { prices, provider }: Quote): readonly Budget[] {
   if (prices) return budgets
   const blind = budgets.find(({ micros, scope }) => micros !== undefined && !scope.startsWith('run:'))

@@ -1,6 +1,6 @@
 /**
- * Builds the host's context from its process: the environment with the keys that `onboard` stored, the home folder, and the
- * redactor of secrets.
+ * Builds the host's context from its process: the environment with the keys that `onboard` stored, the home folder, and the redactor of
+ * secrets.
  */
 
 import { readlinkSync } from 'node:fs'
@@ -36,10 +36,7 @@ function isSecret(name: string): boolean {
 
 const secretEndings = ['_API_KEY', '_ACCESS_KEY', '_TOKEN', '_SECRET', '_PASSWORD']
 
-/**
- * The kernel appends " (deleted)" to the name of a removed folder; code that needs the folder then reports that it does not
- * exist.
- */
+/** The kernel appends " (deleted)" to the name of a removed folder; code that needs the folder then reports that it does not exist. */
 function currentFolder(): string {
   try {
     return process.cwd()
@@ -49,8 +46,8 @@ function currentFolder(): string {
 }
 
 /**
- * Returns what `~` means. A caller that unsets HOME wants the real home left alone, so the user database is read only when
- * BRAIDCLAW_HOME names our home; forbidden paths such as ~/.ssh then keep their meaning.
+ * Returns what `~` means. A caller that unsets HOME wants the real home left alone, so the user database is read only when BRAIDCLAW_HOME
+ * names our home; forbidden paths such as ~/.ssh then keep their meaning.
  */
 function userHomeOf({ HOME = '', BRAIDCLAW_HOME, SHELLCLAW_HOME }: Environment): string {
   if (HOME.startsWith('/')) return HOME

@@ -1,6 +1,6 @@
 /**
- * Provides the meters of a conversation's model calls, and loads them only where the configuration has a budget, so that other
- * homes pay nothing.
+ * Provides the meters of a conversation's model calls, and loads them only where the configuration has a budget, so that other homes pay
+ * nothing.
  */
 
 import type { LimitsConfig } from '../../config/config.ts'

@@ -31,8 +31,8 @@ export function rulesOfFile(setup: Setup, file: string) {
 }
 
 /**
- * A rule that can never apply protects nothing: a certain mistake ends the command, a likely one causes a warning. @throws
- * FailureError `usage`
+ * A rule that can never apply protects nothing: a certain mistake ends the command, a likely one causes a warning. @throws FailureError
+ * `usage`
  */
 function checkTools(setup: Setup, rules: readonly Rule[]): void {
   const known = { builtIn: toolKinds, own: setup.config.tools.executables, isToolName }

@@ -105,9 +105,7 @@ async function openReader({ config, paths, context, redactor }: Setup, workspace
   }
 }
 
-/**
- * Returns the folders below the root, relative and from the top down; a path itself may be a folder. The root is not included.
- */
+/** Returns the folders below the root, relative and from the top down; a path itself may be a folder. The root is not included. */
 function foldersTo(root: string, paths: readonly string[]): readonly string[] {
   const folders = paths.flatMap((path) => {
     const way: string[] = []

@@ -1,6 +1,4 @@
-/**
- * Reads the user's rules from `~/.braidclaw/rules/*.json` and, in a trusted folder, from `<workspace>/.braidclaw/rules/*.json`.
- */
+/** Reads the user's rules from `~/.braidclaw/rules/*.json` and, in a trusted folder, from `<workspace>/.braidclaw/rules/*.json`. */
 
 import { readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'

@@ -21,8 +21,8 @@ export function runLimits({ limits }: Config): RunLimits {
 const usualHistory = 128_000
 
 /**
- * Returns how many tokens of earlier conversation to send. A quarter of the model's window stays free for the question, the tools
- * and the answer; a provider that does not know its window reports 0.
+ * Returns how many tokens of earlier conversation to send. A quarter of the model's window stays free for the question, the tools and the
+ * answer; a provider that does not know its window reports 0.
  */
 export function historyTokens({ limits }: Config, provider: Provider): number {
   if (limits.contextTokens !== undefined) return limits.contextTokens

@@ -1,6 +1,4 @@
-/**
- * Loads what every command needs first: the configuration, the redactor, the log. An invalid configuration ends the command here.
- */
+/** Loads what every command needs first: the configuration, the redactor, the log. An invalid configuration ends the command here. */
 
 import { describeProblem } from '../../config/config.ts'
 import type { Flags } from '../../config/layers/flags.ts'

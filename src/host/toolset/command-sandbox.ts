@@ -1,6 +1,6 @@
 /**
- * Manages the sandboxes of a process: conversations with the same workspace and settings share one, created when the first
- * command needs it.
+ * Manages the sandboxes of a process: conversations with the same workspace and settings share one, created when the first command needs
+ * it.
  */
 
 import { availableParallelism } from 'node:os'
@@ -26,8 +26,8 @@ export type Confinement = {
 const limits = { memoryBytes: 4 * 1024 ** 3, processes: 512, fileBytes: 4 * 1024 ** 3 } as const
 
 /**
- * Returns the processor time of one process: all that it can use on all processors within its time limit, so that this limit is
- * never reached first.
+ * Returns the processor time of one process: all that it can use on all processors within its time limit, so that this limit is never
+ * reached first.
  */
 export function cpuSecondsOf(limits: Config['limits'], processors = availableParallelism()): number {
   return Math.ceil(Math.max(600, limits.toolTimeoutS, shellTimesOf(limits).longestS) * processors)

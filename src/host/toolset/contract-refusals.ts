@@ -2,9 +2,7 @@
 
 import type { Message, Provider } from '../../runtime/port.ts'
 
-/**
- * Replaces the start of `Denied by RULE: why` and `Denied: RULE: why` with `Tool not permitted: `. Other text stays unchanged.
- */
+/** Replaces the start of `Denied by RULE: why` and `Denied: RULE: why` with `Tool not permitted: `. Other text stays unchanged. */
 export function notPermitted(text: string): string {
   return text.replace(/^Denied(?: by|:) /, 'Tool not permitted: ')
 }

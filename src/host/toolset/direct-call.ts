@@ -1,6 +1,6 @@
 /**
- * Implements a provider without a model: it requests one call and then stops, so that an operator's call takes the same path as a
- * model's call.
+ * Implements a provider without a model: it requests one call and then stops, so that an operator's call takes the same path as a model's
+ * call.
  */
 
 import type { Call, Part } from '../../runtime/event.ts'

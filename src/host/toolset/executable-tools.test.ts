@@ -1,7 +1,4 @@
-/**
- * Tests external tools behind the gate: what an approval is bound to, and what is offered after a change. Real sandbox, real
- * files.
- */
+/** Tests external tools behind the gate: what an approval is bound to, and what is offered after a change. Real sandbox, real files. */
 
 import { test as always, expect } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'

@@ -28,9 +28,7 @@ export type Wanted = {
   readonly by?: string
 }
 
-/**
- * Returns a function that surveys a folder's executables. Descriptions stay cached as long as the caller uses the same function.
- */
+/** Returns a function that surveys a folder's executables. Descriptions stay cached as long as the caller uses the same function. */
 export function surveyor(setup: Setup, at: string, deps: ToolDeps): () => Promise<Survey> {
   const { config, paths, context } = setup
   const policy = policyOf(config, paths, context.env)
@@ -47,8 +45,8 @@ export function surveyor(setup: Setup, at: string, deps: ToolDeps): () => Promis
 }
 
 /**
- * Refuses folders that the model or the author of the workspace can write, because the writer of a tool decides what runs. A tool
- * may read its folder, so that folder must not contain our files.
+ * Refuses folders that the model or the author of the workspace can write, because the writer of a tool decides what runs. A tool may read
+ * its folder, so that folder must not contain our files.
  */
 function untrusted(policy: Policy, isTrusted: (folder: string) => boolean): (folder: string) => string | undefined {
   return (folder) => {

@@ -1,7 +1,4 @@
-/**
- * Determines by a trial whether commands can be confined here: doctor, the list of tools and the model's tool list use the same
- * result.
- */
+/** Determines by a trial whether commands can be confined here: doctor, the list of tools and the model's tool list use the same result. */
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -25,8 +22,8 @@ export function forgetSandbox(setup: Setup): void {
 }
 
 /**
- * Returns the stored or a new result. A success is stored until the machine reboots, or the workspace, bubblewrap or a relevant
- * setting changes. A failure is never stored, because somebody may fix the cause.
+ * Returns the stored or a new result. A success is stored until the machine reboots, or the workspace, bubblewrap or a relevant setting
+ * changes. A failure is never stored, because somebody may fix the cause.
  */
 export async function sandboxState(setup: Setup, kind: SandboxKind = 'auto'): Promise<Trial> {
   // Nothing needs a trial, and loading the trial module takes milliseconds.

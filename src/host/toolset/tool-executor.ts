@@ -47,10 +47,7 @@ type ActiveTools = {
   readonly execute: Act
 }
 
-/**
- * Creates the tool runtime. The workspace must exist (workspace-folder.ts). It waits for the source of extra tools, if there is
- * one.
- */
+/** Creates the tool runtime. The workspace must exist (workspace-folder.ts). It waits for the source of extra tools, if there is one. */
 export async function createToolRuntime({
   setup,
   policy,
@@ -140,8 +137,8 @@ export async function createToolRuntime({
   }
 
   /**
-   * Stores a rule for a shell command permanently; an approval of another tool holds for this conversation; a command without a
-   * rule is asked again.
+   * Stores a rule for a shell command permanently; an approval of another tool holds for this conversation; a command without a rule is
+   * asked again.
    */
   function allowAlways({ call, judgement }: Proposal): string | undefined {
     const always = state.gate?.plan(judgement.plan)?.always

@@ -33,10 +33,7 @@ export type ToolRuntime = {
   readonly act: Act
   readonly policy: Policy
   readonly gate: () => Promise<Gate>
-  /**
-   * Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the
-   * call.
-   */
+  /** Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call. */
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(proposal: Proposal): boolean

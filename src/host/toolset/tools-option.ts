@@ -12,9 +12,8 @@ import { builtInNames, builtInTools, type ToolSelection } from './tool-selection
 const MAX_LIST_BYTES = 1_048_576
 
 /**
- * Parses `spec`: `default` (the ten built-in tools), a folder of executables, or a JSON file that lists tools by name: an array
- * of {name, description, parameters | input_schema}. The model may use only these tools. @throws FailureError `usage` that names
- * the mistake.
+ * Parses `spec`: `default` (the ten built-in tools), a folder of executables, or a JSON file that lists tools by name: an array of {name,
+ * description, parameters | input_schema}. The model may use only these tools. @throws FailureError `usage` that names the mistake.
  */
 export function parseToolsOption(setup: Setup, spec: string): ToolSelection {
   if (spec === 'default') return { ...builtInTools, refusals: 'not permitted' }
@@ -36,8 +35,8 @@ export function parseToolsOption(setup: Setup, spec: string): ToolSelection {
 }
 
 /**
- * Returns the environment's folder, else the folder beside the list, else the configured one. Only one folder counts, so that no
- * name can hide another.
+ * Returns the environment's folder, else the folder beside the list, else the configured one. Only one folder counts, so that no name can
+ * hide another.
  */
 function folderFor({ config, origins }: Setup, list: string): string {
   if (origins()['tools.dir']?.source === 'environment') return config.tools.dir

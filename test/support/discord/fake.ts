@@ -1,7 +1,4 @@
-/**
- * Simulates Discord on loopback: its gateway and its REST API as one server whose state tests can read and whose failures they
- * control.
- */
+/** Simulates Discord on loopback: its gateway and its REST API as one server whose state tests can read and whose failures they control. */
 
 import { createGateway, type Link } from './gateway.ts'
 import { createRest, type RestSettings } from './rest.ts'

@@ -1,6 +1,6 @@
 /**
- * Simulates Discord's REST API, version 10, on loopback: messages, typing, rate limits per route and global, and refusals in
- * Discord's wording.
+ * Simulates Discord's REST API, version 10, on loopback: messages, typing, rate limits per route and global, and refusals in Discord's
+ * wording.
  */
 
 export type Post = { readonly channel: string; readonly body: Record<string, unknown>; readonly authorization: string | null }
@@ -19,8 +19,7 @@ export type RestSettings = {
 }
 
 /**
- * Replaces an answer. `stage: 'after'` carries out the request first and still gives this answer: a lost reply. `'never'` gives
- * no answer.
+ * Replaces an answer. `stage: 'after'` carries out the request first and still gives this answer: a lost reply. `'never'` gives no answer.
  */
 export type Mishap = {
   readonly status: number

@@ -41,8 +41,8 @@ async function think({ bridging, provider, failures }: Brain, text: string): Pro
 }
 
 /**
- * The calls go to tools that are not ours: a call that contains a secret is replaced by a note with its name, never changed into
- * another call.
+ * The calls go to tools that are not ours: a call that contains a secret is replaced by a note with its name, never changed into another
+ * call.
  */
 function withoutSecretCalls(response: ChatResponse, { inspect }: Redactor): ChatResponse {
   const parts = response.parts.map((part): Part => {

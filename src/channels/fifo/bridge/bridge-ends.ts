@@ -20,10 +20,7 @@ const READER_MS = 60_000
 /** The time for last messages after the stop signal. */
 const LEAVE_MS = 500
 
-/**
- * The FIFO is open when this returns. Reading throws FailureError when the FIFO is removed, because another one then takes its
- * place.
- */
+/** The FIFO is open when this returns. Reading throws FailureError when the FIFO is removed, because another one then takes its place. */
 export function linesFrom(bridging: BridgeOptions, name: 'interact_out' | 'claw_in'): AsyncIterable<Line> {
   return unlessGone(bridging, name, openLines)
 }

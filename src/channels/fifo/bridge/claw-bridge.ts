@@ -1,7 +1,4 @@
-/**
- * Implements `bridge claw`: an agent lists and calls our tools through two FIFOs; every call passes our gate and leaves a
- * receipt.
- */
+/** Implements `bridge claw`: an agent lists and calls our tools through two FIFOs; every call passes our gate and leaves a receipt. */
 
 import type { Conversation, ConversationOptions } from '../../../host/api.ts'
 import { withConversation } from '../../../host/open-host.ts'
@@ -63,8 +60,7 @@ function isObjectOfJson(value: unknown): value is JsonObject {
 }
 
 /**
- * Reports a refusal as text, because the protocol has no other field for it. How to approve is logged for people, not sent to the
- * caller.
+ * Reports a refusal as text, because the protocol has no other field for it. How to approve is logged for people, not sent to the caller.
  */
 async function call({ bridging: { setup }, conversation }: Claw, name: string): Promise<string> {
   const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}

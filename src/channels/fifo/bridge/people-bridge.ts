@@ -45,10 +45,7 @@ export async function serveCli(bridging: BridgeOptions, { channel = 'cli' }: { r
 }
 
 type Talk = {
-  /**
-   * Converts a line of stdin to the outgoing line and its channel, or to the problem as text; undefined when there is nothing to
-   * send.
-   */
+  /** Converts a line of stdin to the outgoing line and its channel, or to the problem as text; undefined when there is nothing to send. */
   readonly outgoing: (line: string) => { readonly channel: string; readonly line: string } | string | undefined
   readonly incoming: (line: string) => void
 }

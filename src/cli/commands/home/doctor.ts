@@ -1,6 +1,6 @@
 /**
- * Implements `doctor`: it checks the installation and says how to fix each problem. It changes nothing, except that it ends
- * sandbox processes of a killed run.
+ * Implements `doctor`: it checks the installation and says how to fix each problem. It changes nothing, except that it ends sandbox
+ * processes of a killed run.
  */
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs'

@@ -1,6 +1,4 @@
-/**
- * Implements `init`: it creates everything that a first run needs, keeps existing files, and adds providers that can be used now.
- */
+/** Implements `init`: it creates everything that a first run needs, keeps existing files, and adds providers that can be used now. */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { describeProblem } from '../../../config/config.ts'

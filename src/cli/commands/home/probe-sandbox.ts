@@ -1,6 +1,5 @@
 /**
- * Implements `doctor --probe-sandbox`: it tries about forty escapes from the sandbox on canary files and names the layer that
- * stopped each.
+ * Implements `doctor --probe-sandbox`: it tries about forty escapes from the sandbox on canary files and names the layer that stopped each.
  */
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'

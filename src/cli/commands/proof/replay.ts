@@ -1,6 +1,6 @@
 /**
- * Implements `replay`: it replays past runs from the journal, or shows what another policy would have decided. It runs, asks and
- * fetches nothing.
+ * Implements `replay`: it replays past runs from the journal, or shows what another policy would have decided. It runs, asks and fetches
+ * nothing.
  */
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
@@ -23,10 +23,7 @@ const flags = {
 } as const satisfies Flags
 const args = { run: { type: 'text', optional: true, about: 'Run id, or "last"' } } as const satisfies Arguments
 
-/**
- * Exit code 0 when every run matches its journal, 9 when one does not, 1 when one needs threads of a program; with `--policy`
- * always 0.
- */
+/** Exit code 0 when every run matches its journal, 9 when one does not, 1 when one needs threads of a program; with `--policy` always 0. */
 export const replay = {
   flags: flags,
   args: args,
@@ -65,10 +62,7 @@ type Again = {
   readonly stream: boolean
 }
 
-/**
- * For one run it prints the events to stdout, one per line, the same bytes as originally; for several runs it prints only the
- * results.
- */
+/** For one run it prints the events to stdout, one per line, the same bytes as originally; for several runs it prints only the results. */
 async function again({ setup, memory, runs, json, stream }: Again): Promise<void> {
   const { readablePastRun, runAgain } = await import('../../../host/integrity/run-again.ts')
   const { stdout, stderr } = setup.context.process

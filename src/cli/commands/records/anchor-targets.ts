@@ -41,8 +41,8 @@ export async function anchorToGit(workspace: string, line: string): Promise<void
 }
 
 /**
- * Starts the command without a shell, with the line as stdin. Its error output appears in the error message. @throws CliExit 1
- * when it fails
+ * Starts the command without a shell, with the line as stdin. Its error output appears in the error message. @throws CliExit 1 when it
+ * fails
  */
 export async function anchorToCommand(argv: readonly string[], line: string): Promise<void> {
   await piped(argv, line)

@@ -1,6 +1,6 @@
 /**
- * Implements `approvals list | allow | deny | rules`: it answers questions of waiting turns from any terminal, and manages
- * standing approvals.
+ * Implements `approvals list | allow | deny | rules`: it answers questions of waiting turns from any terminal, and manages standing
+ * approvals.
  */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'

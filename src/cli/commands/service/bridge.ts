@@ -1,6 +1,4 @@
-/**
- * Implements `bridge interact | cli | discord | brain | claw`: our side of one role, for another agent that uses the six FIFOs.
- */
+/** Implements `bridge interact | cli | discord | brain | claw`: our side of one role, for another agent that uses the six FIFOs. */
 
 import { serveBrain } from '../../../channels/fifo/bridge/brain-bridge.ts'
 import type { BridgeOptions } from '../../../channels/fifo/bridge/bridge-ends.ts'

@@ -1,6 +1,6 @@
 /**
- * Implements `reset`: it archives the session of an agent, so that `-c` begins a new conversation. It deletes nothing; memory and
- * receipts stay.
+ * Implements `reset`: it archives the session of an agent, so that `-c` begins a new conversation. It deletes nothing; memory and receipts
+ * stay.
  */
 
 import { existsSync } from 'node:fs'

@@ -106,9 +106,7 @@ export const run = {
   },
 } as const satisfies Command<typeof runFlags, typeof runArgs>
 
-/**
- * Serves an external loop: stdout gets, byte for byte, the tool result as a model would get it, also for a refusal or a failure.
- */
+/** Serves an external loop: stdout gets, byte for byte, the tool result as a model would get it, also for a refusal or a failure. */
 async function forLoop(
   setup: CliSetup,
   flags: ToolRunFlags,
