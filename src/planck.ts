@@ -1,4 +1,4 @@
-/** The pure router as a program of its own, run and not imported, on Bun or Node: soul, history, tools, compaction; nothing else. */
+/** Runs the pure router as a program of its own on Bun or Node, never imported: soul, history, tools and compaction only. */
 
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createFifoLines } from './kit/fifo-lines.ts'
@@ -15,11 +15,11 @@ import { openPipe, READER } from './service/fifo/open-pipe.ts'
 const SOUL = 'You are a helpful personal assistant.'
 const COMPACT =
   'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
-/** Questions to the brain for one message. */
+/** The most requests to the brain for one message. */
 const TOOL_ROUNDS = 20
-/** Of a message and of an answer of the brain or the claw. */
+/** The limit for a message, and for an answer of the brain or the claw. */
 const MAX_BYTES = 4_194_304
-/** How long the claw may take to list its tools, for either word it may know; without an answer the brain is asked without them. */
+/** How long the claw may take to list its tools, for each of the two request names; without a list the brain gets no tools. */
 const LIST_MS = 1000
 
 type Ask = (text: string, timeoutMs?: number) => string | undefined
@@ -37,7 +37,10 @@ const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'
 if (env.PLANCK_LEAN) main()
 else begin(process).then(main)
 
-/** Bun's compilers to machine code would cost 10 MB and gain nothing here: on Bun the process becomes a leaner one, which finds its FIFOs made. */
+/**
+ * On Bun the process re-executes itself in a leaner mode, because Bun's machine-code compilers would cost 10 MB without any gain here; the
+ * new process finds its FIFOs already created.
+ */
 async function begin({ argv, execArgv, execPath, versions, execve }: typeof process): Promise<void> {
   const trouble = await troubleMaking(fifos)
   if (trouble) fail(trouble)
@@ -63,7 +66,7 @@ function main(): void {
     return reply
   }
 
-  /** Some claws know the one word for it, some the other. */
+  /** Some claws understand only one of the two request names. */
   function list(): readonly Json[] | undefined {
     for (const _ of words) {
       const tools = readTools(claw(`${words[0]}\n`, LIST_MS) ?? '')
@@ -78,7 +81,7 @@ function main(): void {
     return { type: 'tool_result', tool_use_id: id, content: answer ?? 'error: no answer', is_error: answer === undefined }
   }
 
-  /** Apologies are not remembered. */
+  /** Does not store apologies in the history. */
   function respond(question: string): string {
     const tools = list()
     const { system, messages } = memory.prompt(question)
@@ -105,7 +108,7 @@ function count(name: string, otherwise: string): number {
   return /^\d+$/.test(text) ? Number(text) : fail(`${name}: "${text}" is no whole number`)
 }
 
-/** What a brain or a file is called must not drive the terminal. */
+/** Escapes control characters: the name of a brain or a file must not control the terminal. */
 function tell(text: string): void {
   console.error(text.replace(/\p{C}/gu, escape))
 }
@@ -116,8 +119,8 @@ function fail(message: string): never {
 }
 
 /**
- * For ever. What nobody reads of the answers stays in the pipe; while that is full, we wait. The door, through which we could write ourselves,
- * is open only while nobody writes: after that the inbox tells when the last writer has left, be it in the middle of a line.
+ * Runs forever. Unread answers stay in the pipe; while it is full, the agent waits. The agent keeps its own write descriptor open only
+ * while nobody else writes; after that the inbox reports when the last writer has left, even in the middle of a line.
  */
 function serve(respond: (text: string) => string, afterwards: () => void): void {
   const path = `${fifos}/interact_in`
@@ -159,7 +162,7 @@ function openAsk(name: string, usualMs: number): Ask {
   }
 }
 
-/** Three files that people read and edit: soul.md and summary.md are read now, history.jsonl each time. */
+/** Opens three files that people read and edit: it reads soul.md and summary.md now, history.jsonl on each use. */
 function openMemory(dir: string, keep: number): Memory {
   const [history, summaries, pending] = [`${dir}/history.jsonl`, `${dir}/summary.md`, `${dir}/compaction.planck`]
   mkdirSync(dir, { recursive: true, mode: 0o700 })
@@ -167,7 +170,7 @@ function openMemory(dir: string, keep: number): Memory {
   const soul = read(`${dir}/soul.md`).trimEnd() || SOUL
   let summary = read(summaries).trimEnd()
 
-  /** Lines that are no messages are left alone. */
+  /** Ignores lines that are not messages. */
   function all(): Said[] {
     return read(history)
       .split('\n')
@@ -177,14 +180,14 @@ function openMemory(dir: string, keep: number): Memory {
       })
   }
 
-  /** Where the last `keep` messages begin; never with an answer whose question is left out. */
+  /** Returns where the last `keep` messages begin; never at an answer whose question is left out. */
   function start(messages: readonly Said[]): number {
     let at = Math.max(0, messages.length - keep)
     while (messages[at]?.role === 'assistant') at++
     return at
   }
 
-  /** A pair in one write; after a line that a crash tore, on a new one. */
+  /** Appends question and answer in one write, on a new line if a crash left a partial one. */
   function append(question: string, answer: string): void {
     const pair = text([
       { role: 'user', content: question },
@@ -206,7 +209,7 @@ function openMemory(dir: string, keep: number): Memory {
     settle()
   }
 
-  /** Once `pending` has its name the compaction counts: the next start does these steps again when a crash came between them. */
+  /** Completes a compaction. It counts once `pending` has its name: after a crash the next start repeats these steps. */
   function settle(): void {
     const next = parseJson(read(pending))
     if (!Array.isArray(next)) return
@@ -228,14 +231,14 @@ function text(messages: readonly Said[]): string {
   return messages.map(jsonLine).join('')
 }
 
-/** Empty when the file is missing. A FIFO of that name would keep us waiting for ever. */
+/** Returns an empty text when the file is missing. It reads regular files only, because a FIFO of that name would block forever. */
 function read(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) fail(`${path} is not a file`)
   return found ? readFileSync(path, 'utf8') : ''
 }
 
-/** The old or the new file, never a part. */
+/** Replaces the file atomically: readers see the old or the new file, never a part. */
 function put(path: string, text: string): void {
   writeFileSync(`${path}.next`, text, { mode: 0o600, flush: true })
   renameSync(`${path}.next`, path)

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { noImportCycle } from './shape/cycles.ts'
 import { pagesAreShort } from './shape/files.ts'
+import { crowdedFolders, mutualFolders } from './shape/folders.ts'
 import { laws } from './shape/laws.ts'
 import { type Law, parseModule, type Violation } from './shape/module.ts'
 
@@ -61,5 +62,23 @@ describe('pages are short', () => {
   ])('%s of %i lines is too long', (path, count) => expect(pagesAreShort([{ path, text: 'x\n'.repeat(count) }])).toHaveLength(1))
   test('a generated table may be as long as it needs', () => {
     expect(pagesAreShort([{ path: 'docs/events.md', text: `<!-- generated -->${'\n'.repeat(400)}` }])).toEqual([])
+  })
+})
+
+describe('folders', () => {
+  const two = (first: string, second: string) => [parseModule('src/kit/a/x.ts', first), parseModule('src/kit/b/y.ts', second)]
+
+  test('of one folder do not import each other, debts aside', () => expect(mutualFolders(modules)).toEqual([]))
+  test('that do are named, and a debt that is paid is named too', () => {
+    expect(mutualFolders(two(`import { y } from '../b/y.ts'`, `import { x } from '../a/x.ts'`), [])).toEqual(['src/kit: a ⇄ b'])
+    expect(mutualFolders(two(`import { y } from '../b/y.ts'`, ''), [])).toEqual([])
+    expect(mutualFolders([], ['src/kit: a ⇄ b'])).toHaveLength(1)
+  })
+
+  test('have at most fourteen entries, debts aside', () => expect(crowdedFolders(modules)).toEqual([]))
+  test('with more are named', () => {
+    const many = Array.from({ length: 15 }, (_, at) => parseModule(`src/kit/a/f${at}.ts`, ''))
+    expect(crowdedFolders(many, {})).toEqual(['src/kit/a: 15 entries'])
+    expect(crowdedFolders(many.slice(1), {})).toEqual([])
   })
 })

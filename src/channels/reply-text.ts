@@ -25,7 +25,7 @@ export function replyOf({ ending, result = '', open }: RunReport): Reply {
   const said = result.trim()
   if (ending.code === 'answered') return said === '' ? { text: '(no answer)' } : { text: said, remembered: said }
   if (isSilence(ending)) return { text: ending.code === 'timeout' ? apologies.timeout : apologies.provider }
-  const note = `[${endingNote(ending)}${sandboxNetwork(ending, open)}]`
+  const note = `[${endingNote(ending)}${howToGoOn(ending, open)}]`
   return said === '' ? { text: note } : { text: `${said}\n\n${note}`, ...kept(ending, said) }
 }
 
@@ -35,7 +35,7 @@ function kept(ending: Ending, said: string): Pick<Reply, 'remembered'> {
 }
 
 /** Shows people how to approve. The history omits it, because a model that reads it would be tempted to approve by itself. */
-function sandboxNetwork({ code }: Ending, open: readonly string[]): string {
+function howToGoOn({ code }: Ending, open: readonly string[]): string {
   if (code !== 'approval_needed' || open.length === 0) return ''
   return `. On the machine: ${open.map((id) => `braidclaw approvals allow ${id}`).join('; ')}; then ask again`
 }

@@ -1,4 +1,4 @@
-/** Entries into the typed Config: the one place where `max_tool_rounds` becomes `maxToolRounds`. */
+/** Turns checked entries into the typed Config; only this file maps TOML keys such as `max_tool_rounds` to `maxToolRounds`. */
 
 import { type Rows, withDefaults } from '../kit/settings.ts'
 import type { AgentConfig, Config } from './config.ts'
@@ -8,7 +8,7 @@ import { type ChannelRows, providerPrefix, rowsOfKind, sections } from './table.
 import { topRows } from './top-settings.ts'
 
 export type Assembling = {
-  /** They passed every check: their types are those of their rows. */
+  /** Every entry has passed its checks, so its value has the type of its row. */
   readonly entries: Entries
   readonly agents: { readonly [id: string]: AgentConfig }
   readonly channels: readonly ChannelRows[]

@@ -1,4 +1,4 @@
-/** The resolved configuration the rest of the program sees: every default filled in, every path absolute, no secret inside. */
+/** Defines the resolved configuration that the rest of the program reads: all defaults filled in, all paths absolute, no secrets. */
 
 import { camel, type Rows, type Values, withDefaults } from '../kit/settings.ts'
 import type { providerKinds } from '../providers/list.ts'
@@ -12,40 +12,40 @@ type OfKind<K> = K extends { readonly kind: infer Name; readonly settings: infer
   ? { readonly kind: Name; readonly name: string } & Values<R>
   : never
 
-/** A table of [providers.models], told apart by its kind. */
+/** One table of [providers.models], discriminated by `kind`. */
 export type ProviderConfig = OfKind<Kind>
 
 export type ProviderKindName = Kind['kind']
 
-/** A provider behind HTTP. `apiKeyEnv` names a variable; whether it is set matters only when the provider is used. */
+/** A provider reached over HTTP. `apiKeyEnv` names a variable, which must be set only when the provider is used. */
 export type WireProvider = Extract<ProviderConfig, { readonly maxRetries: number }>
 
-/** What agents.json says of one agent. `soul` is an absolute path inside the home. */
+/** The settings of one agent from agents.json. `soul` is an absolute path inside the home folder. */
 export type AgentConfig = { readonly soul?: string; readonly model?: string }
 
-/** By the names of the rows, in camel case: what each key means is said by its row. */
+/** Uses the camel-case names of the rows; each row's `about` text explains its key. */
 export type Config = Values<typeof topRows> & { readonly [Name in keyof typeof sections]: Values<(typeof sections)[Name]> } & {
-  /** Those of agents.json; any folder under agents/ is one as well. */
+  /** The agents listed in agents.json; every folder under agents/ is an agent too. */
   readonly agents: { readonly [id: string]: AgentConfig }
   readonly providers: { readonly models: { readonly [name: string]: ProviderConfig } }
-  /** Typed by the channel itself: see channelSettings. */
+  /** Each channel types its own settings: see channelSettings. */
   readonly channels: { readonly [name: string]: { readonly [key: string]: Value | undefined } }
 }
 
 export type LimitsConfig = Config['limits']
 
-/** By the rows of its kind, never by its keys: an optional key may be missing. */
+/** Checks the rows of the provider's kind, not the keys of the object, because an optional key may be missing. */
 export function isWireProvider(provider: ProviderConfig): provider is WireProvider {
   return Object.hasOwn(rowsOfKind(provider.kind) ?? {}, 'max_retries')
 }
 
-/** The only safe way to look up a name that a person typed: `models["constructor"]` is not a provider. */
+/** Always use this function to look up a name that a person typed: `models["constructor"]` is not a provider. */
 export function providerNamed(config: Config, name: string): ProviderConfig | undefined {
   const { models } = config.providers
   return Object.hasOwn(models, name) ? models[name] : undefined
 }
 
-/** What stands in [channels.NAME], by the rows of that channel. */
+/** Returns the settings of [channels.NAME], typed by the rows of that channel. */
 export function channelSettings<const R extends Rows>(
   { channels }: Pick<Config, 'channels'>,
   { name, settings }: { readonly name: string; readonly settings: R },
@@ -54,7 +54,7 @@ export function channelSettings<const R extends Rows>(
   return withDefaults(settings, (key) => said?.[camel(key)])
 }
 
-/** The tools that channels.cli.tools_allow leaves; undefined: every built-in one. */
+/** Returns the tools listed in channels.cli.tools_allow; undefined means every built-in tool. */
 export function allowedTools({ channels }: Pick<Config, 'channels'>): readonly string[] | undefined {
   const allowed = channels.cli?.toolsAllow
   return Array.isArray(allowed) ? allowed.filter((name) => typeof name === 'string') : undefined
@@ -65,10 +65,13 @@ export type Source = 'flag' | 'agent' | 'environment' | 'project' | 'user' | 'de
 /** Where a value came from; `where` is a file, a variable, a flag or "built in". Line and column count from 1. */
 export type Origin = { readonly source: Source; readonly where: string; readonly line?: number; readonly column?: number }
 
-/** By dotted key as written in TOML (`security.autonomy`). */
+/** Maps each dotted TOML key (`security.autonomy`) to its origin. */
 export type Origins = { readonly [key: string]: Origin }
 
-/** `file` is the config file, the environment variable or the flag that is to blame; `message` is a whole sentence with what to do. */
+/**
+ * `file` is the config file, the environment variable or the flag that contains the error; `message` is a whole sentence that says what to
+ * do.
+ */
 export type ConfigProblem = {
   readonly file: string
   readonly line?: number
@@ -77,7 +80,7 @@ export type ConfigProblem = {
   readonly message: string
 }
 
-/** One line for a person: `/home/me/.braidclaw/config.toml:6:12: security.autonomy: …`. */
+/** Formats a problem as one line for a person: `/home/me/.braidclaw/config.toml:6:12: security.autonomy: …`. */
 export function describeProblem({ file, line, column, key, message }: ConfigProblem): string {
   const at = line === undefined ? file : column === undefined ? `${file}:${line}` : `${file}:${line}:${column}`
   return key === '' ? `${at}: ${message}` : `${at}: ${key}: ${message}`

@@ -1,4 +1,4 @@
-/** The config file of a person with providers added to it: whole or not at all, through links, with its owner and its mode. */
+/** Adds providers to an existing config file: replaces it atomically, follows symbolic links, and keeps its owner and mode. */
 
 import { chmodSync, chownSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { type Extension, extendConfig, providerTable, type Wanted } from './extend.ts'
@@ -8,9 +8,9 @@ import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
 
 export type ExtendInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & Partial<Wanted>
 
-export type Extended = { readonly state: 'kept' | 'extended' /** What was added, or why nothing was. */; readonly note: string }
+export type Extended = { readonly state: 'kept' | 'extended' /** What was added, or why nothing was added. */; readonly note: string }
 
-/** The file is there and valid. @throws Error with an errno when it cannot be replaced; then it is as it was */
+/** Expects an existing, valid file. @throws Error with an errno when the file cannot be replaced; its content is then unchanged */
 export function extendFile(path: string, input: ExtendInput): Extended {
   const read = readConfigFile(path)
   if (read.state !== 'text') return { state: 'kept', note: 'it cannot be read any more' }
@@ -35,7 +35,7 @@ function nothingToAdd({ clashing }: Extension, { proposals }: Wanted, input: Ext
   return ['nothing to add', ...none, `default_provider is "${defaultIn(input)}"`].join('; ')
 }
 
-/** Tables written as `providers = { models = { … } }` take no others after them. */
+/** TOML forbids further tables after `providers = { models = { … } }`. */
 function byHand(added: readonly Proposal[]): string {
   const lines = added.flatMap((proposal) => ['', ...providerTable(proposal)])
   return `nothing was added, because the providers stand in an inline table; add by hand:\n${lines.join('\n')}\n`
@@ -52,7 +52,7 @@ function defaultIn(input: ExtendInput): string {
   return loaded.ok ? loaded.config.defaultProvider : 'local'
 }
 
-/** @returns false when it is not what it was before any more. */
+/** @returns false when the file no longer contains `before`. */
 function replaceFile(path: string, before: string, text: string): boolean {
   const real = realpathSync(path)
   const { mode, uid, gid } = statSync(real)

@@ -1,4 +1,4 @@
-/** Adds providers to a config file that is there already: what a person wrote stays byte for byte. Pure; nothing is written here. */
+/** Adds providers to the text of an existing config file and keeps every byte the user wrote; all functions are pure. */
 
 import { isObject } from '../kit/json.ts'
 import type { Proposal } from './known-providers.ts'
@@ -11,22 +11,25 @@ type Choice = { readonly name: string; readonly model: string }
 
 export type Extension = {
   readonly text: string
-  /** Those whose table was added. */
+  /** The proposals whose tables were added. */
   readonly added: readonly Proposal[]
-  /** The name of the provider that was made the default. */
+  /** The name of the provider that became the default. */
   readonly chosen?: string
-  /** Those whose name stands there already for something else. */
+  /** The proposals whose name already belongs to a different table. */
   readonly clashing: readonly Proposal[]
 }
 
 export type Wanted = {
   /** In order of preference. */
   readonly proposals: readonly Proposal[]
-  /** A person said just now that this one shall answer: whatever stands there gives way. */
+  /** A person chose this provider just now: it replaces any earlier default. */
   readonly choice?: Choice
 }
 
-/** The text must be valid. Without a choice the first proposal becomes the default where `init` itself, and nobody else, chose the offline helper. */
+/**
+ * Adds the missing tables to `text`, which must be valid. Without a choice the first proposal becomes the default only if `init`, and not
+ * the user, chose the offline helper.
+ */
 export function extendConfig(text: string, { proposals, choice }: Wanted): Extension {
   const tables = tablesIn(text)
   const missing = proposals.filter((proposal) => nameIn(tables, proposal) === undefined)
@@ -39,7 +42,7 @@ export function extendConfig(text: string, { proposals, choice }: Wanted): Exten
   return { text: chosen ? withDefault(whole, chosen, end) : whole, added, clashing, ...(chosen ? { chosen: chosen.name } : {}) }
 }
 
-/** The name of the table that asks the same server with the same key, or else one that is free. */
+/** Returns the name of the table with this server and key, or else a free name. */
 export function nameFor(text: string, proposal: Proposal): string {
   const tables = tablesIn(text)
   const there = nameIn(tables, proposal)
@@ -57,7 +60,7 @@ function tablesIn(text: string): Tables {
   return isObject(providers) && isObject(providers.models) ? providers.models : {}
 }
 
-/** The table that asks the same server with the same key, whatever it is called. */
+/** Finds the table with this server and key, whatever its name is. */
 function nameIn(tables: Tables, proposal: Proposal): string | undefined {
   const { name, kind, baseUrl, apiKeyEnv } = proposal
   return Object.keys(tables).find((other) => {
@@ -68,7 +71,7 @@ function nameIn(tables: Tables, proposal: Proposal): string | undefined {
   })
 }
 
-/** Two kinds read their vendor's variable without being told. */
+/** Two kinds read their vendor's variable by default. */
 function keyOf({ kind, api_key_env: named }: { readonly [key: string]: unknown }): unknown {
   return named ?? (kind === 'openai' || kind === 'anthropic' ? `${kind.toUpperCase()}_API_KEY` : undefined)
 }
@@ -96,7 +99,7 @@ export function providerTable({ name, kind, model, baseUrl, apiKeyEnv, because }
   ]
 }
 
-/** A dollar sign stands for itself. */
+/** Writes `$` as `$$`, so that it is not expanded. */
 export function literal(text: string): string {
   return toml(text.replaceAll('$', '$$$$'))
 }
@@ -107,7 +110,7 @@ function withDefault(text: string, { name, model }: Choice, end: string): string
   return withTop(withTop(text, `default_model = ${asked}`, end), `default_provider = ${provider}`, end)
 }
 
-/** An assignment above the first section: its value in place of the one that stands there, or a line of its own at the top. */
+/** Replaces the value of a top-level assignment, or adds the assignment as the first line. */
 function withTop(text: string, assignment: string, end: string): string {
   const [key = '', value = ''] = assignment.split(/ = (.*)/s)
   const at = locate(text).get(key)?.value

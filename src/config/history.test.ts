@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { variablesOf } from './layers/environment.ts'
+import { configOf, problemsOf } from './load.fixture.ts'
 import { tableOf } from './table.ts'
-import { configOf, problemsOf } from './test-load.ts'
 
 describe('the lengths of a history', () => {
   test.each<[string, { readonly [name: string]: string }, string]>([

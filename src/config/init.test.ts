@@ -17,10 +17,10 @@ import { join } from 'node:path'
 import { channelRows } from '../channels/list.ts'
 import { describeStep, initHome } from './init.ts'
 import { proposeProviders } from './known-providers.ts'
+import { configOf, load } from './load.fixture.ts'
 import { loadConfig } from './load.ts'
 import { defaultConfigToml } from './output/template.ts'
 import { homePaths } from './paths.ts'
-import { configOf, load } from './test-load.ts'
 import { validateConfig } from './validate.ts'
 
 function fresh(env: { readonly [name: string]: string } = {}) {

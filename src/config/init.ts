@@ -1,4 +1,4 @@
-/** `init`: brings the home folder into being; what is there already stays, and providers that were found are added to it. */
+/** Implements `init`: creates the home folder, keeps every existing file, and adds the detected providers to an existing config file. */
 
 import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -13,32 +13,34 @@ import { type HomePaths, homePaths } from './paths.ts'
 import { errorCode, explainErrno } from './text/read-toml-file.ts'
 import { ownWorkspace } from './workspace.ts'
 
-/** `tightened`: it was there, and others could read it; now they cannot. `extended`: something was added to it. */
+/** `tightened`: others could read the existing folder, and now they cannot. `extended`: init added something to the existing file. */
 export type InitStep = {
   readonly what: string
   readonly path: string
   readonly state: 'created' | 'kept' | 'tightened' | 'extended'
-  /** What was added, or why nothing was. */
+  /** What was added, or why nothing was added. */
   readonly note?: string
 }
 
 export type InitInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & {
-  /** For a new config file; a relative one starts at the current folder. With a file that is there already its own workspace_dir holds. */
+  /** Used for a new config file; a relative path starts at the current folder. An existing file keeps its own workspace_dir. */
   readonly workspace?: string
-  /** The providers of a new config file, the first as default, or those to add to one; without it what the environment suggests. */
+  /**
+   * The providers for a new config file (the first is the default), or to add to an existing one; by default the environment suggests them.
+   */
   readonly proposals?: readonly Proposal[]
-  /** Which of them a person chose to answer. */
+  /** The provider that a person chose as the default. */
   readonly choice?: Wanted['choice']
-  /** Makes the database at this path, whose folder exists; not called when the file is there already. May throw. */
+  /** Creates the database at this path in an existing folder; not called when the file exists. May throw. */
   readonly createDatabase: (path: string) => void | Promise<void>
 }
 
-/** What was done stays done when a later step fails: `steps` tells both. */
+/** Completed steps stay in place when a later step fails: both shapes list them in `steps`. */
 export type InitResult =
   | { readonly ok: true; readonly steps: readonly InitStep[]; readonly notices: readonly string[] }
   | { readonly ok: false; readonly steps: readonly InitStep[]; readonly problems: readonly ConfigProblem[] }
 
-/** Safe to run again at any time. Never throws for the file system's sake. */
+/** Can be run again at any time. Reports file system errors as problems instead of throwing. */
 export async function initHome(input: InitInput): Promise<InitResult> {
   const steps: InitStep[] = []
   const paths = homePaths(input.home)
@@ -66,7 +68,9 @@ export async function initHome(input: InitInput): Promise<InitResult> {
   }
 }
 
-/** In version 0.1.0 init wrote workspace_dir itself: its owner may not know that the line keeps the tools out of every other folder. */
+/**
+ * In version 0.1.0 `init` itself wrote workspace_dir, so the user may not know that this line keeps the tools out of every other folder.
+ */
 function everywhere(
   { state, path }: InitStep,
   { config, origins }: Extract<Loaded, { ok: true }>,
@@ -79,14 +83,14 @@ function everywhere(
   ]
 }
 
-/** One line for a person: `created  workspace  /home/me/braidclaw-workspace`. */
+/** Formats a step as one line for a person: `created  workspace  /home/me/braidclaw-workspace`. */
 export function describeStep({ state, what, path, note }: InitStep): string {
   return `${state.padEnd(9)} ${what.padEnd(9)} ${path}${note === undefined ? '' : `: ${note}`}`
 }
 
 type Folder = { readonly what: string; readonly path: string; readonly shared: boolean }
 
-/** A folder that holds only our files is private; one the user chose elsewhere keeps its own mode. */
+/** A folder that contains only our files becomes private; a folder that the user chose elsewhere keeps its mode. */
 function foldersFor(paths: HomePaths, where: { memory: string; receipts: string; workspace: string }): readonly Folder[] {
   const records = [...new Set([dirname(where.memory), dirname(where.receipts)])].filter((path) => path !== paths.home)
   return [
@@ -125,7 +129,10 @@ function newFile({ what, path, text }: { readonly what: string; readonly path: s
   }
 }
 
-/** Half a config file, left by a crash or a full disk, would be kept for ever. @throws EEXIST when there is one */
+/**
+ * Writes the file atomically, because `init` would keep a partial config file left by a crash or a full disk. @throws EEXIST when the file
+ * exists
+ */
 function createWhole(path: string, text: string): void {
   const draft = `${path}.tmp`
   rmSync(draft, { force: true })

@@ -1,4 +1,4 @@
-/** `~/.braidclaw/keys.env`: keys that `onboard` keeps for its owner, so that none has to stand in the configuration. */
+/** Reads and writes `~/.braidclaw/keys.env`, where `onboard` keeps API keys so that the configuration contains none. */
 
 import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -7,11 +7,11 @@ import { readConfigFile } from './text/read-toml-file.ts'
 
 export type Keys = {
   readonly keys: { readonly [name: string]: string }
-  /** Why the file is not used; no key is in it. */
+  /** Why the file, or one of its lines, is not used; the text never contains a key. */
   readonly problem?: string
 }
 
-/** A file that others may read is not used: its keys may be known already. Never throws. */
+/** Ignores a file that others may read, because they may know its keys already. Never throws. */
 export function readKeys(path: string): Keys {
   const problem = whyNot(path)
   if (problem !== undefined) return { keys: {}, ...(problem === '' ? {} : { problem }) }
@@ -26,7 +26,7 @@ export function readKeys(path: string): Keys {
   return { keys, ...(first ? { problem: `${path}:${first.line}: this line ${first.why}` } : {}) }
 }
 
-/** Empty when there is no file. */
+/** @returns '' when there is no file, undefined when the file may be used */
 function whyNot(path: string): string | undefined {
   const found = stat(path)
   if (found === undefined) return ''
@@ -43,17 +43,17 @@ function stat(path: string) {
   }
 }
 
-/** Nothing else can be set here: no setting of ours, and nothing that another program obeys. */
+/** Only names of keys are accepted: the file cannot change our settings or the variables of other programs. */
 function isKeyName(name: string): boolean {
   return /^[A-Z][A-Z0-9_]*_(KEY|TOKEN)$/.test(name)
 }
 
-/** What a key may be made of: whatever vendors give out, and nothing that could end a line or a quote. */
+/** Accepts the characters that vendors use in keys, and none that could end a line or a quote. */
 export function isKey(text: string): boolean {
   return /^[!-&(-~]{1,4096}$/.test(text)
 }
 
-/** In place of an earlier one of that name; the other lines stay. @throws errno errors; the file is then as it was */
+/** Replaces an earlier key with this name and keeps the other lines. @throws errno errors; the file is then unchanged */
 export function keepKey(path: string, name: string, key: string): void {
   const read = readConfigFile(path)
   const lines =

@@ -1,4 +1,4 @@
-/** Providers that need no table in the config file: each can be used as soon as its environment variable is set. */
+/** Lists the providers that need no table in the config file: each works as soon as its environment variable is set. */
 
 import type { ProviderKindName } from './config.ts'
 
@@ -8,20 +8,20 @@ export type Proposal = {
   readonly model: string
   readonly baseUrl?: string
   readonly apiKeyEnv?: string
-  /** The variable that made us think of it. */
+  /** The environment variable that suggested this provider. */
   readonly because: string
 }
 
 type Environment = { readonly [name: string]: string | undefined }
 
 type Vendor = Proposal & {
-  /** For people. */
+  /** The name shown to people. */
   readonly label: string
-  /** A variable that moves its address, as the vendor's own programs read it. */
+  /** A variable that replaces the address; the vendor's own programs read it too. */
   readonly addressEnv?: string
 }
 
-/** In order of preference: the first whose variable is set becomes the default provider. */
+/** In order of preference: the first vendor whose variable is set becomes the default provider. */
 const vendors: readonly Vendor[] = [
   {
     name: 'openai',
@@ -61,25 +61,25 @@ const vendors: readonly Vendor[] = [
   },
 ]
 
-/** Those that want a key, as people call them. */
+/** The vendors that need a key, with the names shown to people. */
 export const withKeys: readonly { readonly name: string; readonly label: string; readonly keyEnv: string }[] = vendors.flatMap(
   ({ name, label, apiKeyEnv }) => (apiKeyEnv === undefined ? [] : [{ name, label, keyEnv: apiKeyEnv }]),
 )
 
 export const knownNames: readonly string[] = vendors.map(({ name }) => name)
 
-/** Each makes one provider usable. In order of preference. */
+/** Each variable makes one provider usable. In order of preference. */
 export const providerVariables: readonly string[] = vendors.map(({ because }) => because)
 
 /** `OPENAI_API_KEY, … or OLLAMA_HOST`, for messages. */
 export const anyVariable = providerVariables.join(', ').replace(/, (\w+)$/, ' or $1')
 
-/** In order of preference: the first becomes the default provider. */
+/** Returns the providers whose variable is set, in order of preference: the first becomes the default provider. */
 export function proposeProviders(env: Environment): readonly Proposal[] {
   return vendors.filter(({ because }) => isSet(env, because)).flatMap((vendor) => knownProvider(vendor.name, env) ?? [])
 }
 
-/** As it would be configured, whether its key is set or not. Undefined for a name that is not known, and for an address that makes no sense. */
+/** Returns the provider's configuration, whether or not its key is set. Undefined for an unknown name or an invalid address. */
 export function knownProvider(name: string, env: Environment): Proposal | undefined {
   const vendor = vendors.find((each) => each.name === name)
   if (vendor === undefined) return undefined
@@ -88,12 +88,12 @@ export function knownProvider(name: string, env: Environment): Proposal | undefi
   if (moved === undefined) return proposal
   const baseUrl = addressOf(name, moved)
   if (baseUrl === undefined) return undefined
-  // Another server than OpenAI's own speaks the common protocol; few speak OpenAI's newer one.
+  // Servers other than OpenAI's own support the chat completions protocol; few support OpenAI's newer one.
   const kind = name === 'openai' && new URL(baseUrl).hostname !== 'api.openai.com' ? 'openai-compatible' : proposal.kind
   return { ...proposal, kind, baseUrl }
 }
 
-/** The variable that holds an address which makes no sense. */
+/** Returns the variable that contains an invalid address, if there is one. */
 export function brokenAddress(name: string, env: Environment): string | undefined {
   const variable = vendors.find((each) => each.name === name)?.addressEnv
   return variable !== undefined && isSet(env, variable) && knownProvider(name, env) === undefined ? variable : undefined
@@ -111,14 +111,16 @@ function addressOf(name: string, text: string): string | undefined {
   return name === 'anthropic' && !url.endsWith('/v1') ? `${url}/v1` : url
 }
 
-/** Without a password, a query or a slash at the end. */
+/** Removes trailing slashes. Rejects an address with a password, a query or a fragment. */
 function webAddress(text: string): string | undefined {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '' || /[?#\s]/.test(text)) return undefined
   return text.replace(/\/+$/, '')
 }
 
-/** OLLAMA_HOST is what the server binds: "0.0.0.0", ":11434", "host", "host:port" or a URL. Nonsense proposes nothing. */
+/**
+ * OLLAMA_HOST is the address the server binds: "0.0.0.0", ":11434", "host", "host:port" or a URL. An invalid value proposes no provider.
+ */
 function ollamaUrl(host: string): string | undefined {
   const url = URL.parse(/^[a-z]+:\/\//i.test(host) ? host : `http://${host.startsWith(':') ? '127.0.0.1' : ''}${host}`)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return undefined

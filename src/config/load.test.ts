@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { channelRows } from '../channels/list.ts'
 import { describeProblem, providerNamed } from './config.ts'
+import { configOf, load, loaded, minimum, problemsOf, projectFile, userFile } from './load.fixture.ts'
 import { loadConfig } from './load.ts'
-import { configOf, load, loaded, minimum, problemsOf, projectFile, userFile } from './test-load.ts'
 
 const wire = (name: string, more = '') =>
   `[providers.models.${name}]\nkind = "openai-compatible"\nbase_url = "http://localhost:1/v1"\nmodel = "m-${name}"\n${more}`

@@ -1,4 +1,4 @@
-/** Defaults < user file < trusted project's file < env file < environment < agents.json < flags, into one checked Config, or everything that is wrong at once. */
+/** Merges the sources of configuration, from defaults up to flags, into one checked Config, or reports all problems at once. */
 
 import { join, resolve } from 'node:path'
 import { quoteText } from '../security/command/syntax/quote.ts'
@@ -27,18 +27,17 @@ export type LoadInput = {
   readonly flags?: Flags
   /** Absolute. */
   readonly cwd: string
-  /** The channels there are, each with the rows of its section. */
+  /** The existing channels, each with the rows of its section. */
   readonly channels: readonly ChannelRows[]
-  /** Whether the user has trusted this folder; asked only when it has a config file. */
+  /** Tells whether the user has trusted this folder; called only when the folder has a config file. */
   readonly trusted: (folder: string) => boolean
   readonly readFile?: (path: string) => FileRead
-  /** A program that stays in the background: without workspace_dir it works in ~/braidclaw-workspace, wherever it was started. */
+  /** True for a background program: without workspace_dir it works in ~/braidclaw-workspace, wherever it was started. */
   readonly stays?: boolean
 }
 
 /**
- * `file` and `project` are the config files that were used. `assumed`: the variable
- * that decided who answers, because nobody named a provider.
+ * `file` and `project` are the config files that were used. `assumed`: the variable that selected the provider because nobody named one.
  */
 export type Loaded =
   | {
@@ -52,7 +51,10 @@ export type Loaded =
     }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[] }
 
-/** Reads files, touches nothing else, never throws on what is in them. */
+/**
+ * Precedence: defaults < user file < trusted project's file < env file < environment < agents.json < flags. Reads files and changes
+ * nothing; never throws because of their content.
+ */
 export function loadConfig(input: LoadInput): Loaded {
   const table = tableOf(input.channels)
   const around = { table, home: input.home, userHome: input.env.HOME || process.getBuiltinModule('node:os').homedir(), env: input.env }
@@ -61,7 +63,7 @@ export function loadConfig(input: LoadInput): Loaded {
   const environment = environmentLayer(variables, where)
   const flags = flagLayer(input.flags ?? {}, where)
   const user = userLayer(input, around)
-  // In a home that cannot be read one complaint is enough.
+  // When the user file cannot be read, report that only once.
   const readFile = user.broken ? () => missing : (input.readFile ?? readConfigFile)
   const envFile = envFileLayers({ around, readFile })
   const project = projectLayer(input, around, overlay(envFile.settings.entries, environment.entries, flags.entries))
@@ -98,9 +100,9 @@ function finish(input: LoadInput, { table, user, project, envFile, environment, 
   const stated = overlay(shared.entries, ...split.map((layer) => layer.entries), envFile.backend.entries, backend.entries)
   const entries = withModel(withFixture(withProviderDefaults(withKnownProviders(withStub(stated), input.env)), input))
   const layers = [user, project, envFile.settings, envFile.backend, environment, agent, flags, backend]
-  // Whoever answers instead of all others is not asked for their models, and the program llm knows its own.
-  const runExternalLoop = overlay(envFile.backend.entries, backend.entries).size > 0 || entries.get('tools.backend')?.value === 'llm'
-  const misnamed = runExternalLoop ? [] : split.flatMap((layer) => layer.problems)
+  // Skip wrong model names when a backend overrides the provider, or when the program llm resolves the names itself.
+  const hasOtherBackend = overlay(envFile.backend.entries, backend.entries).size > 0 || entries.get('tools.backend')?.value === 'llm'
+  const misnamed = hasOtherBackend ? [] : split.flatMap((layer) => layer.problems)
   const direct = [...layers.flatMap((layer) => layer.problems), ...misnamed, ...shared.problems, ...agents.problems]
   const known = { entries, mentioned: new Set(direct.map((problem) => problem.key)) }
   const broken = user.broken || project.broken
@@ -124,7 +126,7 @@ function assumedFrom(origin: Origin | undefined): { readonly assumed?: string } 
   return origin?.source === 'default' && origin.where !== 'built in' ? { assumed: origin.where } : {}
 }
 
-/** A known provider is chosen whose address stands in a variable, and makes no sense there. */
+/** Reports a known provider that was chosen although its variable contains an invalid address. */
 function unusableAddress(entries: Entries, env: LoadInput['env']): readonly ConfigProblem[] {
   const name = String(entries.get('default_provider')?.value)
   const variable = providerNames(entries).includes(name) ? undefined : brokenAddress(name, env)
@@ -141,7 +143,9 @@ function userLayer({ home, readFile = readConfigFile }: LoadInput, around: Aroun
   return fromRead({ file, source: 'user', around, read: readFile(file) })
 }
 
-/** The folder of -C/--workspace, or the current one. Its `.braidclaw` may be the user's own home: that is no project. */
+/**
+ * Reads the project of -C/--workspace or of the current folder. Its `.braidclaw` may be the user's own home folder, which is no project.
+ */
 function projectLayer(input: LoadInput, around: Around, given: Entries): ReadLayer {
   const chosen = given.get('workspace_dir')?.value
   const folder = typeof chosen === 'string' ? chosen : input.cwd
@@ -167,7 +171,7 @@ function fromRead({ file, source, around, read }: FromRead): ReadLayer {
   return { ...fileLayer({ file, text: read.text, source, around }), file, notices }
 }
 
-/** BRAIDCLAW_MOCK_FIXTURE is the fixture of every mock. */
+/** Sets BRAIDCLAW_MOCK_FIXTURE as the fixture of every mock provider. */
 function withFixture(entries: Entries, { env, cwd }: LoadInput): Entries {
   const fixture = env.BRAIDCLAW_MOCK_FIXTURE
   if (!fixture) return entries
@@ -176,7 +180,7 @@ function withFixture(entries: Entries, { env, cwd }: LoadInput): Entries {
   return overlay(entries, new Map(mocks.map((name) => [`providers.models.${name}.fixture`, { value: resolve(cwd, fixture), origin }])))
 }
 
-/** Files first, each from top to bottom; then what has no line. */
+/** Sorts problems by file, each from top to bottom; problems without a line come last. */
 function inOrder(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
   const files = [...new Set(problems.map((problem) => problem.file))]
   const rank = ({ file, line = Number.MAX_SAFE_INTEGER, column = 0 }: ConfigProblem): readonly number[] => {

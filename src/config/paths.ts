@@ -1,4 +1,4 @@
-/** Where everything lies under the home folder. */
+/** Defines the paths of all files and folders under the home folder. */
 
 import { join } from 'node:path'
 
@@ -11,17 +11,17 @@ export type HomePaths = {
   readonly receiptKey: string
   readonly estop: string
   readonly trustedFolders: string
-  /** Keys that onboard keeps; see keys-file.ts. */
+  /** The API keys that onboard keeps; see keys-file.ts. */
   readonly keys: string
   readonly logs: string
   readonly agents: string
-  /** The first that is there counts. */
+  /** Only the first existing file is read. */
   readonly agentsFiles: readonly string[]
-  /** In the order they are read; what a later one says wins. */
+  /** In the order they are read; later files override earlier ones. */
   readonly envFiles: readonly string[]
 }
 
-/** `memory` and `receipts` are the defaults; the config may put those two elsewhere. */
+/** `memory` and `receipts` are defaults; the configuration may move these two. */
 export function homePaths(home: string): HomePaths {
   return {
     home,

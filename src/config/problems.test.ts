@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { load, minimum, problemsOf } from './test-load.ts'
+import { load, minimum, problemsOf } from './load.fixture.ts'
 
 const one = (user: string, env = {}) => problemsOf({ user, env }).join('\n')
 

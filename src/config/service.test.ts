@@ -1,7 +1,7 @@
-/** The settings of what stays running: Discord, and the provider behind FIFOs. */
+/** Tests the settings of background services: Discord, and the provider behind FIFOs. */
 
 import { expect, test } from 'bun:test'
-import { configOf, minimum, problemsOf } from './test-load.ts'
+import { configOf, minimum, problemsOf } from './load.fixture.ts'
 
 const one = (user: string, env = {}) => problemsOf({ user, env }).join('\n')
 

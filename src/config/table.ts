@@ -1,4 +1,4 @@
-/** The rows of all owners in one place: what stands at the top, the sections, each kind of provider, each channel. */
+/** Gathers the rows of all owners: the top of the file, the sections, each provider kind, each channel. */
 
 import { type Row, type Rows, rowOf } from '../kit/settings.ts'
 import { memoryRows } from '../memory/settings.ts'
@@ -10,18 +10,18 @@ import { securityRows } from '../security/settings.ts'
 import { toolRows } from '../tools/settings.ts'
 import { logRows, topRows } from './top-settings.ts'
 
-/** In the order of the docs, providers and channels between the two. */
+/** In the order of the docs; providers and channels come between `first` and `last`. */
 const first = { security: securityRows, limits: limitRows } as const
 const last = { tools: toolRows, memory: memoryRows, receipts: receiptRows, log: logRows } as const
 export const sections = { ...first, ...last } as const satisfies { readonly [section: string]: Rows }
 
-/** The rows of [channels.NAME]. Configuration knows no channel: whoever loads it says which there are. */
+/** The rows of [channels.NAME]. The configuration knows no channel itself: the caller that loads it passes the existing ones. */
 export type ChannelRows = { readonly name: string; readonly settings: Rows }
 
 /** `key` is dotted, as in TOML; `*` stands for the name of a provider. */
 export type Setting = Row & {
   readonly key: string
-  /** Of a provider's key: the kinds that have it, each with its own default. */
+  /** For a provider's key: the kinds that have it, each with its own default. */
   readonly kinds?: readonly { readonly kind: string; readonly row: Row }[]
 }
 
@@ -57,7 +57,7 @@ function settingsIn(prefix: string, rows: Rows): readonly Setting[] {
   return Object.entries(rows).map(([key, row]) => ({ ...row, key: prefix + key }))
 }
 
-/** Kinds that mean the same by a key share its place. */
+/** Kinds whose key has the same type and meaning share one setting. */
 function providerSettings(): readonly Setting[] {
   const groups = new Map<string, { readonly key: string; readonly kinds: { readonly kind: string; readonly row: Row }[] }>()
   for (const { kind, settings } of kinds)
@@ -74,7 +74,10 @@ function shared(group: { readonly key: string; readonly kinds: readonly { readon
   return group.kinds.slice(0, 1).map(({ row }) => ({ ...row, ...group }))
 }
 
-/** The row of a key; of a provider's key the row of its kind, or, where the kind is not known or has no such key, that of the first that has. */
+/**
+ * Returns the row of a key. For a provider's key, returns the row of its kind; if the kind is unknown or lacks the key, the first kind that
+ * has it decides.
+ */
 export function settingOf({ byKey }: Table, key: string, kind?: string): Setting | undefined {
   return key.startsWith(providerPrefix) ? providerSetting(key, kind) : byKey.get(key)
 }
@@ -95,22 +98,25 @@ export function patternOf(key: string): string {
   return key.replace(/^providers\.models\.[^.]+/, 'providers.models.*')
 }
 
-/** The last part of a dotted key. */
+/** Returns the last part of a dotted key. */
 export function leafOf(key: string): string {
   return key.slice(key.lastIndexOf('.') + 1)
 }
 
-/** The section that a key stands in; empty at the top. */
+/** Returns the section of a key; empty for a key at the top. */
 export function sectionOf(key: string): string {
   return key.includes('.') ? key.slice(0, key.lastIndexOf('.')) : ''
 }
 
-/** `BRAIDCLAW_LIMITS_MAX_TOOL_ROUNDS`; providers' own keys have none, their names may hold anything. */
+/**
+ * Returns `BRAIDCLAW_LIMITS_MAX_TOOL_ROUNDS`, for example. Keys of providers have no variable, because a provider's name may contain any
+ * character.
+ */
 export function variableOf({ key }: Setting): string | undefined {
   return key.includes('*') ? undefined : `BRAIDCLAW_${key.replaceAll('.', '_').toUpperCase()}`
 }
 
-/** Every variable that sets this key. */
+/** Returns every variable that sets this key. */
 export function variablesOfSetting(setting: Setting): readonly string[] {
   return [setting.env, variableOf(setting)].filter((name) => name !== undefined)
 }

@@ -1,4 +1,4 @@
-/** What stands above the first section: where the work is done, and who answers; and [log]. */
+/** Defines the settings above the first section (the workspace, the default provider, model and agent) and the section [log]. */
 
 import type { Rows } from '../kit/settings.ts'
 

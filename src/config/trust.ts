@@ -1,4 +1,4 @@
-/** `trusted_folders`: the folders whose own config file, rules and AGENTS.md count. One absolute path a line. */
+/** Manages `trusted_folders`, the list of folders whose config file, rules and AGENTS.md are used: one absolute path per line. */
 
 import { appendFileSync, constants, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, resolve } from 'node:path'
@@ -12,20 +12,20 @@ export type TrustResult =
 export type TrustList = { readonly folders: readonly string[]; readonly notices: readonly string[] }
 
 export type Trust = {
-  /** Whether this folder or one above it is listed. The real path counts, not the name of a link that leads there. */
+  /** Tells whether this folder or a parent of it is listed. Compares real paths, with symbolic links resolved. */
   isTrusted(folder: string): boolean
   /**
-   * As it stands on disk now. A list that cannot be read, or that others can write, trusts nothing and says so;
-   * so do lines that are no absolute path.
+   * Reads the list from disk. A list that is unreadable or writable by others trusts nothing and returns a notice; so does a line without
+   * an absolute path.
    */
   list(): TrustList
-  /** `folder` absolute. `changed` is false when it has its own line already. */
+  /** `folder` is absolute. `changed` is false when the list already contains the folder. */
   add(folder: string): TrustResult
-  /** Takes the folder's own line away; a folder above it may go on trusting it. */
+  /** Removes the folder's own line; the folder stays trusted if a parent is listed. */
   remove(folder: string): TrustResult
 }
 
-/** `file` need not exist yet. Nothing here throws for the file system's sake. */
+/** `file` need not exist yet. No method throws because of file system errors. */
 export function createTrust(file: string): Trust {
   return {
     isTrusted: (folder) => covers(readList(file).folders, folder),
@@ -67,7 +67,7 @@ function add(file: string, folder: string): TrustResult {
   return writing(real.folder, () => append(file, real.folder))
 }
 
-/** A folder that is gone is named as it was. */
+/** A folder that no longer exists is removed under the given path. */
 function remove(file: string, folder: string): TrustResult {
   const real = realFolder(folder)
   const name = real.ok ? real.folder : resolve(folder)
@@ -94,7 +94,7 @@ function writing(folder: string, write: () => void): TrustResult {
   }
 }
 
-/** One append, so that two processes lose nothing; a torn last line is closed first. */
+/** Appends in one write, so that concurrent processes lose nothing; first ends a partial last line. */
 function append(file: string, line: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const read = readConfigFile(file)

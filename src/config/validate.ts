@@ -1,4 +1,4 @@
-/** What `config validate` checks beyond the text: that the folders it names are there. */
+/** Checks for `config validate` that the workspace named in the configuration exists. */
 
 import { statSync } from 'node:fs'
 import type { Config, ConfigProblem, Origins } from './config.ts'
@@ -7,7 +7,7 @@ import { errorCode, explainErrno } from './text/read-toml-file.ts'
 import { quote } from './text/toml-quote.ts'
 import { builtIn } from './workspace.ts'
 
-/** As `loadConfig`, and the workspace must exist. */
+/** Works like `loadConfig`, but also requires that the workspace exists. */
 export function validateConfig(input: LoadInput): Loaded {
   const loaded = loadConfig(input)
   if (!loaded.ok) return loaded
@@ -21,7 +21,7 @@ export function workspaceProblems({ workspaceDir }: Config, origins: Origins): r
   return why === undefined ? [] : [{ file: where, line, column, key: 'workspace_dir', message: `${quote(workspaceDir)} ${why}` }]
 }
 
-/** `ours`: made when it is first needed. */
+/** `ours`: the default workspace, which is created on first use. */
 function folderProblem(path: string, ours: boolean): string | undefined {
   try {
     return statSync(path).isDirectory() ? undefined : 'is a file, not a folder; choose another path'

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { configOf } from './test-load.ts'
+import { configOf } from './load.fixture.ts'
 import { holdsTooMuch, unnamedWorkspace } from './workspace.ts'
 
 let folder = ''

@@ -1,10 +1,10 @@
-/** Which folder the tools work in when nobody named one. */
+/** Chooses the workspace when nobody named one. */
 
 import { realpathSync } from 'node:fs'
 import type { Origin } from './config.ts'
 import type { Entry } from './layers/entries.ts'
 
-/** For what stays in the background, and in place of a folder that holds too much. */
+/** Used by background programs, and instead of a folder that contains too much. */
 export const ownWorkspace = 'braidclaw-workspace'
 
 export type Standpoint = {
@@ -12,7 +12,7 @@ export type Standpoint = {
   /** `~/.braidclaw`. */
   readonly home: string
   readonly userHome: string
-  /** A program that stays in the background: where it was started says nothing about what it is for. */
+  /** True for a background program, because its start folder does not show what it is for. */
   readonly stays?: boolean
 }
 
@@ -21,12 +21,12 @@ export function unnamedWorkspace(at: Standpoint): Entry {
   return { value: at.cwd, origin: { source: 'default', where: 'current folder' } }
 }
 
-/** With this origin the folder is made when it is first needed. */
+/** A folder with this origin is created on first use. */
 export const builtIn: Origin = { source: 'default', where: 'built in' }
 
 /**
- * The root, the user's home itself or a folder above it, and our own records: nobody who stands there means that all of it, keys and mail
- * included, is to be read and changed.
+ * Recognises the root, the user's home folder or a parent of it, and our own records: a user there does not intend the tools to read and
+ * change everything in it, keys and mail included.
  */
 export function holdsTooMuch({ cwd, home, userHome }: Standpoint): boolean {
   const [here, own, ours] = [real(cwd), real(userHome), real(home)]

@@ -33,7 +33,7 @@ export type HostContext = {
 export type Setup<Context extends HostContext = HostContext> = {
   readonly config: Config
   /** Maps each key of the file to the source of its value. */
-  readonly origins: () => Origins
+  readonly origins: Origins
   readonly paths: HomePaths
   readonly log: Log
   readonly redactor: Redactor

@@ -21,14 +21,14 @@ export type HostOptions = {
 export const unended: Ending = { stop: 'error', code: 'error', message: 'the run ended without an ending' }
 
 /** A library needs the channels too, because the config file may have their sections. */
-type RunContext = HostOptions & Pick<HostContext, 'channels'>
+type SetupRequest = HostOptions & Pick<HostContext, 'channels'>
 
-export function setUpFor({ workspace, ...around }: RunContext, flags: { readonly model?: string; readonly agent?: string }): Setup {
+export function setUpFor({ workspace, ...around }: SetupRequest, flags: { readonly model?: string; readonly agent?: string }): Setup {
   return loadSetup(silentContext(around), { workspace, ...flags })
 }
 
 /** Writes nothing to the streams of the program, because they are not ours. */
-export function silentContext({ home, env = process.env, log = nobodyHears, channels }: Omit<RunContext, 'workspace'>): HostContext {
+export function silentContext({ home, env = process.env, log = nobodyHears, channels }: Omit<SetupRequest, 'workspace'>): HostContext {
   return createHostContext({ env: { ...env, ...(home ? { BRAIDCLAW_HOME: home } : {}) }, channels, say: log })
 }
 

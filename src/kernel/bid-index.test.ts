@@ -13,7 +13,7 @@ const counter = (to: number): AnyThread<Ev> => ({
   next: (n: number) => n + 1,
 })
 
-/** Tells each time that somebody reads a list of this bid. */
+/** Calls back each time that a list of this bid is read. */
 function watched(bid: Bid<Ev>, read: () => void): Bid<Ev> {
   const noticed = <T>(list: T) => {
     read()
@@ -67,7 +67,7 @@ describe('a thread nobody speaks to costs nothing', () => {
     }
     const engine = createEngine({ threads: [veto, ...idle, counter(500)] })
     engine.superstep(() => {})
-    // A few reads each until the board knows; not one an event, which would be 500,000.
+    // The index reads each bid a few times until it is cached; a read per event would make 500,000.
     expect(reads).toBeLessThan(30_000)
   })
 
@@ -105,7 +105,7 @@ describe('a thread nobody speaks to costs nothing', () => {
     engine.superstep()
     engine.send({ type: 'open' })
     engine.superstep()
-    // Each of the hundred is read on entering, and a few times until the sweep; not once an event, which would be 90,000.
+    // The index reads each of the hundred bids on insertion and a few times until the sweep; a read per event would make 90,000.
     expect(reads).toBeLessThan(2000)
   })
 })

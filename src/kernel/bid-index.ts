@@ -1,10 +1,10 @@
-/** The standing bids, indexed by event type and id, so that a thread nobody speaks to costs nothing, nor a request that stays blocked. */
+/** Indexes the current bids by event type and id, so that an idle thread or a request that stays blocked costs nothing per event. */
 
 import { createSeatIndex, enlist, type Key, keepThose, PATIENCE, type SeatIndex } from './seat-index.ts'
 import { advances, type BlockedRequest, matches } from './select.ts'
 import type { AnyThread, Bid, KernelEvent } from './thread.ts'
 
-/** A thread at the table. The engine fills `next*` for every thread that moves before any of them is made true. */
+/** One thread of the program with its state and bid. The engine fills `next*` for every thread that moves before it applies any of them. */
 export type ThreadSlot<E extends KernelEvent> = {
   readonly place: number
   readonly name: string
@@ -13,34 +13,34 @@ export type ThreadSlot<E extends KernelEvent> = {
   bid: Bid<E>
   nextState: unknown
   nextBid: Bid<E>
-  /** The request that `enabled` found last. */
+  /** The unblocked request that the last `enabled` call found. */
   offer: E | undefined
 }
 
 export type BidIndex<E extends KernelEvent> = {
   readonly seats: readonly ThreadSlot<E>[]
-  /** The first seat, in order of place, with a request that nobody blocks; its `offer` is that request. */
+  /** Returns the first slot, in program order, that has an unblocked request; its `offer` is that request. */
   enabled(): ThreadSlot<E> | undefined
-  /** The first seat that blocks the event. */
+  /** Returns the first slot that blocks the event. */
   blocker(event: E): ThreadSlot<E> | undefined
-  /** Writes the seats that the event advances to the front of `into`, in order of place, and returns how many they are. */
+  /** Writes the slots that the event advances to the front of `into`, in program order. @returns how many there are */
   collect(event: E, into: ThreadSlot<E>[]): number
   place(seat: ThreadSlot<E>, bid: Bid<E>): void
   explain(): BlockedRequest<E>[]
 }
 
 export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E>[], states: readonly unknown[]): BidIndex<E> {
-  // A seat enters an index when it bids and leaves it only when it was looked at in vain: threads go in circles and soon bid for the
-  // same events again, so that in a steady program the indexes hardly ever change.
+  // A slot enters an index when it bids. The index removes it only after useless lookups: threads run in cycles and soon bid for the same
+  // events again, so in a steady program the indexes hardly ever change.
   const listeners = createSeatIndex<ThreadSlot<E>>(
     ({ bid }, key) => names(bid.request, key) || names(bid.wait, key) || names(bid.interrupt, key),
   )
   const blockers = createSeatIndex<ThreadSlot<E>>(({ bid }, key) => names(bid.block, key))
-  /** Seats whose requests are all blocked. They are not asked again until their bid changes or one of the blocks does. */
+  /** Slots whose requests are all blocked. The index skips them until their bid or one of the blocks changes. */
   const stuck = new Set<ThreadSlot<E>>()
-  /** The stuck seats, each under the patterns that block its requests. */
+  /** The stuck slots, each under the patterns that block its requests. */
   const stuckBy = createSeatIndex<ThreadSlot<E>>((seat) => stuck.has(seat))
-  /** The seats with requests that are not stuck, in order of place. */
+  /** The slots that have requests and are not stuck, in program order. */
   const requesters: ThreadSlot<E>[] = []
   const seats = threads.map((thread, place) => seatOf({ thread, place, state: states[place] }))
 
@@ -64,7 +64,10 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
     if (asks(seat.bid) && (wasStuck || !asks(old))) enlist(requesters, seat)
   }
 
-  /** These patterns block no more. What they held back may be held back by another one; that is seen when it is asked again. */
+  /**
+   * Makes the slots that these removed patterns blocked eligible again. Another pattern may still block them; the next lookup finds that
+   * out.
+   */
   function release(patterns: readonly Key[] | undefined): void {
     if (patterns === undefined) return
     for (const pattern of patterns) for (const seat of stuckBy.take(pattern)) if (stuck.delete(seat)) enlist(requesters, seat)
@@ -161,7 +164,7 @@ function enter<S>(index: SeatIndex<S>, seat: S, keys: readonly Key[] | undefined
   for (const key of keys) index.add(key, seat)
 }
 
-/** What the first list names and the second does not, if anything: all between the first and the last place where they differ. */
+/** Returns the part of `terms` between the first and the last position where it differs from `before`, or undefined if nothing differs. */
 function added<T extends Term>(terms: readonly T[] | undefined, before: readonly T[] | undefined): readonly T[] | undefined {
   if (terms === undefined || terms === before) return undefined
   if (before === undefined) return terms

@@ -1,4 +1,4 @@
-/** The indexed board against one that looks at every bid each time, over random bids that come and go. */
+/** Compares the bid index with an engine that evaluates every bid at every step, over random changing bids. */
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -10,7 +10,7 @@ import type { AnyThread, Bid, Pattern } from './thread.ts'
 type Ev = { readonly type: string; readonly id?: string; readonly n: number }
 
 const type = fc.constantFrom('a', 'a', 'b')
-/** A few ids that meet often, and many that fill the index. */
+/** A few ids that often coincide, and many that fill the index. */
 const id = fc.oneof(fc.constantFrom(undefined, '1', '2'), fc.nat(60).map(String))
 const event: fc.Arbitrary<Ev> = fc.record({ type, id, n: fc.nat(3) })
 const pattern: fc.Arbitrary<Pattern<Ev>> = fc
@@ -19,7 +19,7 @@ const pattern: fc.Arbitrary<Pattern<Ev>> = fc
 const list = <T>(of: fc.Arbitrary<T>) => fc.option(fc.array(of, { maxLength: 4 }), { nil: undefined })
 const bid: fc.Arbitrary<Bid<Ev>> = fc.record({ request: list(event), wait: list(pattern), block: list(pattern), interrupt: list(pattern) })
 
-/** The semantics from the words alone, sharing no code with the kernel. */
+/** Implements the semantics from their description alone, sharing no code with the kernel. */
 const fits = (patterns: readonly Pattern<Ev>[] | undefined, e: Ev) =>
   (patterns ?? []).some((p) => p.type === e.type && (p.id === undefined || p.id === e.id) && (p.match?.(e) ?? true))
 const hears = ({ request, wait, interrupt }: Bid<Ev>, e: Ev) =>
@@ -33,7 +33,7 @@ const stranded = (bids: readonly Bid<Ev>[]) =>
     return by.length === 0 ? [] : [{ thread: `t${place}`, event, by }]
   })
 
-/** What a thread bids next: something new, or what it bid before with parts kept, reordered or made anew. */
+/** Generates the next bid: a new one, or an earlier one with parts kept, reordered or replaced. */
 type Change = { readonly at: number; readonly how: 'new' | 'copy' | 'part' | 'reverse' | 'same request'; readonly bid: Bid<Ev> }
 const change: fc.Arbitrary<Change> = fc.record({
   at: fc.nat(200),
@@ -96,7 +96,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
   fresh: fc.boolean(),
 })
 
-/** Goes round its bids, and requests nothing more when its fuel is spent, so that every run ends. */
+/** Cycles through its bids, and requests nothing more when its fuel is spent, so that every run ends. */
 const threadOf = ({ priority, bids, fresh }: Plan, at: number): AnyThread<Ev> => ({
   name: `t${at}`,
   priority,
@@ -109,15 +109,15 @@ const threadOf = ({ priority, bids, fresh }: Plan, at: number): AnyThread<Ev> =>
   next: ({ at, fuel }: State, { n }) => ({ at: at + n, fuel: fuel - 1 }),
 })
 
-type Reply = { selected: unknown[]; rejected: unknown[]; blocked: unknown[] }
+type Outcomes = { selected: unknown[]; rejected: unknown[]; blocked: unknown[] }
 
 /** An engine that keeps nothing but states and asks every thread for its bid at every step. */
 function naive(given: readonly AnyThread<Ev>[]) {
   const threads = arrange(given)
   let states: State[] = threads.map(({ init }) => init)
   const name = (place: number) => threads[place]?.name
-  function run(externals: readonly Ev[]): Reply {
-    const told: Reply = { selected: [], rejected: [], blocked: [] }
+  function run(externals: readonly Ev[]): Outcomes {
+    const told: Outcomes = { selected: [], rejected: [], blocked: [] }
     const inbox = [...externals]
     for (;;) {
       const bids = threads.map((thread, place) => thread.bid(states[place]))

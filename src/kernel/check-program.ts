@@ -1,15 +1,15 @@
-/** A program: threads that fit together, in the order in which they are asked, with initial states of plain JSON. */
+/** Checks that threads form a valid program, sorts them by priority, and copies their initial states as plain JSON. */
 
 import type { Json } from '../kit/json.ts'
 import { EXTERNAL } from './select.ts'
 import type { AnyThread, KernelEvent } from './thread.ts'
 
-/** States by thread name: what is stored, restored and shown. */
+/** States by thread name. This form is stored, restored and displayed. */
 export type States = { readonly [thread: string]: Json }
 
 /**
- * The threads by priority, and among equals by their place in the list.
- * @throws TypeError on a name that is empty, taken or `external`, and on a priority that is no finite number.
+ * Sorts the threads by priority; threads of equal priority keep their order in the list.
+ * @throws TypeError if a name is empty, duplicated or `external`, or if a priority is not a finite number.
  */
 export function arrange<E extends KernelEvent>(threads: readonly AnyThread<E>[]): readonly AnyThread<E>[] {
   const names = new Set<string>()
@@ -20,7 +20,7 @@ export function arrange<E extends KernelEvent>(threads: readonly AnyThread<E>[])
   return threads.toSorted((a, b) => a.priority - b.priority)
 }
 
-/** A private copy of each thread's `init`: one definition serves many engines. @throws TypeError where it is not plain JSON. */
+/** Copies each thread's `init`, so that one definition can serve many engines. @throws TypeError if one is not plain JSON. */
 export function initialStates<E extends KernelEvent>(threads: readonly AnyThread<E>[]): Json[] {
   return threads.map((thread) => plain(thread.init, stateOf(thread)))
 }
@@ -29,7 +29,10 @@ export function named<E extends KernelEvent>(threads: readonly AnyThread<E>[], s
   return Object.fromEntries(threads.map((thread, place) => [thread.name, states[place] ?? null]))
 }
 
-/** The reverse of `named`, for what comes back from disk. @throws TypeError unless it has exactly these threads, each in plain JSON. */
+/**
+ * Converts stored states back to a list; the reverse of `named`.
+ * @throws TypeError unless `states` has exactly these threads, each with plain JSON.
+ */
 export function unnamed<E extends KernelEvent>(threads: readonly AnyThread<E>[], states: States): Json[] {
   const known = new Set(threads.map((thread) => thread.name))
   const extra = Object.keys(states).filter((name) => !known.has(name))
@@ -41,23 +44,26 @@ export function unnamed<E extends KernelEvent>(threads: readonly AnyThread<E>[],
   return threads.map((thread) => plain(states[thread.name], stateOf(thread)))
 }
 
-/** How a thread's state is called in messages. */
+/** Names a thread's state in messages. */
 export function stateOf(thread: { readonly name: string }): string {
   return `thread "${thread.name}": state`
 }
 
-/** A copy that shares nothing with the value. Members that are `undefined` are left out, as JSON does. @throws TypeError naming the place. */
+/**
+ * Deep-copies a value. It omits members that are `undefined`, as JSON does. @throws TypeError naming the path of the value that is not
+ * JSON.
+ */
 export function plain(value: unknown, where: string): Json {
   return copy(value, { where, trail: [], above: [] })
 }
 
-/** @throws RangeError unless the bound is 1 or more; Infinity is one. */
+/** @throws RangeError unless the limit is 1 or more; Infinity is allowed. */
 export function checkLimit(name: string, limit: number): number {
   if (!(limit >= 1)) throw new RangeError(`${name}: ${limit} is no bound; give a number from 1 up, or leave it out`)
   return limit
 }
 
-/** `trail` leads from the value to the member that is being copied, `above` are the objects on the way. */
+/** `trail` is the path from the root value to the member that is being copied; `above` holds the objects on that path. */
 type Path = { readonly where: string; readonly trail: (string | number)[]; readonly above: object[] }
 
 function copy(value: unknown, path: Path): Json {

@@ -5,7 +5,7 @@ import type { AnyThread, Bid } from './thread.ts'
 
 type Ev = { readonly type: string; readonly id?: string; readonly by?: string }
 
-/** Makes these bids one after the other: any event that advances it leads to the next, and after the last it is silent. */
+/** Makes these bids one after the other: any event that advances it leads to the next bid; after the last it bids nothing. */
 const script = (name: string, bids: readonly Bid<Ev>[], priority = 0): AnyThread<Ev> => ({
   name,
   priority,

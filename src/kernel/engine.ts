@@ -1,4 +1,4 @@
-/** The engine: runs a program of b-threads, one event at a time, and says what happened, what was refused and what is stuck. */
+/** Runs a program of b-threads one event at a time and reports what happened, what was rejected and what is stuck. */
 
 import { type BidIndex, createBoard, type ThreadSlot } from './bid-index.ts'
 import { arrange, checkLimit, initialStates, named, plain, type States, stateOf, unnamed } from './check-program.ts'
@@ -9,17 +9,22 @@ import type { AnyThread, KernelEvent } from './thread.ts'
 import { type Snapshot, snapshot } from './trace.ts'
 
 export type EngineOptions<E extends KernelEvent> = {
-  /** Asked by priority, and among equals in this order. */
+  /** The engine asks them by priority; threads of equal priority in this order. */
   readonly threads: readonly AnyThread<E>[]
-  /** How many events may follow one another with no external one between, 1,000 if absent; then it is a livelock. */
+  /**
+   * How many events may follow one another without an external event in between; default 1,000. Beyond it the engine reports a livelock.
+   */
   readonly maxSelections?: number
-  /** Called before any thread sees the external event: the journal. If it throws, nothing has happened and the event stays first. */
+  /**
+   * Journals an external event; the engine calls it before any thread sees the event. If it throws, no state changes and the event stays
+   * first.
+   */
   readonly onExternal?: (event: E) => void
-  /** Called before each event with the state of the table. Slow; for logs. */
+  /** The engine calls it before each event with a snapshot of all bids. Slow; for logs. */
   readonly trace?: (shot: Snapshot<E>) => void
 }
 
-/** What one super-step did. `blocked` are the requests that remain now that all is quiet. */
+/** What one super-step did. `blocked` holds the requests that remain when nothing more is enabled. */
 export type Step<E extends KernelEvent> = {
   readonly selected: readonly Selection<E>[]
   readonly rejected: readonly Rejection<E>[]
@@ -27,28 +32,33 @@ export type Step<E extends KernelEvent> = {
 }
 
 export type Engine<E extends KernelEvent> = {
-  /** Puts an external event into the inbox. It is looked at in the next super-step, or later in this one. */
+  /** Adds an external event to the inbox. The engine takes it in the next super-step, or later in the current one. */
   send(event: E): void
   /**
-   * Selects until nothing is enabled and the inbox is empty. With `onSelect` each event goes there, after its threads moved, and
-   * `selected` and `blocked` stay empty: nothing is allocated for them, and `explain` says what is stuck. What a super-step did before it
-   * threw is in the next one's `Step`, and an external event that was journalled but not taken is taken there first.
-   * @throws LivelockError, and whatever a thread, the journal or a callback throws. A thread that throws leaves every state as it was.
+   * Selects events until nothing is enabled and the inbox is empty. With `onSelect` the engine passes each event to the callback after the
+   * threads have moved, and leaves `selected` and `blocked` empty to avoid allocations; `explain` then reports what is stuck. If a
+   * super-step throws, the next `Step` includes the events that were selected before the error, and the engine first takes an external
+   * event that was journalled but not yet taken.
+   * @throws LivelockError, and whatever a thread, the journal or a callback throws. A thread that throws leaves every state unchanged.
    */
   superstep(onSelect?: (event: E, source: string) => void): Step<E>
   explain(): BlockedRequest<E>[]
   /**
-   * Adds a thread, or replaces the one of that name; it begins in its initial state. From inside a super-step: before the next selection.
+   * Adds a thread, or replaces the thread of that name; it starts in its initial state. During a super-step this takes effect before the
+   * next selection.
    * @throws as `createEngine` does; then nothing has changed.
    */
   put(thread: AnyThread<E>): void
-  /** A copy, to be stored. What waits in the inbox is not part of it. */
+  /** Returns a copy of all states for storage. It does not include events that are still in the inbox. */
   states(): States
-  /** @throws TypeError unless the snapshot is of these very threads; then nothing has changed. */
+  /** @throws TypeError unless the snapshot has exactly these threads; then nothing has changed. */
   restore(states: States): void
 }
 
-/** Whether an external event is blocked could not be said: a thread threw, its `cause`. Nothing has happened, and the event stays first. */
+/**
+ * Reports that a thread threw (`cause`) while the engine checked whether an external event is blocked. No state changed; the event stays
+ * first.
+ */
 export class AdmissionError<E extends KernelEvent> extends Error {
   override readonly name = 'AdmissionError'
   constructor(
@@ -59,10 +69,10 @@ export class AdmissionError<E extends KernelEvent> extends Error {
   }
 }
 
-/** How many of the last events a LivelockError names. */
+/** How many of the latest events a LivelockError lists. */
 const TAIL = 10
 
-/** @throws TypeError when names, priorities or initial states are unfit; RangeError when `maxSelections` is. */
+/** @throws TypeError if names, priorities or initial states are invalid; RangeError if `maxSelections` is. */
 export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): Engine<E> {
   const limit = checkLimit('maxSelections', options.maxSelections ?? 1000)
   let threads = arrange(options.threads)
@@ -72,7 +82,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
   let selected: Selection<E>[] = []
   let rejected: Rejection<E>[] = []
   let recent: { readonly what: string; readonly by: string }[] = []
-  /** Journalled, and not yet taken. */
+  /** The external event that is journalled but not yet taken. */
   let admitted: { readonly event: E } | undefined
   let joining: AnyThread<E>[] = []
   let listener: ((event: E, source: string) => void) | undefined
@@ -112,7 +122,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     }
   }
 
-  // The journal comes first, and only what it holds leaves the inbox.
+  // The engine journals an event before it removes the event from the inbox.
   function admit(event: E): void {
     const by = blockerOf(event)
     if (by !== undefined) {
@@ -142,7 +152,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     else selected.push({ event, source, advanced: namesOf(moving, count) })
   }
 
-  /** First every thread that moves says where to, then all are moved: one that throws leaves none half-way. */
+  /** First computes the next state of every thread that moves, then applies them all: a thread that throws leaves no partial update. */
   function move(event: E): number {
     const count = board.collect(event, moving)
     for (let at = 0; at < count; at++) {

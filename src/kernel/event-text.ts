@@ -1,9 +1,9 @@
-/** Short names for plain JSON values, so that the checker can tell states apart without spelling them again and again. */
+/** Assigns short keys to plain JSON values, so that the checker compares states without serializing them each time. */
 
 import { canonical } from '../kit/json.ts'
 import { plain } from './check-program.ts'
 
-/** Gives equal JSON values the same number. An object seen before costs one look-up; it must not change afterwards. */
+/** Gives equal JSON values the same number. A known object costs one lookup, so callers must not mutate it afterwards. */
 export function createNumbering(): (value: unknown) => number {
   const byText = new Map<string, number>()
   const byObject = new WeakMap<object, number>()
@@ -27,8 +27,8 @@ export function createNumbering(): (value: unknown) => number {
 }
 
 /**
- * Makes sure that a value is plain JSON and freezes it; one that is frozen has been here before, and so have the parts that it shares.
- * @throws TypeError naming the place: what canonical JSON does not tell apart, a checker would take for one state.
+ * Checks that a value is plain JSON and freezes it. It skips a value that is already frozen, because that value and its parts were checked.
+ * @throws TypeError naming the path: the checker would treat values with equal canonical JSON as one state.
  */
 export function settled<T>(value: T, where: string): T {
   if (!Object.isFrozen(value) || typeof value !== 'object') plain(value, where)

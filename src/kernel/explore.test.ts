@@ -30,7 +30,7 @@ const steps = (name: string, ...bids: Bid<Ev>[]): BThread<number, Ev> => ({
   next: (at) => at + 1,
 })
 
-/** On `propose` asks to act; the guard, if it is there, blocks that until `allow`. */
+/** Requests an act on `propose`; the guard, if present, blocks the act until `allow`. */
 const actor: BThread<string, Ev> = {
   name: 'actor',
   priority: 50,
@@ -248,7 +248,7 @@ test('every random program rests in exactly the states in which the engine rests
   )
 })
 
-/** Where the engine itself comes to rest, over every sequence of at most so many offers. */
+/** Returns the states in which the engine itself comes to rest, over every sequence of at most this many offers. */
 function restsOf(threads: AnyThread<Ev>[], offers: Ev[], depth: number): Set<string> {
   const rests = new Set<string>()
   const sequences = (length: number): Ev[][] =>

@@ -1,4 +1,4 @@
-/** The model checker: every run that an environment can provoke, breadth first, until a property breaks or nothing is left to see. */
+/** Model-checks a program: explores all runs that an environment provokes, breadth first, until a property breaks or no state remains. */
 
 import type { Json } from '../kit/json.ts'
 import { arrange, checkLimit, initialStates, named, type States } from './check-program.ts'
@@ -7,24 +7,30 @@ import type { Property, Rest } from './property.ts'
 import { advance, bidsOf, blockersOf, EXTERNAL, explainBids, label, nameOf, type Selection, select } from './select.ts'
 import type { AnyThread, Bid, KernelEvent } from './thread.ts'
 
-/** What the environment remembers of the run. Plain JSON and bounded, for it is part of the visited key. */
+/** What the environment records about the run. It must be plain JSON and bounded, because it is part of the visited key. */
 export type History<E extends KernelEvent, H> = { readonly init: H; next(history: H, selection: Selection<E>): H }
 
 export type ExploreOptions<E extends KernelEvent, H> = {
   readonly threads: readonly AnyThread<E>[]
-  /** Every external event that may arrive now, forged and late ones too; each is a branch. Asked only when the program is at rest. */
+  /**
+   * Returns every external event that may arrive now, forged and late events included; each one is a branch. Called only when the program
+   * is at rest.
+   */
   readonly environment: (states: States, history: H) => readonly E[]
   readonly history: History<E, H>
   readonly properties: readonly Property<E>[]
-  /** How many states may be visited, 1,000,000 if absent. */
+  /** How many states the search may visit; default 1,000,000. */
   readonly maxStates?: number
-  /** As for the engine: a longer chain is a counterexample. 1,000 if absent. */
+  /** As in the engine: a longer chain of internal events is a counterexample. Default 1,000. */
   readonly maxSelections?: number
-  /** Text by which thread states are the same, if coarser than their canonical JSON. Monitors and history are told apart besides. */
+  /**
+   * Maps thread states to a text that is equal for equivalent states, if this is coarser than canonical JSON. The key always includes
+   * monitors and history.
+   */
   readonly key?: (states: States) => string
 }
 
-/** `bounded` proves nothing: no property broke in the states seen, but `maxStates` cut the search. A trace is as short as any. */
+/** `bounded` proves nothing: no property broke in the visited states, but `maxStates` ended the search. A trace is one of the shortest. */
 export type Exploration<E extends KernelEvent> = { readonly states: number; readonly transitions: number } & (
   | { readonly outcome: 'holds' }
   | { readonly outcome: 'bounded' }
@@ -40,15 +46,15 @@ type Node<E extends KernelEvent, H> = {
   readonly history: H
   readonly parent?: Node<E, H>
   readonly selection?: Selection<E>
-  /** Internal events since the last external one, on the way on which it was first reached. */
+  /** The number of internal events since the last external one, on the path that first reached this node. */
   readonly inner: number
-  /** Where the one enabled internal event leads, once known. */
+  /** The successor through the one enabled internal event, once it is known. */
   onward?: Node<E, H>
 }
 
 /**
- * Same threads, same semantics as the engine; only the choice of the next external event branches.
- * States are frozen, so that a thread that mutates its state throws instead of spoiling the proof.
+ * Explores the same threads with the same semantics as the engine; only the choice of the next external event branches. It freezes states,
+ * so that a thread that mutates its state throws instead of invalidating the proof.
  */
 export function explore<E extends KernelEvent, H>(options: ExploreOptions<E, H>): Exploration<E> {
   const threads = arrange(options.threads)
@@ -61,7 +67,7 @@ export function explore<E extends KernelEvent, H>(options: ExploreOptions<E, H>)
   let transitions = 0
   let bounded = false
 
-  /** The node that was there before, if any; `undefined` when there is no room for a new one. */
+  /** Returns the existing node for this state, or the new one; `undefined` when `maxStates` leaves no room for a new node. */
   function visit(node: Node<E, H>): Node<E, H> | undefined {
     transitions += 1
     const key = keyOf(node)
@@ -140,7 +146,7 @@ function restOf<E extends KernelEvent, H>(given: Program<E, H> & { readonly node
   }
 }
 
-/** States recur by reference, so that almost every part of a key is looked up, not spelled. */
+/** States recur by reference, so almost every part of a key is a lookup instead of a serialization. */
 function keys<E extends KernelEvent, H>({ options, threads }: Program<E, H>): (node: Node<E, H>) => string {
   const number = createNumbering()
   return (node) => {
@@ -149,7 +155,7 @@ function keys<E extends KernelEvent, H>({ options, threads }: Program<E, H>): (n
   }
 }
 
-/** Does the chain of internal events that starts here lead back here? Each has one successor at most, so one walk tells. */
+/** Tells whether the chain of internal events from `start` returns to `start`. Each node has at most one successor, so one walk decides. */
 function circles<E extends KernelEvent, H>(start: Node<E, H>): boolean {
   const passed = new Set<Node<E, H>>()
   for (let node = start.onward; node !== undefined && !passed.has(node); node = node.onward) {

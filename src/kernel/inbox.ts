@@ -1,9 +1,9 @@
-/** A queue of what comes from outside. Taking from the front costs the same however long it is. */
+/** Queues external events; removing the first one takes constant time at any length. */
 
 export type Inbox<T> = {
   push(item: T): void
   first(): T | undefined
-  /** Takes the first one out. */
+  /** Removes the first item. */
   drop(): void
 }
 

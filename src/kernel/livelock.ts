@@ -1,6 +1,9 @@
-/** The error of a program that never comes to rest. */
+/** Defines the error for a program that never comes to rest. */
 
-/** More events were selected, with no external one between them, than the caller allowed. `last` are the labels of the newest, `by` who asked for them. */
+/**
+ * The engine selected more events without an external one in between than the caller allowed. `last` has the labels of the latest events,
+ * `by` the threads that requested them.
+ */
 export class LivelockError extends Error {
   override readonly name = 'LivelockError'
   constructor(

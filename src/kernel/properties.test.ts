@@ -1,4 +1,4 @@
-/** What holds for any program of threads, checked on random ones. */
+/** Checks the properties of every program of threads on random programs. */
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -47,7 +47,7 @@ const bidOf = (row: Row, fuel: number): Bid<Ev> => ({
   interrupt: row.interrupt.map(pattern),
 })
 
-/** A little automaton: hops between its rows, and asks for nothing more when its fuel is spent, so that every run ends. */
+/** A small automaton: it moves between its rows, and requests nothing more when its fuel is spent, so that every run ends. */
 function threadOf({ priority, rows, hops, constant }: Plan, at: number): BThread<State, Ev> {
   const nothing: Row = { request: [], wait: [], block: [], interrupt: [] }
   const fixed = rows.map((row) => bidOf(row, 1))
@@ -99,7 +99,7 @@ function byPureFunctions(given: AnyThread<Ev>[], externals: Ev[]): Log {
   }
 }
 
-/** The semantics once more, from the words alone and sharing no code. */
+/** Implements the semantics again from their description alone, sharing no code with the kernel. */
 function byTheWords(given: AnyThread<Ev>[], externals: Ev[]): Log {
   const table = given.map((thread, registered) => ({ thread, registered, state: thread.init }))
   table.sort((a, b) => a.thread.priority - b.thread.priority || a.registered - b.registered)

@@ -1,4 +1,4 @@
-/** Running a program again from its journal: the external events alone decide everything else. */
+/** Replays a program from its journal: the external events alone determine everything else. */
 
 import { canonical } from '../kit/json.ts'
 import { createEngine, type Step } from './engine.ts'
@@ -6,8 +6,8 @@ import type { Selection } from './select.ts'
 import type { AnyThread, KernelEvent } from './thread.ts'
 
 /**
- * Feeds the external events one by one, each after all consequences of the one before, as the engine took them in.
- * With the same threads nothing is rejected and `selected` is what happened then; with others both may differ.
+ * Feeds the external events one by one, each after all consequences of the previous one, as the engine did. With the same threads nothing
+ * is rejected and `selected` equals the original run; with other threads both may differ.
  * @throws LivelockError, and whatever a thread throws.
  */
 export function replay<E extends KernelEvent>(given: {
@@ -28,10 +28,10 @@ export function replay<E extends KernelEvent>(given: {
   }
 }
 
-/** What a selection is compared by: what happened and whose wish it was. */
+/** The parts of a selection that the comparison uses: the event and the thread that requested it. */
 type Happened<E extends KernelEvent> = Pick<Selection<E>, 'event' | 'source'>
 
-/** The first place where two runs part; a side is absent where that run had already ended. `at` counts from 0. */
+/** The first position where two runs differ; a side is absent if that run had already ended. `at` counts from 0. */
 export type Divergence<E extends KernelEvent> = {
   readonly at: number
   readonly before?: Happened<E>
@@ -39,7 +39,7 @@ export type Divergence<E extends KernelEvent> = {
 }
 
 /**
- * Compares events by their canonical JSON and by their source, not by who else listened: a rule that only looks on changes nothing.
+ * Compares events by canonical JSON and by source, and ignores which other threads advanced: a rule that only observes changes nothing.
  * @throws TypeError when an event is not JSON.
  */
 export function divergence<E extends KernelEvent>(

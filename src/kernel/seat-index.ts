@@ -1,28 +1,28 @@
-/** Seats by the events that their bids name: by type, and within a type by id, so that bids for other ids of a type cost nothing. */
+/** Indexes thread slots by the events in their bids, by type and then by id, so that bids for other ids of a type cost nothing. */
 
-/** What a request or a pattern names. A key without an id stands for the whole type. */
+/** The type and id that a request or a pattern names. A key without an id stands for the whole type. */
 export type Key = { readonly type: string; readonly id?: string }
 
 export type SeatIndex<S> = {
-  /** Enters a seat under a key, once. */
+  /** Adds a slot under a key; adding it again has no effect. */
   add(key: Key, seat: S): void
-  /** The seats under the event's type alone and under its own id, in order of place. Some may no longer name it. */
+  /** Returns the slots under the event's type alone and under its id, in program order. Some of them may no longer name the event. */
   find(event: Key): readonly S[] | undefined
-  /** Forgets the seats that `find` gives and that no longer name the event. */
+  /** Removes the slots that `find` returns and that no longer name the event. */
   sweep(event: Key): void
-  /** Takes out every seat under exactly this key. */
+  /** Removes and returns every slot under exactly this key. */
   take(key: Key): readonly S[]
 }
 
 type Placed = { readonly place: number }
 
-/** `roomFor` is the number of ids at which those that nobody names any more are dropped. */
+/** When the number of ids reaches `roomFor`, the index drops the ids that no slot names any more. */
 type Topic<S> = { readonly all: S[]; readonly byId: Map<string, S[]>; roomFor: number }
 
-/** So many seats are looked at in vain, or ids kept in vain, before it is worth while to forget them. */
+/** How many useless lookups or unused ids the index tolerates before a cleanup is worth its cost. */
 export const PATIENCE = 16
 
-/** `names` tells whether the seat still belongs under the key; one that does is never forgotten. */
+/** `names` tells whether the slot still belongs under the key; the index never removes a slot that does. */
 export function createSeatIndex<S extends Placed>(names: (seat: S, key: Key) => boolean): SeatIndex<S> {
   const topics = new Map<string, Topic<S>>()
 
@@ -48,7 +48,7 @@ export function createSeatIndex<S extends Placed>(names: (seat: S, key: Key) => 
     return fresh
   }
 
-  // The room doubles with what is in use, so that each new id pays for a few old ones at most.
+  // The limit doubles with the number of ids in use, so each new id pays for only a few old ones.
   function dropUnused(topic: Topic<S>, type: string): void {
     for (const [id, seats] of topic.byId) keepThose(seats, (seat) => names(seat, { type, id }))
     for (const [id, seats] of topic.byId) if (seats.length === 0) topic.byId.delete(id)
@@ -82,7 +82,7 @@ export function createSeatIndex<S extends Placed>(names: (seat: S, key: Key) => 
   return { add, find, sweep, take }
 }
 
-/** Puts the seat where its place says, once. */
+/** Inserts the slot at its position in program order, once. */
 export function enlist<S extends Placed>(list: S[], seat: S): void {
   let low = 0
   let high = list.length
@@ -97,14 +97,14 @@ export function enlist<S extends Placed>(list: S[], seat: S): void {
   else list.splice(low, 0, seat)
 }
 
-/** Leaves in the list those seats alone, in the same order. */
+/** Removes the slots that fail `keep`, in place; the others keep their order. */
 export function keepThose<S>(list: S[], keep: (seat: S) => boolean): void {
   let kept = 0
   for (const seat of list) if (keep(seat)) list[kept++] = seat
   list.length = kept
 }
 
-/** Both lists as one, in order of place; a seat that is in both is in it once. */
+/** Merges both lists in program order; a slot that is in both appears once. */
 function merged<S extends Placed>(left: readonly S[], right: readonly S[]): S[] {
   const both: S[] = []
   let at = 0

@@ -1,28 +1,28 @@
-/** The semantics of one step as pure functions over plain arrays: the model checker runs these, and the engine is tested equal to them. */
+/** Defines the semantics of one step as pure functions over arrays. The model checker runs them, and tests compare the engine with them. */
 
 import type { Json } from '../kit/json.ts'
 import type { AnyThread, Bid, KernelEvent, Pattern } from './thread.ts'
 
-/** One event that happened. `source` is the thread whose request it was, or `external`; `advanced` names every thread that moved, in order. */
+/** One event that happened. `source` is the thread that requested it, or `external`; `advanced` names every thread that moved, in order. */
 export type Selection<E extends KernelEvent> = { readonly event: E; readonly source: string; readonly advanced: readonly string[] }
 
-/** An external event that could not happen: the thread `by` blocks it. It has no consequences and is not kept. */
+/** An external event that could not happen because the thread `by` blocks it. It has no consequences and the engine does not keep it. */
 export type Rejection<E extends KernelEvent> = { readonly event: E; readonly by: string }
 
 /** A request that cannot happen now, and every thread that blocks it. */
 export type BlockedRequest<E extends KernelEvent> = { readonly thread: string; readonly event: E; readonly by: readonly string[] }
 
-/** A request and the place of its thread in the program. */
+/** A request and the position of its thread in the program. */
 export type Candidate<E extends KernelEvent> = { readonly event: E; readonly thread: number }
 
-/** What happens next; thread numbers are places in the program. */
+/** What happens next. Thread numbers are positions in the program. */
 export type Choice<E extends KernelEvent> =
   | { readonly type: 'internal'; readonly event: E; readonly thread: number }
   | { readonly type: 'external'; readonly event: E }
   | { readonly type: 'rejected'; readonly event: E; readonly by: number }
   | { readonly type: 'quiescent' }
 
-/** The word that stands for the world in `Selection.source`; no thread may bear it. */
+/** The value of `Selection.source` for external events; no thread may have this name. */
 export const EXTERNAL = 'external'
 
 export function matches<E extends KernelEvent>(patterns: readonly Pattern<E>[] | undefined, event: E): boolean {
@@ -36,8 +36,8 @@ export function matches<E extends KernelEvent>(patterns: readonly Pattern<E>[] |
 }
 
 /**
- * Does this event advance a thread with this bid? A request counts when type and id are the same, whatever else the events carry:
- * two threads that ask for `deny#1` with different reasons are both content with the one that happens.
+ * Tells whether this event advances a thread with this bid. A request matches on type and id, whatever other fields the events have: two
+ * threads that request `deny#1` with different reasons both advance when one of the two happens.
  */
 export function advances<E extends KernelEvent>(bid: Bid<E>, event: E): boolean {
   if (bid.request !== undefined) {
@@ -46,7 +46,7 @@ export function advances<E extends KernelEvent>(bid: Bid<E>, event: E): boolean 
   return matches(bid.wait, event) || matches(bid.interrupt, event)
 }
 
-/** The bids of a program in these states. Threads, states and bids run in parallel, in the order `arrange` gives. */
+/** Returns the bids of a program in these states. Threads, states and bids are parallel arrays, in the order that `arrange` returns. */
 export function bidsOf<E extends KernelEvent>(threads: readonly AnyThread<E>[], states: readonly unknown[]): Bid<E>[] {
   return threads.map((thread, place) => thread.bid(states[place]))
 }
@@ -55,12 +55,12 @@ export function blockersOf<E extends KernelEvent>(bids: readonly Bid<E>[], event
   return bids.flatMap((bid, place) => (matches(bid.block, event) ? [place] : []))
 }
 
-/** Every request that nobody blocks, in the order in which they are asked. */
+/** Returns every request that no thread blocks, in the order in which the engine asks the threads. */
 export function frontier<E extends KernelEvent>(bids: readonly Bid<E>[]): Candidate<E>[] {
   return requestsOf(bids).filter(({ event }) => blockersOf(bids, event).length === 0)
 }
 
-/** What happens next, given the oldest event of the inbox, if there is one. External events wait until nothing internal can happen. */
+/** Returns what happens next, given the oldest event of the inbox, if any. External events wait until no internal event is enabled. */
 export function select<E extends KernelEvent>(bids: readonly Bid<E>[], external?: E): Choice<E> {
   const [first] = frontier(bids)
   if (first !== undefined) return { type: 'internal', ...first }
@@ -69,7 +69,7 @@ export function select<E extends KernelEvent>(bids: readonly Bid<E>[], external?
   return by === undefined ? { type: 'external', event: external } : { type: 'rejected', event: external, by }
 }
 
-/** The states after the event, and the places of the threads that moved. Threads that did not move keep the very same state. */
+/** Returns the states after the event, and the positions of the threads that moved. Other threads keep the identical state object. */
 export function advance<E extends KernelEvent>(given: {
   readonly threads: readonly AnyThread<E>[]
   readonly states: readonly Json[]
@@ -88,7 +88,7 @@ export function advance<E extends KernelEvent>(given: {
   return { states, advanced }
 }
 
-/** Who is stranded, and by whom. */
+/** Returns each request that cannot happen, with the threads that block it. */
 export function explainBids<E extends KernelEvent>(threads: readonly AnyThread<E>[], bids: readonly Bid<E>[]): BlockedRequest<E>[] {
   return requestsOf(bids).flatMap(({ event, thread }) => {
     const by = blockersOf(bids, event)
@@ -100,7 +100,7 @@ export function nameOf(threads: readonly { readonly name: string }[], place: num
   return threads[place]?.name ?? `thread ${place}`
 }
 
-/** How an event is called in messages: `act#call_1`. */
+/** Formats an event for messages: `act#call_1`. */
 export function label(event: KernelEvent): string {
   return event.id === undefined ? event.type : `${event.type}#${event.id}`
 }

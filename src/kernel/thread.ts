@@ -1,9 +1,9 @@
-/** The words of behavioural programming: what a b-thread is, what it bids, what an event looks like. */
+/** Defines the terms of behavioural programming: b-threads, bids, patterns and events. */
 
-/** Every event has a type; `id` names one of several alike (`act#call_1`). All of it is plain JSON. */
+/** Every event has a type; `id` distinguishes events of the same type (`act#call_1`). All of it is plain JSON. */
 export type KernelEvent = { readonly type: string; readonly id?: string }
 
-/** Which events are meant: of this type, of this id if given, and for which `match` holds. `match` must be pure. */
+/** Matches events of this type, of this id if given, and for which `match` returns true. `match` must be pure. */
 export type Pattern<E extends KernelEvent> = {
   readonly type: E['type']
   readonly id?: string
@@ -11,8 +11,8 @@ export type Pattern<E extends KernelEvent> = {
 }
 
 /**
- * What a thread asks for at this moment. `block` wins over every request, whoever asks.
- * `interrupt` advances the thread as `wait` does; the word only tells a reader that its plan is dropped.
+ * What a thread bids in its current state. `block` overrides every request, from any thread. `interrupt` advances the thread as `wait`
+ * does; it only tells a reader that the thread abandons its plan.
  */
 export type Bid<E extends KernelEvent> = {
   readonly request?: readonly E[]
@@ -22,9 +22,9 @@ export type Bid<E extends KernelEvent> = {
 }
 
 /**
- * A b-thread: a reducer over plain JSON state. `bid` and `next` must be pure and must not mutate the state, so that it can be hashed,
- * cloned, journalled, replayed and model-checked. Lower `priority` is asked first; among equals the order of registration decides.
- * `next` is called only for an event the thread requested, waited for, or is interrupted by.
+ * A b-thread: a reducer over plain JSON state. `bid` and `next` must be pure and must not mutate the state, so that the program can hash,
+ * clone, journal, replay and model-check it. The engine asks threads in order of `priority`, lowest first, then in order of registration.
+ * It calls `next` only for an event that the thread requested, waited for, or is interrupted by.
  */
 export type BThread<S, E extends KernelEvent> = {
   readonly name: string
@@ -34,6 +34,6 @@ export type BThread<S, E extends KernelEvent> = {
   next(state: S, event: E): S
 }
 
-/** Threads of any state type side by side in one program. */
+/** Threads with different state types in one program. */
 // biome-ignore lint/suspicious/noExplicitAny: the one place where state types differ within a list
 export type AnyThread<E extends KernelEvent> = BThread<any, E>

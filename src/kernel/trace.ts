@@ -1,9 +1,9 @@
-/** Why an event was selected: who asked, who waited, who was held back at that moment. For logs and for people. */
+/** Explains why an event was selected: which threads requested, waited or were blocked at that moment. For logs and for people. */
 
 import { advances, type BlockedRequest, explainBids, label, matches } from './select.ts'
 import type { AnyThread, Bid, KernelEvent } from './thread.ts'
 
-/** The table as it lay when the event was selected; all lists in the order of the program. */
+/** The bids at the moment when the event was selected; all lists are in program order. */
 export type Snapshot<E extends KernelEvent> = {
   readonly event: E
   readonly source: string
@@ -13,7 +13,7 @@ export type Snapshot<E extends KernelEvent> = {
   readonly blocked: readonly BlockedRequest<E>[]
 }
 
-/** `bids` are those before the event, one for each thread. */
+/** `bids` holds the bids before the event, one for each thread. */
 export function snapshot<E extends KernelEvent>(given: {
   readonly threads: readonly AnyThread<E>[]
   readonly bids: readonly Bid<E>[]
@@ -32,7 +32,7 @@ export function snapshot<E extends KernelEvent>(given: {
   }
 }
 
-/** One line: `act#c1 from calls; waited: loop; blocked: think of loop by cancel, limits`. */
+/** Formats one line: `act#c1 from calls; waited: loop; blocked: think of loop by cancel, limits`. */
 export function describe<E extends KernelEvent>(shot: Snapshot<E>): string {
   const others = shot.requested.filter((name) => name !== shot.source)
   const blocked = shot.blocked.map(({ event, thread, by }) => `${label(event)} of ${thread} by ${by.join(', ')}`)

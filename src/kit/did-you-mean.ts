@@ -1,4 +1,4 @@
-/** "Did you mean …?": the nearest known word, if one is near enough to be meant. */
+/** Suggests the nearest known word for a misspelled one. */
 
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const wanted = plain(word)
@@ -8,13 +8,13 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best !== undefined && best.off <= allowed ? best.name : undefined
 }
 
-/** ` (did you mean "x"?)`, or nothing. */
+/** Returns ` (did you mean "x"?)`, or an empty text if no word is near. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const name = nearest(word, known)
   return name === undefined ? '' : `; did you mean "${name}"?`
 }
 
-/** Case, dashes and camelCase are spelling, not another word. Long words are cut: nothing known is that long. */
+/** Removes differences of case, dashes and camelCase. It truncates long words, because no known word is that long. */
 function plain(word: string): string {
   return word
     .slice(0, 80)

@@ -1,4 +1,4 @@
-/** SHA-256 over canonical JSON: the one way this folder names a value by its content. */
+/** Computes SHA-256 over canonical JSON, to identify a value by its content. */
 
 import { canonical } from './json.ts'
 import { sha256 } from './sha256.ts'

@@ -6,13 +6,15 @@ const answer = (text: string) =>
   JSON.stringify({ content: [{ type: 'text', text }], stop_reason: 'end_turn', stop_sequence: null, usage: {} })
 const textOf = (json: unknown) => Object(json).content?.[0]?.text
 
-/** What `echo "$text"` prints under dash, from its manual: these escapes are expanded, `\c` ends it, any other backslash stays. */
+/**
+ * Returns what `echo "$text"` prints under dash, by its manual: it expands these escapes, `\c` ends the text, any other backslash stays.
+ */
 function dashEcho(text: string): string {
   const codes: { readonly [code: string]: string } = { a: '\x07', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v', '\\': '\\' }
   return `${text.replace(/\\c.*/s, '').replace(/\\([abfnrtv\\])/g, (_, code: string) => codes[code] ?? code)}\n`
 }
 
-/** One that a real dash prints. */
+/** A text that a real dash prints. */
 function realEcho(text: string): string {
   return Bun.spawnSync(['dash', '-c', 'text=$(cat); echo "$text"'], { stdin: Buffer.from(text) }).stdout.toString()
 }

@@ -1,18 +1,19 @@
-/** JSON that a shell's `echo` has expanded: under dash `echo "$json"` turns the two characters `\n` inside a string into a newline. */
+/** Parses JSON that a shell's `echo` has expanded: dash's `echo "$json"` turns the two characters `\n` in a string into a newline. */
 
 import { jsonEscape, parseJson } from './wire.ts'
 
 /**
- * JSON as it is; else JSON that went through such an `echo` once. There a control character in a string is itself, and a backslash stands
- * alone unless `"` or `uXXXX` follows it: every other escape is expanded by then. Undefined for text that is neither.
+ * Parses plain JSON, else JSON that went through such an `echo` once. In the second case a control character in a string stands for itself,
+ * and so does a backslash unless `"` or `uXXXX` follows it: `echo` has expanded every other escape. @returns undefined for any other text
  */
 export function parseEchoed(text: string): unknown {
   return parseJson(text) ?? parseJson(restore(text))
 }
 
 /**
- * The same; where that finds nothing, also JSON in which a string ended with a backslash: `echo` left one before the quote that ends it, and
- * it reads like a quote in the string. Behind the right one there is more JSON; the last that fits counts.
+ * Parses as `parseEchoed` does. If that fails, it also tries JSON in which a string ended with a backslash: `echo` left one backslash
+ * before the closing quote, which then reads like an escaped quote. More JSON follows the real end of the string; the last candidate that
+ * parses wins.
  */
 export function recoverEchoed(text: string): unknown {
   const found = parseEchoed(text)
@@ -25,10 +26,10 @@ export function recoverEchoed(text: string): unknown {
   return undefined
 }
 
-/** Each costs a look at the whole text. */
+/** The most candidates that it tries; each one scans the whole text. */
 const MOST_ENDS = 16
 
-/** The escapes back in, in strings only: between them a newline is white space. */
+/** Restores the escapes, in strings only: a newline between strings is white space. */
 function restore(text: string): string {
   return text.replace(/".*?((?<!\\)"|$)/gs, (string) => string.replace(/\\(?!"|u[\da-f]{4})|\p{Cc}/giu, jsonEscape))
 }

@@ -1,7 +1,7 @@
-/** Makes text from outside safe to look at: what drives a terminal or hides from the eye is spelled out as `\u001b`. */
+/** Escapes external text for display: characters that control a terminal or are invisible appear as `\u001b`. */
 
 /**
- * Everything but newline and tab that a terminal obeys (C0, DEL, C1) or that changes how a line reads without being seen: bidi controls,
+ * Every character but newline and tab that controls a terminal (C0, DEL, C1) or invisibly changes how a line reads: bidi controls,
  * zero-width and other format characters, fillers, line separators, lone surrogates. The number signs of Arabic and Syriac are visible.
  */
 const suspicious =
@@ -10,13 +10,13 @@ const suspicious =
 const pictured = /(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)$/u
 const picture = /^\p{Extended_Pictographic}/u
 const emoji = /\p{Emoji}$/u
-/** Scripts whose spelling needs the two joiners. */
+/** Scripts that need the two joiners in their spelling. */
 const joining =
   /[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Oriya}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Myanmar}]/u
 
 /**
- * Each such character becomes one `\uXXXX` for each of its UTF-16 units, so that JSON is still JSON and equal when it is parsed. A carriage
- * return before a newline is left out. Joiners stay where emoji and scripts are spelled with them.
+ * Replaces each such character by one `\uXXXX` for each of its UTF-16 units, so that JSON stays valid and parses to an equal value. It
+ * removes a carriage return before a newline. It keeps joiners in emoji and in scripts that need them.
  */
 export function escapeHidden(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(suspicious, spelled)
@@ -43,15 +43,15 @@ function code(character: string): string {
 }
 
 export type Escaper = {
-  /** What can be shown now; the end of a piece waits when the next one decides what it is. */
+  /** Returns the text that is safe to show now; it holds back the end of a piece if the next piece decides how to escape it. */
   push(piece: string): string
   flush(): string
 }
 
-/** For text that arrives in pieces, which may be cut within a character or an emoji. */
+/** Escapes text that arrives in pieces, even if a piece ends within a character or an emoji. */
 export function createEscaper(clean: (text: string) => string = escapeHidden): Escaper {
   const state = { before: '', held: '' }
-  /** The character before decides over a joiner, too; it is out already. */
+  /** A joiner depends on the character before it, which was already released; so it escapes both and cuts the first one off. */
   const release = (text: string) => (text === '' ? '' : clean(state.before + text).slice(clean(state.before).length))
   return {
     push(piece) {
@@ -71,7 +71,7 @@ export function createEscaper(clean: (text: string) => string = escapeHidden): E
   }
 }
 
-/** More of them in a row are no spelling of anything. */
+/** A longer sequence of joiners is not valid spelling in any script. */
 const longestHeld = 8
 
 function lastOf(text: string): string {

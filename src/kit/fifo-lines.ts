@@ -1,20 +1,20 @@
-/** Lines out of a FIFO, into which writers come and go and may die in the middle of a line. Little code: the smallest agent carries it too. */
+/** Splits a FIFO's bytes into lines, though writers come and go; it is short because the small program `planck.ts` includes it. */
 
 import type { Line } from './lines.ts'
 
 export type FifoLines = {
-  /** The lines that this chunk completes, without their newline. */
+  /** Returns the lines that this chunk completes, without their newline. */
   push(chunk: Uint8Array): Line[]
-  /** The line that was begun is not ended by what comes next: its writer has left. None when none was begun. */
+  /** Ends a partial line, because its writer has left; later bytes do not continue it. Empty when there is no partial line. */
   end(): Line[]
 }
 
 /**
- * A line ends at `\n` alone; bytes that are no UTF-8 become U+FFFD. Of a line longer than `maxBytes` the beginning is kept, and told when the
+ * A line ends only at `\n`; invalid UTF-8 becomes U+FFFD. Of a line longer than `maxBytes` it keeps the beginning and reports it when the
  * line ends.
  */
 export function createFifoLines(maxBytes: number): FifoLines {
-  /** One character a byte. */
+  /** One character per byte. */
   let held = ''
 
   function push(chunk: Uint8Array): Line[] {

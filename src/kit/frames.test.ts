@@ -18,7 +18,7 @@ describe('one that is too long', () => {
     const text = 'long\nlonger\n\r\n\nsecond\n\nthird\n\n'
     for (let cut = 0; cut <= text.length; cut += 1) {
       const found = split({ chunks: [text.slice(0, cut), text.slice(cut)], maxBytes: 8 })
-      // What is shown is what was there when that was known.
+      // The shown text is what had arrived when the frame became too long.
       const shown = cut > 8 && cut < 14 ? text.slice(0, cut) : 'long\nlonger'
       expect(found[0]?.ok).toBe(false)
       expect(found[0]?.text).toStartWith(shown)
@@ -82,7 +82,7 @@ function torn(whole: string, cuts: readonly number[]): Uint8Array[] {
   return at.slice(1).map((end, piece) => all.slice(at[piece], end))
 }
 
-/** The same by another road: over whole lines, with nothing torn. */
+/** Computes the same result another way: over whole lines, without chunks. */
 function framesOf(whole: string): string[] {
   const found: string[] = []
   let lines: string[] = []

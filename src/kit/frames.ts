@@ -1,10 +1,10 @@
-/** Frames on the FIFOs: texts that end at a blank line, and how they are found however the bytes are torn. */
+/** Splits the bytes of a FIFO into frames: texts that end at a blank line, however the chunks divide them. */
 
 import type { Line } from './lines.ts'
 
 /**
- * `text` and the blank line that ends it. So that a blank line inside cannot end it early, such a line gets one space; newlines at the end
- * of the text go. The empty text is a frame too.
+ * Returns `text` with the blank line that ends it. It puts one space into each blank line inside, so that the line cannot end the frame,
+ * and removes newlines at the end of the text. The empty text is a frame too.
  */
 export function frame(text: string): string {
   const body = text.replace(/[\r\n]+$/, '')
@@ -12,23 +12,25 @@ export function frame(text: string): string {
 }
 
 export type Splitter = {
-  /** What this chunk completes, without its end. One that is too long is told as soon as that is known, once, with its beginning. */
+  /**
+   * Returns the frames that this chunk completes, without the blank line. It reports a frame that is too long at once, with its beginning.
+   */
   push(chunk: Uint8Array): Line[]
 }
 
-/** How much of one that is too long is shown, in bytes. */
+/** How much of a frame that is too long is shown, in bytes. */
 const SHOWN = 200
 const NEWLINE = 10
 const RETURN = 13
 
 /**
- * A frame is the lines before a blank one, joined by newlines; a lone `\r` is blank, one blank line before a frame is left over from the frame
- * before, and two with nothing before them are the empty frame.
- * Bytes that are no UTF-8 become U+FFFD. At most `maxBytes` and a chunk are held.
+ * A frame is the lines before a blank line, joined by newlines. A lone `\r` counts as blank. It ignores one blank line before a frame,
+ * which is left over from the previous frame; two blank lines with nothing before them are the empty frame. Invalid UTF-8 becomes U+FFFD.
+ * It holds at most `maxBytes` and one chunk.
  */
 export function createSplitter(maxBytes: number): Splitter {
   let held = Buffer.alloc(0)
-  /** Where the line begins that has not ended. */
+  /** Where the current unfinished line begins. */
   let line = 0
   let [skipping, blank] = [false, false]
 
@@ -48,7 +50,7 @@ export function createSplitter(maxBytes: number): Splitter {
     return [...found, ...skip()]
   }
 
-  /** The bytes before `end`; below 0 when there was nothing but a blank line. */
+  /** Takes the bytes before `end`; `end` is below 0 when there was only a blank line. */
   function take(end: number): Line[] {
     const whole = !skipping && (end >= 0 || blank)
     blank = !skipping && !whole
@@ -62,7 +64,7 @@ export function createSplitter(maxBytes: number): Splitter {
     return over ? { ok: false, text, error: `longer than ${maxBytes} bytes` } : { ok: true, text }
   }
 
-  /** Keeps no more of one that is too long than shows whether its line is blank. */
+  /** Discards a frame that is too long, except the bytes that show whether its current line is blank. */
   function skip(): Line[] {
     if (!skipping && held.length <= maxBytes) return []
     const told = skipping ? [] : [piece(held.length)]

@@ -1,11 +1,11 @@
-/** Names for runs, turns, gates and the like: a word that says what it is, and enough chance that no two are alike. */
+/** Creates ids for runs, turns, gates and so on: a prefix that names the kind, and enough random bytes to make the id unique. */
 
-/** Digits and lower-case letters without i, l, o and u, which are misread. */
+/** Digits and lower-case letters without i, l, o and u, which people misread. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /**
- * `run_3k5v9…`: the prefix, an underscore and the bytes in base 32 (8 characters for 5 bytes). Safe in file names, URLs and shells.
- * @param bytes random ones, at least 8; the caller brings them, for this folder knows no chance.
+ * Returns `run_3k5v9…`: the prefix, an underscore and the bytes in base 32 (8 characters for 5 bytes). Safe in file names, URLs and shells.
+ * @param bytes at least 8 random bytes; the caller supplies them because this folder has no source of randomness.
  * @throws TypeError on a prefix other than lower-case letters and digits, RangeError on fewer than 8 bytes.
  */
 export function createId(prefix: string, bytes: Uint8Array): string {

@@ -1,12 +1,12 @@
-/** JSON values and their one canonical spelling (RFC 8785), which every hash in the program is taken over. */
+/** Defines JSON values and their canonical text (RFC 8785); every hash in the program is computed over this text. */
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
 export type JsonObject = { readonly [key: string]: Json }
 
 /**
- * RFC 8785 text of a JSON value: keys sorted by UTF-16 code unit, no white space, ECMAScript numbers.
- * Keys whose value is `undefined` are left out, as JSON.stringify does.
+ * Returns the RFC 8785 text of a JSON value: keys sorted by UTF-16 code unit, no white space, ECMAScript numbers. It omits keys whose value
+ * is `undefined`, as JSON.stringify does.
  * @throws TypeError on NaN, Infinity, functions, bigints, class instances (Date, Map) and lone surrogates: they have no canonical form.
  */
 export function canonical(value: unknown): string {
@@ -33,7 +33,7 @@ function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown])
   return a < b ? -1 : 1
 }
 
-/** A hole is null, as in JSON.stringify; so is undefined. */
+/** Holes and undefined become null, as in JSON.stringify. */
 function list(values: readonly unknown[]): string {
   const items: string[] = []
   for (const value of values) items.push(canonical(value ?? null))
@@ -50,7 +50,7 @@ function isPlain(value: object): boolean {
   return prototype === Object.prototype || prototype === null
 }
 
-/** Plain JSON with every text in it, the names of members too, put through `change`; the very value where that changes nothing. */
+/** Applies `change` to every text in plain JSON, including member names. Returns the identical value if nothing changes. */
 export function changeTexts<T>(json: T, change: (text: string) => string): T
 export function changeTexts(json: unknown, change: (text: string) => string): unknown {
   if (typeof json === 'string') return change(json)
@@ -69,7 +69,7 @@ export function changeTexts(json: unknown, change: (text: string) => string): un
   return same ? json : Object.fromEntries(members)
 }
 
-/** Of what is known to be JSON. */
+/** Narrows a value that is already known to be JSON. */
 export function isJsonObject(value: Json | undefined): value is JsonObject {
   return isObject(value)
 }

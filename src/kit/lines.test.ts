@@ -6,7 +6,7 @@ const bytes = (text: string) => new TextEncoder().encode(text)
 const ok = (text: string): Line => ({ ok: true, text })
 const textOf = (line: Line) => (line.ok ? line.text : 'too long')
 
-/** All lines of these chunks, the last one too. */
+/** Returns all lines of these chunks, the last one included. */
 function linesOf(chunks: readonly (Uint8Array | string)[], maxBytes = 1000): Line[] {
   const splitter = createLineSplitter(maxBytes)
   const lines = chunks.flatMap((chunk) => splitter.push(chunk))

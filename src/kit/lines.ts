@@ -1,23 +1,23 @@
-/** Lines out of a stream of chunks, however they are torn. */
+/** Splits a stream into lines, however the chunks divide them. */
 
-/** `ok: false` is a line longer than allowed, told as soon as that is known: `text` is its beginning, the rest is skipped. */
+/** `ok: false` reports a line that is too long, as soon as that is known: `text` is its beginning, and the splitter skips the rest. */
 export type Line = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly text: string; readonly error: string }
 
 export type LineSplitter = {
-  /** The lines that this chunk completes, without their newline. A `\r` before it is kept. */
+  /** Returns the lines that this chunk completes, without their newline. It keeps a `\r` before the newline. */
   push(chunk: Uint8Array | string): Line[]
-  /** The last line if it had no newline, torn or not, and then a clean start. */
+  /** Returns the last line if it had no newline, complete or not, and resets the splitter. */
   end(): Line | undefined
 }
 
 const NEWLINE = 10
 
-/** How much of an over-long line is shown, in bytes. */
+/** How much of a line that is too long is shown, in bytes. */
 const SHOWN = 200
 
 /**
- * A line ends at `\n` alone. Bytes that are no UTF-8 become U+FFFD; a character may be torn between chunks, in bytes and in strings.
- * At most `maxBytes` of a line (its newline not counted) are ever held.
+ * A line ends only at `\n`. Invalid UTF-8 becomes U+FFFD; chunks of bytes or strings may divide a character. It holds at most `maxBytes` of
+ * a line, without its newline.
  * @throws RangeError unless `maxBytes` is a whole number from 1 up.
  */
 export function createLineSplitter(maxBytes: number): LineSplitter {
@@ -45,7 +45,7 @@ export function createLineSplitter(maxBytes: number): LineSplitter {
     return lines
   }
 
-  /** Keeps the bytes, or says that they are too many. */
+  /** Stores the bytes, or reports that the line is too long. */
   function hold(bytes: Uint8Array): Line[] {
     if (skipping) return []
     const room = maxBytes - length
@@ -82,7 +82,7 @@ export function createLineSplitter(maxBytes: number): LineSplitter {
   return { push, end }
 }
 
-/** Bytes of a chunk; the first half of a surrogate pair waits for the second in the next string. */
+/** Encodes chunks as bytes. The first half of a surrogate pair waits for the second half in the next string. */
 function createEncoder(): (chunk: Uint8Array | string) => Uint8Array {
   const encoder = new TextEncoder()
   let half = ''

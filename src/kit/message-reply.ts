@@ -1,4 +1,4 @@
-/** What answers on `brain_out` and `claw_out` say, found by their structure and never by searching their text. */
+/** Reads the answers on `brain_out` and `claw_out` by their structure; it never searches their text. */
 
 import { parseEchoed } from './echoed.ts'
 import type { Json } from './json.ts'
@@ -7,16 +7,16 @@ import { type Fields, fieldsOf } from './wire.ts'
 export type ToolUse = { readonly id: string; readonly name: string; readonly input?: unknown }
 
 export type BrainReply = {
-  /** It goes back to the brain as it came. */
+  /** The runtime sends it back to the brain unchanged. */
   readonly content: unknown
-  /** When there are any, the reply is a request for them; else when there is text, it is that. */
+  /** If there are any, the reply requests these tools; otherwise a non-empty `text` is the answer. */
   readonly uses: readonly ToolUse[]
   readonly text: string
-  /** Of a reply with neither: the word of a bridge (`timeout`, `fatal`), the vendor's error, or nothing that could be understood. */
+  /** Set when the reply has neither tools nor text: the bridge's own code (`timeout`, `fatal`), the vendor's error, or undefined. */
   readonly error: unknown
 }
 
-/** A message of the Messages API, or `{"error": …}`. Tools are asked for when `stop_reason` says so, in `tool_use` blocks only. */
+/** Reads a message of the Messages API, or `{"error": …}`. It looks for `tool_use` blocks only if `stop_reason` announces them. */
 export function readReply(frame: string): BrainReply {
   const { error, content, stop_reason } = fieldsOf(parseEchoed(frame))
   const blocks = error === undefined && Array.isArray(content) ? content.map(fieldsOf) : []
@@ -32,7 +32,7 @@ function isToolUse(block: Fields): block is Fields & ToolUse {
   return block.type === 'tool_use' && typeof block.id === 'string' && typeof block.name === 'string'
 }
 
-/** The claw's list of tools as it sent it, or undefined when that is no JSON array. */
+/** Returns the claw's list of tools unchanged, or undefined when the frame is not a JSON array. */
 export function readTools(frame: string): readonly Json[] | undefined {
   const list = parseEchoed(frame)
   return Array.isArray(list) ? list : undefined

@@ -1,11 +1,11 @@
-/** What is made when it is first wanted, and then kept. */
+/** Creates a value on first use and keeps it. */
 
 export type Once<T> = {
-  /** Whoever waits is told what went wrong; the next one who asks has it tried again. */
+  /** Rejects for all current callers if the creation fails; the next call tries again. */
   get(): Promise<T>
-  /** Undefined before it is made. */
+  /** Returns the value, or undefined before it exists. */
   made(): T | undefined
-  /** The same, once what is being made is made, or could not be. */
+  /** Waits for a creation in progress, then returns the value, or undefined if there is none. */
   settled(): Promise<T | undefined>
 }
 

@@ -1,8 +1,8 @@
-/** What the system says of a process. */
+/** Reads process facts from /proc. */
 
-/** The fields of /proc/PID/stat by the numbers of proc(5), from the 3rd on; 22 is when it started, in ticks since the boot. */
+/** Reads /proc/PID/stat by the field numbers of proc(5), from the 3rd on; field 22 is the start time, in ticks since the boot. */
 export function statFields(stat: string): (number: number) => string {
-  // The 2nd is its name, in parentheses, and may hold anything.
+  // Field 2 is the process name in parentheses; it may contain any character.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (number) => fields[number - 3] ?? ''
 }

@@ -1,6 +1,6 @@
-/** A table of settings: one row a key, plain data beside its owner. Types, checks, docs and environment names all derive from the rows. */
+/** Defines settings tables with one row per key; types, checks, docs and environment names derive from the rows. */
 
-/** What a word must look like; `says` completes "must be …". */
+/** The allowed forms of a text value; `says` completes the message "must be …". */
 export const forms = {
   agent: { pattern: '^[a-z0-9][a-z0-9-]{0,63}$', says: 'the name of an agent: lower-case letters, digits and "-"' },
   any: { pattern: '^[^\\u0000]+$', says: 'some text' },
@@ -20,17 +20,17 @@ export type Form = keyof typeof forms
 type Common = {
   readonly about: string
   /**
-   * What a project's file may do with it; absent: nothing. `free`: set it. `stricter`: an earlier choice, `true`, a smaller number or a part of
-   * the list that the user has. `union`: add to the user's list.
+   * What a project's file may do with this key; absent: nothing. `free`: set it. `stricter`: set an earlier choice, `true`, a smaller
+   * number or a subset of the user's list. `union`: add to the user's list.
    */
   readonly project?: 'free' | 'stricter' | 'union'
-  /** A short environment variable besides the generic one. */
+  /** A short environment variable in addition to the generic one. */
   readonly env?: string
   readonly required?: true
-  /** What stands in where the key is missing and there is no plain default; `computed`: the program always finds a value. */
+  /** What applies if the key is missing and there is no constant default; `computed`: the program always finds a value. */
   readonly absent?: string
   readonly computed?: string
-  /** `init` writes the key into a new file; the others it only shows, with their default or this example. */
+  /** `init` writes this key into a new file; for the others it shows the default or this example as a comment. */
   readonly init?: 'written'
   readonly example?: string | number | readonly string[]
 }
@@ -46,10 +46,10 @@ export type Row = Common &
         readonly max: number
         readonly unit: string
         readonly default?: number
-        /** In place of the default where the user has no config file; `init` writes it into a new one. */
+        /** Replaces the default if the user has no config file; `init` writes it into a new one. */
         readonly work?: number
       }
-    /** `relative`: also in a file it may start at the folder of the file. */
+    /** `relative`: a path in a file may be relative to the folder of that file. */
     | { readonly type: 'path'; readonly default?: string; readonly relative?: boolean }
     | { readonly type: 'url'; readonly default?: string }
     | { readonly type: 'paths'; readonly default?: readonly string[] }
@@ -58,7 +58,7 @@ export type Row = Common &
     | { readonly type: 'map' }
   )
 
-/** By the key as it is spelled in TOML. */
+/** Rows by key, spelled as in TOML. */
 export type Rows = { readonly [key: string]: Row }
 
 /** A time limit. */
@@ -86,15 +86,15 @@ type ValueOf<R> = R extends { type: 'choice'; values: readonly (infer Word)[] }
     ? Types[R['type']]
     : never
 
-/** There is always a value: a default, a key that must be there, or one that the program finds. */
+/** There is always a value: a default, a required key, or a value that the program computes. */
 type Certain = { readonly default: unknown } | { readonly required: true } | { readonly computed: string }
 
-/** What the program sees of a table of rows. */
+/** The values of a settings table, as the program sees them. */
 export type Values<R extends Rows> = {
   readonly [Key in keyof R as R[Key] extends Certain ? Camel<Key> : never]: ValueOf<R[Key]>
 } & { readonly [Key in keyof R as R[Key] extends Certain ? never : Camel<Key>]?: ValueOf<R[Key]> }
 
-/** `read` gives the value of a key, checked by its row, or undefined: then the default counts. */
+/** `read` returns the value of a key, checked against its row, or undefined; then the default applies. */
 export function withDefaults<const R extends Rows>(rows: R, read: (key: string) => unknown): Values<R> {
   const values = Object.entries(rows).map(([key, row]) => [camel(key), read(key) ?? defaultOf(row)])
   return Object.fromEntries(values.filter(([, value]) => value !== undefined)) as Values<R>
@@ -108,7 +108,7 @@ export function defaultOf(row: Row): string | number | boolean | readonly string
   return 'default' in row ? row.default : undefined
 }
 
-/** Only a row of the table's own: `constructor` is a key of every object. */
+/** Finds only the table's own rows: every object has a key `constructor`. */
 export function rowOf(rows: Rows, key: string): Row | undefined {
   return Object.hasOwn(rows, key) ? rows[key] : undefined
 }

@@ -1,4 +1,4 @@
-/** SHA-256 of a text's UTF-8 or of bytes, as 64 hex digits. */
+/** Computes SHA-256 of bytes, or of a text as UTF-8, as 64 hex digits. */
 export function sha256(content: string | Uint8Array): string {
   return Bun.CryptoHasher.hash('sha256', content, 'hex')
 }

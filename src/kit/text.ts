@@ -1,8 +1,8 @@
-/** Text that a person or a model is shown: hidden characters made visible, long lines cut visibly, near misses named. */
+/** Prepares text for a person or a model: makes hidden characters visible, truncates long text visibly, suggests similar words. */
 
 import { sha256 } from './sha256.ts'
 
-/** One line in which every unseen character reads `\u{1b}`. Unambiguous: a literal `\u{` comes out as `\u{5c}u{`. */
+/** Returns one line in which every invisible character reads `\u{1b}`. It is unambiguous: a literal `\u{` becomes `\u{5c}u{`. */
 export function visible(text: string): string {
   /*
    * Everything that can change how a line looks without being seen: controls, bidi, zero width, odd spaces, lone surrogates, what has no
@@ -13,8 +13,8 @@ export function visible(text: string): string {
 }
 
 /**
- * Text of several lines, for a model: line ends and tabs stay, and so do the joiners that emoji and some scripts are written with. What hides
- * or drives something else (control, format and tag characters, text direction) is spelled out as by `visible`.
+ * Returns several lines of text for a model. It keeps newlines, tabs and the joiners that emoji and some scripts need. It escapes
+ * characters that hide or control other text (control, format and tag characters, text direction) as `visible` does.
  */
 export function visibleLines(text: string): string {
   const hidden = /(?![\n\t\u200c\u200d])[\p{C}\p{Zl}\p{Zp}]/gu
@@ -25,7 +25,9 @@ function spelled(found: string): string {
   return `\\u{${found.codePointAt(0)?.toString(16)}}${found.startsWith(' ') ? `*${found.length}` : ''}`
 }
 
-/** Head and tail stay, so that padding cannot push the dangerous end out of sight; length and hash are of the whole text. */
+/**
+ * Truncates the middle and keeps head and tail, so that padding cannot hide a dangerous end. Length and hash are those of the whole text.
+ */
 export function cut(text: string, limit: number): string {
   if (text.length <= limit) return text
   const tail = Math.floor(limit / 4)
@@ -33,17 +35,17 @@ export function cut(text: string, limit: number): string {
   return `${text.slice(0, limit - tail)} ${middle} ${text.slice(-tail)}`.toWellFormed()
 }
 
-/** On one line: white space, however much of it, is one space. */
+/** Puts the text on one line: any amount of white space becomes one space. */
 export function flat(text: string): string {
   return text.replace(/\s+/g, ' ')
 }
 
-/** A value as a message quotes it: visible, at most about 80 characters. */
+/** Quotes a value for a message: visible, about 80 characters at most. */
 export function quote(value: unknown): string {
   return cut(visible(JSON.stringify(value) ?? String(value)), 80)
 }
 
-/** The candidate a person most likely meant, or undefined when none is near. */
+/** Returns the candidate that a person most likely meant, or undefined when none is similar. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const ranked = candidates
     .map((candidate) => ({ candidate, distance: distance(word.slice(0, 64).toLowerCase(), candidate.slice(0, 64).toLowerCase()) }))

@@ -1,22 +1,22 @@
-/** The runtime's questions over the table of approvals: what a person is asked in one process can be answered in another. */
+/** Connects the runtime's questions to the table of approvals, so that one process can answer a question that another asked. */
 
 import type { ExternalEvent, InternalEvent } from '../runtime/event.ts'
 import { gateIdOf } from '../runtime/gate-id.ts'
 import type { Decision, Questions, RunIdentity } from '../runtime/port.ts'
 import type { Approval, Approvals } from './approval-table.ts'
 
-/** All but `answered` are called inside the recorder's transaction: what is asked, answered and used up is on disk with what it belongs to. */
+/** The recorder calls all methods but `answered` inside its transaction, so that each change is on disk together with its journal entry. */
 export type ApprovalRequests = Pick<Questions, 'answered'> & {
-  /** `expires` in milliseconds since 1970. @returns the yes given earlier to this very plan in this conversation, hereby used up */
+  /** `expires` in milliseconds since 1970. @returns an earlier approval of exactly this plan in this conversation, which is now used up */
   opened(run: RunIdentity, gate: Extract<InternalEvent, { type: 'gate.open' }>, expires: number): Decision | undefined
   decided(run: RunIdentity, decision: Extract<ExternalEvent, { type: 'approval.decision' }>): void
-  /** The call was refused: the question is closed, unless it was refused because nobody was there to ask. */
+  /** The call was refused: closes the question, unless the reason is that nobody was there to answer. */
   refused(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): void
-  /** Single use, right before the act. @returns why the call may not be carried out after all */
+  /** Consumes the approval directly before the call; works once. @returns why the call must not be executed, if so */
   use(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): string | undefined
 }
 
-/** @param redact takes secrets out of a text; applied to all that is stored */
+/** @param redact removes secrets from a text; applied to everything that is stored */
 export function createApprovalRequests(approvals: Approvals, redact: (text: string) => string): ApprovalRequests {
   return {
     opened(run, gate, expires) {
@@ -47,7 +47,7 @@ export function createApprovalRequests(approvals: Approvals, redact: (text: stri
   }
 }
 
-/** Not a person's no: the question stays open until its time is over. */
+/** Not a person's refusal: the question stays open until it expires. */
 const unattended = ['nobody']
 
 function clean<T extends Parameters<ApprovalRequests['opened']>[1]>(gate: T, redact: (text: string) => string): T {

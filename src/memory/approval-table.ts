@@ -1,4 +1,4 @@
-/** Questions to a person about one exact plan, answered once and used once; and the standing answers ("always"). */
+/** Stores questions to a person about one exact plan, each answered once and used once, and the permanent answers ("always"). */
 
 import type { InternalEvent } from '../runtime/event.ts'
 import { gateIdOf } from '../runtime/gate-id.ts'
@@ -7,7 +7,7 @@ import type { Store } from './store.ts'
 
 export type ApprovalState = 'open' | 'allowed' | 'denied' | 'used'
 
-/** Times in milliseconds since 1970. `plan` is the hash of what would be executed, `summary` the one line a person read. */
+/** Times in milliseconds since 1970. `plan` is the hash of the call to execute, `summary` the line that the person read. */
 export type Approval = {
   readonly id: string
   readonly runId: string
@@ -26,7 +26,7 @@ export type Approval = {
   readonly note: string | null
 }
 
-/** `scope` is what is allowed from now on: a resolved executable and its sub-command, never a wrapper or a shell. */
+/** `scope` is what the rule allows: a resolved executable and its sub-command, never a wrapper or a shell. */
 export type AlwaysRule = {
   readonly id: number
   readonly tool: string
@@ -45,14 +45,14 @@ export type Approvals = {
     readonly expires: number
   }): string
   get(id: string): Approval | undefined
-  /** Newest first; without a state, all. Open ones that have expired are not listed as open. */
+  /** Newest first; all states without a filter. Does not list expired approvals as open. */
   list(filter?: { readonly state?: ApprovalState; readonly limit?: number }): Approval[]
   decide(decision: { readonly id: string; readonly allow: boolean; readonly by: string; readonly note?: string }): Answer
-  /** Right before the act: true for exactly one caller, in time, for this very plan. */
+  /** Called directly before the act: succeeds for exactly one caller, before expiry, for exactly this plan. */
   consume(use: { readonly id: string; readonly plan: string }): Answer
-  /** A yes to this plan that is still good and that the run it was given to cannot use any more, for it has ended. */
+  /** Returns a valid approval of this plan whose run has ended, so that its own run cannot use it any more. */
   standing(plan: { readonly conversationId: string; readonly plan: string }): Approval | undefined
-  /** It can be neither answered nor used from now on. What was decided or used before stays as it is, but for an unused yes. */
+  /** Prevents any later answer or use. Earlier decisions stay, except that an unused approval is denied. */
   close(closing: { readonly id: string; readonly by: string; readonly note?: string }): void
   addRule(rule: { readonly tool: string; readonly scope: string; readonly by: string }): AlwaysRule
   rules(): AlwaysRule[]
@@ -153,8 +153,8 @@ export function createApprovals(store: Store, now: Clock): Approvals {
 const longestLifeMs = 600_000
 
 /**
- * A clock that was set back must not lengthen a life: before its beginning an approval is as good as expired. Nor may an edited row: a
- * longer life than ten minutes is never given.
+ * SQL condition for a valid approval. A clock that was set back must not extend a life, so an approval counts as expired before its
+ * creation time. An edited row must not either: no life is longer than ten minutes.
  */
 function alive(now: string): string {
   return `created <= ${now} AND expires > ${now} AND expires <= created + ${longestLifeMs}`

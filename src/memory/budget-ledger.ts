@@ -1,4 +1,4 @@
-/** What the model calls of a home have spent and reserved, by scope and UTC day: reserved before a call, settled after it, in one place for all processes. */
+/** Records what the model calls of a home reserve before a call and spend after it, by scope and UTC day, for all processes. */
 
 import type { Clock } from '../runtime/port.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
@@ -7,17 +7,17 @@ import type { Store } from './store.ts'
 /** In tokens and millionths of a US dollar; whole numbers. */
 export type Amount = { readonly tokens: number; readonly micros: number }
 
-/** One budget. `home`, `agent:ID` and so on; `window` says whether it is anew each UTC day. An absent limit is none. */
+/** One budget. `scope` is `home`, `agent:ID` and so on; `window` says whether it restarts each UTC day. An absent limit means no limit. */
 export type BudgetLimit = { readonly scope: string; readonly window: 'day' | 'ever'; readonly tokens?: number; readonly micros?: number }
 
 export type ReserveRequest = {
   readonly id: string
-  /** Outermost first: the first that has no room is named. */
+  /** Outermost first: the result names the first limit without room. */
   readonly limits: readonly BudgetLimit[]
-  /** Reserved where there is room for it, else what there is; never less than `least`. */
+  /** Reserves `most` if there is room, else the remaining amount; never less than `least`. */
   readonly most: Amount
   readonly least: Amount
-  /** From then on it is nobody's any more, and counts in full. Milliseconds since 1970. */
+  /** After this time the reservation has no owner and counts in full. Milliseconds since 1970. */
   readonly expires: number
 }
 
@@ -28,21 +28,24 @@ export type Reserved =
 export type ScopeState = { readonly scope: string; readonly spent: Amount; readonly reserved: Amount }
 
 export type BudgetLedger = {
-  /** All of the scopes or none. To be called within a transaction, like `settle`. */
+  /** Reserves in all scopes or in none. Call it within a transaction, like `settle`. */
   reserve(request: ReserveRequest): Reserved
-  /** Puts what was used in the place of what was reserved, once; undefined: that is not known, so it counts in full. @returns whether it did */
+  /**
+   * Replaces the reserved amount by the used amount, once; undefined: the used amount is unknown, so the reserved amount counts in full.
+   * @returns whether it replaced anything
+   */
   settle(id: string, used: Amount | undefined): boolean
-  /** Of one budget now. */
+  /** Returns the current state of one budget. */
   state(limit: Pick<BudgetLimit, 'scope' | 'window'>): ScopeState
-  /** Those that were charged in the last seven days. */
+  /** Returns the scopes that were charged in the last seven days. */
   scopes(prefix: string): string[]
-  /** The latest day that was charged, when that is not come yet by this clock. */
+  /** Returns the latest charged day, if this clock has not reached it yet. */
   dayAhead(): string | undefined
 }
 
 const none: Amount = { tokens: 0, micros: 0 }
 const dayMs = 86_400_000
-/** What no provider can mean; the sums stay exact. */
+/** Larger than any real value of a provider, and small enough that sums stay exact. */
 const highest = 1e12
 
 type Reservation = Amount & {
@@ -53,14 +56,14 @@ type Reservation = Amount & {
   readonly expires: number
 }
 
-/** @returns `2026-11-23`, in UTC: all processes of a home agree on it, whatever their time zone. */
+/** @returns `2026-11-23`, in UTC, so that all processes of a home agree whatever their time zone. */
 export function utcDay(at: number): string {
   return new Date(at).toISOString().slice(0, 10)
 }
 
 /**
- * What was charged to a day that is yet to come counts today as well: a clock that is set back opens no day again. Days further ahead than
- * tomorrow are moved to tomorrow, or a clock that was wrong for a minute would close a budget for years.
+ * Charges to a future day count today as well: setting the clock back does not reopen a day. Days later than tomorrow move to tomorrow;
+ * otherwise a clock that was wrong for a minute would block a budget for years.
  */
 export function createBudgetLedger({ sql }: Store, now: Clock): BudgetLedger {
   const sum = sql<Amount, [string, string]>(
@@ -128,7 +131,7 @@ export function createBudgetLedger({ sql }: Store, now: Clock): BudgetLedger {
     return sql<{ day: string | null }, [string]>('SELECT max(day) AS day FROM budget_charges WHERE scope = ?').get(scope)?.day
   }
 
-  /** A late call can still be settled for a day. Nobody asks about a run of last week. */
+  /** A late call can be settled for one more day. Charges of runs are kept for seven days. */
   function sweep(at: number): void {
     sql<never, [number]>('DELETE FROM budget_reservations WHERE expires < ?').run(at - dayMs)
     sql<never, [string]>("DELETE FROM budget_charges WHERE scope > 'run:' AND scope < 'run;' AND day < ?").run(utcDay(at - 7 * dayMs))
@@ -153,7 +156,7 @@ export function createBudgetLedger({ sql }: Store, now: Clock): BudgetLedger {
   }
 }
 
-/** The unit in which not even the least fits. */
+/** Returns the unit in which even the least amount does not fit. */
 function lacking(limit: BudgetLimit, charged: Amount, least: Amount): keyof Amount | undefined {
   if (limit.tokens !== undefined && charged.tokens + least.tokens > limit.tokens) return 'tokens'
   return limit.micros !== undefined && charged.micros + least.micros > limit.micros ? 'micros' : undefined

@@ -1,9 +1,9 @@
-/** The index of words, held against the texts of the turns: by its own check, and word by word only where that fails. */
+/** Compares the word index with the texts of the turns: by its own check first, and word by word only if that fails. */
 
 import { catchUp } from './conversations/word-index.ts'
 import type { Store } from './store.ts'
 
-/** @returns the first word that differs, in words. @throws SQLiteError for trouble with the file */
+/** @returns a description of the first word that differs. @throws SQLiteError for file errors */
 export function differenceInWords(store: Store): string | undefined {
   return store.write(() => {
     catchUp(store)
@@ -13,7 +13,7 @@ export function differenceInWords(store: Store): string | undefined {
 
 function isSound(store: Store): boolean {
   try {
-    // 1: held against the table that the texts are in.
+    // Rank 1 compares the index with the table of texts.
     store.script(`INSERT INTO turns_fts(turns_fts, rank) VALUES ('integrity-check', 1)`)
     return true
   } catch (error) {

@@ -1,9 +1,9 @@
-/** How far the receipts log is known to reach, kept beside the results it vouches for; and what memory asks of receipts. */
+/** Stores how far the receipts log is known to reach, beside the results it proves, and defines what memory requires of receipts. */
 
 import type { Risk, ToolOutcome } from '../runtime/event.ts'
 import type { Store } from './store.ts'
 
-/** `count` receipts of log `logId` in `size` bytes, the last with hash `head`; `mac` seals the four. */
+/** `count` receipts of log `logId` occupy `size` bytes; the last has hash `head`; `mac` authenticates the four. */
 export type Checkpoint = {
   readonly logId: string
   readonly count: number
@@ -23,11 +23,11 @@ export type ReceiptDraft = {
   readonly risk: Risk
   readonly approval?: string
   readonly error?: string
-  /** What confined the call's child processes. */
+  /** The sandbox that confined the call's child processes. */
   readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
 }
 
-/** A receipt that the log holds; `seq` is its number in the chain. */
+/** A receipt in the log; `seq` is its number in the chain. */
 export type WrittenReceipt = Omit<ReceiptDraft, 'at'> & { readonly id: string; readonly seq: number }
 
 export type ReceiptTrouble = { readonly code: string; readonly message: string }
@@ -35,33 +35,33 @@ export type ReceiptTrouble = { readonly code: string; readonly message: string }
 export type Appended =
   | {
       readonly ok: true
-      /** One id a draft, in order. */
+      /** One id per draft, in order. */
       readonly receiptIds: readonly string[]
       readonly checkpoint: Checkpoint | undefined
-      /** Receipts found beyond the checkpoint: written before a crash, valid, now counted. */
+      /** Receipts found beyond the checkpoint: written before a crash, valid, and now counted. */
       readonly adopted: number
       /** Bytes of an unfinished last line that were cut off. */
       readonly tornBytes: number
     }
   | { readonly ok: false; readonly failure: ReceiptTrouble }
 
-/** Receipts of one transaction: numbered as they are added, on disk together when `write` returns. */
+/** Collects the receipts of one transaction: `add` numbers them, and `write` puts all of them on disk. */
 export type Ledger = {
-  /** Receipts found beyond the checkpoint; the ledger begins with a receipt that says so. */
+  /** Receipts found beyond the checkpoint; the ledger then starts with a receipt that records them. */
   readonly adopted: number
   readonly tornBytes: number
   /** @returns the id that the receipt of this draft will have */
   add(draft: ReceiptDraft): string
   count(): number
-  /** Forgets those after the first `count`: what they vouch for was taken back. */
+  /** Drops the receipts after the first `count`, because their results were rolled back. */
   cut(count: number): void
-  /** Adds a receipt that accounts for those before it in this ledger: they belong to no run any more. */
+  /** Adds a receipt that accounts for the earlier ones in this ledger, which no longer belong to a run. */
   disown(): void
   write(): Appended
   close(): void
 }
 
-/** Settles what a crash left, then waits for receipts. It must not throw for trouble with the disk or the log. */
+/** Repairs what a crash interrupted, then accepts receipts. Must not throw for errors of the disk or the log. */
 export type OpenLedger = (
   checkpoint: Checkpoint | undefined,
   logId: string,
@@ -70,11 +70,11 @@ export type OpenLedger = (
 export type CheckpointTable = {
   get(): Checkpoint | undefined
   put(checkpoint: Checkpoint): void
-  /** Which log this database began, or will begin: another one is not its own. */
+  /** Returns the log that this database began, or will begin; any other log is foreign. */
   ownLog(): string
-  /** From now on this log is its own, as far as the checkpoint says. */
+  /** Makes this log its own, up to the checkpoint. */
   adopt(checkpoint: Checkpoint): void
-  /** How many receipts there were before each clear left one: they may belong to no run. */
+  /** Returns how many receipts the log had before clears began to leave a receipt; these receipts may belong to no run. */
   older(): number
 }
 

@@ -4,7 +4,7 @@ import { createCommitQueue } from './commit-queue.ts'
 class FullDisk extends Error {}
 class Locked extends Error {}
 
-/** A list in place of a database: transactions and separate steps put it back when they throw. */
+/** Uses a list instead of a database: transactions and savepoints restore it when they throw. */
 function stage(onCommit: () => void = () => {}, { onBegin = () => {}, waits = [] }: { onBegin?: () => void; waits?: number[] } = {}) {
   const kept: string[] = []
   const log: string[] = []

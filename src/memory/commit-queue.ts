@@ -1,32 +1,32 @@
-/** Group commit: what is asked for within one turn of the event loop becomes one transaction, and nobody hears of it before it is on disk. */
+/** Groups the steps of one turn of the event loop into one transaction; callers resume only after it is on disk. */
 
 import type { LockWait } from './write-lock.ts'
 
 export type CommitQueue = {
-  /** Resolves with what the step returned once its transaction is on disk. Rejects with what the step threw, or what ended the whole group. */
+  /** Resolves with the step's result once its transaction is on disk. Rejects with the error of the step or of the whole group. */
   add<T>(step: () => T): Promise<T>
 }
 
 export type CommitQueueOptions = {
-  /** Runs `body` in one transaction, on disk when it returns; throws when nothing of it was kept. */
+  /** Runs `body` in one transaction that is on disk on return; throws when nothing was stored. */
   readonly transaction: <T>(body: () => T) => T
-  /** Runs `step` within that transaction: if it throws, the step has left nothing behind, and the others may go on. */
+  /** Runs `step` as a savepoint of that transaction: if it throws, its changes are undone and other steps continue. */
   readonly separate: <T>(step: () => T) => T
-  /** Whether this error of one step must end the whole group: the disk is full, say. */
+  /** Tells whether this error of one step must end the whole group, such as a full disk. */
   readonly endsGroup: (error: unknown) => boolean
-  /** Whether `transaction` threw this because another process writes; nothing was done then, and it may be tried again. */
+  /** Tells whether `transaction` threw because another process writes; nothing happened, and it can be retried. */
   readonly isLocked: (error: unknown) => boolean
   readonly lockWait: () => LockWait
 }
 
 type Waiting = { readonly run: () => () => void; readonly fail: (error: unknown) => void }
 
-/** Other processes get their turn between two groups. */
+/** Small enough that other processes can write between two groups. */
 const groupSize = 64
 
 export function createCommitQueue({ transaction, separate, endsGroup, isLocked, lockWait }: CommitQueueOptions): CommitQueue {
   let waiting: Waiting[] = []
-  /** While another process writes. What is asked for meanwhile joins the group. */
+  /** Set while another process writes. Steps added meanwhile join the group. */
   let locked: LockWait | undefined
 
   function add<T>(step: () => T): Promise<T> {
@@ -49,7 +49,7 @@ export function createCommitQueue({ transaction, separate, endsGroup, isLocked, 
     settle()
   }
 
-  /** @returns what tells those who asked; undefined when it is to be tried again. */
+  /** @returns a function that settles the promises; undefined when the group must be retried. */
   function outcome(group: readonly Waiting[]): (() => void) | undefined {
     try {
       const answers = transaction(() => (group.length === 1 ? group.map(({ run }) => run()) : group.map(alone)))
@@ -71,7 +71,7 @@ export function createCommitQueue({ transaction, separate, endsGroup, isLocked, 
     return ms !== undefined
   }
 
-  /** A step that fails for a reason of its own does so alone. */
+  /** A step that fails for its own reason does not affect the others. */
   function alone({ run, fail }: Waiting): () => void {
     try {
       return separate(run)

@@ -1,4 +1,4 @@
-/** The conversation tables, held row by row against what the journal tells. */
+/** Compares the conversation tables row by row with the rows rebuilt from the journal. */
 
 import { canonical } from '../kit/json.ts'
 import { differenceInWords } from './check-words.ts'
@@ -13,7 +13,7 @@ type State = { turns: number; difference?: string }
 
 const names = ['journal_seq', 'run_id', ...turnColumns.split(', ')]
 
-/** All but the index of words. Within a transaction of the caller's, so that all is of one moment. @throws Unreadable */
+/** Compares everything but the word index. Call it within a transaction, so that all rows are from one moment. @throws Unreadable */
 export function compareTurns(store: Store, told: ToldTurns): Comparison {
   const [live, rebuilt] = [new Bun.CryptoHasher('sha256'), new Bun.CryptoHasher('sha256')]
   const state: State = { turns: 0 }
@@ -40,7 +40,7 @@ export function compareTurns(store: Store, told: ToldTurns): Comparison {
   return { live: live.digest('hex'), rebuilt: rebuilt.digest('hex'), ...state }
 }
 
-/** The whole comparison: tables of one moment, then the index of words, which has a check of its own. */
+/** Runs the whole comparison: the tables at one moment, then the word index with its own check. */
 export function compare(store: Store, told: ToldTurns): Comparison {
   store.script('BEGIN')
   const found = (() => {
@@ -63,7 +63,7 @@ function textOf(values: TurnValues): string {
   return values.map((value) => value ?? '\u0000').join('\u001f')
 }
 
-/** Spelled as it is due if it says the same: older versions wrote the members of an object in another order. */
+/** Returns the expected spelling if the values are equal: older versions wrote the members of an object in another order. */
 function textOfRow(row: LiveRow, due: TurnValues | undefined): string {
   const values = names.map((name) => row[name] ?? null)
   const text = textOf(values)
@@ -74,7 +74,7 @@ function textOfRow(row: LiveRow, due: TurnValues | undefined): string {
 function saysSame(value: string | number | null, due: string | number | null): boolean {
   if (value === due) return true
   if (typeof value !== 'string' || typeof due !== 'string') return false
-  // The database keeps no lone surrogates.
+  // The database stores no lone surrogates.
   if (value === due.toWellFormed()) return true
   try {
     return canonical(JSON.parse(value)) === canonical(JSON.parse(due))

@@ -17,7 +17,7 @@ const warned: string[] = []
 const prepare = () => prepareFile(path, (_, event) => warned.push(event))
 const modeOf = (name: string) => (statSync(name).mode & 0o777).toString(8)
 
-/** The locks that this process holds, as the system lists them: one line a lock, with the file's inode. */
+/** Returns the locks that this process holds, as the system lists them: one line per lock, with the file's inode. */
 const locksOn = (name: string) =>
   readFileSync('/proc/locks', 'utf8')
     .split('\n')

@@ -1,4 +1,4 @@
-/** The database file before SQLite opens it: it exists, and nobody but its owner may read it. */
+/** Prepares the database file before SQLite opens it: creates it if needed, and lets nobody but its owner read it. */
 
 import { accessSync, chmodSync, closeSync, constants, existsSync, lstatSync, mkdirSync, openSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
@@ -44,7 +44,7 @@ function linkTarget(path: string): string {
   return found?.isSymbolicLink() ? linkTarget(resolve(dirname(path), readlinkSync(path))) : path
 }
 
-/** The database and the files that SQLite keeps beside it: who opened and closed one of them in this process would drop locks just as well. */
+/** Returns the database and the files that SQLite keeps beside it: opening and closing one of them in this process would drop locks too. */
 export function databaseFiles(path: string): string[] {
   return ['', '-wal', '-shm', '-journal'].map((suffix) => `${path}${suffix}`)
 }

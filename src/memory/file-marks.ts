@@ -1,25 +1,25 @@
-/** What the database knows of the files of agents: how far each is accounted for, and which runs were not all seen in them yet. */
+/** Stores in the database how far each agent file is accounted for, and which runs have lines that are not confirmed in the files yet. */
 
 import type { AgentFile } from './agent-files/agent-paths.ts'
 import type { FileMark } from './agent-files/file-mark.ts'
 import type { Store } from './store.ts'
 import { type ToldLine, toldByRun } from './told-lines.ts'
 
-/** A run with lines that were not seen in the files when somebody last looked. `seen` counts those that were. */
+/** A run with lines that were not found in the files at the last check. `seen` counts the lines that were. */
 export type PendingRun = {
   readonly runId: string
   readonly owner: string
-  /** Nothing will be added to it. */
+  /** Nothing will be added to the run. */
   readonly over: boolean
   readonly lines: readonly ToldLine[]
   readonly seen: { [file in AgentFile]: number }
-  /** The first line not seen yet. */
+  /** Returns the first line not seen yet. */
   next(file: AgentFile): string | undefined
 }
 
 export type FileMarks = ReturnType<typeof createFileMarks>
 
-/** More than this never were at work at once: older ones lie in a folder that cannot be written. */
+/** More runs than this are never active at once: older ones belong to a folder that cannot be written. */
 const mostPending = 256
 
 type Row = Omit<FileMark, 'open'> & { readonly open: string }
@@ -44,7 +44,7 @@ export function createFileMarks(store: Store) {
       .run(folder, file, bytes, lines, tail, since, base, baseSha256, JSON.stringify(open))
   }
 
-  /** Whether this home was used before its files were accounted for. */
+  /** Tells whether this home was used before its files were accounted for. */
   function isOlder(): boolean {
     return store.sql(`SELECT 1 FROM agent_files WHERE folder = '' AND file = ''`).get() !== null
   }

@@ -1,4 +1,4 @@
-/** For tests and benchmarks: a memory in a fresh folder, and the events of a small run. */
+/** Provides tests and benchmarks with a memory in a new folder, and the events of a small run. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ export type Desk = {
 /** 2026-05-12T12:00:00Z */
 export const noon = 1_778_587_200_000
 
-/** Each look at its clock is a millisecond later. */
+/** Its clock advances by a millisecond with each reading. */
 export function createMemoryStage(folder = mkdtempSync(join(tmpdir(), 'braidclaw-memory-')), log: Log = () => {}): Desk {
   const path = join(folder, 'home', 'memory.sqlite')
   const clock = { now: noon }
@@ -82,13 +82,13 @@ export const finish: Extract<InternalEvent, { type: 'finish' }> = {
   ending: { stop: 'end_turn', code: 'answered', message: 'done' },
 }
 
-/** A record written event by event, as most tests tell it. */
+/** Writes a record event by event, as most tests do. */
 export function recordSteps(options: RecordWriterOptions) {
   const { write, ...writer } = createRecordWriter(options)
   return {
     ...writer,
     write,
-    /** With the receipt of a result in it, as it is journalled. */
+    /** Returns the event as journalled, with the receipt of a result in it. */
     external(run: RunIdentity, event: ExternalEvent): ExternalEvent {
       const { receipts } = write(run, [{ kind: 'external', event }])
       const receipt = event.type === 'tool.done' ? receipts.get(event.id) : undefined
@@ -104,7 +104,7 @@ export function recordSteps(options: RecordWriterOptions) {
 
 export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined) => Appended
 
-/** A receipts log made of one function that appends; the ids are counted. */
+/** Wraps an append function as a receipts log; the ids are counted. */
 export function receiptsBy(append: AppendReceipts): ReceiptPort {
   return {
     after: () => [],
@@ -128,7 +128,7 @@ export function receiptsBy(append: AppendReceipts): ReceiptPort {
   }
 }
 
-/** A receipts log that counts instead of hashing, and keeps what it was given, append by append. */
+/** A receipts log that counts instead of hashing, and stores the drafts of each append. */
 export function countingReceipts(): { readonly port: ReceiptPort; readonly drafts: ReceiptDraft[]; readonly appends: number[] } {
   const drafts: ReceiptDraft[] = []
   const appends: number[] = []
@@ -149,7 +149,7 @@ export function countingReceipts(): { readonly port: ReceiptPort; readonly draft
   return { port, drafts, appends }
 }
 
-/** A record over a memory of its own, with receipts that are counted and a log that is kept. */
+/** Creates a record with its own memory, counted receipts and a stored log. */
 export function createRecordStage() {
   const desk = createMemoryStage()
   const counted = countingReceipts()
@@ -166,7 +166,7 @@ export function createRecordStage() {
   return { desk, counted, lines, recorder }
 }
 
-/** A receipts log whose disk is full. */
+/** A receipts log with a full disk. */
 export const fullReceipts: AppendReceipts = () => ({ ok: false, failure: { code: 'full', message: 'the disk is full' } })
 
 export function recordFailure(body: () => unknown): RecordFailure {

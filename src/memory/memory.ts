@@ -1,4 +1,4 @@
-/** The whole memory over one database file: journal, conversations, search, approvals, checkpoint. */
+/** Combines all memory parts over one database file: journal, conversations, search, approvals, checkpoint. */
 
 import type { Clock, Log } from '../runtime/port.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
@@ -16,7 +16,7 @@ import type { Projections } from './rebuild.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
 
-/** Any call may throw SQLiteError for trouble with the file; `failureOf` puts that into words. */
+/** Any call may throw SQLiteError because of file errors; `failureOf` turns that into a message. */
 export type Memory = {
   readonly path: string
   readonly journal: Journal
@@ -28,18 +28,18 @@ export type Memory = {
   readonly files: Projector
   context(conversationId: string, tokenBudget: number): Context
   search(request: SearchRequest): Hit[]
-  /** Of one run, or of all. */
+  /** Yields the attempts of one run, or of all. */
   attempts(runId?: string): Generator<Attempt>
-  /** Loaded when asked for: a turn has no use for it. */
+  /** Imported on demand: a turn does not need it. */
   projections(): Promise<Projections>
-  /** Loaded when asked for: most conversations are short. */
+  /** Imported on demand: most conversations are short. */
   summaries(): Promise<Summaries>
-  /** All or nothing, on disk when it returns; transactions within join it. See Store. */
+  /** All or nothing, and on disk when it returns; nested transactions join it. See Store. */
   readonly transaction: Store['write']
   readonly lockWait: Store['lockWait']
-  /** Within a transaction: undone if it throws, while the transaction goes on. */
+  /** Within a transaction: undoes `body` if it throws, while the transaction continues. */
   separate<T>(body: () => T): T
-  /** Loaded when asked for: most homes have no budget. */
+  /** Imported on demand: most homes have no budget. */
   budget(): Promise<BudgetLedger>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
@@ -49,7 +49,10 @@ export type MemoryOptions = { readonly path: string; readonly log: Log; readonly
 
 export type OpenedMemory = { readonly ok: true; readonly memory: Memory } | { readonly ok: false; readonly failure: StorageFailure }
 
-/** @param options.busyTimeoutMs how long a write waits for a process that holds the database and commits nothing, in milliseconds; 5,000 unless said otherwise */
+/**
+ * @param options.busyTimeoutMs how long a write waits for a process that holds the lock and commits nothing, in milliseconds; 5,000 by
+ * default
+ */
 export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): OpenedMemory {
   const opened = openStore({ path, log, busyTimeoutMs })
   if (!opened.ok) return opened

@@ -16,7 +16,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const run = { runId: 'r', conversationId: 'c', turnId: 't', provider: 'p', model: 'm', channel: 'cli' }
 
-/** As the program of that schema left it: one question and its answer. */
+/** Creates the database as the program of that schema left it: one question and its answer. */
 function databaseOf(schema: number): void {
   const db = new Database(path, { create: true })
   for (const step of migrations.slice(0, schema)) db.run(step)

@@ -1,4 +1,4 @@
-/** The database's shape as numbered steps. `PRAGMA user_version` counts the steps a file has had; a step, once released, never changes. */
+/** Defines the database schema as numbered steps, counted by `PRAGMA user_version`; a released step never changes. */
 
 export const migrations: readonly string[] = [
   `
@@ -66,9 +66,8 @@ CREATE TABLE summary_failures(
   conversation_id TEXT PRIMARY KEY, count INTEGER NOT NULL, at INTEGER NOT NULL, message TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 `,
-  // Each index is a page more in every transaction of a turn. A conversation's turns are those of its runs; the list of conversations is
-  // short enough to be sorted; a number of the journal is used again only after the newest entries were cleared, and with them all that
-  // names it.
+  // Each index adds a page to every transaction of a turn. A conversation's turns are the turns of its runs; the list of conversations is
+  // short enough to sort; a journal number is reused only after the newest entries were cleared with everything that refers to them.
   `
 DROP INDEX conversations_by_last;
 DROP INDEX turns_by_conversation;
@@ -81,22 +80,23 @@ DROP TABLE journal;
 ALTER TABLE journal_without_sequence RENAME TO journal;
 CREATE INDEX journal_by_run ON journal(run_id, seq);
 `,
-  // How many receipts there were when the call began: its own comes after them.
+  // How many receipts existed when the call began: its own receipt comes after them.
   `
 ALTER TABLE intents ADD COLUMN receipts_before INTEGER NOT NULL DEFAULT 0;
 `,
-  // Where the conversation of a run was begun; unknown of older ones.
+  // The folder where the conversation of a run began; null in older runs.
   `
 ALTER TABLE runs ADD COLUMN folder TEXT;
 `,
-  // The seal of a run's end, and how many entries its journal had then; unknown of older ones.
+  // The seal of a run's end, and how many journal entries it covers; null in older runs.
   `
 ALTER TABLE runs ADD COLUMN seal TEXT;
 ALTER TABLE runs ADD COLUMN entries INTEGER;
 `,
-  // The agent in whose files a run is told. `agent_files`: up to where each file is accounted for, and from which journal entry on its lines
-  // are told by the journal; the first `base` bytes are older than that. `unprojected`: runs whose lines were not all seen in the files yet,
-  // with how many of each were. By folder: whoever goes on in a folder must not wait for all the runs of others. What stood in the files of a home that is older than this is left as it is: its row says so.
+  // The agent whose files show a run. `agent_files`: how far each file is accounted for, and after which journal entry the journal produces
+  // its lines; the first `base` bytes are older. `unprojected`: runs whose lines were not all confirmed in the files yet, with the number
+  // confirmed per file. The index on folders lets a turn in one folder skip the runs of others. Files of a home older than this step stay
+  // unchanged: the row inserted last marks such a home.
   `
 ALTER TABLE runs ADD COLUMN agent TEXT;
 CREATE TABLE agent_files(
@@ -109,8 +109,8 @@ CREATE TABLE unprojected(
 CREATE INDEX runs_by_folder ON runs(folder) WHERE folder IS NOT NULL;
 INSERT INTO agent_files SELECT '', '', 0, 0, '', max(seq), 0, '', '{}' FROM journal HAVING max(seq) IS NOT NULL;
 `,
-  // `budget_charges`: what is spent and reserved together, by scope and UTC day. `budget_reservations`: the part of it that is only reserved;
-  // a process that dies leaves its own there for ever, and so has spent it.
+  // `budget_charges`: spent and reserved amounts together, by scope and UTC day. `budget_reservations`: the part that is only reserved;
+  // when a process dies, its reserved amounts remain charged, so they count as spent.
   `
 CREATE TABLE budget_charges(
   scope TEXT NOT NULL, day TEXT NOT NULL, tokens INTEGER NOT NULL, micros INTEGER NOT NULL, PRIMARY KEY (scope, day)
@@ -120,8 +120,8 @@ CREATE TABLE budget_reservations(
   expires INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 `,
-  // Which log of receipts this database began or will begin, and how many it held when nobody yet left one of a clear. And in clear words what
-  // the operator did outside of any run: the receipt has their hash.
+  // Which log of receipts this database began or will begin, and how many receipts it had before clears began to leave one. Also the plain
+  // text of operator actions outside of any run: their receipts contain its hash.
   `
 CREATE TABLE own_log(one INTEGER PRIMARY KEY CHECK (one = 1), log_id TEXT NOT NULL, older INTEGER NOT NULL) STRICT;
 INSERT INTO own_log SELECT 1, coalesce((SELECT log_id FROM checkpoint), lower(hex(randomblob(16)))), coalesce((SELECT count FROM checkpoint), 0);

@@ -1,12 +1,12 @@
-/** What the operator did outside of any run, in clear: its receipt holds only the hash of these words. */
+/** Stores the plain text of operator actions outside of any run, because their receipts contain only its hash. */
 
 import type { JsonObject } from '../kit/json.ts'
 import type { Store } from './store.ts'
 
 export type OperatorActions = {
-  /** In the transaction that writes the receipt. */
+  /** Call it in the transaction that writes the receipt. */
   keep(receiptId: string, input: JsonObject): void
-  /** As JSON; undefined when nothing is kept of that receipt. */
+  /** Returns JSON; undefined when nothing is stored for that receipt. */
   wordsOf(receiptId: string): string | undefined
 }
 

@@ -1,4 +1,4 @@
-/** What is asked about one run or one conversation must not cost a walk through all of them: months of others lie beside it. */
+/** Tests that a query about one run or one conversation never scans all of them. */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -35,7 +35,7 @@ afterEach(() => {
 const run = { runId: 'r', conversationId: 'c', turnId: 't', provider: 'p', model: 'm', channel: 'cli' }
 const summarise = async () => ({ ok: true as const, text: 'They talked.', model: 'm' })
 
-/** Tables that grow with every turn; the one index that does not grow with them knows only runs without an end. */
+/** Tables that grow with every turn; the one index that does not grow with them contains only runs without an end. */
 const walks = /^SCAN (?:runs|journal|turns|summaries)\b(?! USING INDEX runs_open$)/
 
 function plansOf(text: string): string[] {

@@ -1,4 +1,4 @@
-/** The files of an agent after crashes: every line that was committed stands there once, whatever had been written of it. */
+/** Tests the files of an agent after crashes: every committed line appears once, however much of it had been written. */
 
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'

@@ -1,7 +1,4 @@
-/**
- * Writes the files of agents from the journal, and nothing else does: what is committed is told in them, once, whatever crashed in between.
- * What other programs wrote into them is journalled before the next turn adds its own first line.
- */
+/** Writes each committed line of the journal once to the agents' files, and journals lines that other programs wrote there. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,17 +21,17 @@ import type { Store } from './store.ts'
 import { entriesAfter, linesOfRun, type ToldLine, tellsEnd, toldLines } from './told-lines.ts'
 
 export type Projector = {
-  /** In the transaction of a run's first event, before it. Never throws for trouble with the files: it is said once, and the turn goes on. */
+  /** Call it in the transaction of a run's first event, before that event. File errors are logged once, and the turn continues. */
   begin(run: RunIdentity, options: { readonly now: Clock; readonly redact: Redact }): void
-  /** After a commit: writes what it added. Never throws for trouble with the files. */
+  /** Writes the lines of a commit after it. Never throws because of file errors. */
   flush(run: RunIdentity): void
-  /** The session is put aside by `step`: what was said so far is not told in it again. Throws what `step` throws. */
+  /** `step` archives the session: earlier messages are not written to the new session file. Throws what `step` throws. */
   reset<T>(agent: RunAgent, step: () => T): T
-  /** Nothing more of this run will be committed by this process. */
+  /** Call it when this process will commit nothing more of this run. */
   drop(run: RunIdentity): void
 }
 
-type Reply = { through: number; over: boolean; readonly next: ReturnType<typeof linesOfRun> }
+type ToldRun = { through: number; over: boolean; readonly next: ReturnType<typeof linesOfRun> }
 
 export function createProjector({
   store,
@@ -47,8 +44,8 @@ export function createProjector({
 }): Projector {
   const marks = createFileMarks(store)
   const owner = thisProcess()
-  /** Runs of this process that are under way. */
-  const under = new Map<string, Reply>()
+  /** The running runs of this process. */
+  const under = new Map<string, ToldRun>()
   const complained = new Set<string>()
 
   function keep(folder: string, step: () => void): void {
@@ -107,17 +104,17 @@ export function createProjector({
     else mend(agent, file, pending)
   }
 
-  /** Whoever put another file there did not want what was in it. */
+  /** When somebody replaced the file, its old lines are not restored. */
   function letGo(file: AgentFile, pending: readonly PendingRun[]): void {
     for (const run of pending) if (!isUnderWay(run)) run.seen[file] += missingIn(file, run).length
   }
 
-  /** Its own process will write what is missing. */
+  /** Tells whether the run's own process will write the missing lines. */
   function isUnderWay({ runId, owner: whose }: PendingRun): boolean {
     return whose === owner ? under.has(runId) : isAlive(whose)
   }
 
-  /** From here on: what stands there now is left as it is. */
+  /** Starts accounting here: the current content of the file stays unchanged. */
   function base(path: string, size: number, file: AgentFile, pending: readonly PendingRun[]): Omit<FileMark, 'bytes' | 'lines' | 'tail'> {
     return {
       since: marks.lastSeq(),
@@ -127,7 +124,7 @@ export function createProjector({
     }
   }
 
-  /** Of a file that was replaced: lines that the journal tells already are no news. */
+  /** For a replaced file: drops the lines that the journal already contains. */
   function without(others: readonly Stranger[], key: string, file: AgentFile): readonly Stranger[] {
     if (others.length === 0) return others
     const told = new Set<string>()
@@ -135,7 +132,7 @@ export function createProjector({
     return others.filter(({ text }) => !told.has(text))
   }
 
-  /** What a dead process committed and did not live to write. */
+  /** Writes the lines that a dead process committed but did not write. */
   function mend(agent: RunAgent, file: AgentFile, pending: readonly PendingRun[]): void {
     for (const run of pending) {
       const missing = missingIn(file, run).map(({ text }) => text)
@@ -163,7 +160,7 @@ export function createProjector({
     confirm(run.runId, agent)
   }
 
-  /** What was just written is seen at once, so that a file that somebody takes away afterwards stays away. */
+  /** Confirms new lines at once, so that a file that somebody deletes afterwards is not restored. */
   function confirm(runId: string, agent: RunAgent): void {
     under.delete(runId)
     const key = folderKey(store.path, agent.folder)
@@ -174,11 +171,11 @@ export function createProjector({
         for (const each of pending) marks.settle(each)
       }),
     )
-    // Another process writes: the next turn sees to it.
+    // Another process holds the lock: the next turn confirms the lines.
     if (confirmed) log('debug', 'the files of the agent are looked at later', { agent: agent.folder, why: confirmed.message })
   }
 
-  /** Up to the first line of another program. */
+  /** Confirms lines up to the first line of another program. */
   function confirmFile(agent: RunAgent, key: string, file: AgentFile, pending: readonly PendingRun[]): void {
     const mark = marks.get(key, file)
     if (!mark) return
@@ -193,7 +190,7 @@ export function createProjector({
 
   function write(folder: string, file: AgentFile, texts: readonly string[]): void {
     const append = () => appendText(join(folder, fileNames[file]), texts.map((text) => `${text}\n`).join(''))
-    // A compaction puts another file in the place of the history.
+    // Takes the folder's lock, because a compaction replaces the history file.
     if (file === 'history' && existsSync(folder)) alone({ paths: folderPaths(folder), disk: realDisk, log })(append)
     else append()
   }
@@ -221,10 +218,10 @@ function missingIn(file: AgentFile, { lines, seen }: PendingRun): readonly ToldL
   return lines.filter((line) => line.file === file && !line.foreign && line.number >= seen[file])
 }
 
-/** `exact`: its text is all there was. `line` counts from 1. */
+/** `exact`: the text is the complete, unchanged line. `line` counts from 1. */
 type Stranger = { readonly line: number; readonly text: string; readonly exact: boolean }
 
-/** Lines of the file that no pending run tells; those that one does are counted as seen. */
+/** Returns the lines of the file that no pending run produced; counts the other lines as seen. */
 function strangers(lines: readonly FileLine[], file: AgentFile, pending: readonly PendingRun[]): readonly Stranger[] {
   return lines.flatMap(({ text, torn }, at) => {
     if (text?.trim() === '') return []

@@ -1,4 +1,4 @@
-/** The files of an agent, held against the journal and made anew from it, byte for byte. */
+/** Tests that the files of an agent are checked against the journal and rebuilt from it, byte for byte. */
 
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'

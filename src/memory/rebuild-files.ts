@@ -1,4 +1,4 @@
-/** The files of agents, held line by line against the journal, or made anew from it. */
+/** Checks the files of agents line by line against the journal, or rebuilds them from it. */
 
 import { closeSync, fstatSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -13,23 +13,23 @@ import { folderOfKey } from './journal/run-agent.ts'
 import type { Store } from './store.ts'
 import { type ToldLine, tellsEnd, toldLines } from './told-lines.ts'
 
-/** `untaken` lines of other programs are taken in by the next turn. */
+/** `untaken`: lines of other programs that the next turn will journal. */
 export type FilesCheck = { readonly files: number; readonly untaken: number; readonly difference?: string }
 
 export type AgentFilesCheck = {
   check(): FilesCheck
-  /** Writes anew what differs. @returns what was written, and what could not be brought back, in words */
+  /** Rewrites the files that differ. @returns the files written, and descriptions of what could not be restored */
   rebuild(): { readonly written: readonly string[]; readonly lost: readonly string[] }
 }
 
-/** What a file holds after its first `base` bytes, held against what it should. */
-type DaemonLock = {
+/** The content of a file after its first `base` bytes, compared with the expected lines. */
+type HeldRow = {
   readonly path: string
   readonly mark: FileMark
   readonly lines: readonly { readonly text: string; readonly end: number }[]
   readonly told: readonly ToldLine[]
   readonly difference?: string
-  /** Bytes of the file from here on are lines that were not taken in yet. */
+  /** From this byte on, the file contains lines that were not journalled yet. */
   readonly untakenFrom: number
   readonly untaken: number
   readonly isBaseLost: boolean
@@ -45,7 +45,7 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
       .map(({ folder }) => folder)
   }
 
-  function heldIn(key: string, pending: readonly PendingRun[]): readonly (readonly [AgentFile, DaemonLock])[] {
+  function heldIn(key: string, pending: readonly PendingRun[]): readonly (readonly [AgentFile, HeldRow])[] {
     const told = new Map(agentFiles.map((file) => [file, [] as ToldLine[]]))
     for (const line of toldLines(store, key)) told.get(line.file)?.push(line)
     return agentFiles.flatMap((file) => {
@@ -62,7 +62,7 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
     readonly pending: readonly PendingRun[]
   }
 
-  function held({ key, file, mark, all, pending }: Holding): DaemonLock {
+  function held({ key, file, mark, all, pending }: Holding): HeldRow {
     const path = join(folderOfKey(store.path, key), fileNames[file])
     const base = baseOf(path, mark)
     const lines = linesFrom(path, base.ok ? mark.base : 0)
@@ -107,7 +107,7 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
     return { files, untaken, ...(difference === undefined ? {} : { difference }) }
   }
 
-  /** Others may write meanwhile: only what is still wrong while nobody can commit is wrong. */
+  /** Other processes may write meanwhile, so a difference counts only if it still exists while the write lock is held. */
   function check(): FilesCheck {
     const first = look()
     return first.difference === undefined ? first : store.write(look)
@@ -172,7 +172,7 @@ function linesFrom(path: string, from: number): readonly { readonly text: string
   }
 }
 
-/** Processes that write at once may do so in another order than they were journalled. */
+/** Ignores the order, because concurrent processes may write lines in another order than the journal. */
 function missingAndExtra(lines: readonly { readonly text: string }[], told: readonly ToldLine[]) {
   const due = new Map<string, ToldLine[]>()
   for (const line of told) {
@@ -184,9 +184,12 @@ function missingAndExtra(lines: readonly { readonly text: string }[], told: read
   return { extra, missing: [...due.values()].flat() }
 }
 
-/** What is told, between the base and what was not taken in yet. Lines that a living process is about to write stay for it. @throws errno errors */
+/**
+ * Writes the expected lines between the base and the lines not journalled yet. Leaves out lines that a living process is about to write.
+ * @throws errno errors
+ */
 function writeAnew(
-  { path, mark, lines, told, untakenFrom, isBaseLost }: DaemonLock,
+  { path, mark, lines, told, untakenFrom, isBaseLost }: HeldRow,
   file: AgentFile,
   pending: readonly PendingRun[],
 ): FileMark {
@@ -215,7 +218,7 @@ function readEnds(path: string, base: number, from: number): readonly [Buffer, B
   }
 }
 
-/** Of each pointer the conversation that it should name: that of the last run, unless the session was reset since. */
+/** Yields for each pointer file the conversation it should name: the conversation of the last run, unless the session was reset since. */
 function* pointersOf(store: Store, key: string): Generator<{ readonly path: string; readonly due: string | undefined }> {
   const rows = store.sql<{ pointer: string; runId: string; conversationId: string; at: number }, [string]>(
     `SELECT agent ->> 'pointer' AS pointer, run_id AS runId, conversation_id AS conversationId, max(rowid) AS at

@@ -27,7 +27,7 @@ beforeEach(() => {
     recorder.external(run, replied([{ type: 'text', text: 'answer' }]))
     recorder.finished(run, finish, 'digest')
   }
-  // The index follows the first search.
+  // The first search updates the index.
   desk.memory.search({ query: 'answer' })
 })
 afterEach(() => desk.remove())

@@ -1,4 +1,4 @@
-/** What is made from the journal (turns, conversations, the search index), held against the journal or made anew from it. */
+/** Checks the tables derived from the journal (turns, conversations, the search index) against it, or rebuilds them from it. */
 
 import { canonical } from '../kit/json.ts'
 import type { RunIdentity } from '../runtime/port.ts'
@@ -10,7 +10,7 @@ import { type AgentFilesCheck, createFilesCheck } from './rebuild-files.ts'
 import type { Store } from './store.ts'
 import { entryColumns, entryOf, type JournalRow, toldTurns, Unreadable } from './told-turns.ts'
 
-/** SHA-256 in hex over all rows of what is there and of what the journal says. `difference` names the first that differs. */
+/** SHA-256 in hex over all stored rows and over all rows from the journal. `difference` describes the first difference. */
 export type ProjectionCheck = {
   readonly equal: boolean
   readonly live: string
@@ -21,19 +21,22 @@ export type ProjectionCheck = {
 
 export type Rebuilt = { readonly ok: true; readonly turns: number } | { readonly ok: false; readonly message: string }
 
-/** Called now and then: how far it is, from 0 to 1. */
+/** Called from time to time with the progress, from 0 to 1. */
 export type Progress = (share: number) => void
 
 export type Projections = {
-  /** Changes nothing; others may go on writing, except for a moment while the index is looked through. */
+  /** Changes nothing; other processes may write, except for a moment while the index is checked. */
   check(progress?: Progress): ProjectionCheck
-  /** Deletes them and makes them anew, or leaves all as it was. Summaries that the journal disproves go too. Others wait meanwhile. */
+  /**
+   * Deletes and rebuilds the tables, or leaves all unchanged. Also deletes summaries that the journal disproves. Other writers wait
+   * meanwhile.
+   */
   rebuild(progress?: Progress): Rebuilt
   /** The files of agents. */
   readonly files: AgentFilesCheck
-  /** Whether the turns of one run are what its journal says. @returns the first difference */
+  /** Compares the turns of one run with its journal. @returns the first difference */
   differenceIn(run: RunIdentity): string | undefined
-  /** Whether the summaries of a conversation, which are no projection, are as they were written. @returns the first that is not */
+  /** Checks the summaries of a conversation, which are not derived from the journal. @returns the first altered one */
   alteredSummary(conversationId: string): string | undefined
 }
 
@@ -96,7 +99,7 @@ export function createProjections(store: Store): Projections {
   }
 }
 
-/** Tells how far it is after every few thousand entries. */
+/** Reports progress after every few thousand entries. */
 function entries(store: Store, progress: Progress): (seq: number) => void {
   const last = store.sql<{ seq: number }, []>('SELECT coalesce(max(seq), 1) AS seq FROM journal').get()?.seq ?? 1
   let next = 0

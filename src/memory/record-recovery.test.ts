@@ -13,7 +13,7 @@ const recorder: (typeof stage)['recorder'] = (own) => stage.recorder(own)
 const run = runOf(1)
 const allowed: ExternalEvent = { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'fine' } }
 
-/** Makes the runs so far those of a process that no longer is. */
+/** Assigns the runs so far to a process that no longer exists. */
 function orphan(owner: string): void {
   const db = new Database(stage.desk.path)
   db.run('UPDATE runs SET owner = ?', [owner])

@@ -1,4 +1,4 @@
-/** Writes the durable record of runs: journal, receipts, approvals and checkpoint move together or not at all. */
+/** Writes the durable record of runs: journal, receipts, approvals and checkpoint change together or not at all. */
 
 import type { JsonObject } from '../kit/json.ts'
 import type { ExternalEvent, InternalEvent, Risk, ToolOutcome } from '../runtime/event.ts'
@@ -15,9 +15,9 @@ import type { Waiting } from './store.ts'
 /** The receipts log. `begin` is called inside the database's write transaction, which is the lock between processes. */
 export type ReceiptPort = {
   readonly begin: OpenLedger
-  /** The receipts of the log with a number above `count`, oldest first. */
+  /** Returns the receipts with a number above `count`, oldest first. */
   readonly after: (count: number) => readonly WrittenReceipt[]
-  /** Whether log and checkpoint agree, found by reading alone. Absent: every start settles them under the lock. */
+  /** Tells, without writing, whether log and checkpoint agree. Without it, every start reconciles them under the lock. */
   readonly isAtRest?: (checkpoint: Checkpoint | undefined) => boolean
   /** Seals the end of a run. */
   readonly seal?: Seal
@@ -29,18 +29,18 @@ export type RecordWriterOptions = {
   readonly receipts?: ReceiptPort
   readonly log: Log
   readonly now: Clock
-  /** Takes secrets out of every text of an event; the event itself when there are none. */
+  /** Removes secrets from every text of an event; returns the event itself when it contains none. */
   readonly redact: <T>(event: T) => T
 }
 
 type ToolDone = Extract<ExternalEvent, { type: 'tool.done' }>
 
-/** Trouble with the disk, not with what stands on it. */
+/** Errors of the disk, not of the data on it. */
 const ofTheDisk = ['full', 'locked', 'read_only', 'unreadable']
 
 /**
- * Thrown by a recorder when the record cannot be kept; nothing of that step is then in the database. The run ends `integrity` when what
- * is kept was altered, `error` when it is the disk's fault.
+ * Thrown by a recorder when the record cannot be stored; the database then contains nothing of that step. The run ends with `integrity`
+ * when stored data was altered, with `error` when the disk failed.
  */
 export class RecordFailure extends Error {
   override readonly name = 'RecordFailure'
@@ -55,7 +55,7 @@ export class RecordFailure extends Error {
   }
 }
 
-/** What an operator did outside of any run, to be kept for good: `input` says with what. */
+/** An operator's action outside of any run, recorded permanently; `input` contains its arguments. */
 export type OperatorAction = {
   readonly conversationId: string
   readonly tool: string
@@ -65,20 +65,20 @@ export type OperatorAction = {
 }
 
 export type RecordWriter = {
-  /** One batch in a transaction of its own, or in the one under way. On disk when it, or that one, ends. @throws RecordFailure */
+  /** Writes one batch in its own transaction, or in the current one. On disk when that transaction ends. @throws RecordFailure */
   write(run: RunIdentity, batch: readonly RecordEntry[]): Committed
   /**
-   * Several writes in one transaction, with one sync of the receipts. Whatever fails in it leaves no trace. `waiting`: see Store; one that
-   * gives up fails with `locked` before anything of `body` is done. @throws RecordFailure
+   * Runs several writes in one transaction, with one sync of the receipts. A failure undoes all of them. `waiting`: see Store; giving up
+   * fails with `locked` before `body` starts. @throws RecordFailure
    */
   transaction<T>(body: () => T, waiting?: Waiting): T
-  /** Within a transaction: undone alone if it throws. */
+  /** Within a transaction: undoes only `body` if it throws. */
   separate<T>(body: () => T): T
-  /** After the commit: the files of the run's agent follow. */
+  /** Call it after the commit: updates the files of the run's agent. */
   follow(run: RunIdentity): void
-  /** Nothing more of this run will be committed. */
+  /** Call it when nothing more of this run will be committed. */
   abandon(run: RunIdentity): void
-  /** To be called once at start. It leaves alone what a living process is about. */
+  /** Call it once at start. It leaves runs of living processes alone. */
   recover(): Recovery
   /** @returns the id of its receipt; undefined when receipts are off */
   recordAction(recordAction: OperatorAction): string | undefined
@@ -88,7 +88,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   const { memory, receipts, log, now, redact: withoutSecrets } = options
   const { journal } = memory
   const approvals = createApprovalRequests(memory.approvals, withoutSecrets)
-  /** Of the transaction under way, from its first receipt on. */
+  /** The ledger of the current transaction, from its first receipt on. */
   let ledger: Ledger | undefined
   let underWay = false
 
@@ -144,7 +144,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     return done
   }
 
-  /** @returns why the approval that it names cannot be used */
+  /** @returns why the approval it names cannot be used */
   function intent(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): string | undefined {
     const clean = withoutSecrets(act)
     const { id, call, judgement, approval } = clean
@@ -177,7 +177,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     end(run.runId, { at: now(), code, message, digest })
   }
 
-  /** Its last entry is in the journal. */
+  /** Call it when the run's last entry is in the journal. */
   function end(runId: string, how: Parameters<typeof journal.end>[1]): void {
     journal.end(runId, how)
     if (receipts?.seal) journal.sealEnd(runId, receipts.seal)
@@ -194,7 +194,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     })
   }
 
-  /** Written at the end of the transaction that holds the result. @returns nothing when receipts are off. */
+  /** The receipt is written at the end of the transaction with the result. @returns an empty object when receipts are off */
   function receiptOf(run: Pick<RunIdentity, 'conversationId'>, draft: Omit<ReceiptDraft, 'at' | 'conversationId'>): { receipt?: string } {
     if (!receipts) return {}
     ledger ??= openLedger(receipts)
@@ -208,7 +208,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     return opened.ledger
   }
 
-  /** What was adopted is recorded before all else. */
+  /** Records adopted receipts before everything else. */
   function settle(): Pick<Recovery, 'adopted' | 'tornBytes'> {
     if (!receipts || receipts.isAtRest?.(memory.checkpoint.get())) return { adopted: 0, tornBytes: 0 }
     ledger ??= openLedger(receipts)
@@ -219,7 +219,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     ledger?.disown()
   }
 
-  /** The checkpoint goes with the log. */
+  /** Stores the checkpoint together with the log. */
   function adopt(appended: Appended): Extract<Appended, { ok: true }> {
     if (!appended.ok) throw new RecordFailure(appended.failure.code, appended.failure.message)
     const { checkpoint, adopted, tornBytes } = appended
@@ -229,7 +229,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     return appended
   }
 
-  /** Most starts find nothing to put right, and see that without the lock. */
+  /** Most starts need no repair, and check that without the lock. */
   function recover(): Recovery {
     const resting = receipts === undefined || receipts.isAtRest?.(guarded(memory.checkpoint.get)) === true
     if (resting && guarded(() => deadRuns(journal)).length === 0) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
@@ -238,7 +238,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     )
   }
 
-  /** The receipts are appended last, right before the commit: whatever fails leaves no trace in the database, and none in the log. */
+  /** Appends the receipts last, directly before the commit: a failure leaves nothing in the database and nothing in the log. */
   function transaction<T>(body: () => T, waiting?: Waiting): T {
     if (underWay) return body()
     return guarded(() => {
@@ -267,7 +267,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     }
   }
 
-  /** Storage trouble reaches the runtime as a RecordFailure. */
+  /** Rethrows storage errors as RecordFailure for the runtime. */
   function guarded<T>(step: () => T): T {
     try {
       return step()

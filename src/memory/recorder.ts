@@ -1,14 +1,14 @@
-/** The one writer of a process: what all its runs ask for within one turn of the event loop is one transaction. */
+/** Writes for all runs of a process: the commits within one turn of the event loop share one transaction. */
 
 import type { Committed, RecordEntry, Recorder, RunIdentity } from '../runtime/port.ts'
 import { type CommitQueue, createCommitQueue } from './commit-queue.ts'
 import { RecordFailure, type RecordWriter } from './record-writer.ts'
 import type { LockWait } from './write-lock.ts'
 
-/** `add` is for what no run records. */
+/** `add` writes data that belongs to no run. */
 export type OneWriter = Recorder & CommitQueue
 
-/** @param lockWait how to wait for other processes; the event loop goes on meanwhile */
+/** @param lockWait how to wait for other processes without blocking the event loop */
 export function createRecorder({ write, transaction, separate, follow, abandon }: RecordWriter, lockWait: () => LockWait): OneWriter {
   const endsGroup = (error: unknown) => !(error instanceof RecordFailure && error.code === 'no_intent')
   const isLocked = (error: unknown) => error instanceof RecordFailure && error.code === 'locked'

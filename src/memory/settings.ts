@@ -1,4 +1,4 @@
-/** [memory]: where conversations are kept, and how many messages of them. */
+/** Defines the settings of [memory]: where conversations are stored, and how many messages stay unsummarised. */
 
 import type { Rows } from '../kit/settings.ts'
 

@@ -1,11 +1,11 @@
-/** What can go wrong with the database file, in words a person can act on. */
+/** Translates errors of the database file into messages a person can act on. */
 
 import { SQLiteError } from 'bun:sqlite'
 
 export type StorageFailure = {
   readonly code: 'corrupt' | 'locked' | 'read_only' | 'full' | 'unreadable' | 'newer_schema'
   readonly path: string
-  /** What, why, and what to do next. */
+  /** What happened, why, and what to do next. */
   readonly message: string
 }
 
@@ -30,8 +30,8 @@ const advice: readonly (readonly [RegExp, Advice])[] = [
 ]
 
 /**
- * The storage trouble behind a thrown value, at opening or at run time; undefined when it is something else, that is a bug.
- * Source of the codes: SQLite's extended result names and errno names.
+ * Returns the storage failure behind a thrown value, at opening or at run time; undefined for anything else, which is a bug. Source of the
+ * codes: SQLite's extended result names and errno names.
  */
 export function storageFailure(path: string, error: unknown): StorageFailure | undefined {
   const cause = causeOf(error)
@@ -45,7 +45,7 @@ export function storageFailure(path: string, error: unknown): StorageFailure | u
   }
 }
 
-/** Another process holds the database: the same may succeed a moment later. */
+/** Tells whether another process holds the lock: a retry may succeed. */
 export function isLocked(error: unknown): boolean {
   return causeOf(error)?.code.startsWith('SQLITE_BUSY') === true
 }

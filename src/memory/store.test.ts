@@ -265,7 +265,7 @@ test('in a folder that may not be written opening fails with a reason', () => {
   expect(trouble(asNobody(open))).toStartWith('unreadable: ')
 })
 
-/** Root may write anywhere; for a moment we are not root. */
+/** Root may write anywhere, so the test runs as another user for a moment. */
 function asNobody<T>(use: () => T): T {
   if (isRoot) process.seteuid?.(65534)
   try {

@@ -1,4 +1,4 @@
-/** One SQLite file: opened safely, brought to the newest schema, written only under `BEGIN IMMEDIATE`. */
+/** Opens one SQLite file safely, migrates it to the newest schema, and writes to it only under `BEGIN IMMEDIATE`. */
 
 import { Database } from 'bun:sqlite'
 import type { Log } from '../runtime/port.ts'
@@ -7,25 +7,28 @@ import { migrations } from './migrations.ts'
 import { isLocked, type StorageFailure, storageFailure } from './storage-failure.ts'
 import { createLockWait, type LockWait } from './write-lock.ts'
 
-/** How to wait for other processes that write. */
+/** How long to wait for other processes that write. */
 export type Waiting = 'long' | 'briefly'
 
 export type Store = {
   readonly path: string
-  /** A prepared statement, kept for the life of the store. */
+  /** A prepared statement, cached until the store closes. */
   readonly sql: Database['query']
   /**
-   * Runs `body` in one transaction, joining the one under way if there is one. Throws what `body` or SQLite throws, rolled back. While other
-   * processes write it waits; `briefly`: at most a tenth of a second, then it throws SQLITE_BUSY.
+   * Runs `body` in one transaction, or in the current one if there is one. Throws what `body` or SQLite throws, after a rollback. Waits
+   * while other processes write; `briefly`: at most a tenth of a second, then it throws SQLITE_BUSY.
    */
   write<T>(body: () => T, waiting?: Waiting): T
-  /** The same, briefly, for what could be made anew: on disk with the next transaction, not when it returns. Not within another one. */
+  /**
+   * Works like a brief `write`, for data that can be rebuilt: on disk with the next transaction, not on return. Not within another
+   * transaction.
+   */
   writeLater<T>(body: () => T): T
-  /** For whoever wants to wait for other processes by itself. */
+  /** For callers that wait for other processes themselves. */
   lockWait(): LockWait
-  /** Within a transaction: what `body` did is undone if it throws, and the transaction can go on. */
+  /** Within a transaction: undoes `body` if it throws, and the transaction can continue. */
   separate<T>(body: () => T): T
-  /** Several statements without parameters, outside any transaction of ours. */
+  /** Runs several statements without parameters, outside any of our transactions. */
   script(text: string): void
   close(): void
 }
@@ -33,13 +36,13 @@ export type Store = {
 export type StoreOptions = {
   readonly path: string
   readonly log: Log
-  /** How long a writer waits for a process that holds the database without committing anything, in milliseconds. */
+  /** How long a writer waits for a process that holds the lock without committing anything, in milliseconds. */
   readonly busyTimeoutMs?: number
 }
 
 export type OpenedStore = { readonly ok: true; readonly store: Store } | { readonly ok: false; readonly failure: StorageFailure }
 
-/** Creates the folder (0700) and the file (0600) when absent. Never checks integrity: opening must stay cheap. Throws only bugs. */
+/** Creates the folder (0700) and the file (0600) when absent. Never checks integrity, so that opening stays cheap. Throws only bugs. */
 export function openStore({ path, log, busyTimeoutMs = 5000 }: StoreOptions): OpenedStore {
   try {
     prepareFile(path, log)
@@ -52,7 +55,7 @@ export function openStore({ path, log, busyTimeoutMs = 5000 }: StoreOptions): Op
 }
 
 function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
-  // Twenty by default; we have more, and preparing one costs more than running it.
+  // The default is twenty; we have more statements, and preparing one costs more than running it.
   Database.MAX_QUERY_CACHE_SIZE = 100
   const db = new Database(path, { readwrite: true, create: false, strict: true })
   try {
@@ -72,7 +75,10 @@ function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
   }
 }
 
-/** @returns the schema number the file has afterwards. Another process may migrate at the same time: the lock decides, then we look again. */
+/**
+ * @returns the schema number of the file afterwards. Another process may migrate at the same time, so the version is read again under the
+ * lock.
+ */
 function migrate(store: Store): number {
   const version = () => store.sql<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
   if (version() >= migrations.length) return version()
@@ -95,15 +101,15 @@ function storeOver(db: Database, path: string, busyTimeoutMs: number): Store {
     writeLater: (body) => unsynced(db, () => transact(db, () => waitAndBegin(begin, lockWait, 'briefly'), body)),
     lockWait,
     separate: (body) => undone(db, body),
-    // Finalises the cached statements too: an unfinalised one would keep the file open and its WAL unmerged.
+    // Also finalises the cached statements: an open one would keep the file open and its WAL unmerged.
     close: () => db.close(),
   }
 }
 
-/** For so long the event loop may stand still. Waiting in it costs a hundred times as much as sleeping. */
+/** The longest time to block the event loop. Waiting in the event loop costs a hundred times as much as sleeping. */
 const briefMs = 100
 
-/** SQLite's own waiting is for the statements outside of transactions. */
+/** SQLite's own busy timeout applies only to statements outside of transactions. */
 function beginAtOnce(db: Database, busyTimeoutMs: number): void {
   try {
     db.run('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE')
@@ -136,13 +142,13 @@ function transact<T>(db: Database, begin: () => void, body: () => T): T {
     db.run('COMMIT')
     return result
   } catch (error) {
-    // A full disk or an I/O error may have rolled back already.
+    // A full disk or an I/O error may already have rolled back.
     if (db.inTransaction) db.run('ROLLBACK')
     throw error
   }
 }
 
-/** Not OFF: the merging of the log into the file stays safe. */
+/** NORMAL, not OFF, so that checkpoints of the WAL stay safe. */
 function unsynced<T>(db: Database, body: () => T): T {
   db.run('PRAGMA synchronous = NORMAL')
   try {

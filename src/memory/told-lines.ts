@@ -1,4 +1,4 @@
-/** The lines that the journal tells for one agent's folder, in the order of its entries. */
+/** Computes the lines of one agent's files from the journal, in the order of its entries. */
 
 import { type AgentFile, agentFiles } from './agent-files/agent-paths.ts'
 import { createRunLines, type RunLine } from './agent-files/run-lines.ts'
@@ -9,7 +9,7 @@ import type { Store } from './store.ts'
 export type ToldLine = RunLine & {
   readonly runId: string
   readonly seq: number
-  readonly /** Of this run's lines in this file, from 0. */ number: number
+  readonly /** The position of the line among this run's lines in this file, from 0. */ number: number
 }
 
 type Row = Omit<JournalEntry, 'body'> & { readonly body: string }
@@ -30,8 +30,8 @@ export function* toldLines(store: Store, key: string): Generator<ToldLine> {
 }
 
 /**
- * Whether a file holds the end of what is told and nothing else: a compaction or a person cut it. Costs as much as the file is long.
- * @returns the number of the journal entry before its first line
+ * Tells whether a file contains exactly the last part of the expected lines, because a compaction or a person cut it. Takes time in
+ * proportion to the file. @returns the number of the journal entry before its first line
  */
 export function tellsEnd(
   store: Store,
@@ -52,7 +52,7 @@ export function tellsEnd(
   return left === 0 && since !== undefined ? since - 1 : undefined
 }
 
-/** All lines of one run so far. */
+/** Returns all lines of one run so far. */
 export function toldByRun(store: Store, runId: string): readonly ToldLine[] {
   const agent = store.sql<{ agent: string | null }, [string]>('SELECT agent FROM runs WHERE run_id = ?').get(runId)?.agent ?? null
   return entriesAfter(store, runId, 0).flatMap(linesOfRun(store.path, runId, agent))
@@ -62,7 +62,7 @@ export function entriesAfter(store: Store, runId: string, seq: number): readonly
   return store.sql<Row, [string, number]>(`SELECT ${columns} FROM journal WHERE run_id = ? AND seq > ? ORDER BY seq`).all(runId, seq)
 }
 
-/** @returns a function that takes the rows of a run in their order; a row that is no JSON tells nothing */
+/** @returns a function that takes the rows of a run in order; a row with invalid JSON gives no lines */
 export function linesOfRun(path: string, runId: string, agentText: string | null): (row: Row) => readonly ToldLine[] {
   const agent = agentIn(path, agentText)
   const next = agent && createRunLines({ runId, agent })

@@ -1,4 +1,4 @@
-/** The conversation tables as the journal tells them: every turn row in order, and the line of each conversation. */
+/** Computes the conversation tables from the journal: every turn row in order, and the line of each conversation. */
 
 import type { RunIdentity } from '../runtime/port.ts'
 import { type ConversationLine, enterLine, turnValues } from './conversations/conversations.ts'
@@ -6,13 +6,13 @@ import type { JournalEntry } from './journal/journal-entry.ts'
 import { turnOf } from './journal/turns.ts'
 import type { Store } from './store.ts'
 
-/** As the table holds it, in the order of its columns: journal_seq, run_id, and those of `turnColumns`. */
+/** The values of one row in the order of the table's columns: journal_seq, run_id, and `turnColumns`. */
 export type TurnValues = readonly (string | number | null)[]
 
 export type ToldTurns = {
-  /** @throws Unreadable for an entry that is not what a run writes */
+  /** @throws Unreadable for an entry that no run writes */
   readonly turns: Iterable<TurnValues>
-  /** Complete when all turns were taken. */
+  /** Complete after all turns were read. */
   readonly conversations: ReadonlyMap<string, ConversationLine>
 }
 
@@ -57,7 +57,7 @@ function turnIn(row: Row, tools: Map<string, string>) {
   }
 }
 
-/** Undefined for a body that is no JSON: nobody of ours wrote that. */
+/** Returns undefined for a body with invalid JSON, which our code never writes. */
 export function entryOf(row: JournalRow): JournalEntry | undefined {
   try {
     return { ...row, body: JSON.parse(row.body) }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createLockWait } from './write-lock.ts'
 
-/** Waits until it gives up; every `commitEvery` ms another process commits. @returns how long that took, and what was waited each time. */
+/** Waits until it gives up; every `commitEvery` ms another process commits. @returns how long that took, and each waiting time. */
 function waitFor({ stuckMs = 5000, commitEvery = 0, random = () => 1 }) {
   const clock = { now: 0 }
   const wait = createLockWait({

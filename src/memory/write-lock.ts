@@ -1,25 +1,25 @@
-/** How long to wait for the write lock of the database while other processes hold it: fair among many, and not for ever behind one. */
+/** Computes how long to wait for the database's write lock: fair among many processes, and limited behind a stuck one. */
 
 export type LockWaitOptions = {
   /** A number that changes whenever another process has committed. */
   readonly version: () => number
-  /** Give up when nobody has committed for so long: one process holds the lock and does not let go. In milliseconds. */
+  /** Give up when nobody has committed for this long, because one process then holds the lock without releasing it. In milliseconds. */
   readonly stuckMs: number
   /** Monotonic, in milliseconds. */
   readonly now: () => number
   readonly random: () => number
 }
 
-/** @returns for how many milliseconds to wait before the next try; undefined: give up. */
+/** @returns how many milliseconds to wait before the next try; undefined: give up. */
 export type LockWait = () => number | undefined
 
-/** However busy the others are: longer than any crowd that one machine could serve. */
+/** The limit however busy the others are: longer than any queue that one machine could serve. */
 const longestMs = 120_000
 const lookMs = 500
 
 /**
- * SQLite's own waiting looks every 100 ms in the end, always at the same distance, and gives up after a fixed time however briskly the others
- * go on. Here the times are random, so that everybody has the same chance, and it goes on as long as the others do.
+ * SQLite's own waiting ends up trying every 100 ms, at fixed intervals, and gives up after a fixed time even if others make progress. Here
+ * the intervals are random, so that every process has an equal chance, and waiting continues while others commit.
  */
 export function createLockWait({ version, stuckMs, now, random }: LockWaitOptions): LockWait {
   const begun = now()

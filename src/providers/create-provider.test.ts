@@ -13,7 +13,7 @@ import { listModels } from './wire/list-models.ts'
 
 type Configs = { readonly [name: string]: { readonly kind: (typeof providerKinds)[number]['kind']; readonly [key: string]: unknown } }
 
-/** As the host does it: tables with their defaults, names resolved to providers, made when first asked for. */
+/** Creates providers as the host does: from tables with their defaults, with names resolved to providers at the first use. */
 function registry(configs: Configs, baseDir?: string) {
   const deps = createDeps({ baseDir })
   async function provider(name: string): Promise<Provider> {

@@ -1,4 +1,4 @@
-/** Makes the provider that a table of [providers.models] describes. */
+/** Creates the provider that a table of [providers.models] describes. */
 
 import type { Rows, Values } from '../kit/settings.ts'
 import type { Provider } from '../runtime/port.ts'
@@ -6,10 +6,10 @@ import { providerKinds } from './list.ts'
 import { meteredProvider } from './metered.ts'
 import type { CreateDeps, ProviderKind } from './provider-kind.ts'
 
-/** As it was checked, defaults included. */
+/** The validated table with its defaults. */
 type Configured = Values<Rows> & { readonly kind: string; readonly name: string }
 
-/** @throws ProviderFailure `bad_request` for what cannot be used: a fixture that cannot be read, FIFOs that are not there */
+/** @throws ProviderFailure `bad_request` for an unusable setting: an unreadable fixture, missing FIFOs */
 export async function createProvider({ kind, name, ...settings }: Configured, deps: CreateDeps): Promise<Provider> {
   const found: ProviderKind | undefined = providerKinds.find((each) => each.kind === kind)
   if (found === undefined) throw new Error(`no provider is of the kind "${kind}"`)

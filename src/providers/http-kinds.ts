@@ -1,4 +1,4 @@
-/** The providers behind HTTP: three protocols, one set of rows. */
+/** Registers the providers that use HTTP: three protocols with one set of settings. */
 
 import type { Rows } from '../kit/settings.ts'
 import { createWired } from './http-provider.ts'

@@ -1,4 +1,4 @@
-/** What goes out on each wire and what is made of the answer: the stable prefix, signatures given back, keys, prices. */
+/** Tests the request and the answer of each protocol: the stable prefix, returned signatures, keys and prices. */
 
 import { describe, expect, test } from 'bun:test'
 import { type Dialect, dialects, type Speech } from '../../test/support/dialects.ts'
@@ -8,7 +8,7 @@ import type { ChatRequest, ChatResponse, Message } from '../runtime/port.ts'
 import { createWired } from './http-provider.ts'
 import type { WireConfig } from './wire/provider-settings.ts'
 
-/** The request, the reply and the result, and what is then sent. */
+/** Builds the next request: the question, the parts of the response, and a result for each call. */
 function afterwards(response: ChatResponse): ChatRequest {
   const results = response.parts.flatMap((part): Message[] =>
     part.type === 'call' ? [{ role: 'tool', callId: part.id, name: part.name, content: 'hello', isError: false }] : [],

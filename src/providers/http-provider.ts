@@ -1,10 +1,10 @@
-/** A provider over the network: one vendor's wire with our clocks, retries, limits, prices and failure codes around it. */
+/** Provides a model over the network: one vendor's protocol with our timeouts, retries, limits, prices and failure codes. */
 
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { converse } from './chat/converse.ts'
 import { type Cost, metered } from './metered.ts'
 import { assertUsable } from './usable-reply.ts'
-import type { Exchange, Reply, Talk } from './wire/attempt.ts'
+import type { Exchange, Talk, WireReply } from './wire/attempt.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
 import { baseUrlOf, keyHint, vendors } from './wire/dialects.ts'
 import { openWire } from './wire/exchange.ts'
@@ -17,7 +17,7 @@ type Setup = { readonly name: string; readonly config: WireConfig; readonly deps
 
 type Attempt = Setup & { readonly request: ChatRequest; readonly deadline: Deadline }
 
-/** An empty `request.model` means the configured one. */
+/** An empty `request.model` selects the configured model. */
 export function createWired(setup: Setup): Provider {
   const { name, config, deps } = setup
   return {
@@ -54,7 +54,7 @@ function costOf({ name, config }: Setup): Cost {
   return { provider: name, prices: pricesOf(config), free: false, maxOutputTokens, longestS: totalTimeoutS }
 }
 
-/** Waits for its turn first: whoever waits has reserved nothing. */
+/** Waits for its turn before it reserves a budget, so that a waiting call has reserved nothing. */
 async function* inTurn(
   attempt: Attempt,
   { ticket, tries }: { readonly ticket: number; readonly tries: number },
@@ -72,7 +72,7 @@ async function* inTurn(
   try {
     yield* metered(request, costOf(attempt), (paid) => attemptOnce({ ...attempt, request: paid, began: pass?.began }))
   } catch (error) {
-    // Before anybody takes the place that is left.
+    // Start the back-off before another call takes the free place.
     if (error instanceof ProviderFailure && concernsAll(error)) deps.lane?.holdOff(waitMs({ tries, failure: error, random: deps.random }))
     throw error
   } finally {
@@ -97,7 +97,7 @@ async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }):
   }
 }
 
-/** The common wire is ours and at hand; the vendors' libraries are heavy and wait until they are wanted. */
+/** The openai-compatible protocol is our own code; the vendors' libraries are heavy and load only when needed. */
 async function begin(talk: Talk): Promise<Exchange> {
   const { kind } = talk.config
   if (kind === 'openai-compatible') return converse(talk)
@@ -105,7 +105,7 @@ async function begin(talk: Talk): Promise<Exchange> {
   return converseThrough(kind, talk)
 }
 
-function respond({ name, config, deps, request }: Attempt, reply: Reply): ChatResponse {
+function respond({ name, config, deps, request }: Attempt, reply: WireReply): ChatResponse {
   const { parts, stop, model, rawProviderPayload } = reply
   const { estimated, ...counted } = usageOf({
     reported: reply.usage,
@@ -134,7 +134,7 @@ function isHttp(url: string): boolean {
   return lower === 'https:' || lower.startsWith('http:')
 }
 
-/** A clock or a cancel explains everything that broke after it, save that a status which did arrive says more than a clock. */
+/** A timeout or a cancel explains every later error, but a received status says more than a timeout. */
 function failureFor(error: unknown, { name, deadline }: Attempt): ProviderFailure {
   const failure = libraryFailure(error, name)
   const reason = deadline.signal.aborted ? ownFailure(deadline.signal.reason) : undefined

@@ -1,16 +1,16 @@
-/** What the offline helper understands: plain English phrases, each leading to one tool call or to a sentence. Pure, no guessing. */
+/** Recognises the English phrases of the offline helper: each one leads, by fixed rules, to one tool call or to one sentence. */
 
-/** `args` are named by meaning; the tool's own schema decides what they are called there. */
+/** `args` are keyed by meaning; the tool's own schema decides the argument names. */
 export type Intent =
   | { readonly kind: 'tool'; readonly tool: string; readonly args: { readonly [meaning: string]: string }; readonly lead: string }
   | { readonly kind: 'say'; readonly topic: Topic }
 
 export type Topic = 'greeting' | 'thanks' | 'self' | 'tools' | 'connect' | 'unknown'
 
-/** Asked in this order; the first that recognises the sentence wins. */
+/** Tried in this order; the first function that recognises the sentence decides. */
 const intents: readonly ((text: string) => Intent | undefined)[] = [
   smallTalk,
-  runCommand,
+  commandIntent,
   writeFile,
   fetchUrl,
   recall,
@@ -22,7 +22,7 @@ const intents: readonly ((text: string) => Intent | undefined)[] = [
   aboutItself,
 ]
 
-/** Always an answer; topic `unknown` when nothing fits. */
+/** Always returns an intent; the topic is `unknown` when nothing matches. */
 export function understand(message: string): Intent {
   const text = message
     .trim()
@@ -45,7 +45,7 @@ function smallTalk(text: string): Intent | undefined {
     : undefined
 }
 
-function runCommand(text: string): Intent | undefined {
+function commandIntent(text: string): Intent | undefined {
   const said = /^(?:(?:run|execute)(?: the)?(?: shell)?(?: command)?:?\s+|\$\s*)(.+)$/is.exec(text)?.[1]
   if (said === undefined) return undefined
   const command = quotedIn(said) ?? (/^(?:the|a|an|my|all|some|this|that|it|tests?)\b/i.test(said) ? undefined : said)
@@ -145,13 +145,13 @@ function aboutItself(text: string): Intent | undefined {
   return /^(?:are you|is this|which|what)\b.*\b(?:model|ai|llm|chatbot|human|robot|offline)\b/i.test(text) ? say('self') : undefined
 }
 
-/** It shows a file; to sum it up would be pretending. */
+/** The helper shows a file; it cannot summarise it and must not pretend to. */
 function unable(text: string): string {
   const verb = /^(?:summari[sz]e|explain|describe)\b/i.exec(text)?.[0].toLowerCase()
   return verb === undefined ? '' : `I cannot ${verb}, but `
 }
 
-/** "this project", "the folder", "here" are where we are; anything else is a path. */
+/** Maps "this project", "the folder" or "here" to the current folder; any other text is a path. */
 function folder(place: string): string {
   const name = unquoted(place.replace(/^(?:the|this|my|our)\s+/i, '').replace(/\s+(?:folder|directory|dir)$/i, ''))
   return /^(?:project|folder|directory|dir|workspace|repo|repository|here|it|code|codebase|files|everything|current)$/i.test(name)
@@ -159,7 +159,7 @@ function folder(place: string): string {
     : name
 }
 
-/** The tool wants a regular expression; what a person says is none. */
+/** Escapes the user's text, because the tool expects a regular expression. */
 function literal(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 }

@@ -1,4 +1,4 @@
-/** Every kind of provider, one line each; the order is that of the docs and of messages. */
+/** Lists every kind of provider in the order of the docs and messages. */
 
 import { fifo } from './fifo/fifo-provider.ts'
 import { anthropic, openai, openaiCompatible } from './http-kinds.ts'
@@ -8,7 +8,7 @@ import { router } from './router.ts'
 import { stub } from './stub.ts'
 
 export const providerKinds = [
-  // One line a kind (docs/extending.md).
+  // Add one line per kind (docs/extending.md).
   mock,
   openaiCompatible,
   anthropic,

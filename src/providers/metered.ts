@@ -1,4 +1,4 @@
-/** One attempt at an answer within the budgets: reserved before it begins, settled before its end is told. */
+/** Runs one model call within the budgets: reserves the cost before the call, and settles it before the last chunk is returned. */
 
 import type { Usage } from '../runtime/event.ts'
 import { type ChatRequest, type ModelChunk, type Provider, ProviderFailure, type Quote } from '../runtime/port.ts'
@@ -8,17 +8,17 @@ export type Cost = {
   readonly provider: string
   /** Absent, or without one of its two prices: see `free`. */
   readonly prices?: Prices
-  /** Costs nothing where no price is given; else the price is not known. */
+  /** A call without known prices costs nothing if true; otherwise its price is unknown. */
   readonly free: boolean
-  /** The longest answer unless the request says otherwise. */
+  /** The longest answer, unless the request sets its own limit. */
   readonly maxOutputTokens?: number
   readonly longestS?: number
 }
 
-/** How long an answer may be under a budget when nobody says; without a budget that is the provider's own affair. */
+/** Longest answer under a budget when no limit is set; without a budget, the provider decides. */
 const usualOutputTokens = 16_384
 
-/** Bytes of a prompt a token, at the least that is usual; English has four. */
+/** Bytes of a prompt per token, at a low estimate; English has four. */
 const bytesAToken = 3
 
 export async function* metered(
@@ -50,7 +50,7 @@ export async function* metered(
   if (last) yield last
 }
 
-/** A provider that keeps no budgets by itself. */
+/** Adds budgets to a provider that keeps none itself. */
 export function meteredProvider(provider: Provider, cost: Omit<Cost, 'provider'>): Provider {
   const whole = { provider: provider.name, ...cost }
   return { ...provider, chat: (request, signal) => metered(request, whole, (paid) => provider.chat(paid, signal)) }
@@ -68,12 +68,15 @@ function quoteOf(request: ChatRequest, { provider, prices = {}, free, maxOutputT
   }
 }
 
-/** Whoever counts nothing says nothing or zero; nobody sends a prompt of no tokens. */
+/** A server without token counts reports nothing or zero, and every prompt has tokens. */
 function isCounted({ inputTokens, outputTokens, costMicros = 0, estimated }: Usage): boolean {
   return !estimated && inputTokens > 0 && outputTokens >= 0 && costMicros >= 0
 }
 
-/** Refused before any answer began, or never reached: nobody bills that. A time limit of the far side may have come too late. */
+/**
+ * Nobody bills a call that was refused before an answer began or that never arrived. A timeout on the server's side may come after it
+ * began.
+ */
 function costNothing(error: unknown): boolean {
   if (!(error instanceof ProviderFailure)) return false
   const { status, unsent } = error.detail

@@ -1,4 +1,4 @@
-/** Reads a mock fixture: the scripted replies of a model, one a call, each fault named with its place in the file. */
+/** Parses a mock fixture: the scripted replies of a model, one per call. Each error names its place in the file. */
 
 import { isObject } from '../kit/json.ts'
 import type { FailureCode, Usage } from '../runtime/event.ts'
@@ -7,9 +7,9 @@ import { ProviderFailure } from '../runtime/port.ts'
 export type ScriptedReply = {
   readonly text: string
   readonly thinking: string
-  /** `raw` is what a model would have written: usually JSON, never checked here. */
+  /** `raw` is the model's own text of the arguments: usually JSON, never checked here. */
   readonly calls: readonly { readonly name: string; readonly raw: string; readonly id?: string }[]
-  /** In how many deltas the text comes. */
+  /** The number of deltas that the text is split into. */
   readonly chunks: number
   readonly delayMs: number
   readonly usage?: Usage
@@ -40,7 +40,7 @@ const replyKeys = ['text', 'thinking', 'tool_calls', 'chunks', 'delay_ms', 'usag
 const callKeys = ['name', 'arguments', 'id']
 const usageKeys = ['input_tokens', 'output_tokens', 'cached_input_tokens']
 
-/** @throws ProviderFailure `bad_request`, naming `file` and the place */
+/** @throws ProviderFailure `bad_request` that names `file` and the place of the error */
 export function parseFixture(text: string, file: string): readonly ScriptedReply[] {
   const at = (place: string, problem: string) => new ProviderFailure('bad_request', `mock fixture "${file}": ${place} ${problem}`)
   const root = parse(text, (why) => at('the file', `is no JSON: ${why}`))

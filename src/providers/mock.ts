@@ -1,4 +1,4 @@
-/** The provider that needs no network: it plays a fixture, or, without one, lets the offline helper answer. Same input, same output. */
+/** Plays the replies of a fixture or, without one, lets the offline helper answer; needs no network and is deterministic. */
 
 import { isAbsolute, join } from 'node:path'
 import type { Rows } from '../kit/settings.ts'
@@ -98,7 +98,7 @@ function scripted(name: string, code: ProviderFailure['code']): ProviderFailure 
   return new ProviderFailure(code, `provider "${name}": the fixture says "${code}"`, { provider: name })
 }
 
-/** `{{last_tool_result}}` and `{{last_user_message}}`, put in as they are. */
+/** Inserts `{{last_tool_result}}` and `{{last_user_message}}` unchanged. */
 function fill(text: string, messages: readonly Message[]): string {
   const last = (role: Message['role']) => messages.findLast((message) => message.role === role)
   const content = (message: Message | undefined) => (message !== undefined && 'content' in message ? message.content : '')
@@ -110,7 +110,7 @@ function fill(text: string, messages: readonly Message[]): string {
     .join('')
 }
 
-/** Cut between characters, never inside one. */
+/** Cuts between characters, never inside one. */
 function pieces(text: string, chunks: number): readonly string[] {
   const characters = chunks === 1 ? [text] : Array.from(text)
   const size = Math.max(1, Math.ceil(characters.length / chunks))
@@ -118,7 +118,7 @@ function pieces(text: string, chunks: number): readonly string[] {
   return cuts.map((cut) => cut.join('')).filter((piece) => piece !== '')
 }
 
-/** A quarter of a token a byte: no model counted, but budgets should move. */
+/** Counts a quarter of a token per byte: no model counted, but budgets should change. */
 function counted(request: ChatRequest, parts: readonly Part[]): Usage {
   const quarter = (value: unknown) => Math.ceil(Buffer.byteLength(JSON.stringify(value)) / 4)
   return { inputTokens: quarter([request.systemPrompt, request.messages]), outputTokens: quarter(parts) }

@@ -1,11 +1,11 @@
-/** A bare function as a provider: the injection point for tests and for models that live in the caller's own program. */
+/** Wraps a bare function as a provider, for tests and for models inside the caller's own program. */
 
 import type { JsonObject } from '../kit/json.ts'
 import type { Part } from '../runtime/event.ts'
 import type { Message, ModelChunk, Provider, ToolSpec } from '../runtime/port.ts'
 import { meteredProvider } from './metered.ts'
 
-/** Pieces in the order they come; `done` is optional, the end of the generator ends the reply too. */
+/** Pieces in their order of arrival. `done` is optional: the end of the generator also ends the reply. */
 export type ModelPiece =
   | { readonly type: 'text'; readonly content: string }
   | { readonly type: 'thinking'; readonly content: string }

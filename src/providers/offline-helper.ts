@@ -1,4 +1,4 @@
-/** The offline helper: answers what it understands through the real tools, and says plainly what it is when it does not. */
+/** Answers the phrases that the offline helper understands through the real tools, and otherwise says that it is not a language model. */
 
 import { isObject, type JsonObject } from '../kit/json.ts'
 import type { ChatRequest, Message, ToolSpec } from '../runtime/port.ts'
@@ -11,7 +11,7 @@ type ToolIntent = Extract<Intent, { kind: 'tool' }>
 const howToConnect =
   'To connect a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OLLAMA_HOST, or run "braidclaw onboard".'
 
-/** What a tool of another spelling may call the same thing; the first that its schema has is used. */
+/** Argument names that a tool's schema may use for each meaning; the first one in the schema is used. */
 const meanings: { readonly [meaning: string]: readonly string[] } = {
   path: ['path', 'file', 'directory', 'dir', 'root', 'cwd'],
   content: ['content', 'text', 'contents'],
@@ -24,7 +24,7 @@ const meanings: { readonly [meaning: string]: readonly string[] } = {
 
 const shownCharacters = 20_000
 
-/** Deterministic. Calls only tools of `request.tools`, one at a time, and answers once their result is there. */
+/** Deterministic. Calls only tools of `request.tools`, one at a time, and answers when their result has arrived. */
 export function offlineReply(request: ChatRequest): ScriptedReply {
   const asked = request.messages.findLastIndex((message) => message.role === 'user')
   const question = request.messages[asked]
@@ -44,7 +44,7 @@ function callTool(wanted: ToolIntent, tools: readonly ToolSpec[]): ScriptedReply
   return reply({ calls: [{ name: tool.name, raw: JSON.stringify(args) }] })
 }
 
-/** Undefined when the schema has no place for one of them or requires something we do not have. */
+/** @returns undefined when the schema lacks an argument for one of the values, or requires one that we do not have */
 function argumentsFor(tool: ToolSpec, wanted: { readonly [meaning: string]: string }): JsonObject | undefined {
   const properties = isObject(tool.parameters.properties) ? Object.keys(tool.parameters.properties) : []
   const args: { [name: string]: string } = {}

@@ -1,4 +1,4 @@
-/** Answers "does this provider work?": one short question, the time it took, and what came back. */
+/** Checks whether a provider works: it sends one short question and reports the time and the answer. */
 
 import type { FailureCode } from '../runtime/event.ts'
 import { type Clock, type Provider, ProviderFailure } from '../runtime/port.ts'
@@ -7,7 +7,7 @@ export type Probe =
   | { readonly ok: true; readonly ms: number; readonly model: string; readonly text: string }
   | { readonly ok: false; readonly ms: number; readonly failure: { readonly code: FailureCode; readonly message: string } }
 
-/** Never throws for what the far side does; the provider's own timeouts bound it. */
+/** Never throws because of the server's behaviour; the provider's own timeouts limit the call. */
 export async function probeProvider(provider: Provider, now: Clock): Promise<Probe> {
   const start = now()
   try {

@@ -1,12 +1,15 @@
-/** A provider that asks others in order, until one answers. */
+/** Provides a fallback chain that asks other providers in order until one answers. */
 
 import type { Rows } from '../kit/settings.ts'
 import type { FailureCode } from '../runtime/event.ts'
 import { type ChatRequest, type Log, type Provider, type ProviderCapabilities, ProviderFailure } from '../runtime/port.ts'
 import type { ProviderKind } from './provider-kind.ts'
 
-/** What another provider may do better. Not a request that is wrong, too long or refused for what it asks, and not our own cancel. */
-const runExternalLoop: ReadonlySet<FailureCode> = new Set(['network', 'auth', 'timeout', 'server', 'rate_limit', 'bad_response', 'empty'])
+/**
+ * Failures after which another provider may succeed. Not included: a request that is invalid, too long or refused for its content, and our
+ * own cancel.
+ */
+const fallbackCodes: ReadonlySet<FailureCode> = new Set(['network', 'auth', 'timeout', 'server', 'rate_limit', 'bad_response', 'empty'])
 
 const settings = {
   providers: { type: 'words', form: 'provider', filled: true, required: true, about: 'The providers to try, in this order.' },
@@ -23,7 +26,7 @@ export const reliable = {
 
 type Options = { readonly name: string; readonly providers: readonly Provider[]; readonly log: Log }
 
-/** Each of them answers with its own model. Once a piece of an answer was shown, its failure is the failure. */
+/** Each provider uses its own model. After the first piece of an answer, a failure ends the call without a fallback. */
 export function createReliable(options: Options): Provider {
   return {
     name: options.name,
@@ -39,7 +42,7 @@ export function createReliable(options: Options): Provider {
           }
           return
         } catch (error) {
-          if (!(error instanceof ProviderFailure) || shown || signal.aborted || !runExternalLoop.has(error.code)) throw error
+          if (!(error instanceof ProviderFailure) || shown || signal.aborted || !fallbackCodes.has(error.code)) throw error
           failures.push(error)
           note({ options, index, failure: error })
         }
@@ -49,7 +52,7 @@ export function createReliable(options: Options): Provider {
   }
 }
 
-/** What can be relied on whichever of them answers. */
+/** @returns the capabilities that all of the providers have */
 export function common(providers: readonly Provider[]): ProviderCapabilities {
   const all = providers.map((provider) => provider.capabilities())
   return {
@@ -60,7 +63,7 @@ export function common(providers: readonly Provider[]): ProviderCapabilities {
   }
 }
 
-/** A model's name means nothing to another provider. */
+/** Clears the model, because its name means nothing to another provider. */
 export function ownModel(request: ChatRequest): ChatRequest {
   return { ...request, model: '' }
 }

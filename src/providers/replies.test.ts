@@ -1,4 +1,4 @@
-/** Everything odd that is still a reply, on all three wires: each ends in exactly one `done`. */
+/** Tests unusual but valid replies in all three protocols: each ends in exactly one `done`. */
 
 import { describe, expect, test } from 'bun:test'
 import { type Dialect, dialects, type Speech } from '../../test/support/dialects.ts'

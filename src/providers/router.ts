@@ -1,4 +1,4 @@
-/** A provider that picks another by the request's `metadata.hint`. */
+/** Provides a router that picks another provider by the request's `metadata.hint`. */
 
 import type { Rows } from '../kit/settings.ts'
 import type { Log, Provider } from '../runtime/port.ts'

@@ -1,4 +1,4 @@
-/** Rows of [providers.models.NAME] that several kinds share. */
+/** Defines the rows of [providers.models.NAME] that several kinds share. */
 
 import { type Rows, seconds } from '../kit/settings.ts'
 
@@ -14,7 +14,7 @@ export const prices = {
   price_cached: { ...price, about: 'Price of what is sent and was cached.' },
 } as const satisfies Rows
 
-/** Of everything behind HTTP. */
+/** The rows of all providers that use HTTP. */
 export const wireRows = {
   model: { ...model, required: true },
   base_url: { type: 'url', absent: "the vendor's address", about: 'Where the API is, without the last part of the path (…/v1).' },

@@ -1,4 +1,4 @@
-/** Answers "stub response N" to whatever is asked: for trying scripts without a model. Calls no tool. */
+/** Answers "stub response N" to every request and calls no tool, for testing scripts without a model. */
 
 import type { Rows } from '../kit/settings.ts'
 import type { Provider } from '../runtime/port.ts'

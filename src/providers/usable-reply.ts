@@ -1,12 +1,12 @@
-/** Refuses a reply that nobody can do anything with, so that no entrance takes it for an answer: refused, empty, or a flood of calls. */
+/** Refuses an unusable reply, so that no entrance mistakes it for an answer: a refusal, an empty reply, or a flood of calls. */
 
 import { type ChatResponse, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { cut } from './wire/failure-of-response.ts'
 
-/** Far more calls at once than a model that works asks for; each costs a judgement, a receipt and a result. */
+/** Far more calls in one reply than a working model requests; each call costs a judgement, a receipt and a result. */
 export const maxCalls = 256
 
-/** The same reply. @throws ProviderFailure `refused`, `empty` or `bad_response` */
+/** @returns the unchanged reply. @throws ProviderFailure `refused`, `empty` or `bad_response` */
 export function assertUsable(response: ChatResponse): ChatResponse {
   const { parts, stop, provider } = response
   const calls = parts.filter(({ type }) => type === 'call').length
@@ -20,7 +20,7 @@ export function assertUsable(response: ChatResponse): ChatResponse {
   return response
 }
 
-/** For a provider that somebody else wrote: ours look at their replies themselves. */
+/** Wraps a provider written by the caller; our own providers check their replies themselves. */
 export function withUsableReplies(provider: Provider): Provider {
   return {
     name: provider.name,

@@ -1,4 +1,4 @@
-/** The deep check: what the journal says was attempted, held against what the receipts say. */
+/** Runs the deep check: compares the attempts in the journal with the receipts in the log. */
 
 import { findLine, numberOf } from './find-receipt.ts'
 import { readReceipt } from './form/grammar.ts'
@@ -9,12 +9,15 @@ import { sealedReceipt } from './latest.ts'
 import { isAdoption } from './left-over.ts'
 import { showReceipt } from './list-receipts.ts'
 import { diskFailure } from './receipt-failure.ts'
-import { createFingerprints, type Fingerprints, type Reply } from './receipt-fingerprints.ts'
+import { createFingerprints, type ExpectedReceipt, type Fingerprints } from './receipt-fingerprints.ts'
 import { filesOf } from './segments.ts'
 import { tidyEvery } from './tidy.ts'
 import { isOperatorAction, type KnownToDatabase, type WithoutRun, withoutRun } from './without-run.ts'
 
-/** One attempt as journalled, its hashes computed from what the journal holds now. `pending`: a living process is about it; `unfinished`: a dead one was. */
+/**
+ * One attempt from the journal, with hashes computed from its current content. `pending`: a living process works on it; `unfinished`: its
+ * process died.
+ */
 export type JournalledAttempt = {
   readonly runId: string
   readonly callId: string
@@ -23,7 +26,7 @@ export type JournalledAttempt = {
   readonly argsHash: string
   readonly status?: string
   readonly resultHash?: string
-  /** What the journal says confined its children. */
+  /** The sandbox of its child processes, according to the journal. */
   readonly sandbox?: string
   readonly receiptId?: string
   readonly pending: boolean
@@ -38,12 +41,12 @@ export type DeepProblem = {
   readonly message: string
 }
 
-/** `withoutAttempt` counts receipts that the attempts given do not name; `withoutRun`, when these were all there are, what is known of them. */
+/** `withoutAttempt` counts receipts that no given attempt names; `withoutRun` explains them when the attempts are complete. */
 export type DeepResult = {
   readonly ok: boolean
   readonly attempts: number
   readonly pending: number
-  /** Calls that a crash left without a result, in words: nothing was altered. */
+  /** Descriptions of calls that a crash left without a result: nothing was altered. */
   readonly unfinished: readonly string[]
   readonly withoutAttempt: number
   readonly withoutRun?: WithoutRun
@@ -51,8 +54,8 @@ export type DeepResult = {
 }
 
 /**
- * Run it on a log that `verifyReceipts` found whole. Every attempt must have a receipt of its own, and the two must agree; with `known`, which
- * says that these attempts are all there are, every receipt must have its attempt, or be accounted for.
+ * Call it for a log that passed `verifyReceipts`. Every attempt must have its own receipt, and the two must agree. `known` says that the
+ * attempts are complete: every receipt must then have its attempt, or be accounted for.
  */
 export function deepVerify(path: string, attempts: Iterable<JournalledAttempt>, known?: KnownToDatabase): DeepResult {
   const { prints, special } = readLog(path)
@@ -60,14 +63,14 @@ export function deepVerify(path: string, attempts: Iterable<JournalledAttempt>, 
     const seq = numberOf(id)
     const isFirst = prints.take(seq)
     if (isFirst && prints.fits(seq, toldBy(attempt, id))) return []
-    // What differs is told with the receipt at hand.
+    // The message about a difference needs the whole receipt.
     return judge(attempt, prints.has(seq) ? showReceipt(path, id) : undefined, !isFirst)
   })
   const log = { count: prints.count(), special, isNamed: prints.isTaken }
   return { ...judged, withoutAttempt: prints.untaken(), ...(known ? { withoutRun: withoutRun(log, known) } : {}) }
 }
 
-/** Of a few attempts of a log that may be long: only their receipts are looked up, and each is held against its own hash and seal. */
+/** Checks a few attempts against a log that may be long: looks up only their receipts, and checks each receipt's hash and mac. */
 export function judgeSome(paths: { readonly log: string; readonly key: string }, attempts: Iterable<JournalledAttempt>): Judged {
   const key = readKey(paths.key)
   const used = new Set<string>()
@@ -85,7 +88,7 @@ export function judgeSome(paths: { readonly log: string; readonly key: string },
 type Judged = Omit<DeepResult, 'withoutAttempt' | 'withoutRun'>
 type Judge = (attempt: JournalledAttempt, receiptId: string) => readonly DeepProblem[]
 
-/** `judge` is asked about attempts that have their result, and the id of a receipt. */
+/** Calls `judge` with each attempt that has a result, and its receipt id. */
 function judgeAll(attempts: Iterable<JournalledAttempt>, judge: Judge): Judged {
   const problems: DeepProblem[] = []
   const unfinished: string[] = []
@@ -123,7 +126,7 @@ function nameOf({ runId, callId, tool }: JournalledAttempt): string {
   return `call ${callId} (${tool}) of run ${runId}`
 }
 
-function toldBy({ conversationId, tool, argsHash, status = '', resultHash = '', sandbox }: JournalledAttempt, id: string): Reply {
+function toldBy({ conversationId, tool, argsHash, status = '', resultHash = '', sandbox }: JournalledAttempt, id: string): ExpectedReceipt {
   const texts = { id, conversationId: conversationId.toWellFormed(), tool: tool.toWellFormed() }
   return { ...texts, argsHash, status, resultHash, ...(sandbox === undefined ? {} : { sandbox }) }
 }
@@ -151,7 +154,7 @@ function readLog(path: string): { readonly prints: Fingerprints; readonly specia
   return { prints, special }
 }
 
-/** What cannot be read is for `verifyReceipts` to say. */
+/** Ignores unreadable lines, because `verifyReceipts` reports them. */
 function* receiptsOf(log: string): Generator<Receipt> {
   try {
     for (const file of filesOf(log)) {

@@ -1,4 +1,4 @@
-/** What goes in and out of the log's writer. */
+/** Defines the input and output of the code that appends to the receipts log. */
 
 import type { Anchor } from './form/anchor.ts'
 import type { ReceiptRisk, ReceiptSandbox, ReceiptStatus } from './form/receipt.ts'
@@ -18,7 +18,7 @@ export type ReceiptDraft = {
   readonly sandbox?: ReceiptSandbox
 }
 
-/** A receipt that the log holds, in the words of a draft; `seq` is its number in the chain. */
+/** A receipt in the log, with the field names of a draft; `seq` is its number in the chain. */
 export type WrittenReceipt = Omit<ReceiptDraft, 'at'> & { readonly id: string; readonly seq: number }
 
 export type Checkpoint = Anchor & { readonly size: number }
@@ -28,7 +28,7 @@ export type Appended =
       readonly ok: true
       readonly receiptIds: readonly string[]
       readonly checkpoint: Checkpoint | undefined
-      /** Receipts found beyond the checkpoint: written before a crash, valid, now counted. */
+      /** Receipts found beyond the checkpoint: written before a crash, valid, and now counted. */
       readonly adopted: number
       /** Bytes of an unfinished last line that were cut off. */
       readonly tornBytes: number
@@ -38,19 +38,19 @@ export type Appended =
 export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined, logId?: string) => Appended
 
 /**
- * Receipts of one transaction: numbered and chained as they are added, all of one time, on disk together when `write` returns. When some were
- * adopted, the first says so; it is counted, and never cut.
+ * Collects the receipts of one transaction: `add` numbers and chains them, all have one timestamp, and all are on disk when `write`
+ * returns. If receipts were adopted, the first receipt records that; `count` includes it, and `cut` never removes it.
  */
 export type Ledger = {
   readonly adopted: number
   readonly tornBytes: number
   /** @returns the id that the receipt of this draft will have */
   add(draft: ReceiptDraft): string
-  /** How many were added. */
+  /** Returns how many receipts were added. */
   count(): number
-  /** Forgets those after the first `count`: what they vouch for was taken back. */
+  /** Drops the receipts after the first `count`, because their results were rolled back. */
   cut(count: number): void
-  /** Adds one that accounts for those before it in this ledger: they belong to no run any more. */
+  /** Adds a receipt that accounts for the earlier ones in this ledger, which no longer belong to a run. */
   disown(): void
   write(): Appended
   close(): void
@@ -58,5 +58,5 @@ export type Ledger = {
 
 export type OpenedLedger = { readonly ok: true; readonly ledger: Ledger } | { readonly ok: false; readonly failure: ReceiptFailure }
 
-/** Opens the log to append to it; settles what a crash left first. `logId`: of the log that this database began or would begin. */
+/** Opens the log for appending, after repairing what a crash left. `logId`: the log that this database began or would begin. */
 export type OpenLedger = (checkpoint: Checkpoint | undefined, logId?: string) => OpenedLedger

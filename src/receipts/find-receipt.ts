@@ -1,20 +1,20 @@
-/** One receipt of a log, found by halving it: its lines are numbered in their order, across all segments. */
+/** Finds one receipt by binary search: receipts are numbered in order across all segments. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { isMissing } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
 
-/** The number in a receipt's id, or a number as it stands; 0 when there is none. */
+/** Returns the number in a receipt's id, or a plain number; 0 when there is none. */
 export function numberOf(id: string): number {
   return Number(/(?:^|-)([1-9][0-9]{0,14})$/.exec(id)?.[1] ?? 0)
 }
 
-/** Below this the rest is read through. */
+/** In bytes: a range of this size or less is read completely. */
 const near = 16 * 1024
 
 /**
- * The line of receipt `seq`, nothing about it checked but its number; undefined when there is none, or when the log is not in order.
- * @throws errno errors other than a missing file
+ * Returns the line of receipt `seq`, with only its number checked; undefined when there is none, or when the log is out of order. @throws
+ * errno errors other than a missing file
  */
 export function findLine(log: string, seq: number): string | undefined {
   for (const path of filesOf(log).toReversed()) {
@@ -33,7 +33,7 @@ export function findLine(log: string, seq: number): string | undefined {
 type Numbered = { readonly text: string; readonly seq: number }
 
 function search(file: number, seq: number): string | undefined {
-  // The line begins behind `low`, or with the file, and no later than `high`.
+  // The line starts after `low` (or at the start of the file) and not after `high`.
   let [low, high] = [0, fstatSync(file).size]
   while (high - low > near) {
     const middle = low + Math.floor((high - low) / 2)
@@ -46,7 +46,7 @@ function search(file: number, seq: number): string | undefined {
   return found?.seq === seq ? found.text : undefined
 }
 
-/** The first numbered line from here on that is wanted: at the beginning of the file, or behind the next newline. */
+/** Returns the first numbered line that `isWanted` accepts, from the start of the file or after the next newline. */
 function ahead(file: number, position: number, isWanted: (line: Numbered) => boolean): Numbered | undefined {
   for (let length = 4096; length <= 1 << 22; length *= 4) {
     const bytes = new Uint8Array(length)
@@ -60,7 +60,7 @@ function ahead(file: number, position: number, isWanted: (line: Numbered) => boo
   }
 }
 
-/** In a text of the receipt every quote has a backslash before it: this is the member itself. */
+/** Inside a string value every quote follows a backslash, so this matches only the member itself. */
 function numbered(text: string): Numbered | undefined {
   const seq = /"seq":([1-9][0-9]{0,14}),"status":"/.exec(text)?.[1]
   return seq === undefined ? undefined : { text, seq: Number(seq) }

@@ -1,4 +1,4 @@
-/** For tests and benchmarks: a home with receipts in it. */
+/** Creates a home with receipts for tests and benchmarks. */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ export type Home = {
   readonly folder: string
   readonly paths: ReceiptPaths
   readonly append: AppendReceipts
-  /** Appends one by one and keeps the checkpoint, as the database does. */
+  /** Appends one by one and stores the checkpoint, as the database does. */
   fill(count: number, own?: (number: number) => Partial<ReceiptDraft>): Checkpoint
   key(): Uint8Array
   log(): string

@@ -1,12 +1,12 @@
-/** The head file: the newest anchor beside the log, brought up to date by every append. */
+/** Reads and writes the head file, which contains the newest anchor beside the log; every append updates it. */
 
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { type Anchor, headLine, parseAnchor } from './form/anchor.ts'
 import { isMissing } from './receipt-failure.ts'
 
 /**
- * One write of less than a disk sector, over the old one: renaming over it would make ext4 flush a file every time, as dear as an fsync.
- * Not fsynced: after a power cut it may be old, and the checkpoint in the database is the one that counts. @throws errno errors
+ * Overwrites the file with one write smaller than a disk sector: a rename would make ext4 flush a file every time, which costs as much as
+ * an fsync. Not fsynced: after a power failure it may be old, and the checkpoint in the database decides. @throws errno errors
  */
 export function writeHead(path: string, anchor: Anchor): void {
   const bytes = new TextEncoder().encode(`${headLine(anchor)}\n`)
@@ -19,7 +19,10 @@ export function writeHead(path: string, anchor: Anchor): void {
   }
 }
 
-/** An empty file is none: a crash or a full disk can come between making it and writing it. @throws errno errors other than a missing file */
+/**
+ * Treats an empty file as missing: a crash or a full disk can come between creating and writing it. @throws errno errors other than a
+ * missing file
+ */
 export function readHead(path: string): { readonly state: 'missing' | 'damaged' } | { readonly state: 'read'; readonly anchor: Anchor } {
   try {
     const whole = steadyText(path)
@@ -33,7 +36,7 @@ export function readHead(path: string): { readonly state: 'missing' | 'damaged' 
   }
 }
 
-/** A writer may be at it while we read: what two looks agree on is whole. */
+/** A writer may be active, so reads twice: equal texts are complete. */
 function steadyText(path: string): string {
   const look = () => readFileSync(path, 'latin1').slice(0, 1000)
   const [first, second] = [look(), look()]

@@ -1,4 +1,4 @@
-/** The secret that seals receipts: 32 random bytes as hex, in a file that only its owner can read. */
+/** Reads and creates the secret key that seals receipts: 32 random bytes as hex, in a file that only its owner can read. */
 
 import { closeSync, constants, fstatSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
 import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
@@ -7,7 +7,7 @@ export type ReadKey =
   | { readonly ok: true; readonly key: Uint8Array }
   | { readonly ok: false; readonly missing: boolean; readonly failure: ReceiptFailure }
 
-/** Never creates one: a new key beside an old log would make every old receipt look forged, or hide that one was. */
+/** Never creates a key: a new key beside an old log would make every old receipt look forged, or hide a real forgery. */
 export function readKey(path: string): ReadKey {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
@@ -33,7 +33,7 @@ function keyOf(path: string, stat: { mode: number; isFile(): boolean }, text: ()
   return key ? { ok: true, key } : refused(`"${path}" holds no receipt key (64 hex digits); restore it from a backup`)
 }
 
-/** 64 small hex digits, and a newline or nothing. */
+/** Accepts 64 lower-case hex digits, with or without a final newline. */
 function decoded(text: string): Uint8Array | undefined {
   const hex = text.endsWith('\n') ? text.slice(0, -1) : text
   try {
@@ -44,7 +44,7 @@ function decoded(text: string): Uint8Array | undefined {
   }
 }
 
-/** Only for a log that has no receipts yet. Whole or not at all, and never over an existing one: then that one is read. */
+/** Call it only for a log without receipts. Creates the file atomically; if one exists, reads that instead. */
 export function createKey(path: string): ReadKey {
   const draft = `${path}.${crypto.randomUUID()}.tmp`
   const file = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)

@@ -13,7 +13,7 @@ afterEach(() => home.remove())
 
 const numbers = (after: number) => latestReceipts(home.paths, after).map(({ seq }) => seq)
 
-/** Of some 350 KiB, so that it takes several reads. */
+/** About 350 KiB each, so that reading takes several reads. */
 const long = (count: number) => home.fill(count, () => ({ status: 'failed', error: 'ü'.repeat(300) }))
 
 function turnOver(checkpoint: Checkpoint): Checkpoint {

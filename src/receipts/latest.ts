@@ -1,4 +1,4 @@
-/** The newest receipts of a log, read from its end: for questions about the last few of what may be a million. */
+/** Reads the newest receipts of a log from its end, so that a query for the last few stays fast in a log of a million. */
 
 import type { WrittenReceipt } from './draft.ts'
 import { readLink, readReceipt } from './form/grammar.ts'
@@ -7,8 +7,8 @@ import { readKey } from './key.ts'
 import { newestFirst } from './list-receipts.ts'
 
 /**
- * The receipts with a number above `after`, oldest first. A line that is not a sealed receipt ends the search: only what follows it is
- * returned. @throws errno errors other than a missing log
+ * Returns the receipts with a number above `after`, oldest first. Stops at a line that is not a sealed receipt and returns only what
+ * follows it. @throws errno errors other than a missing log
  */
 export function latestReceipts(paths: { readonly log: string; readonly key: string }, after: number): WrittenReceipt[] {
   const key = readKey(paths.key)
@@ -44,7 +44,7 @@ function written({
   return { id, seq, conversationId: conversation_id, tool, argsHash: args_hash, resultHash: result_hash, status, risk, ...optional }
 }
 
-/** The receipt of this line, if its content and its seal are what they claim to be. */
+/** Returns the receipt of this line if its hash and its mac are valid. */
 export function sealedReceipt(line: string, key: Uint8Array): Receipt | undefined {
   const link = readLink(line)
   return link && link.content === link.own && macOf(key, link.own) === link.mac ? readReceipt(line) : undefined

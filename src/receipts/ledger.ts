@@ -1,4 +1,4 @@
-/** The receipts of one transaction: settles what a crash left, numbers and chains what is added, and writes it with one sync. */
+/** Writes the receipts of one transaction: repairs what a crash left, numbers and chains new receipts, and writes them with one sync. */
 
 import { closeSync, constants, fdatasyncSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -17,7 +17,7 @@ export type ReceiptPaths = { readonly log: string; readonly head: string; readon
 
 export type ReceiptLogOptions = {
   readonly paths: ReceiptPaths
-  /** Puts a file's bytes on disk; only benchmarks and tests of its failure pass another. */
+  /** Syncs a file to disk; only benchmarks and tests of a failing sync pass another function. */
   readonly sync?: (file: number) => void
   readonly now?: () => number
 }
@@ -27,8 +27,8 @@ type Book = { readonly file: number; readonly paths: ReceiptPaths; readonly sync
 const errorLength = 300
 
 /**
- * The caller holds the lock between processes and keeps the written checkpoint under it. Trouble with disk, key or log comes back as a
- * failure, with the log as it was before; only bugs throw.
+ * The caller holds the lock between processes and stores the returned checkpoint under it. Errors of disk, key or log are returned as a
+ * failure, with the log unchanged; only bugs throw.
  */
 export function createLedgers({ paths, sync = fdatasyncSync, now = Date.now }: ReceiptLogOptions): OpenLedger {
   return (checkpoint, logId) =>
@@ -42,7 +42,7 @@ export function createLedgers({ paths, sync = fdatasyncSync, now = Date.now }: R
     })
 }
 
-/** @returns the failure in place of an error of the disk */
+/** @returns the failure when the disk reports an error */
 export function guarded<T>({ log }: ReceiptPaths, step: () => T | Failed): T | Failed {
   try {
     return step()
@@ -57,10 +57,10 @@ export type Failed = { readonly ok: false; readonly failure: ReceiptFailure }
 type Done = Extract<Appended, { ok: true }>
 type Begun = Extract<Settled, { ok: true }> & { readonly key: Uint8Array }
 
-/** What the database knows of the log. */
+/** The database's knowledge of the log. */
 type KnownLog = { readonly checkpoint: Checkpoint | undefined; readonly logId: string | undefined }
 
-/** From where the next receipt follows. */
+/** Returns the position after which the next receipt follows. */
 function begin(file: number, paths: ReceiptPaths, { checkpoint, logId }: KnownLog): Begun | Failed {
   const { size } = fstatSync(file)
   const missing = size === 0 ? fault(paths, checkpoint) : undefined
@@ -120,14 +120,14 @@ function ledgerOver(book: Book, { checkpoint, adopted, tornBytes, key }: Begun):
   }
 }
 
-/** The receipts of one step bear one time, by which they are told from those of the step before. */
+/** All receipts of one step have one timestamp, which must differ from that of the step before. */
 function timeAfter(file: number, size: number, at: number): number {
   const line = size > 0 ? lineBefore(file, size) : undefined
   const last = line === undefined ? undefined : readReceipt(line)?.timestamp
   return last === new Date(at).toISOString() ? at + 1 : at
 }
 
-/** A log that is missing or empty is a new one only if nobody knows of an older one. */
+/** Returns a failure when the log is missing or empty although the checkpoint or the head file knows receipts. */
 export function fault({ log, head }: ReceiptPaths, checkpoint: Checkpoint | undefined): Failed | undefined {
   if (checkpoint) return gone(log, `${checkpoint.count} receipts are known`)
   const found = readHead(head)
@@ -135,20 +135,20 @@ export function fault({ log, head }: ReceiptPaths, checkpoint: Checkpoint | unde
   return gone(log, found.state === 'read' ? `the head file knows ${found.anchor.count} receipts` : 'there is a damaged head file')
 }
 
-/** A log may only begin when there is none; its key may only be made then, too. */
+/** Creates a key only when the log is empty. */
 function keyFor(path: string, empty: boolean): ReadKey {
   const key = readKey(path)
   return key.ok || !key.missing || !empty ? key : createKey(path)
 }
 
-/** With a head file of nothing: it tells a log whose first append was cut off by a crash from one that lost its beginning. */
+/** Writes a head file with count 0: it distinguishes a log whose first append a crash interrupted from one that lost its beginning. */
 function begun({ head }: ReceiptPaths, key: Uint8Array, logId = newLogId()): Extract<Settled, { ok: true }> {
   const anchor = sealAnchor(key, { logId, count: 0, head: genesis })
   writeHead(head, anchor)
   return { ok: true, checkpoint: { ...anchor, size: 0 }, adopted: 0, tornBytes: 0 }
 }
 
-/** The receipts of these drafts, as they follow `from`. */
+/** Returns the receipts of these drafts, chained after `from`. */
 export function chained(from: Checkpoint, drafts: readonly ReceiptDraft[], key: Uint8Array): Receipt[] {
   const receipts: Receipt[] = []
   for (const draft of drafts) {
@@ -189,7 +189,7 @@ function shortened(error: string): string {
 
 type Batch = { readonly receipts: readonly Receipt[]; readonly key: Uint8Array }
 
-/** One write. A full disk may write less without an error; whatever goes wrong, the log is cut back to where it was. */
+/** Writes once. A full disk may accept only a part without an error; after any error the log is truncated to its old size. */
 function write({ file, paths, sync }: Book, from: Checkpoint, { receipts, key }: Batch): Failed | Pick<Done, 'ok' | 'checkpoint'> {
   const bytes = new TextEncoder().encode(receipts.map((receipt) => `${lineOf(receipt)}\n`).join(''))
   const size = from.size + bytes.length
@@ -234,7 +234,7 @@ export function openLog(path: string): number | undefined {
   }
 }
 
-/** The folder is synced, so that the name survives a power cut as well as the bytes. */
+/** Syncs the folder, so that the file name survives a power failure too. */
 function createLog(path: string): number {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const file = openSync(path, flags | constants.O_CREAT | constants.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-/** What a crash can leave behind the checkpoint is adopted and recorded; what it cannot leave is refused, by the next start and by a check. */
+/** Tests that only receipts that a crash can leave beyond the checkpoint are adopted; the next start and a check refuse all others. */
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'

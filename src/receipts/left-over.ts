@@ -1,7 +1,4 @@
-/**
- * Receipts beyond the checkpoint. They are on disk before the database keeps what they vouch for, so a crash or a full disk in between leaves
- * those of one step; the start after it records that first of all, and may be cut off itself. Anything else there is no accident.
- */
+/** Decides whether receipts beyond the checkpoint can come from a crash. */
 
 import { count } from '../kit/count.ts'
 import { canonical } from '../kit/json.ts'
@@ -15,7 +12,10 @@ export type Span = { readonly first: number; readonly last: number }
 const adopted = 'receipts.adopted'
 const recovery = 'recovery'
 
-/** Says that the receipts of `span`, which end right before it, may belong to no run: the step that wrote them was not kept. */
+/**
+ * Records that the receipts of `span`, which end directly before this one, may belong to no run: the step that wrote them was not
+ * committed.
+ */
 export function adoptionDraft({ first, last }: Span, at: number): ReceiptDraft {
   const [argsHash, resultHash] = [hashOf({ first, last }), hashOf({ status: 'allowed', output: '' })]
   return { at, conversationId: 'none', tool: adopted, argsHash, resultHash, status: 'allowed', risk: 'low', approval: recovery }
@@ -25,7 +25,10 @@ export function isAdoption({ tool, approval }: Receipt): boolean {
   return tool === adopted && approval === recovery
 }
 
-/** What such a receipt accounts for: it holds the hash of the numbers only, and most spans are short. */
+/**
+ * Returns the span that such a receipt accounts for. It contains only the hash of the numbers, so this tries spans of increasing length;
+ * most are short.
+ */
 export function adoptedBy({ seq, args_hash }: Receipt): Span | undefined {
   const last = seq - 1
   for (let first = last; first > 0; first -= 1) if (hashOf({ first, last }) === args_hash) return { first, last }
@@ -36,20 +39,27 @@ function hashOf(value: unknown): string {
 }
 
 export type LeftOver = {
-  /** The next receipt beyond the checkpoint. */
+  /** Adds the next receipt beyond the checkpoint. */
   add(receipt: Receipt): void
-  /** What is there when it is more than a crash leaves, in words; undefined when it is not. */
+  /** Returns a description when there is more than a crash can leave; otherwise undefined. */
   tooMany(): string | undefined
 }
 
-/** What the operator can do about a database that does not fit the log. */
+/** Tells the operator what to do about a database that does not match the log. */
 export const remedy =
   'Nothing is begun until memory.sqlite is restored from its newest copy, or until you accept what is there, which leaves a receipt: braidclaw receipt accept --note WHY'
 
-/** `known`: how many receipts the checkpoint counts; 0 without one, and then `ownLog` is the log that the database would have begun. */
+/**
+ * `known`: how many receipts the checkpoint counts; 0 without a checkpoint, and then `ownLog` is the log that the database would have
+ * begun.
+ */
 export type KnownSoFar = { readonly known: number; readonly ownLog?: string }
 
-/** Receipts of one step bear one time, and those of the step after it another. */
+/**
+ * Receipts reach the disk before the database commits their results, so a crash or a full disk in between leaves those of one step; the
+ * next start records that first, and may be interrupted itself. No crash leaves any other receipts. Receipts of one step have one
+ * timestamp, and the next step has another.
+ */
 export function createLeftOver({ known, ownLog }: KnownSoFar): LeftOver {
   const seen: { first?: Receipt; last?: Receipt; steps: number; unexplained: boolean } = { steps: 0, unexplained: false }
 

@@ -1,4 +1,4 @@
-/** Reading receipts to look at them. It judges nothing: that is `verifyReceipts`. Only what is asked for is read, however long the log. */
+/** Reads receipts for display, without verifying them (`verifyReceipts` does that), and reads no more of the log than requested. */
 
 import { findLine, numberOf } from './find-receipt.ts'
 import { readReceipt } from './form/grammar.ts'
@@ -8,12 +8,12 @@ import type { Line } from './form/receipt-lines.ts'
 import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
 
-/** `unreadable` counts the lines among those looked at that are no receipts; `torn` is an unfinished one at the end. */
+/** `unreadable` counts the lines read that are not receipts; `torn` means an unfinished last line. */
 export type ReceiptList =
   | { readonly ok: true; readonly receipts: readonly Receipt[]; readonly unreadable: number; readonly torn: boolean }
   | { readonly ok: false; readonly failure: ReceiptFailure }
 
-/** The newest `limit` receipts, oldest of them first. A log that does not exist yet is an empty one. */
+/** Returns the newest `limit` receipts, oldest first. Treats a missing log as empty. */
 export function listReceipts({ path, limit }: { readonly path: string; readonly limit: number }): ReceiptList {
   const seen = { receipts: [] as Receipt[], unreadable: 0, torn: false }
   try {
@@ -32,7 +32,7 @@ export function listReceipts({ path, limit }: { readonly path: string; readonly 
   return { ok: true, ...seen, receipts: seen.receipts.reverse() }
 }
 
-/** Of every segment. @throws errno errors other than a missing file */
+/** Yields the lines of all segments. @throws errno errors other than a missing file */
 export function* newestFirst(log: string): Generator<Line> {
   for (const path of filesOf(log).toReversed()) {
     try {
@@ -43,14 +43,14 @@ export function* newestFirst(log: string): Generator<Line> {
   }
 }
 
-/** @returns the receipt with this id or this number, as the log has it; undefined when there is none or the log cannot be read. */
+/** @returns the receipt with this id or number, as stored in the log; undefined when there is none or the log cannot be read. */
 export function showReceipt(path: string, wanted: string): Receipt | undefined {
   const seq = numberOf(wanted)
   const isWanted = (receipt: Receipt | undefined) => receipt?.id === wanted || String(receipt?.seq) === wanted
   try {
     const found = seq > 0 ? receiptOf(findLine(path, seq)) : undefined
     if (isWanted(found)) return found
-    // A log out of order is looked through; one that ends before this number cannot hold it.
+    // Search the whole log if it is out of order, but not if it ends before this number.
     return listed(path, seq)?.find(isWanted)
   } catch (error) {
     if (!diskFailure(path, error)) throw error

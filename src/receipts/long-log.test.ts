@@ -1,4 +1,4 @@
-/** Of a long log only what is asked for is read, wherever it stands: counted in bytes. */
+/** Tests, by counting bytes, that only the requested part of a long log is read, wherever it is. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
@@ -15,7 +15,7 @@ const count = 6000
 const state = { logId: '' }
 const idOf = (seq: number) => `receipt-${state.logId.slice(0, 8)}-${seq}`
 
-/** Two closed segments and the log, one of whose lines is longer than what is first read. */
+/** Two closed segments and the log, with one line longer than the first read. */
 beforeAll(() => {
   let checkpoint = home.fill(1)
   for (let seq = 2; seq <= count; ) {
@@ -38,7 +38,7 @@ afterAll(() => home.remove())
 
 const number = (seq: number) => draft(seq, seq % 700 === 0 ? { conversationId: 'c'.repeat(30_000) } : {})
 
-/** What this process read meanwhile, by the kernel's count. */
+/** Returns how many bytes this process read during the step, by the kernel's count. */
 function bytesRead<T>(step: () => T): { readonly value: T; readonly bytes: number } {
   const now = () => Number(/rchar: (\d+)/.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
   const before = now()

@@ -1,12 +1,12 @@
-/** What can go wrong with the receipts on disk, in words a person can act on. */
+/** Translates errors of the receipts on disk into messages a person can act on. */
 
 export type ReceiptFailure = {
-  /** `altered`: the log is not what was written. `key`: missing, too widely readable or no key. The others are the disk's. */
+  /** `altered`: the log differs from what was written. `key`: missing, readable by others, or invalid. The other codes are disk errors. */
   readonly code: 'altered' | 'key' | 'full' | 'read_only' | 'unreadable'
   readonly message: string
 }
 
-/** The disk trouble behind a thrown value; undefined when it is something else, that is a bug. */
+/** Returns the disk failure behind a thrown value; undefined for anything else, which is a bug. */
 export function diskFailure(path: string, error: unknown): ReceiptFailure | undefined {
   if (!(error instanceof Error) || !('code' in error) || !('errno' in error)) return undefined
   const why = `receipts at "${path}" cannot be written or read (${error.message})`

@@ -1,9 +1,9 @@
-/** What the deep check needs of each receipt of a log, in some twenty bytes: a million of them must not fill the memory. */
+/** Stores about twenty bytes per receipt for the deep check, so that a million receipts do not fill the memory. */
 
 import type { Receipt } from './form/receipt.ts'
 
-/** What receipt and journal both tell of a call. `sandbox` is compared only where the journal knows of it. */
-export type Reply = {
+/** The fields of a call that receipt and journal share. `sandbox` is compared only where the journal contains it. */
+export type ExpectedReceipt = {
   readonly id: string
   readonly conversationId: string
   readonly tool: string
@@ -14,20 +14,20 @@ export type Reply = {
 }
 
 export type Fingerprints = {
-  /** The highest number there is. */
+  /** Returns the highest receipt number. */
   count(): number
   add(receipt: Receipt): void
   has(seq: number): boolean
-  /** Whether that receipt tells the same. */
-  fits(seq: number, told: Reply): boolean
-  /** Marks it as named by the journal. @returns false when it was before */
+  /** Tells whether that receipt has these values. */
+  fits(seq: number, told: ExpectedReceipt): boolean
+  /** Marks the receipt as named by the journal. @returns false when it was already marked */
   take(seq: number): boolean
   isTaken(seq: number): boolean
-  /** How many there are that the journal did not name. */
+  /** Returns how many receipts the journal did not name. */
   untaken(): number
 }
 
-/** Of a SHA-256: nobody finds another text for it. */
+/** Bytes of a SHA-256: enough that nobody finds another text with this prefix. */
 const length = 16
 const sandboxes: readonly (string | undefined)[] = [undefined, 'bubblewrap', 'landlock', 'none']
 const taken = 0x80
@@ -59,7 +59,7 @@ export function createFingerprints(): Fingerprints {
   const has = (seq: number) => (markOf(seq) & known) !== 0
   const isTaken = (seq: number) => (markOf(seq) & taken) !== 0
 
-  function fits(seq: number, told: Reply): boolean {
+  function fits(seq: number, told: ExpectedReceipt): boolean {
     const at = seq * length
     const isSame = has(seq) && Buffer.from(printOf(told)).equals(prints.subarray(at, at + length))
     return isSame && (told.sandbox === undefined || sandboxes[markOf(seq) & 0x0f] === told.sandbox)
@@ -78,7 +78,7 @@ export function createFingerprints(): Fingerprints {
   return { count: () => highest, add, has, fits, take, isTaken, untaken }
 }
 
-function printOf({ id, conversationId, tool, argsHash, status, resultHash }: Reply): Uint8Array {
+function printOf({ id, conversationId, tool, argsHash, status, resultHash }: ExpectedReceipt): Uint8Array {
   const text = JSON.stringify([id, conversationId, tool, argsHash, status, resultHash])
   return new Bun.CryptoHasher('sha256').update(text).digest().subarray(0, length)
 }

@@ -103,10 +103,10 @@ test('a checkpoint that was not sealed with the key is refused', () => {
 
 test('a link in the place of the log is not followed', () => {
   const home = fresh(1)
-  const runExternalLoop = join(home.folder, 'elsewhere')
-  writeFileSync(runExternalLoop, home.log())
+  const other = join(home.folder, 'elsewhere')
+  writeFileSync(other, home.log())
   rmSync(home.paths.log)
-  symlinkSync(runExternalLoop, home.paths.log)
+  symlinkSync(other, home.paths.log)
   expect(failed(home.append([draft(9)], home.checkpoint))).toStartWith('unreadable: ')
 })
 

@@ -1,10 +1,10 @@
-/** The log's writer for receipts that are known at once: settles what a crash left, then appends, and says so only when it is on disk. */
+/** Appends receipts that are all known at once: repairs what a crash left, appends, and returns after they are on disk. */
 
 import { statSync } from 'node:fs'
 import type { Appended, AppendReceipts } from './draft.ts'
 import { createLedgers, fault, guarded, type ReceiptLogOptions } from './ledger.ts'
 
-/** Under the lock between processes, like a ledger; with no drafts it only settles, and makes no log where there is none. Only bugs throw. */
+/** Requires the lock between processes, like a ledger. Without drafts it only repairs, and creates no log. Only bugs throw. */
 export function createReceiptLog(options: ReceiptLogOptions): AppendReceipts {
   const { paths } = options
   const open = createLedgers(options)

@@ -1,4 +1,4 @@
-/** The last receipt a checkpoint knows, looked up in the log itself: the cheap check before every append and at every start. */
+/** Compares a checkpoint with the last receipt in the log: the cheap check before every append and at every start. */
 
 import { closeSync, constants, existsSync, fstatSync, openSync, readSync } from 'node:fs'
 import type { Checkpoint } from './draft.ts'
@@ -7,8 +7,8 @@ import { contentHash } from './form/receipt.ts'
 import { readKey } from './key.ts'
 
 /**
- * Whether log, key and checkpoint are as the last append left them, so that there is nothing to settle. Only reads, needs no lock; in
- * doubt false: `createReceiptLog` with no drafts then says what it is.
+ * Tells whether log, key and checkpoint are as the last append left them, so that nothing needs repair. Only reads, and needs no lock.
+ * Returns false in doubt: `createReceiptLog` without drafts then reports the cause.
  */
 export function isAtRest(
   paths: { readonly log: string; readonly head: string; readonly key: string },
@@ -28,13 +28,16 @@ export function isAtRest(
   }
 }
 
-/** Whether the line before the checkpoint's size has the content that the checkpoint's head is the hash of. */
+/** Tells whether the line that ends at the checkpoint's size has the checkpoint's head as its hash. */
 export function endsAs(file: number, { head, size }: Pick<Checkpoint, 'head' | 'size'>): boolean {
   const line = lineBefore(file, size)
   return line !== undefined && contentHash(line, head) === head
 }
 
-/** The text between the last two newlines before `end`; undefined when `end` does not follow a newline or the bytes are no UTF-8. */
+/**
+ * Returns the text between the last two newlines before `end`; undefined when `end` does not follow a newline or the bytes are invalid
+ * UTF-8.
+ */
 export function lineBefore(file: number, end: number): string | undefined {
   for (let length = 4096; ; length *= 4) {
     const bytes = new Uint8Array(Math.min(length, end))

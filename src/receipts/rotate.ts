@@ -1,4 +1,4 @@
-/** Closes the log as a numbered segment and begins the next with a receipt of just that; the chain goes on across the two. */
+/** Closes the log as a numbered segment and starts the next one with a receipt of that; the chain continues across both. */
 
 import { closeSync, constants, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -15,13 +15,13 @@ import { nextSegment, secondNames } from './segments.ts'
 export type Rotation = {
   readonly paths: ReceiptPaths
   readonly checkpoint: Checkpoint | undefined
-  /** The first receipt of the new segment: a log that is empty could not be told from one that was emptied. */
+  /** The first receipt of the new segment, because an empty log would look like one that somebody emptied. */
   readonly draft: ReceiptDraft
 }
 
 /**
- * Called under the lock between processes, like an append; the returned checkpoint is kept under it. A crash leaves either the old log, or
- * the new one with the old checkpoint, which the next append recognises by the segment before.
+ * Requires the lock between processes, like an append; the caller stores the returned checkpoint under it. A crash leaves either the old
+ * log, or the new one with the old checkpoint, which the next append recognises by the previous segment.
  */
 export function rotate(rotation: Rotation): Appended & { readonly segment?: string } {
   try {

@@ -17,7 +17,7 @@ const another = (): Home => {
   return home
 }
 
-/** Sealed anew with the key, as the program that was there before would have written it; and witnesses that know it. */
+/** Seals the receipts again with the key, as an older program would have written them, and updates the witnesses. */
 function reseal(home: Home, change: (receipt: Receipt) => Receipt) {
   recompute(home, 1, { key: home.key(), change })
   const checkpoint = anchorAt(home, 5)

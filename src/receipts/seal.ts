@@ -1,4 +1,4 @@
-/** Seals of other things than receipts, made with the receipt key: a word of their own before the text keeps the two apart. */
+/** Seals data other than receipts with the receipt key: a prefix of its own keeps these seals distinct from receipt macs. */
 
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -7,15 +7,15 @@ import { createKey, type ReadKey, readKey } from './key.ts'
 import type { ReceiptPaths } from './ledger.ts'
 import { diskFailure } from './receipt-failure.ts'
 
-/** @returns undefined when there is no key to seal with */
+/** @returns undefined when there is no key */
 export type Seal = (text: string) => string | undefined
 
-/** Makes the key when there are no receipts yet, as the first receipt would. */
+/** Creates the key when there are no receipts yet, as the first receipt would. */
 export function createSealer(paths: ReceiptPaths): Seal {
   return (text) => sealWith(keyToSeal(paths), text)
 }
 
-/** For checking: the key is read once and never made. */
+/** For checking: reads the key once and never creates it. */
 export function sealsBy(keyPath: string): Seal {
   const key = readKey(keyPath)
   return (text) => sealWith(key, text)

@@ -1,9 +1,9 @@
-/** The files of one chain: segments that were closed, oldest first, and the log that is still written. */
+/** Lists the files of one chain: closed segments, oldest first, and the current log. */
 
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** Of `tool_receipts.log` these are `tool_receipts.1.log`, `tool_receipts.2.log`, …; the log itself is not among them. */
+/** For `tool_receipts.log` returns `tool_receipts.1.log`, `tool_receipts.2.log`, …; excludes the log itself. */
 export function segmentsOf(log: string): string[] {
   const folder = dirname(log)
   const now = statSync(log, { throwIfNoEntry: false })?.ino
@@ -12,7 +12,7 @@ export function segmentsOf(log: string): string[] {
     .filter((path) => now === undefined || statSync(path, { throwIfNoEntry: false })?.ino !== now)
 }
 
-/** All files that hold the chain, in its order. */
+/** Returns all files of the chain, in order. */
 export function filesOf(log: string): string[] {
   return [...segmentsOf(log), log]
 }
@@ -22,7 +22,7 @@ export function nextSegment(log: string): string {
   return join(dirname(log), nameOf(log, last + 1))
 }
 
-/** A rotation that a crash cut off leaves a second name of the log itself. */
+/** Returns hard links to the log itself that a crash during a rotation left. */
 export function secondNames(log: string): string[] {
   const whole = new Set(segmentsOf(log))
   return numbered(log)

@@ -1,4 +1,4 @@
-/** [receipts]: whether and where every tool call leaves a receipt. */
+/** Defines the settings of [receipts]: whether every tool call leaves a receipt, and where. */
 
 import type { Rows } from '../kit/settings.ts'
 

@@ -1,4 +1,4 @@
-/** After a crash: brings log and checkpoint together again, or refuses, because the log is not what was written. */
+/** Reconciles log and checkpoint after a crash, or refuses because the log differs from what was written. */
 
 import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs'
 import type { Checkpoint } from './draft.ts'
@@ -22,11 +22,14 @@ export type SettleOptions = {
   readonly headPath: string
   readonly key: Uint8Array
   readonly checkpoint: Checkpoint | undefined
-  /** Of the log that this database began, or would begin; absent where no database is asked. */
+  /** The log that this database began, or would begin; absent without a database. */
   readonly logId: string | undefined
 }
 
-/** Reads only the last known receipt and what lies beyond it; without a checkpoint, the whole log, which the head file must then confirm. */
+/**
+ * Reads only the last known receipt and what follows it; without a checkpoint it reads the whole log, which the head file must then
+ * confirm.
+ */
 export function settle(options: SettleOptions & { readonly size: number }): Settled {
   const { checkpoint, path, key } = options
   if (!checkpoint) return adoptAll(options)
@@ -44,7 +47,9 @@ export function settle(options: SettleOptions & { readonly size: number }): Sett
   return options.size === checkpoint.size ? { ok: true, checkpoint, adopted: 0, tornBytes: 0 } : adoptRest(options, checkpoint)
 }
 
-/** Whether the checkpoint is of the segment before this log: a crash came between closing that and keeping the new checkpoint. */
+/**
+ * Tells whether the checkpoint belongs to the previous segment: a crash came between closing that segment and storing the new checkpoint.
+ */
 function carriedOver(log: string, checkpoint: Checkpoint): boolean {
   const last = segmentsOf(log).at(-1)
   if (last === undefined) return false
@@ -107,7 +112,7 @@ export function newLogId(): string {
   return crypto.getRandomValues(new Uint8Array(16)).toHex()
 }
 
-/** The log is whole; what the database knows of it is not. */
+/** The log is valid, but the database does not match it. */
 function unfit(message: string): Settled {
   return { ok: false, failure: { code: 'altered', message } }
 }

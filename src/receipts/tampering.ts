@@ -1,4 +1,4 @@
-/** For tests: ways to tamper with receipts, and both verifiers to be held against them. */
+/** Provides tests with ways to tamper with receipts, and runs both verifiers on the result. */
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
@@ -11,13 +11,13 @@ import { type Verification, verifyReceipts } from './verify-chain.ts'
 
 const script = () => join(import.meta.dir, '../../docs/verify-receipts.sh')
 
-/** `another` makes one more home with five receipts. */
+/** `another` creates a further home with five receipts. */
 export type Scene = { readonly home: Home; readonly checkpoint?: Anchor; readonly against?: Anchor; readonly another: () => Home }
 export type Verdict = { readonly ok: boolean; readonly record?: number; readonly text: string }
 export type Tamper = {
   readonly name: string
   readonly do: (scene: Scene) => unknown
-  /** The record both must name; undefined when the log is still to be called valid. */
+  /** The record that both verifiers must name; undefined when the log must still be valid. */
   readonly record: number | undefined
   readonly kind?: string
 }
@@ -40,7 +40,7 @@ export function edit(home: Home, record: number, change: (line: string) => strin
   rewrite(home, (all) => all.map((line, at) => (at === record - 1 ? change(line) : line)))
 }
 
-/** What an intruder does who knows the format: recompute every hash from a record on. With the key, every mac too. */
+/** Imitates an intruder who knows the format: recomputes every hash from a record on. With the key, every mac too. */
 export function recompute(home: Home, from: number, { key, change }: { key?: Uint8Array; change: (receipt: Receipt) => Receipt }): void {
   let previous: string | undefined
   rewrite(home, (all) =>
@@ -83,7 +83,7 @@ export async function second({ home, against }: Omit<Scene, 'another'>, checkpoi
   return { ok: code === 0, ...(code === 0 || record === undefined ? {} : { record: Number(record) }), text }
 }
 
-/** One test a tamper: both verifiers must name the same record, and it must be the right one. */
+/** Creates one test per tamper: both verifiers must name the expected record. */
 export function testBoth(tampers: readonly Tamper[], another: () => Home): void {
   for (const tamper of tampers) {
     test.concurrent(`both verifiers, ${tamper.name}: ${tamper.record === undefined ? 'valid' : `receipt ${tamper.record}`}`, async () => {
@@ -99,7 +99,7 @@ export function testBoth(tampers: readonly Tamper[], another: () => Home): void 
   }
 }
 
-/** Homes, with five receipts each or with none, and a way to be rid of them all. */
+/** Creates homes with five receipts or none, and removes all of them. */
 export function homes(): { another: () => Home; empty: () => Home; removeAll: () => void } {
   const made: Home[] = []
   const empty = () => {

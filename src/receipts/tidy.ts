@@ -1,6 +1,6 @@
-/** For long loops over what is garbage as soon as it is judged: left to itself the engine lets hundreds of megabytes of it gather. */
+/** Collects garbage in long loops, because otherwise the engine lets hundreds of megabytes accumulate. */
 
-/** @returns a function to be called once an item; at every `count`th the garbage is collected */
+/** @returns a function to call once per item; it collects garbage at every `count`th call */
 export function tidyEvery(count: number): () => void {
   let seen = 0
   return () => {

@@ -1,4 +1,4 @@
-/** The check of a whole log, offline: the chain itself, then what the checkpoint, the head file and an anchor say of its end. */
+/** Verifies a whole log offline: first the chain, then its end against the checkpoint, the head file and an anchor. */
 
 import { type Anchor, isSealed } from './form/anchor.ts'
 import { follow, type LinkFault, type Position, start } from './form/chain.ts'
@@ -10,11 +10,11 @@ import { createLeftOver, type LeftOver } from './left-over.ts'
 import { diskFailure, isMissing } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
 
-/** `record` counts from 1. For a cut tail it is the first receipt that is missing. */
+/** `record` counts from 1. For a truncated log it is the first missing receipt. */
 export type VerifyProblem = {
   readonly record: number
   readonly id?: string
-  /** `database`: the log is whole, and more than the database can account for. */
+  /** `database`: the log is valid, but has more receipts than the database can account for. */
   readonly kind: LinkFault['kind'] | 'key' | 'unreadable' | 'cut' | 'rewritten' | 'seal' | 'head' | 'database'
   readonly message: string
 }
@@ -27,11 +27,11 @@ export type VerifyWarning = {
 
 export type Verification = Position & {
   readonly ok: boolean
-  /** The first is the first broken receipt; what follows it in the log is not judged. */
+  /** The first problem is the first broken receipt; the receipts after it are not checked. */
   readonly problems: readonly VerifyProblem[]
   readonly warnings: readonly VerifyWarning[]
   readonly completeness: 'proved by anchor' | 'proved by checkpoint' | 'not provable without an anchor'
-  /** Bytes of whole receipts, and of a torn line after them. */
+  /** Bytes of complete receipts, and of a torn line after them. */
   readonly size: number
   readonly tornBytes: number
 }
@@ -40,9 +40,9 @@ export type VerifyOptions = {
   readonly path: string
   readonly headPath: string
   readonly key: ReadKey
-  /** The database's, read before the log: an append in between then does no harm. */
+  /** The database's checkpoint. Read it before the log, so that an append in between does no harm. */
   readonly checkpoint: Anchor | undefined
-  /** Without a checkpoint: the log that the database would have begun. Absent where no database is asked. */
+  /** Without a checkpoint: the log that the database would have begun. Absent without a database. */
   readonly ownLog?: string
   readonly against?: Anchor
 }
@@ -81,11 +81,11 @@ export function verifyReceipts(options: VerifyOptions): Verification {
   }
 }
 
-/** Segment by segment, oldest first; `size` and `tornBytes` are of the log that is still written. */
+/** Reads the segments, oldest first; `size` and `tornBytes` describe the current log. */
 function walk({ path, key, checkpoint, ownLog }: VerifyOptions, wanted: ReadonlySet<number>): Walk {
   const heads = new Map<number, string>()
   const known = checkpoint?.count ?? 0
-  // Whoever asks no database cannot hear what it does not know.
+  // Without a database there is nothing to compare the end of the log with.
   const left = checkpoint || ownLog !== undefined ? createLeftOver({ known, ...(ownLog === undefined ? {} : { ownLog }) }) : undefined
   let walked: Walk = { ...start, size: 0, tornBytes: 0, heads }
   for (const file of filesOf(path)) {
@@ -105,7 +105,7 @@ type FileWalk = {
   readonly key: ReadKey
   readonly from: Position
   readonly heads: Map<number, string>
-  /** What follows receipt `known` is looked at by `left`. */
+  /** `left` checks the receipts after number `known`. */
   readonly known: number
   readonly left: LeftOver | undefined
 }
@@ -151,7 +151,7 @@ function problemsOf(
   return [...found, { record: Math.max(1, walked.count), kind: 'head', message }]
 }
 
-/** What a witness knows that the log denies. A witness of fewer receipts than the log holds is content with those. */
+/** Returns what a witness knows that the log contradicts. A witness with fewer receipts than the log confirms only those. */
 function contradiction(walked: Walk, { name, anchor }: Witness, key: ReadKey): VerifyProblem | undefined {
   const { logId, count, head, mac } = anchor
   if (!key.ok) return { record: 1, kind: 'key', message: key.failure.message }

@@ -1,49 +1,49 @@
-/** Receipts that the journal names as nobody's: which of them the log itself accounts for, and which are a hole in the journal. */
+/** Sorts receipts that no run in the journal names: those the log itself explains, and those that reveal lost journal rows. */
 
 import { canonical, isObject } from '../kit/json.ts'
 import { sha256 } from '../kit/sha256.ts'
 import type { Receipt } from './form/receipt.ts'
 import { adoptedBy, isAdoption, type Span } from './left-over.ts'
 
-/** What the database says beside the journal. */
+/** What the database knows besides the journal. */
 export type KnownToDatabase = {
-  /** How many receipts its checkpoint counts: what follows is for the next start to look at. */
+  /** How many receipts its checkpoint counts: the next start checks those after them. */
   readonly counted: number
-  /** How many an older version left, which told nobody of a clear. */
+  /** How many receipts an older version left, which recorded no clears. */
   readonly older: number
-  /** What the operator did under that receipt, as JSON. */
+  /** Returns the operator's input for that receipt, as JSON. */
   readonly wordsOf: (receiptId: string) => string | undefined
 }
 
 export type WithoutRun = {
-  /** Nothing accounts for these: rows of the journal were lost. */
+  /** Receipts that nothing explains: rows of the journal were lost. */
   readonly holes: readonly Span[]
-  /** The same of an older version, which left no receipt of a clear. */
+  /** Unexplained receipts of an older version, which left no receipt of a clear. */
   readonly older: readonly Span[]
-  /** What the operator accepted, word for word. */
+  /** The problems that the operator accepted, word for word. */
   readonly accepted: ReadonlySet<string>
-  /** Receipts of acceptance whose words are gone or altered: they account for nothing. */
+  /** Receipts of acceptance whose text is missing or altered: they explain nothing. */
   readonly wordless: readonly string[]
 }
 
 export const clearing = 'memory.clear'
 export const acceptance = 'receipt.accept'
 
-/** What an operator did outside of any run. No tool has a dot in its name, whoever approved its call. */
+/** Recognises an operator's action outside of any run: no tool has a dot in its name, even if the operator approved its call. */
 export function isOperatorAction({ tool, approval }: Receipt): boolean {
   return approval === 'operator' && tool.includes('.')
 }
 
 type Log = {
   readonly count: number
-  /** Operator's actions and adoptions, oldest first. */
+  /** Operator actions and adoptions, oldest first. */
   readonly special: readonly Receipt[]
   readonly isNamed: (seq: number) => boolean
 }
 
 export function withoutRun({ count, special, isNamed }: Log, known: KnownToDatabase): WithoutRun {
   const adopted = special.filter(isAdoption).flatMap((receipt) => adoptedBy(receipt) ?? [])
-  // What a crash took back was never done, although its receipt stands.
+  // An action that a crash rolled back never happened, although its receipt exists.
   const done = special.filter((receipt) => isOperatorAction(receipt) && receipt.seq <= known.counted && !isIn(adopted, receipt.seq))
   const clear = done.findLast(({ tool }) => tool === clearing)?.seq ?? 0
   const accepted = done.filter(({ tool }) => tool === acceptance).map((receipt) => ({ receipt, words: acceptedBy(receipt, known) }))
@@ -74,7 +74,7 @@ function extend(spans: Span[], seq: number): void {
   else spans.push({ first: seq, last: seq })
 }
 
-/** The operator's own words under a receipt, believed only when it has their hash. */
+/** Returns the operator's input for a receipt, only if the receipt contains its hash. */
 export function wordsUnder({ id, args_hash }: Receipt, wordsOf: KnownToDatabase['wordsOf']): unknown {
   try {
     const value: unknown = JSON.parse(wordsOf(id) ?? 'null')

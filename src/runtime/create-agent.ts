@@ -1,4 +1,4 @@
-/** `createAgent`: a conversation you can run, approve, cancel. Everything it touches is passed in. */
+/** Creates an agent: a conversation that the caller can run, approve and cancel. The caller passes in every effect. */
 
 import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
@@ -12,43 +12,43 @@ import { prepareThread, prepareThreads } from './threads/prepare-thread.ts'
 import type { AnyUserThread } from './threads/thread.ts'
 import { ThreadFailure } from './threads/thread-failure.ts'
 
-/** What stands before the prompt of a run: none of it changes while the run lasts. */
+/** What precedes the prompt of a run; it does not change during the run. */
 export type RunContext = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
   readonly history: readonly Message[]
-  /** What of the project's own files stands in the system prompt, for the journal. */
+  /** The project's instruction files that are part of the system prompt, for the journal. */
   readonly instructions?: readonly JournalledInstruction[]
 }
 
 export type AgentConfig = {
   readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array; readonly meter?: (runId: string) => Meter | undefined }
   readonly model: string
-  /** The conversation so far, the system prompt and the tools, asked afresh before each run. */
+  /** Returns the conversation so far, the system prompt and the tools; called before each run. */
   readonly opening: () => RunContext | Promise<RunContext>
   readonly limits: RunLimits
   readonly approvalTtlMs: number
   readonly conversationId: string
   readonly channel: string
-  /** Where the conversation was begun. */
+  /** The folder in which the conversation started. */
   readonly folder?: string
   /** See RunIdentity. */
   readonly sandbox?: 'none'
   /** See RunIdentity. */
   readonly agent?: RunAgent
-  /** More b-threads, beside the program's own. They can only veto. */
+  /** More b-threads in addition to the program's own. They can only block. */
   readonly rules?: readonly AnyThread<RunEvent>[]
-  /** The developer's own. */
+  /** The developer's own threads. */
   readonly threads?: readonly AnyUserThread[]
-  /** The same rules as data, for the journal: a replay obeys what the run obeyed. */
+  /** The same rules as data, for the journal, so that a replay applies the rules of the run. */
   readonly journalledRules?: JournalledRules
 }
 
 export type Agent = {
   readonly conversationId: string
-  /** One turn. Yields until `done`; breaking out of the loop cancels it. One run at a time: a second one throws. */
+  /** Runs one turn and yields until `done`; breaking out of the loop cancels it. One run at a time. @throws if a run is under way */
   run(prompt: string): AsyncGenerator<AgentEvent>
   /**
-   * For this run, if one is under way, and all later ones. Without a run it counts from the next one on.
-   * @returns undefined when it takes part and that is on disk, else why it does not
+   * Adds a thread to the current run, if any, and to all later runs.
+   * @returns undefined when the thread takes part and the journal has that on disk, else why it does not
    */
   addThread(thread: AnyUserThread): Promise<string | undefined>
   /**
@@ -56,28 +56,28 @@ export type Agent = {
    * another run)
    */
   approve(gateId: string, decision: Decision): Promise<string | undefined>
-  /** What an open gate asks about: the call and what the gate said of it. */
+  /** Returns the call that an open gate asks about, with the judgement of it. */
   gate(gateId: string): Proposal | undefined
-  /** Resolves when that gate is no longer open, at once when it is not. */
+  /** Resolves when that gate is no longer open, at once if it is not. */
   gateClosed(gateId: string): Promise<void>
-  /** Resolves when no run is under way, whether or not anybody reads its events. */
+  /** Resolves when no run is under way, even if nobody reads its events. */
   settled(): Promise<void>
-  /** Ends the current run: nothing new begins, what runs is aborted. Without a run it does nothing. */
+  /** Ends the current run: nothing new starts, and running effects are aborted. Without a run it does nothing. */
   cancel(by?: string): void
-  /** The emergency stop reached this process. */
+  /** Reports that the emergency stop was set. */
   stop(reason: string): void
-  /** @returns undefined when the mode is set, else the rule that rejected it. Wiggum mode is rejected by `modes` in this version. */
+  /** @returns undefined when the mode is set, else the rule that rejected it. In this version `modes` rejects Wiggum mode. */
   setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
-  /** How the latest run ended, for exit codes; undefined while it runs. */
+  /** Returns how the latest run ended, for exit codes; undefined during a run. */
   ending(): Ending | undefined
   runId(): string | undefined
-  /** What the model calls of the latest run used so far. */
+  /** Returns what the model calls of the latest run have used so far. */
   usage(): Usage | undefined
 }
 
 type Ended = { readonly ending: Ending | undefined; readonly usage: Usage | undefined }
 
-/** @throws ThreadFailure when a thread of the developer's is not fit to take part */
+/** @throws ThreadFailure when a developer's thread is invalid */
 export function createAgent(config: AgentConfig): Agent {
   const { ports, model, limits, conversationId, channel, folder } = config
   const state: { run?: Run | undefined; ended?: Ended; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
@@ -110,7 +110,7 @@ export function createAgent(config: AgentConfig): Agent {
       if (joining.some(({ name }) => name === thread.name)) return `thread "${thread.name}" is there already; give this one another name`
       joining = [...joining, thread]
       const rejected = await state.run?.add(thread)
-      // Over before it could join: it takes part from the next run on.
+      // The run ended before the thread could join; the thread takes part from the next run on.
       if (rejected === undefined || rejected === 'finisher') return undefined
       joining = joining.filter((other) => other !== thread)
       return `thread "${thread.name}" was rejected by ${rejected}`
@@ -120,13 +120,13 @@ export function createAgent(config: AgentConfig): Agent {
     }
   }
 
-  /** A conversation that says nothing holds no messages, threads and gates of the run before. */
+  /** Keeps only ending and usage of a finished run, so that an idle conversation holds no messages, threads or gates in memory. */
   function keepEnd(over: Run): void {
     state.ended = { ending: over.ending(), usage: over.usage() }
     state.run = undefined
   }
 
-  /** With the limits and rules that hold now, so that a replay needs no configuration. */
+  /** Includes the current limits and rules, so that a replay needs no configuration. */
   function startOf(prompt: string): RunStart {
     const { journalledRules } = config
     const now = { at: ports.now(), mode: state.mode, model, limits, ...(journalledRules ? { rules: journalledRules } : {}) }

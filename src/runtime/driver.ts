@@ -1,4 +1,4 @@
-/** Drives one run: feeds outside events to the kernel, carries out what it selects, and hands the consumer what it may see. */
+/** Drives one run: feeds external events to the kernel, performs the effects that it selects, and passes visible events to the consumer. */
 
 import type { AnyThread } from '../kernel/thread.ts'
 import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent, ToolOutcome, Usage } from './event.ts'
@@ -27,7 +27,7 @@ import type { PreparedThread } from './threads/prepare-thread.ts'
 import { messagesOf } from './transcript.ts'
 import { addUsage } from './usage.ts'
 
-/** Calls `then` once after `ms`; the result takes the appointment back. */
+/** Calls `then` once after `ms`; the returned function cancels the timer. */
 export type After = (ms: number, then: () => void) => () => void
 
 export type RunPorts = {
@@ -39,7 +39,7 @@ export type RunPorts = {
   readonly log: Log
   readonly now: Clock
   readonly after: After
-  /** Takes secrets out of whatever comes in, before anything sees, stores or repeats it. */
+  /** Removes secrets from all input, before any other part processes, stores or repeats it. */
   readonly redact: Redact
   readonly redactStream: RedactStream
 }
@@ -47,37 +47,40 @@ export type RunPorts = {
 export type RunOptions = {
   readonly identity: RunIdentity
   readonly threads: readonly AnyThread<RunEvent>[]
-  /** The developer's own. */
+  /** The developer's threads. */
   readonly joining: readonly PreparedThread[]
   readonly ports: RunPorts
-  /** Everything of a question but its messages: they grow with the run. */
+  /** The chat request without its messages, which grow during the run. */
   readonly request: Omit<ChatRequest, 'messages'>
   readonly history: readonly Message[]
   readonly approvalTtlMs: number
-  /** Wall-clock limit of the run; zero is none. */
+  /** Wall-clock limit of the run; zero means none. */
   readonly maxMs: number
 }
 
 export type Run = {
   /** Starts the run and yields until `done`. A consumer that breaks out cancels what is in flight and waits for it. */
   events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent>
-  /** Resolves when it is on disk that the thread takes part, with undefined, or with the name of the thread that rejected it. */
+  /** Adds a thread. Resolves when that is on disk: with undefined, or with the name of the thread that rejected it. */
   add(thread: PreparedThread): Promise<string | undefined>
-  /** Resolves when it is on disk, with undefined, or with the name of the thread that rejected it. A cancel or stop aborts at once. */
+  /**
+   * Sends an external event. Resolves when it is on disk: with undefined, or with the name of the thread that rejected it. A cancel or stop
+   * aborts at once.
+   */
   send(event: ExternalEvent): Promise<string | undefined>
   approve(gateId: string, decision: Decision): Promise<string | undefined>
-  /** What an open gate asks about; undefined once it is answered. */
+  /** Returns the call that an open gate asks about; undefined once it is answered. */
   gate(gateId: string): Proposal | undefined
   /** Resolves when the gate is no longer open. */
   gateClosed(gateId: string): Promise<void>
-  /** Resolves when the run has ended, whether or not anybody reads its events. */
+  /** Resolves when the run has ended, even if nobody reads its events. */
   readonly settled: Promise<void>
   ending(): Ending | undefined
-  /** Of all model calls so far; undefined before the first. */
+  /** Sums all model calls so far; undefined before the first. */
   usage(): Usage | undefined
 }
 
-/** An outside event on its way in, and who waits to hear what became of it. */
+/** An external event before the kernel takes it, and the callback that reports what became of it. */
 type Sent = { readonly event: ExternalEvent; readonly answer: (rejectedBy: string | undefined) => void }
 
 const queueCapacity = 256
@@ -116,10 +119,10 @@ export function createRun({ identity, threads, joining, ports, request, history,
     return answer
   }
 
-  /** It is looked at by the next `pump`. */
+  /** Queues the event for the next `pump`. */
   function enter(event: ExternalEvent): Promise<string | undefined> {
     if (state.ending) return Promise.resolve('finisher')
-    // A slow disk must not hold up a stop.
+    // A stop must not wait for a slow disk.
     if (event.type === 'cancel' || event.type === 'estop') {
       state.stopping = true
       abortAll()
@@ -134,7 +137,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     return send({ type: 'thread.add', name, digest })
   }
 
-  /** What arrives while a record is being written waits for the next round. */
+  /** Events that arrive during the write of a record wait for the next round. */
   async function pump(): Promise<void> {
     state.pumping = true
     while (inbox.length > 0 && !state.ending) {
@@ -148,7 +151,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     state.pumping = false
   }
 
-  /** One super-step: all of it is on disk before any of it is carried out or shown. @returns who rejected an event */
+  /** Runs one super-step; all of it is on disk before the driver performs or shows any of it. @returns the thread that rejected an event */
   async function settle(events: readonly ExternalEvent[]): Promise<(event: ExternalEvent) => string | undefined> {
     try {
       const { selected, batch, rejected } = step(events)
@@ -181,7 +184,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     }
   }
 
-  /** What begins between a stop and its record is aborted from the start. */
+  /** Registers an effect. Effects that begin between a stop and its record are aborted from the start. */
   function begin(id: string): AbortSignal {
     const controller = new AbortController()
     inFlight.set(id, controller)
@@ -189,7 +192,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     return controller.signal
   }
 
-  /** What was thought is journalled with the reply, but was told while it came. */
+  /** Removes the thinking events that the consumer already saw as they arrived; the journal keeps the thoughts with the reply. */
   function unseen(event: RunEvent, shown: readonly AgentEvent[]): readonly AgentEvent[] {
     if (event.type !== 'model.done') return shown
     const told = state.thoughts.splice(0).join('')
@@ -217,12 +220,12 @@ export function createRun({ identity, threads, joining, ports, request, history,
     void send(reply)
   }
 
-  /** A call that a thread of the developer's asks for goes the way of the model's. */
+  /** Judges a call that a developer's thread requests in the same way as a call of the model. */
   async function judge({ id, by, call }: Extract<InternalEvent, { type: 'judge' }>): Promise<void> {
     void send({ type: 'judged', id, by, ...(await judgeFor({ by, call, judge: ports.judge, redact: ports.redact, usedIds })) })
   }
 
-  /** @param refusal why it may not be carried out after all */
+  /** @param refusal why the act may not run after all */
   function act(event: Extract<InternalEvent, { type: 'act' }>, refusal: string | undefined): void {
     const signal = begin(event.id)
     const outcome = refusal === undefined ? ports.act(event, signal) : Promise.resolve(notApproved(refusal))
@@ -232,7 +235,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     }, failRun)
   }
 
-  /** The record itself failed: nothing further may happen, and the consumer hears why. */
+  /** Ends the run when the record cannot be written: nothing further may happen, and the consumer gets the reason. */
   function failRun(error: unknown): void {
     if (state.ending) return
     const message = error instanceof Error ? error.message : String(error)
@@ -257,7 +260,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
   }
 
   async function* events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent> {
-    // The clock may be set back meanwhile; that the appointment came due is proof enough that the time is over.
+    // The system clock may have been set back meanwhile; the timer that fired is proof enough that the time is over.
     const over = start.at + maxMs + 5
     if (maxMs > 0) appointments.push(ports.after(maxMs + 5, () => void send({ type: 'clock', at: Math.max(ports.now(), over) })))
     for (const { name, digest } of joining) void enter({ type: 'thread.add', name, digest })
@@ -284,7 +287,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
   }
 }
 
-/** Refused like any call that changed after it was judged. */
+/** The outcome is the same as for a call that changed after the judgement. */
 function notApproved(reason: string): ToolOutcome {
   return { status: 'denied', output: '', error: `approval.unusable: ${reason}` }
 }

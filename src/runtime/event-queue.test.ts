@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createQueue } from './event-queue.ts'
 
-/** Whether the promise is settled once everything that can go on has gone on. */
+/** Tells whether the promise is settled after all pending work has run. */
 async function isSettled(wait: Promise<void>): Promise<boolean> {
   let settled = false
   void wait.then(() => {

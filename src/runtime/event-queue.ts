@@ -1,11 +1,14 @@
-/** A bounded hand-over between a run and its consumer: a full queue makes the producer wait. */
+/** Passes items from a run to its consumer through a bounded queue: a full queue makes the producer wait. */
 
 import { createInbox } from '../kernel/inbox.ts'
 
 export type Queue<T> = {
-  /** Undefined while there is room for more, which costs nothing to go on from; else what to wait for. After `close` it drops the item. */
+  /**
+   * Returns undefined while there is room, so that the producer continues without an await; else a promise to wait for. After `close` it
+   * drops the item.
+   */
   push(item: T): Promise<void> | undefined
-  /** Ends the iteration once what is queued has been taken. */
+  /** Ends the iteration after the consumer has taken the queued items. */
   close(): void
   items(): AsyncGenerator<T>
 }
@@ -47,7 +50,7 @@ export function createQueue<T>(capacity: number): Queue<T> {
   }
 }
 
-/** Most often nobody sleeps, and waking nobody costs one look. */
+/** Usually nobody waits; `wake` then costs one check. */
 function createSleepers(): { sleep(): Promise<void>; wake(): void } {
   let sleepers: (() => void)[] = []
   return {

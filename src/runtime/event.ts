@@ -1,4 +1,4 @@
-/** The vocabulary: every event of a run. Present tense asks (`think`), past tense reports (`model.done`). */
+/** Defines every event of a run. Present tense requests (`think`), past tense reports (`model.done`). */
 
 import type { Json, JsonObject } from '../kit/json.ts'
 
@@ -12,22 +12,25 @@ export type Usage = {
   readonly outputTokens: number
   readonly cachedInputTokens?: number
   readonly costMicros?: number
-  /** Counted by us from what was sent and received, since the far side did not say. */
+  /** The runtime counted the tokens from the sent and received text, because the provider did not report them. */
   readonly estimated?: true
 }
 
-/** A piece of a model's reply, in the order it came. `meta` is the provider's own (a thinking signature) and goes back unmodified. */
+/**
+ * A piece of a model's reply, in order of arrival. `meta` belongs to the provider (a thinking signature); the runtime returns it
+ * unmodified.
+ */
 export type Part =
   | { readonly type: 'text'; readonly text: string; readonly meta?: JsonObject }
   | { readonly type: 'thinking'; readonly text: string; readonly meta?: JsonObject }
   | ({ readonly type: 'call'; readonly meta?: JsonObject } & Call)
 
-/** A tool call as the model asked for it. `input` is already parsed; `malformed` holds the raw text when it was no JSON object. */
+/** A tool call as the model requested it. `input` is already parsed; `malformed` holds the raw text if it was not a JSON object. */
 export type Call = { readonly id: string; readonly name: string; readonly input: JsonObject; readonly malformed?: string }
 
 /**
- * What the gate says of one call, decided once, journalled with the reply and obeyed by the threads.
- * `plan` is the hash of exactly what would be executed; an approval is bound to it.
+ * The gate's judgement of one call: made once, journalled with the reply and enforced by the threads. `plan` is the hash of exactly what
+ * would be executed; an approval is bound to it.
  */
 export type Judgement = {
   readonly verdict: 'allow' | 'ask' | 'deny'
@@ -35,29 +38,31 @@ export type Judgement = {
   readonly rule: string
   readonly reason: string
   readonly plan: string
-  /** One escaped line a person can read: the argv, the path, the URL. */
+  /** One escaped line for people: the argv, the path, the URL. */
   readonly summary: string
-  /** Canonical names of what the call writes; two calls that share one take turns. */
+  /** Canonical names of what the call writes; two calls that share a name run one after the other. */
   readonly writes: readonly string[]
 }
 
 export type Proposal = { readonly call: Call; readonly judgement: Judgement }
 
-/** What a project's own file says to the model. `path` is relative to the workspace; `text` is as the model is told it: escaped, perhaps cut. */
+/**
+ * Instructions from a file of the project. `path` is relative to the workspace; `text` is as the model sees it: escaped, perhaps truncated.
+ */
 export type Instruction = { readonly path: string; readonly text: string }
 
-/** What came of one attempt. `status` goes into the receipt: a refusal at execution time is `denied`, not `failed`. */
+/** The result of one attempt. `status` goes into the receipt: a refusal at execution time is `denied`, not `failed`. */
 export type ToolOutcome = {
   readonly status: 'allowed' | 'denied' | 'failed'
   readonly output: string
   readonly error?: string
   readonly receipt?: string
   readonly metadata?: JsonObject
-  /** Of the folders that this call touched first; told to the model after the output, and never part of it. */
+  /** The instructions of the folders that this call touched first. The model sees them after the output; they are never part of it. */
   readonly instructions?: readonly Instruction[]
 }
 
-/** Why a run ended, for exit codes and machines; `stop` is the coarse word of AgentEvent. */
+/** Why a run ended, for exit codes and machines; `stop` is the coarser stop reason of AgentEvent. */
 export type Ending = {
   readonly stop: StopReason
   readonly code:
@@ -86,7 +91,7 @@ export type ExternalEvent =
       readonly usage: Usage
       readonly model: string
       readonly provider?: string
-      /** Why the model stopped when that was not its own end: the answer is then cut. */
+      /** Why the answer is incomplete, if the model did not end it itself. */
       readonly cut?: 'length' | 'content_filter'
     }
   | { readonly type: 'model.fail'; readonly code: FailureCode; readonly message: string }
@@ -104,9 +109,9 @@ export type ExternalEvent =
   | { readonly type: 'estop'; readonly reason: string }
   | { readonly type: 'clock'; readonly at: number }
   | { readonly type: 'mode.set'; readonly mode: Mode; readonly maxIterations?: number }
-  /** A thread of the developer's joined the run; `digest` is that of its source. */
+  /** A developer's thread joined the run; `digest` is the digest of its source. */
   | { readonly type: 'thread.add'; readonly name: string; readonly digest: string }
-  /** What the gate says of the call that the thread `by` asked for. `parts` tell the model of it, as if it were a reply. */
+  /** The gate's judgement of the call that the thread `by` requested. `parts` present the call to the model as if it were a reply. */
   | {
       readonly type: 'judged'
       readonly id: string
@@ -132,11 +137,14 @@ export type InternalEvent =
   | { readonly type: 'observe'; readonly round: number; readonly results: readonly ToolReport[] }
   | { readonly type: 'check'; readonly id: string; readonly tier: number }
   | { readonly type: 'retry'; readonly evidence: string }
-  /** A limit, a budget or the clock says: no more. What runs is aborted, what waits is denied, then the run finishes with this code. */
+  /**
+   * A limit, a budget or the clock ends the run: running effects are aborted, waiting calls are denied, then the run finishes with this
+   * code.
+   */
   | { readonly type: 'halt'; readonly code: 'limit' | 'budget' | 'timeout' | 'error'; readonly message: string }
-  /** A thread of the developer's wants a call of its own; the gate has to see it first. */
+  /** A developer's thread requests a call; the gate has to judge it first. */
   | { readonly type: 'judge'; readonly id: string; readonly by: string; readonly call: Call }
-  /** Between threads of the developer's: `id` is its name without "user.", `event` what they say to one another. */
+  /** An event between developers' threads: `id` is its name without "user.", `event` its content. */
   | { readonly type: 'user'; readonly id: string; readonly event: JsonObject }
   | { readonly type: 'stalled' }
   | { readonly type: 'finish'; readonly ending: Ending }
@@ -147,9 +155,9 @@ export type ToolReport = { readonly call: Call; readonly ok: boolean; readonly t
 export type RunEvent = ExternalEvent | InternalEvent
 
 /**
- * Why a model call failed. `aborted` is ours (cancel, estop); all others come from the far side or the wire. `empty` is a reply with neither
- * text nor calls, `refused` one that the model or its content filter would not give;
- * `budget` is ours too: the call was not made.
+ * Why a model call failed. `aborted` comes from us (cancel, estop), and so does `budget`: the call was not made. All others come from the
+ * provider or the connection. `empty` is a reply with neither text nor calls; `refused` is a reply that the model or its content filter
+ * declined to give.
  */
 export type FailureCode =
   | 'auth'

@@ -1,8 +1,8 @@
-/** The events that only the world outside may send. */
+/** Lists the events that only the outside may send. */
 
 import type { ExternalEvent } from './event.ts'
 
-/** One entry for each: a type that is added and forgotten here does not compile. */
+/** One entry per type: the compiler reports a new type that is missing here. */
 export const externalTypes: { readonly [type in ExternalEvent['type']]: true } = {
   'run.start': true,
   'model.done': true,

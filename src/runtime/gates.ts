@@ -1,11 +1,11 @@
-/** Open gates of one run: who may still answer, until when, and whether somebody elsewhere already has. */
+/** Tracks the open gates of one run: who may answer, until when, and whether another process already has. */
 
 import type { Proposal } from './event.ts'
 import { callIdOf } from './gate-id.ts'
 import type { Decision, Questions, RunIdentity } from './port.ts'
 
 export type Gates = {
-  /** `earlier`: the same plan was allowed before, in a run that could not wait; then nobody is asked. */
+  /** Opens a gate. `earlier`: an approval of the same plan from a run that could not wait; then nobody is asked. */
   open(id: string, proposal: Proposal, earlier: Decision | undefined): void
   /** @param gateId RUN/CALL. @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it. */
   approve(gateId: string, decision: Decision): Promise<string | undefined>
@@ -13,7 +13,7 @@ export type Gates = {
   get(gateId: string): Proposal | undefined
   /** Resolves when it is no longer open, at once when it is not. @param gateId RUN/CALL */
   closed(gateId: string): Promise<void>
-  /** Decided, or no longer to be decided. */
+  /** Closes a gate that is decided or can no longer be decided. */
   close(id: string): void
   closeAll(): void
 }
@@ -23,9 +23,9 @@ export type GatesOptions = {
   readonly questions: Questions
   readonly after: (ms: number, then: () => void) => () => void
   readonly ttlMs: number
-  /** Puts a decision about this plan to the run. */
+  /** Sends a decision about this plan to the run. */
   readonly decide: (id: string, plan: string, decision: Decision) => Promise<string | undefined>
-  /** The record could not be read: nothing further may happen. */
+  /** Reports that the record could not be read: nothing further may happen. */
   readonly fail: (error: unknown) => void
 }
 
@@ -49,7 +49,7 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
     gates.set(id, { proposal, takeBack, closed: Promise.withResolvers() })
   }
 
-  /** The first answer counts, wherever it was given. */
+  /** Accepts an answer from another process; the first answer counts. */
   function answeredElsewhere(id: string, plan: string): boolean {
     try {
       const answer = questions.answered(identity, id)

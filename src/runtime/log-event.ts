@@ -1,9 +1,9 @@
-/** What the log says of a run as it goes on. */
+/** Writes log lines for the events of a run. */
 
 import type { RunEvent } from './event.ts'
 import type { Log } from './port.ts'
 
-/** The log lines of seed 001 for one selected event. */
+/** Writes the log lines of seed 001 for one selected event. */
 export function logEvent(event: RunEvent, log: Log): void {
   if (event.type === 'propose')
     log('info', 'tool requested', { tool: event.call.name, risk: event.judgement.risk, call: event.judgement.summary })

@@ -1,8 +1,8 @@
-/** What the model is told of one attempt: live, in a replay, and when a conversation is taken up again. */
+/** Formats the outcome of one attempt for the model: live, in a replay, and when a conversation resumes. */
 
 import type { Instruction, ToolOutcome } from './event.ts'
 
-/** The output, or why there is none; then what the folders that were touched first want the model to know. */
+/** Returns the output, or why there is none, followed by the instructions of the folders that the call touched first. */
 export function outcomeText({ status, output, error, instructions = [] }: ToolOutcome): string {
   const head = status === 'allowed' ? '' : `${status === 'denied' ? 'Denied' : 'Failed'}: ${error || 'no reason given'}`
   const result = head !== '' && output !== '' ? `${head}\n${output}` : `${head}${output}`

@@ -1,4 +1,4 @@
-/** The agent program: every behaviour of a run, in one list. Adding a thread that only blocks can never permit more. */
+/** Lists every behaviour of a run. A thread that only blocks can never permit more. */
 
 import type { AnyThread } from '../kernel/thread.ts'
 import { approval } from './behaviours/approval.ts'
@@ -16,7 +16,7 @@ import { threadCalls } from './behaviours/thread-calls.ts'
 import { watchdog } from './behaviours/watchdog.ts'
 import type { RunEvent } from './event.ts'
 
-/** `maxSameResults` is absent in runs without that rule, and in journals of before there was one. */
+/** `maxSameResults` is absent in runs without that rule, and in older journals. */
 export type RunLimits = BudgetLimits & { readonly maxToolRounds: number; readonly maxSameResults?: number; readonly maxParallel: number }
 
 export function program(run: RunLimits): AnyThread<RunEvent>[] {

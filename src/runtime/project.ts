@@ -1,4 +1,4 @@
-/** From selected events to what a consumer sees: one pure reducer, used live and in replay. */
+/** Projects selected events to what a consumer sees: one pure reducer, used live and in replay. */
 
 import type { AgentEvent, Ending, FailureCode, Part, RunEvent } from './event.ts'
 import { callIdOf, gateIdOf } from './gate-id.ts'
@@ -6,13 +6,13 @@ import { callIdOf, gateIdOf } from './gate-id.ts'
 /** `text` is the text of the latest reply, which becomes the run's result. */
 export type Projected = { readonly runId: string; readonly text: string; readonly events: readonly AgentEvent[] }
 
-/** What a selected event adds to the digest of its run: what was seen of it, and which threads of the developer's joined. */
+/** Returns what a selected event adds to the digest of its run: the visible events, and the developers' threads that joined. */
 export function digestLines(event: RunEvent, { runId, events }: Projected): string[] {
   const lines = events.map((shown) => digestLine(shown, runId))
   return event.type === 'thread.add' ? [...lines, `${JSON.stringify([event.type, event.name, event.digest])}\n`] : lines
 }
 
-/** A gate counts by its call alone, as it did before its id named the run as well. */
+/** Counts a gate by its call alone, so that digests from before the gate id named the run stay valid. */
 function digestLine(event: AgentEvent, runId: string): string {
   const counted = event.type === 'approval_gate' ? { ...event, gateId: callIdOf(runId, event.gateId) } : event
   return `${JSON.stringify(counted)}\n`
@@ -22,7 +22,10 @@ export function projection(runId: string): Projected {
   return { runId, text: '', events: [] }
 }
 
-/** The next projection; its `events` are those of this one selection, complete texts only (partial ones are live and not journalled). */
+/**
+ * Returns the next projection. Its `events` are those of this selection, with complete texts only (partial texts are live and not
+ * journalled).
+ */
 export function project(state: Projected, event: RunEvent, blockers = ''): Projected {
   const text = event.type === 'model.done' ? textOf(event.parts) || state.text : state.text
   return { ...state, text, events: eventsOf({ ...state, text }, event, blockers) }
@@ -57,7 +60,7 @@ function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string)
   }
 }
 
-/** A budget is not the provider's affair. */
+/** A budget failure is not the provider's failure, so its code has no `provider.` prefix. */
 function failureCode(code: FailureCode): string {
   return code === 'budget' ? code : `provider.${code}`
 }
@@ -78,7 +81,7 @@ function toolResult({ id, outcome }: Extract<RunEvent, { type: 'tool.done' }>): 
   return { type: 'tool_result', toolCallId: id, status: 'failed', output }
 }
 
-/** An emergency stop is answered in words, since nobody else is left to say it. */
+/** Adds a text to an emergency stop, because no other part of the program can explain it. */
 function ended(ending: Ending, text: string): AgentEvent[] {
   const words = `Stopped: ${ending.message}. Nothing more was done; "braidclaw estop --clear" lifts the stop.`
   const said: AgentEvent[] =

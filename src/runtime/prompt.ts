@@ -1,4 +1,4 @@
-/** The system prompt: short, and the same bytes for every turn of a conversation, so that it can be cached. */
+/** Builds the system prompt: short, and byte-identical in every turn of a conversation, so that providers can cache it. */
 
 import type { Instruction } from './event.ts'
 
@@ -7,11 +7,11 @@ export type PromptFacts = {
   readonly autonomy: string
   readonly soul?: string
   readonly notes?: readonly string[]
-  /** What the project's own file says. */
+  /** The instructions of the project's own file. */
   readonly project?: Instruction
 }
 
-/** No clock, no random, no listing in it: what changes reaches the model through tools. */
+/** It contains no time, random value or directory listing: changing facts reach the model through tools. */
 export function systemPrompt({ workspace, autonomy, soul, notes = [], project }: PromptFacts): string {
   return [
     soul?.trim() ||

@@ -1,15 +1,17 @@
-/** What the history of an agent keeps of a run: the answer, with what was refused or stopped named beside the model's own words. */
+/** Builds the history entry of a run: the model's answer, with a note about what was refused or stopped. */
 
 import type { Ending } from './event.ts'
 
-/** @param result the last text of the model, if there was one. @returns undefined when the message was not answered: an apology is no answer */
+/** @param result the model's last text, if any. @returns undefined when the model did not answer: an apology is not an answer */
 export function rememberedOf(ending: Ending, result = ''): string | undefined {
   const said = result.trim()
   if (said === '' || isSilence(ending)) return undefined
   return ending.code === 'answered' ? said : `${said}\n\n[${endingNote(ending)}]`
 }
 
-/** The model did not answer, or not in time. The operator's own limit of a run is another matter: who asks should hear of it. */
+/**
+ * Tells whether the model gave no answer in time. The operator's own run limit does not count as silence: the sender should learn about it.
+ */
 export function isSilence({ code, message }: Ending): boolean {
   return code === 'provider' || (code === 'timeout' && !message.includes('limits.max_run_seconds'))
 }

@@ -1,4 +1,4 @@
-/** [limits]: how much, how long, how many at a time. */
+/** Declares the settings of [limits]: how much, how long, and how many at a time. */
 
 import { type Rows, seconds } from '../kit/settings.ts'
 

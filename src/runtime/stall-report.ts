@@ -1,14 +1,14 @@
-/** Who holds a stalled run back, in words for the error that ends it. */
+/** Names the threads that block a stalled run, for the error that ends it. */
 
 import { type BlockedRequest, label } from '../kernel/select.ts'
 import type { RunEvent } from './event.ts'
 
-/** They only end what has already stalled. */
+/** These threads only end a run that has already stalled. */
 const enders = ['finisher', 'watchdog']
 
 /**
- * `blocked` as it stands when `stalled` has just been selected: what follows it answers the requests that were stuck.
- * @returns such as `act is blocked by rule.no-push`, or the empty text when nobody blocks anything.
+ * `blocked` must be the state right after the selection of `stalled`; later events answer the requests that were stuck.
+ * @returns for example `act is blocked by rule.no-push`, or the empty text if no thread blocks anything.
  */
 export function blockersOf(blocked: readonly BlockedRequest<RunEvent>[]): string {
   const told = blocked.flatMap(({ event, by }) => {
@@ -18,7 +18,7 @@ export function blockersOf(blocked: readonly BlockedRequest<RunEvent>[]): string
   return [...new Set(told)].join('; ')
 }
 
-/** As messages call an event: `act#call_1`, `user.tests-passed`. */
+/** Formats an event's name for messages: `act#call_1`, `user.tests-passed`. */
 export function eventName(event: RunEvent): string {
   return event.type === 'user' ? typeOf(event) : label(event)
 }

@@ -1,4 +1,4 @@
-/** One super-step of a run: what the threads selected, what a consumer may see of it, and what must be on disk before any of it takes effect. */
+/** Computes one super-step of a run: the selected events, what a consumer may see, and what must be on disk before any takes effect. */
 
 import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'
@@ -10,7 +10,7 @@ import { createProgram } from './threads/run-to-rest.ts'
 export type SelectedEvent = { readonly event: RunEvent; readonly shown: readonly AgentEvent[] }
 
 export type SuperStep = {
-  /** In the order in which they were selected. */
+  /** In order of selection. */
   readonly selected: readonly SelectedEvent[]
   readonly batch: readonly RecordEntry[]
   readonly rejected: readonly Rejection<RunEvent>[]
@@ -19,13 +19,13 @@ export type SuperStep = {
 export type StepperOptions = {
   readonly runId: string
   readonly threads: readonly AnyThread<RunEvent>[]
-  /** The thread that a `thread.add` names. */
+  /** Finds the thread that a `thread.add` names. */
   readonly threadOf: (name: string) => AnyThread<RunEvent> | undefined
   readonly now: Clock
   readonly approvalTtlMs: number
 }
 
-/** @returns a function that puts outside events to the threads; it throws LivelockError and whatever a thread of ours throws */
+/** @returns a function that feeds external events to the threads; it throws LivelockError and whatever one of our own threads throws */
 export function createStepper({
   runId,
   threads,
@@ -36,7 +36,7 @@ export function createStepper({
   let batch: RecordEntry[] = []
   let seen: Projected = projection(runId)
   const digest = new Bun.CryptoHasher('sha256')
-  // Only outside events are admitted, and no thread makes one.
+  // The kernel admits only external events, and no thread creates one.
   const program = createProgram({
     threads,
     threadOf,

@@ -1,4 +1,4 @@
-/** One model call, from the question to the event that reports it: pieces go out as they come, every call in the reply is judged. */
+/** Makes one model call and returns the event that reports it: it passes pieces on as they arrive and judges every call in the reply. */
 
 import type { AgentEvent, Call, ExternalEvent, Judgement, Part, Proposal } from './event.ts'
 import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact, type RedactStream } from './port.ts'
@@ -11,15 +11,15 @@ export type Question = {
   readonly judge: Judge
   readonly request: ChatRequest
   readonly signal: AbortSignal
-  /** Call ids seen in this run: a provider that repeats one gets it renamed, since everything hangs on the id. Added to here. */
+  /** Call ids seen in this run; `think` adds to it. It renames an id that a provider repeats, because everything depends on unique ids. */
   readonly usedIds: Set<string>
   readonly redact: Redact
   readonly redactStream: RedactStream
-  /** Waited for, if there is something to wait for: a consumer that is slow to take a piece slows the model's stream down. */
+  /** `think` waits for the returned promise, if any: a consumer that takes pieces slowly slows the model's stream down. */
   readonly onPiece: (piece: AgentEvent) => Promise<void> | undefined
 }
 
-/** Never rejects: whatever goes wrong is a `model.fail`. */
+/** Never rejects: any error becomes a `model.fail`. */
 export async function think(question: Question): Promise<Thought> {
   try {
     if (question.signal.aborted) return aborted
@@ -44,7 +44,7 @@ export async function think(question: Question): Promise<Thought> {
 
 const aborted: Thought = { type: 'model.fail', code: 'aborted', message: 'the model call was cancelled' }
 
-/** A provider of somebody's own may never hear that it was cancelled; the run does not wait for it. */
+/** Resolves on abort. A custom provider may never react to a cancel; the run does not wait for it. */
 function endOf(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 }
@@ -54,7 +54,7 @@ async function listen({ provider, request, signal, redact, redactStream, onPiece
   const thoughts: string[] = []
   const tell = (piece: AgentEvent & { content: string }) => (piece.content === '' || signal.aborted ? undefined : onPiece(piece))
   const say = (content: string) => tell({ type: 'text', content, isPartial: true })
-  /** Told before the text that they led to. */
+  /** Emits the thoughts before the text that they led to. */
   const sayThoughts = () => tell({ type: 'thinking', content: redact(thoughts.splice(0).join('')) })
   for await (const chunk of provider.chat(request, signal)) {
     if (chunk.type === 'thinking') thoughts.push(chunk.text)
@@ -68,7 +68,7 @@ async function listen({ provider, request, signal, redact, redactStream, onPiece
   throw new ProviderFailure('bad_response', `${provider.name}: the stream ended without an end`)
 }
 
-/** Judged is what the model asked for; what is kept of it holds no secret. */
+/** Judges the calls as the model requested them; what is stored of them is redacted. */
 async function propose(parts: readonly Part[], { judge, redact }: Pick<Question, 'judge' | 'redact'>): Promise<Proposal[]> {
   const calls = parts.flatMap((part): Call[] => (part.type === 'call' ? [callOf(part)] : []))
   return Promise.all(
@@ -79,7 +79,7 @@ async function propose(parts: readonly Part[], { judge, redact }: Pick<Question,
   )
 }
 
-/** Whatever the gate says: without its secret it would be another call. */
+/** Denies the call whatever the gate says: without its secret it would be a different call. */
 function refused(judgement: Judgement): Judgement {
   return denied(judgement, 'redaction.secret', 'the arguments hold a secret; nothing was run')
 }
@@ -88,10 +88,10 @@ function denied(judgement: Judgement, rule: string, reason: string): Judgement {
   return judgement.verdict === 'deny' ? judgement : { ...judgement, verdict: 'deny', rule, reason, writes: [] }
 }
 
-/** Who asked for a call, and the call itself, as the model is told of it; see `judged`. */
+/** The thread that requested a call, and the call itself in the form that the model sees; see `judged`. */
 export type Judging = Pick<Question, 'judge' | 'redact' | 'usedIds'> & { readonly by: string; readonly call: Call }
 
-/** Never rejects: what cannot be judged is denied. */
+/** Never rejects: a call that cannot be judged is denied. */
 export async function judgeFor({ by, call, judge, redact, usedIds }: Judging): Promise<Pick<Judged, 'parts' | 'proposals'>> {
   const parts = redact<Part[]>([
     { type: 'text', text: `(The program's thread ${by} asks for this call.)` },

@@ -1,9 +1,12 @@
-/** The conversation as the model must see it, grown from selected events. */
+/** Builds the conversation that the model sees from selected events. */
 
 import type { RunEvent } from './event.ts'
 import type { Message } from './port.ts'
 
-/** The messages that this event adds: a prompt, a reply with its parts untouched, or the results of a round in the order of its calls. */
+/**
+ * Returns the messages that this event adds: a prompt, a reply with its parts unchanged, or the results of a round in the order of its
+ * calls.
+ */
 export function messagesOf(event: RunEvent): Message[] {
   switch (event.type) {
     case 'run.start':

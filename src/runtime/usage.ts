@@ -1,8 +1,8 @@
-/** What the model calls of a run used, added up. */
+/** Adds up what the model calls of a run used. */
 
 import type { Usage } from './event.ts'
 
-/** The money is known as long as it is known of each. */
+/** The sum has a cost only as long as the cost of every call is known. */
 export function addUsage(sum: Usage | undefined, { inputTokens, outputTokens, costMicros }: Usage): Usage {
   if (sum === undefined) return { inputTokens, outputTokens, ...(costMicros === undefined ? {} : { costMicros }) }
   const known = sum.costMicros !== undefined && costMicros !== undefined
@@ -13,7 +13,7 @@ export function addUsage(sum: Usage | undefined, { inputTokens, outputTokens, co
   }
 }
 
-/** What can be believed of the counts of a provider that may be anybody's: whole, not negative, small enough to be added up. */
+/** Corrects token counts, because any provider may report them: whole, not negative, small enough to be added up. */
 export function believable({ inputTokens, outputTokens, cachedInputTokens, costMicros }: Usage): Usage {
   return {
     inputTokens: count(inputTokens),

@@ -1,9 +1,9 @@
-/** Every type of event that a run can hold. */
+/** Lists every type of event that a run can contain. */
 
 import type { RunEvent } from './event.ts'
 import { externalTypes } from './external-types.ts'
 
-/** One entry for each: a type that is added and forgotten here does not compile. */
+/** One entry per type: the compiler reports a new type that is missing here. */
 export const vocabulary: { readonly [type in RunEvent['type']]: true } = {
   ...externalTypes,
   think: true,

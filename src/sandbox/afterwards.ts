@@ -1,10 +1,10 @@
-/** What is put right in the workspace when a command is over, and said in its result. */
+/** Repairs the workspace after each command, and reports every repair in the result of the command. */
 
 import type { Log, Spawn } from './confinement.ts'
 import { moveNewAside, namesIn } from './protect/new-names.ts'
 import { dropSetGroup } from './set-group.ts'
 
-/** `workspace` without symbolic links; `names` when protected names are guarded at all. */
+/** `workspace` is a path without symbolic links. `names` is true when the sandbox guards protected names. */
 type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: Log; readonly names: boolean }
 
 export function puttingRight({ workspace, spawn, log, names }: After): Spawn {
@@ -14,7 +14,7 @@ export function puttingRight({ workspace, spawn, log, names }: After): Spawn {
     if (!ended.ok || plan.readOnly) return ended
     const undone = await Promise.all([
       attempt(() => (before === undefined ? [] : moveNewAside(workspace, before))),
-      attempt(async () => (await dropSetGroup({ workspace, since })).map(toFailure)),
+      attempt(async () => (await dropSetGroup({ workspace, since })).map(removalNote)),
     ])
     for (const what of undone.flat()) log('warn', `sandbox: ${what}`)
     return undone.flat().length === 0 ? ended : { ...ended, undone: undone.flat() }
@@ -29,6 +29,6 @@ async function attempt(putRight: () => string[] | Promise<string[]>): Promise<st
   }
 }
 
-function toFailure(path: string): string {
+function removalNote(path: string): string {
   return `the set-group-ID bit of ${JSON.stringify(path)} was taken away: a command may not leave programs with rights`
 }

@@ -1,30 +1,30 @@
-/** What the rest of the program knows of a sandbox, and what a sandbox needs to know of the machine. */
+/** Defines what the rest of the program knows about a sandbox, and what a sandbox needs to know about the machine. */
 
 export type Environment = { readonly [name: string]: string }
 
 /**
- * An absolute folder or file, read-only. With `from` (a file) its content is seen at `path` instead of what stands there; where a sandbox has
- * no mounts, a program that is named by `path` is started as `from`.
+ * An absolute path of a folder or file that the command may read. With `from` (a file), the command sees the content of `from` at `path`. A
+ * sandbox without mounts starts the program `from` when the command names `path`.
  */
 export type ReadablePath = { readonly path: string; readonly from?: string }
 
-/** `argv[0]` is the executable, absolute or on the PATH of `env`; `env` is all the child gets. */
+/** `argv[0]` is the executable, absolute or on the PATH of `env`; `env` is the complete environment of the child. */
 export type SpawnPlan = {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: Environment
-  /** On abort everything that the command started is killed. */
+  /** An abort kills every process that the command started. */
   readonly signal: AbortSignal
-  /** What this command may read besides. */
+  /** Paths that this command may read in addition to the sandbox's own. */
   readonly readablePaths?: readonly ReadablePath[]
-  /** The workspace is read-only for this command. */
+  /** Makes the workspace read-only for this command. */
   readonly readOnly?: boolean
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 
 /**
- * `code` is 128 + n when a signal n ended a confined command. `undone`: what of its work was not left in the workspace, a sentence each.
- * `ok: false`: it never ran.
+ * `code` is 128 + n when signal n ended a confined command. `undone` lists the changes that the sandbox reverted in the workspace, one
+ * sentence each. `ok: false` means that the command never ran.
  */
 export type Ended =
   | {
@@ -36,27 +36,27 @@ export type Ended =
     }
   | { readonly ok: false; readonly message: string }
 
-/** Resolves when the child and all that it started are gone; never rejects. */
+/** Resolves when the child and every process that it started have ended; never rejects. */
 export type Spawn = (plan: SpawnPlan) => Promise<Ended>
 
 export type Log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: { readonly [name: string]: unknown }) => void
 
 export type SandboxName = 'bubblewrap' | 'landlock' | 'none'
 
-/** `auto` is bubblewrap. Landlock protects less, none nothing at all: both only because somebody typed it. */
+/** `auto` selects bubblewrap. Landlock protects less, and `none` protects nothing: the user must choose either explicitly. */
 export type SandboxKind = 'auto' | SandboxName
 
 export type Sandbox = {
   readonly name: SandboxName
-  /** Which layers stand between a command and the machine, one line each. */
+  /** @returns the layers between a command and the machine, one line each */
   describe(): string[]
   readonly spawn: Spawn
-  /** Takes back what the sandbox keeps outside (control group, filter file, proxy socket). No spawn may follow. */
+  /** Releases what the sandbox keeps outside (control group, filter file, proxy socket). No spawn may follow. */
   close?(): void
 }
 
 export type Limits = {
-  /** Data of one process; where a control group can be had, memory of all processes together. */
+  /** Data of one process; with a control group, the memory of all processes together. */
   readonly memoryBytes: number
   readonly processes: number
   /** Longest file a command may write. */
@@ -65,7 +65,7 @@ export type Limits = {
   readonly cpuSeconds: number
 }
 
-/** Layers that a test may leave out, to see the probe notice. */
+/** Layers that a test may leave out to check that the probe notices. */
 export const layers = [
   'mount namespace',
   'protected paths',
@@ -80,10 +80,10 @@ export const layers = [
 
 export type Layer = (typeof layers)[number]
 
-/** One direction each; `pipeTo` between two of them keeps the back-pressure. */
+/** One stream per direction; `pipeTo` between two connections keeps the back-pressure. */
 export type Connection = { readonly readable: ReadableStream<Uint8Array>; readonly writable: WritableStream<Uint8Array> }
 
-/** The way out for listed hosts. `dial` judges the host once more, resolves it and connects to the very address that it checked. */
+/** Network access to the listed hosts. `dial` checks the host again, resolves it and connects to exactly the address that it checked. */
 export type Network = {
   listen(path: string, accept: (connection: Connection) => void): { stop(): void }
   dial(target: {
@@ -94,32 +94,35 @@ export type Network = {
 
 export type SandboxSettings = {
   readonly kind: SandboxKind
-  /** Absolute folder; the one place that a command may write to and find again. */
+  /** Absolute path of the only folder where a command can write files that persist. */
   readonly workspace: string
   /** The user's home folder. */
   readonly home: string
-  /** Our own state, such as ~/.braidclaw. */
+  /** Folder of our own state, such as ~/.braidclaw. */
   readonly stateHome: string
-  /** Read-only inside the workspace, besides the built-in names; absolute or relative to the workspace. */
+  /** Paths that are read-only inside the workspace, in addition to the built-in names; absolute or relative to the workspace. */
   readonly protectedPaths: readonly string[]
-  /** Absolute, as they are now, with every link followed. In the workspace they can be neither read nor made, elsewhere not read. */
+  /**
+   * Current absolute paths with every symbolic link followed. Commands can neither read nor create them in the workspace, and cannot read
+   * them elsewhere.
+   */
   readonly forbiddenPaths?: () => readonly string[]
-  /** Absolute; unreadable wherever they would be seen. */
+  /** Absolute paths that no command can read. */
   readonly secretPaths?: readonly string[]
-  /** `example.org`, or `*.example.org` for what lies below it. Empty: no network at all. */
+  /** `example.org`, or `*.example.org` for its subdomains. An empty list means no network at all. */
   readonly allowedDomains: readonly string[]
-  /** Besides 80 and 443. */
+  /** Ports besides 80 and 443. */
   readonly allowedPorts?: readonly number[]
-  /** Needed as soon as a domain is allowed. */
+  /** Required when a domain is allowed. */
   readonly network?: Network
   readonly limits: Limits
   readonly spawnPlain: Spawn
   readonly log: Log
-  /** For tests of the probe only. */
+  /** Layers to leave out; only for tests of the probe. */
   readonly without?: readonly Layer[]
 }
 
-/** `missing` is one whole line; `why` and `remedy` are its parts, where it has such: see install.ts. */
+/** `missing` is one complete line; `why` and `remedy` are its parts where it has them: see install.ts. */
 export type Created =
   | { readonly ok: true; readonly sandbox: Sandbox }
   | { readonly ok: false; readonly missing: string; readonly why?: string; readonly remedy?: readonly string[] }

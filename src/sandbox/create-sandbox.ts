@@ -1,4 +1,4 @@
-/** Makes the sandbox that is asked for. There is no way down by itself: neither to none, nor to one that protects less. */
+/** Creates the sandbox that the settings ask for. It never falls back by itself to a weaker sandbox, or to none. */
 
 import { puttingRight } from './afterwards.ts'
 import { createBubblewrap } from './bubblewrap/bubblewrap.ts'
@@ -7,7 +7,9 @@ import { notLinux } from './install.ts'
 import { resolvePlaces } from './protect/places.ts'
 import { withoutMounts } from './readable.ts'
 
-/** Never throws for what a machine lacks: `missing` says what to install or change. Only `kind: 'none'` runs commands unconfined. */
+/**
+ * Never throws because of a missing system feature: `missing` says what to install or change. Only `kind: 'none'` runs commands unconfined.
+ */
 export async function createSandbox(settings: SandboxSettings): Promise<Created> {
   if (settings.kind === 'none') {
     return {

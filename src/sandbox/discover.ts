@@ -1,4 +1,4 @@
-/** Finds what lies in a workspace and must stay as it is: git repositories, and protected names (security/targets/protected-names.ts). */
+/** Finds the git repositories and protected names (security/targets/protected-names.ts) that the sandbox must guard in a workspace. */
 
 import { type Dirent, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,13 +7,13 @@ import { protectedRows, spelt } from '../security/targets/protected.ts'
 const DEPTH = 3
 const FOLDERS = 2_000
 
-/** All relative to `workspace`. */
+/** All paths are relative to `workspace`. */
 export type Discovered = {
-  /** Folders with a `.git`; '' (the workspace itself) always. */
+  /** Folders with a `.git`; always includes '' (the workspace itself). */
   readonly repositories: readonly string[]
-  /** Protected names that exist, the nearest first; not `.git`. */
+  /** Existing protected names, nearest to the root first, without `.git`. */
   readonly names: readonly string[]
-  /** False when it gave up looking. */
+  /** False when the search reached its limit. */
   readonly complete: boolean
 }
 
@@ -38,7 +38,7 @@ export function discover(workspace: string): Discovered {
   return { repositories: [...repositories], names, complete: true }
 }
 
-/** In the workspace itself, without what lies below; not `.git`. */
+/** Searches the workspace folder only, not the folders below it; excludes `.git`. */
 export function rootNames(workspace: string): string[] {
   return namesAmong(list(workspace), workspace, '')
 }
@@ -55,7 +55,9 @@ function namesAmong(entries: readonly Dirent[], workspace: string, folder: strin
 
 type Following = { readonly workspace: string; readonly path: string; readonly entry: Dirent; readonly rest: readonly string[] }
 
-/** What there is of the rest of a row below `path`, in whatever spelling. A link in the middle stands for all that it leads to. */
+/**
+ * Finds the rest of a protected row below `path`, in any spelling. A symbolic link in the middle stands for everything that it leads to.
+ */
 function following({ workspace, path, entry, rest: [name, ...rest] }: Following): string[] {
   if (name === undefined) return [path]
   const at = join(workspace, path)

@@ -1,4 +1,4 @@
-/** How a command ended is never for the command to say: it ran, confined, whatever it prints. */
+/** Tests that a command cannot forge how it ended: whatever it prints, the result says that it ran confined. */
 
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** For the tests: a plain spawn, a sandbox in a temporary place, and commands in it. */
+/** Provides a plain spawn, a sandbox in a temporary folder and commands in it, for the tests. */
 
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import type { Ended, SandboxSettings, Spawn } from './confinement.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
 
-/** For `test.if`, as `needs` of test/support/needs.ts, which nothing below src may import but tests. */
+/** Serves `test.if` like `needs` of test/support/needs.ts, which only tests may import. */
 export function hasBubblewrap(): boolean {
   const tried = Bun.which('bwrap', { PATH: fixedPath }) !== null || Bun.env.CI === 'true'
   if (!tried) console.log('not tried here: needs bwrap')
@@ -29,7 +29,7 @@ export const limits = { memoryBytes: 512 * 2 ** 20, processes: 64, fileBytes: 64
 
 export type Place = { readonly root: string; readonly workspace: string; readonly settings: SandboxSettings }
 
-/** Ends with the test through `using`. */
+/** The folder is removed at the end of the test through `using`. */
 export function place(more: Partial<SandboxSettings> & { readonly name?: string } = {}): Place & Disposable {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-sandbox-')))
   const { name = 'workspace', ...given } = more
@@ -56,7 +56,7 @@ export type Running = Place & {
   describe(): string[]
 }
 
-/** @throws when no sandbox can be made: then the test cannot say anything. */
+/** @throws when no sandbox can be created, because the test then proves nothing */
 export async function confined(more: Parameters<typeof place>[0] = {}): Promise<Running & Disposable> {
   const ground = place(more)
   const created = await createSandbox(ground.settings)

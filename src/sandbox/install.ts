@@ -1,15 +1,18 @@
-/** What a person has to do when no sandbox can be had, as commands that can be copied. */
+/** Tells the user, as commands to copy, what to do when no sandbox works. */
 
 import { existsSync, readFileSync } from 'node:fs'
 
-/** Programs of the system alone; never a folder that a command could write to. */
+/** Contains only programs of the system, and no folder that a command could write to. */
 export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 export const install = 'install the package "bubblewrap" (apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap)'
 
 export const notLinux = `sandbox: ${process.platform} has none that we know; run on Linux`
 
-/** `missing` says it all in one line; `why` and `remedy` say the same for a page: what is wrong, and what to do, a command a line. */
+/**
+ * `missing` is the whole message in one line. `why` (the problem) and `remedy` (what to do, one command per line) carry the same content
+ * for a page.
+ */
 export type Lack = { readonly missing: string; readonly why: string; readonly remedy: readonly string[] }
 
 export const notInstalled: Lack = {
@@ -75,10 +78,13 @@ const unknown: Cause = {
 
 type Look = { readonly read?: (path: string) => string; readonly exists?: (path: string) => boolean }
 
-/** `complaint` is what bubblewrap said. Names the switches that stand wrong, and the options of a container in one. */
+/**
+ * Names the kernel switches that block bubblewrap, and the container options when we run in a container. `complaint` is bubblewrap's own
+ * message.
+ */
 export function advice(complaint: string, look: Look = {}): { readonly words: string; readonly remedy: readonly string[] } {
   const { read = text, exists = existsSync } = look
-  // Whoever may make a user namespace but not use it meets AppArmor.
+  // This error means that the user may create a user namespace but not use it, which only AppArmor causes.
   const isAppArmor = /uid map: Permission denied/.test(complaint)
   const standsWrong = ({ path, bad }: Switch) => read(path) !== '' && bad(Number(read(path)))
   const wrong: readonly Cause[] = switches.filter((one) => standsWrong(one) || (one === appArmor && isAppArmor))

@@ -1,18 +1,21 @@
-/** How a command reaches a sandbox that was started before the command was known: as lines on a descriptor, read by a shell inside. */
+/** Sends a command to a sandbox that started before the command was known: a shell inside reads it as lines from a descriptor. */
 
 import type { SpawnPlan } from './confinement.ts'
 
 export const failureCode = 126
 
-/** Stands before our own complaints on the error stream, with that exit code. Another one for each command, which never learns its own. */
+/**
+ * Precedes our own failure messages on the error stream, together with that exit code. Each command has a different mark and never learns
+ * it.
+ */
 export function failureMark(): string {
   return `braidclaw-sandbox ${crypto.randomUUID()}: `
 }
 
-/** The shell reads byte by byte, about a microsecond each; a program that reads all at once costs a millisecond. */
+/** The shell reads byte by byte, about a microsecond each; starting a program that reads everything at once costs a millisecond. */
 const SHORT = 1_000
 
-/** First the number of lines, or "all", then the lines. The descriptor is closed before the command begins. */
+/** Reads the number of lines, or "all", and then the lines. It closes the descriptor before the command starts. */
 export function receiver(descriptor: string): string[] {
   const script = `{ read -r n; s=; if [ "$n" = all ]; then s=$(cat); else while [ "$n" -gt 0 ]; do IFS= read -r l; s="$s$l
 "; n=$((n-1)); done; fi; } <&${descriptor} ${descriptor}<&-; exec ${descriptor}<&-; eval "$s"`
@@ -22,7 +25,7 @@ export function receiver(descriptor: string): string[] {
 export type Command = { readonly argv: readonly string[]; readonly cwd: string; readonly env: SpawnPlan['env'] }
 export type Marked = Command & { readonly mark: string }
 
-/** Every word is quoted: nothing in it means anything to the shell. */
+/** Quotes every word, so that the shell interprets nothing in it. */
 export function commandLines({ argv, cwd, env, mark }: Marked): string {
   const names = Object.keys(env)
   const plain = names.filter((name) => /^[A-Za-z_]\w*$/.test(name))

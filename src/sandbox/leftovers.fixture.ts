@@ -1,21 +1,21 @@
-/** For the tests: what a killed BraidClaw leaves, a bubblewrap that waits at a gate, and programs that look alike. */
+/** Starts, for the tests, what a killed BraidClaw leaves behind: a bubblewrap that waits at a gate, and programs that look like one. */
 
 import { mkdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { createGate, gateArgument } from './bubblewrap/start-gate.ts'
 import { fixedPath } from './install.ts'
 
-/** The number of the PID namespace that we are in. */
+/** The number of our own PID namespace. */
 export function namespace(): string {
   return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? ''
 }
 
-/** A sandbox folder whose owner is no more. */
+/** The name of a sandbox folder whose owner has ended. */
 export function deadFolder(): string {
   return `sandbox-${namespace()}-999999999-1-Abc123`
 }
 
-/** Whether it runs; a zombie does not. */
+/** Returns whether the process runs; a zombie does not. */
 export function runs(pid: number): boolean {
   try {
     return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
@@ -48,14 +48,14 @@ function others(pids: readonly number[], end: () => void): Others {
   return { pids, [Symbol.dispose]: () => void (pids.some(runs) && end()) }
 }
 
-/** bubblewrap as the sandbox starts it, with the gate in this folder: it waits as long as the test holds its descriptor. */
+/** Starts bubblewrap as the sandbox does, with the gate in this folder: it waits as long as the test keeps its descriptor open. */
 export async function waitingAt(folder: string, through: readonly string[] = []): Promise<Others> {
   const gate = createGate({ folder: realpathSync(folder), cover: (at) => ['--tmpfs', at], sealed: true })
   const links = ['bin', 'lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`])
   const walls = ['--unshare-user', '--unshare-pid', '--ro-bind', '/usr', '/usr', ...links]
   const { pids } = spawned(...through, 'bwrap', ...walls, ...gate.arguments, '--', '/bin/sleep', '60')
   const [outer = 0] = pids
-  // It waits when the gate is mounted.
+  // bubblewrap waits as soon as the gate is mounted.
   await until(() => childrenOf(outer).some((inner) => readFileSync(`/proc/${inner}/mountinfo`, 'utf8').includes(gateArgument.at)))
   return others([outer, ...childrenOf(outer)], () => process.kill(-outer, 'SIGKILL'))
 }

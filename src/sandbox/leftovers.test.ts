@@ -1,4 +1,4 @@
-/** What a killed process of ours leaves in its sandbox is ended, and nothing else is. */
+/** Tests that the sandbox processes of a killed process of ours are ended, and no others. */
 
 import { describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
@@ -68,10 +68,10 @@ describe('nothing else is touched', () => {
 
   real('a bubblewrap of another home, one that only names the folder, and another program with the very words', async () => {
     using at = place()
-    using runExternalLoop = place()
+    using elsewhere = place()
     const gate = join(folderIn(at.settings.stateHome, deadFolder()), gateArgument.name)
     mkdirSync(gate)
-    using other = await waitingAt(folderIn(runExternalLoop.settings.stateHome, deadFolder()))
+    using other = await waitingAt(folderIn(elsewhere.settings.stateHome, deadFolder()))
     using naming = spawned('bwrap', '--ro-bind', '/', '/', '--', '/bin/sh', '-c', 'sleep 60; :', gate)
     using shell = spawned('/bin/sh', '-c', 'sleep 60; :', 'sh', gateArgument.option, gate, gateArgument.at)
     await until(() => commandOf(naming.pids[0]).includes('bwrap') && commandOf(shell.pids[0]).includes(gate))

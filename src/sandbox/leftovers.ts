@@ -1,6 +1,6 @@
 /**
- * Sandbox processes whose owner was killed. bubblewrap's inner process waits for its outer one without end; where the outer one dies first,
- * nobody else ends it.
+ * Ends sandbox processes whose owner was killed. bubblewrap's inner process waits for its outer one without limit; when the outer one ends
+ * first, nothing else ends the inner one.
  */
 
 import { closeSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
@@ -8,14 +8,15 @@ import { basename } from 'node:path'
 import { gateArgument } from './bubblewrap/start-gate.ts'
 import { type Libc, openLibc } from './libc.ts'
 
-/** The same numbers on every architecture that we run on. */
+/** These numbers are equal on every architecture that we support. */
 const PIDFD_SEND_SIGNAL = 424n
 const PIDFD_OPEN = 434n
 const SIGKILL = 9n
 
 /**
- * Ends every bubblewrap of this user that has one of these gates mounted: their paths name the home and the owner, and none is given twice.
- * @returns how many
+ * Ends every bubblewrap process of this user that has mounted one of these gates. A gate's path names the state folder and the owner, and
+ * is never reused.
+ * @returns how many processes it ended
  */
 export function endLeftovers(gates: ReadonlySet<string>): number {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
@@ -25,7 +26,7 @@ export function endLeftovers(gates: ReadonlySet<string>): number {
   return found.filter((pid) => end(libc, pid, gates)).length
 }
 
-/** What cannot be read is left alone. */
+/** Returns false for a process that cannot be read. */
 function isLeftover(pid: string, gates: ReadonlySet<string>): boolean {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
@@ -43,7 +44,7 @@ function isLeftover(pid: string, gates: ReadonlySet<string>): boolean {
   }
 }
 
-/** Held by a handle while it is looked at again: the number alone could be another process's by now. */
+/** Holds the process by a handle and checks it again, because its process number may belong to another process by now. */
 function end(libc: Libc, pid: string, gates: ReadonlySet<string>): boolean {
   const handle = Number(libc.syscall(PIDFD_OPEN, BigInt(pid), 0n, 0n, 0n, 0n))
   if (handle < 0) return false

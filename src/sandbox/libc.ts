@@ -1,10 +1,10 @@
-/** The few system calls that the runtime does not offer, through the C library that is loaded anyway. */
+/** Calls the few system functions that the runtime does not offer, through the C library that is loaded anyway. */
 
 import { dlopen } from 'bun:ffi'
 
 export type Libc = ReturnType<typeof openLibc>
 
-/** @throws when neither glibc nor musl is there. Costs half a millisecond: open it once. */
+/** @throws when neither glibc nor musl is found. It takes half a millisecond: open it once. */
 export function openLibc() {
   const names = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
   for (const name of names) {

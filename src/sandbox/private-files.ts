@@ -1,4 +1,4 @@
-/** Files of the system that not everybody may read, but this user may: to be hidden from a command that runs as the same user. */
+/** Finds system files that this user may read but not everybody may, so that a sandbox can hide them from commands of the same user. */
 
 import { accessSync, constants, type Dirent, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,10 @@ import { join } from 'node:path'
 const DEPTH = 6
 const ENTRIES = 20_000
 
-/** Topmost folders and single files below `root` that the world may not read and we may. Empty files hold no secret. */
+/**
+ * @returns the topmost folders and the single files below `root` that we may read and other users may not. It skips empty files, which hold
+ * no secret.
+ */
 export function privateBelow(root: string, depth = DEPTH): { readonly files: readonly string[]; readonly folders: readonly string[] } {
   const files: string[] = []
   const folders: string[] = []

@@ -1,4 +1,4 @@
-/** A folder of one sandbox in our state, which no command can see: its filter, its proxy socket. Its name says which process owns it. */
+/** Creates a sandbox's private folder in our state, for its filter and proxy socket; the name of the folder identifies its owner. */
 
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,12 +7,12 @@ import { gateArgument } from './bubblewrap/start-gate.ts'
 import type { Log } from './confinement.ts'
 import { endLeftovers } from './leftovers.ts'
 
-/** `pool` is shared and stays: place holders between two commands. */
+/** `pool` is shared and stays: it holds place holders between two commands. */
 export type OwnFolder =
   | { readonly ok: true; readonly path: string; readonly pool: string; remove(): void }
   | { readonly ok: false; readonly missing: string }
 
-/** Ends and takes away what sandboxes of dead processes left. */
+/** Also ends the sandbox processes of dead owners and removes their folders. */
 export function ownFolder(stateHome: string, log: Log): OwnFolder {
   const run = join(stateHome, 'run')
   try {
@@ -29,8 +29,9 @@ export function ownFolder(stateHome: string, log: Log): OwnFolder {
 }
 
 /**
- * Ends the sandbox processes of killed processes of ours, and removes their folders. As long as such a process may live, its folder is there:
- * where there is none, this is one look into a folder. @returns how many processes were ended
+ * Ends the sandbox processes of our killed processes and removes their folders. The folder exists as long as such a process may live, so
+ * without folders the cost is one directory read.
+ * @returns how many processes it ended
  */
 export function clearLeftovers(stateHome: string, log: Log): number {
   const run = join(stateHome, 'run')
@@ -41,7 +42,7 @@ export function clearLeftovers(stateHome: string, log: Log): number {
   return ended
 }
 
-/** A process number means something in its own PID namespace alone: what another container left is for that container. */
+/** A process number is valid only in its own PID namespace, so each container cleans up only its own folders. */
 function isOfDeadOwner(name: string): boolean {
   const [, namespace, pid = '', started] = /^sandbox-(\d+)-(\d+)-(\d+)-/.exec(name) ?? []
   if (namespace === undefined || namespace !== pidNamespace()) return false
@@ -53,7 +54,7 @@ function pidNamespace(): string | undefined {
   return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
 }
 
-/** When a process started, in ticks since the boot; "gone" when there is none, undefined when that cannot be seen. */
+/** @returns when a process started, in ticks since boot; "gone" when it does not exist, undefined when that cannot be determined */
 function startOf(pid: number): string | undefined {
   try {
     const field = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))

@@ -1,9 +1,9 @@
-/** What a single command may read besides: as mounts, or, where there are none, by starting the other file itself. */
+/** Lets a single command read extra paths: as mounts or, in a sandbox without mounts, by starting the replacement file itself. */
 
 import { statSync } from 'node:fs'
 import type { ReadablePath, SpawnPlan } from './confinement.ts'
 
-/** Folders before the files that lie over something in them; the inodes tell a kept sandbox from one that must be made anew. */
+/** Puts folders before the files that are mounted over their content. The inodes in `key` tell whether a kept sandbox still fits. */
 export function readableMounts(paths: readonly ReadablePath[]): { readonly key: string; readonly arguments: readonly string[] } {
   const ordered = paths.toSorted((a, b) => Number(a.from !== undefined) - Number(b.from !== undefined))
   return {
@@ -12,7 +12,7 @@ export function readableMounts(paths: readonly ReadablePath[]): { readonly key: 
   }
 }
 
-/** For a sandbox without mounts. */
+/** Rewrites the plan for a sandbox without mounts: starts the replacement file instead of the program. */
 export function withoutMounts(plan: SpawnPlan): SpawnPlan {
   const [program = '', ...rest] = plan.argv
   const instead = plan.readablePaths?.find(({ path, from }) => from !== undefined && path === program)?.from

@@ -1,4 +1,4 @@
-/** The pipe on which bubblewrap reports, made so that its writing succeeds also when we are dead. */
+/** Opens the pipe on which bubblewrap reports, so that its writes succeed even after our process has ended. */
 
 import { closeSync, constants, openSync } from 'node:fs'
 import type { Libc } from './libc.ts'
@@ -7,13 +7,13 @@ const { O_RDONLY, O_RDWR, O_NONBLOCK } = constants
 // node:fs does not name it; the value is that of x86-64, arm64 and riscv64.
 const O_CLOEXEC = 0o2000000
 
-/** `read` is ours, `write` is the child's: to be closed here as soon as the child has it. */
+/** `read` stays with us, `write` goes to the child: close our copy of `write` as soon as the child has it. */
 export type Report = { readonly read: number; readonly write: number }
 
 /**
- * bubblewrap forks first, then reports, then lets its child go on. If we are killed before it reports, a pipe without a reader would end it
- * right there, and its child would wait for ever. So the descriptor that it writes to can also read: the pipe always has a reader.
- * @throws Error when there are too many open files
+ * bubblewrap forks, then reports, then lets its child continue. If our process were killed before the report, a pipe without a reader would
+ * end bubblewrap there, and its child would wait forever. So the descriptor for writing can also read: the pipe always has a reader.
+ * @throws Error when too many files are open
  */
 export function openReport(libc: Libc): Report {
   const ends = new Int32Array(2)

@@ -1,15 +1,15 @@
-/** Resource limits of one process and all its children, set from outside while it waits to start. */
+/** Sets the resource limits of one process and all its children from outside, while the process waits to start. */
 
 import type { Limits } from './confinement.ts'
 import type { Libc } from './libc.ts'
 
-/** The same numbers on every Linux but MIPS and SPARC. */
+/** These numbers are equal on every Linux except MIPS and SPARC. */
 const resources = { cpu: 0, fileSize: 1, data: 2, core: 4, processes: 6, queues: 12 } as const
 
 /**
- * `memoryBytes` bounds data, not address space: runtimes reserve terabytes of that and never touch them. The kernel does not count
- * the processes of the real root (0 in its own namespace); there the control group does.
- * @returns the first limit that could not be set, in words.
+ * `memoryBytes` limits data, not address space: runtimes reserve terabytes of address space and never use them. The kernel does not count
+ * the processes of the real root (0 in its own namespace); the control group counts them.
+ * @returns the first limit that could not be set, as a message
  */
 export function limitProcess({
   libc,
@@ -25,7 +25,7 @@ export function limitProcess({
     ['fileSize', limits.fileBytes],
     ['data', limits.memoryBytes],
     ['core', 0],
-    // Protected folders lie under the message queue file system: nothing can be made there.
+    // Protected folders are covered by the message queue file system: with this limit, nobody can create anything there.
     ['queues', 0],
     ['processes', limits.processes],
   ]

@@ -21,7 +21,7 @@ async function probe(more: Partial<SandboxSettings>, only?: readonly string[]) {
   return results
 }
 
-/** What the removal of each layer must let through. The layers that share an attempt stop it one behind the other. */
+/** Lists what each layer's removal must let through. Layers that stop the same attempt do so one after another. */
 const escapes: { readonly [layer in Layer]: readonly string[] } = {
   'mount namespace': ['write a file next to the workspace', 'read a key in ~/.ssh', 'delete a folder outside with rm'],
   'protected paths': [

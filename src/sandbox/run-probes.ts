@@ -1,4 +1,4 @@
-/** Tries to break out of a sandbox in every way we know, for real, and says which layer stood in the way. */
+/** Tries to break out of a sandbox in every known way, for real, and reports which layer stopped each attempt. */
 
 import type { Sandbox } from './confinement.ts'
 import { fixedPath } from './install.ts'
@@ -10,7 +10,7 @@ import { networkAttempts } from './probe/network.ts'
 import { openOutside } from './probe/outside.ts'
 import { processAttempts } from './probe/processes.ts'
 
-/** `layer` is `none` when the attempt got through. A skipped attempt proves nothing: it was neither stopped nor let through. */
+/** `layer` is `none` when the attempt succeeded. A skipped attempt proves nothing: it was neither stopped nor successful. */
 export type ProbeResult = {
   readonly attempt: string
   readonly stopped: boolean
@@ -20,19 +20,19 @@ export type ProbeResult = {
 }
 
 export type ProbeQuestion = {
-  /** The sandbox must have been made with `ground.settings`. */
+  /** Create the sandbox with `ground.settings`. */
   readonly ground: Ground
-  /** Names of attempts; all when absent. */
+  /** Names of the attempts to run; all when absent. */
   readonly only?: readonly string[]
 }
 
 const ATTEMPT_MS = 15_000
-/** What a careless sandbox would hand down to the command. */
+/** An environment variable that a careless sandbox would pass on to the command. */
 const CANARY_VARIABLE = 'BRAIDCLAW_PROBE_CANARY'
 
 export const attempts: readonly Attempt[] = [...fileAttempts, ...processAttempts, ...networkAttempts, ...kernelAttempts]
 
-/** One after another, some two seconds in all. Everything that a broken sandbox could hurt lies on `ground`. */
+/** Runs the attempts one after another, some two seconds in all. Everything that a broken sandbox could damage lies in `ground`. */
 export async function probeSandbox(sandbox: Sandbox, { ground, only }: ProbeQuestion): Promise<ProbeResult[]> {
   const outside = await openOutside(ground)
   process.env[CANARY_VARIABLE] = ground.token

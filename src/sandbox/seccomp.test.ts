@@ -10,7 +10,7 @@ const ENOSYS = 0x00050026
 
 type Call = { readonly number: number; readonly arch?: number; readonly words?: readonly (number | bigint)[] }
 
-/** The kernel's interpreter, as far as the program uses it. */
+/** Implements the part of the kernel's interpreter that the program uses. */
 function judge(program: Uint8Array, { number, arch = 0xc000003e, words = [] }: Call): number {
   const data = new DataView(new ArrayBuffer(64))
   data.setUint32(0, number, true)
@@ -103,7 +103,7 @@ for (const { arch, audit, column } of machines) {
       expect(judge(open, { number: syscallNumbers.socketpair[column], arch: audit, words: [1, 2, 0] })).toBe(ALLOW)
     })
 
-    /** Which argument is the mode, and what stands before it. */
+    /** The index of the mode argument, and the arguments before it. */
     const modes: readonly (readonly [name: SyscallName, before: readonly number[]])[] = [
       ['chmod', [0]],
       ['fchmod', [0]],

@@ -1,8 +1,8 @@
-/** The system-call filter, as the bytes of a classic BPF program that the kernel takes. */
+/** Builds the system-call filter as the bytes of a classic BPF program for the kernel. */
 
 import { type SyscallName, syscallNumbers } from './syscalls.ts'
 
-/** `inet`: whether the network namespace is closed anyway, so that sockets in it do no harm. `unix`: named local sockets too. */
+/** `inet`: allow internet sockets, because the network namespace is closed anyway. `unix`: allow named local sockets too. */
 export type FilterQuestion = { readonly arch: 'x64' | 'arm64'; readonly inet: boolean; readonly unix: boolean }
 
 type Instruction = { readonly code: number; readonly yes?: number; readonly no?: number; readonly k: number }
@@ -16,17 +16,17 @@ const archs = { x64: 0xc000003e, arm64: 0xc00000b7 } as const
 
 /** Mount, cgroup, UTS, IPC, user, PID and network namespaces. (Time namespaces have no bit in `clone`.) */
 const NEW_NAMESPACES = 0x7e020000
-/** Push characters into a terminal's input, paste its selection, change its line discipline. */
+/** Requests that push characters into a terminal's input, paste its selection, or change its line discipline. */
 const TERMINAL_REQUESTS = [0x5412, 0x541c, 0x5423]
 const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16]
 
-/** A program that starts with its owner's rights, or with its group's, whoever starts it. */
+/** Mode bits of a program that runs with the rights of its owner or its group, for every user. */
 const SET_USER = 0o4000
 const SET_USER_OR_GROUP = 0o6000
-/** Only with one of these (the second stands for O_TMPFILE) does an opening call have a mode. */
+/** An opening call has a mode only with one of these flags (the second stands for O_TMPFILE). */
 const MAKES_A_FILE = 0o100 | 0o20000000
 
-/** Refused whatever the arguments. */
+/** Calls that are refused with any arguments. */
 const refused: readonly SyscallName[] = [
   'ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp',
   'mount umount2 pivot_root chroot open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr open_tree_attr unshare setns',
@@ -36,8 +36,8 @@ const refused: readonly SyscallName[] = [
 ].flatMap((line) => line.split(' ').filter((name): name is SyscallName => name in syscallNumbers))
 
 /**
- * Everything is allowed but what is listed here: the namespaces and mounts are the walls, this closes the doors in them that the
- * kernel leaves to anyone. A call of another architecture (32-bit) ends the process: its numbers would mean other calls.
+ * Allows every call that is not listed here: namespaces and mounts are the main protection, and this filter closes the calls that the
+ * kernel still allows to everyone. A call of another architecture (32-bit) ends the process, because its numbers mean other calls.
  */
 export function filterProgram(question: FilterQuestion): Uint8Array {
   const column = question.arch === 'x64' ? 0 : 1
@@ -56,11 +56,11 @@ export function filterProgram(question: FilterQuestion): Uint8Array {
 
 type Rule<Call> = Call & { readonly verdict: readonly Instruction[] }
 
-/** Every rule ends in a verdict: the call number is gone from the accumulator after it. */
+/** Every rule ends in a verdict, because the rule overwrites the call number in the accumulator. */
 function rulesFor(question: FilterQuestion): Rule<{ readonly name: SyscallName }>[] {
   return [
     ...refused.map((name) => ({ name, verdict: [give(EPERM)] })),
-    // What they ask for lies in memory, out of the filter's sight: programs fall back to clone and openat.
+    // The arguments of these calls lie in memory, where the filter cannot read them: programs fall back to clone and openat.
     { name: 'clone3', verdict: [give(ENOSYS)] },
     { name: 'openat2', verdict: [give(ENOSYS)] },
     { name: 'clone', verdict: [argument(0), ...whenAny(NEW_NAMESPACES, [give(EPERM)]), give(ALLOW)] },
@@ -72,7 +72,7 @@ function rulesFor(question: FilterQuestion): Rule<{ readonly name: SyscallName }
     { name: 'open', verdict: openRule({ flags: 1, mode: 2 }) },
     { name: 'openat', verdict: openRule({ flags: 2, mode: 3 }) },
     { name: 'creat', verdict: [...without(SET_USER_OR_GROUP, 1), give(ALLOW)] },
-    // The group's bit is let through: on folders it is in daily use, and the filter cannot tell a folder from a file (set-group.ts can).
+    // The set-group bit is allowed: folders commonly use it, and the filter cannot tell a folder from a file (set-group.ts can).
     { name: 'chmod', verdict: [...without(SET_USER, 1), give(ALLOW)] },
     { name: 'fchmod', verdict: [...without(SET_USER, 1), give(ALLOW)] },
     { name: 'fchmodat', verdict: [...without(SET_USER, 2), give(ALLOW)] },
@@ -80,7 +80,7 @@ function rulesFor(question: FilterQuestion): Rule<{ readonly name: SyscallName }
   ]
 }
 
-/** By halves: the kernel runs a new filter once for every call it knows, so each command would pay for a long list. */
+/** Uses binary search: the kernel runs a new filter once for every call it knows, so each command would pay for a linear list. */
 function search(rules: readonly Rule<{ readonly number: number }>[]): Instruction[] {
   if (rules.length <= 3) return [...rules.flatMap(({ number, verdict }) => when(number, verdict)), give(ALLOW)]
   const middle = rules.length >> 1
@@ -88,7 +88,7 @@ function search(rules: readonly Rule<{ readonly number: number }>[]): Instructio
   return [{ code: 0x35, yes: low.length, no: 0, k: rules[middle]?.number ?? 0 }, ...low, ...high]
 }
 
-/** Families are listed, not forbidden: AF_VSOCK reaches the hypervisor and AF_ALG old kernel code. Of netlink only routing (0). */
+/** Allows a list of families: AF_VSOCK reaches the hypervisor and AF_ALG old kernel code. Netlink allows only routing (0). */
 function socketRule({ inet, unix }: FilterQuestion): Instruction[] {
   const families = [...(unix ? [AF_UNIX] : []), ...(inet ? [AF_INET, AF_INET6] : [])]
   return [
@@ -104,12 +104,12 @@ function pairRule(): Instruction[] {
   return [argument(1), and(0xf), ...[1, 5].flatMap((type) => when(type, [give(ALLOW)])), give(EPERM)]
 }
 
-/** Character and block devices. FIFOs and files stay. */
+/** Refuses character and block devices; FIFOs and files stay allowed. */
 function deviceRule(mode: number): Instruction[] {
   return [argument(mode), and(0xf000), ...[0x2000, 0x6000].flatMap((type) => when(type, [give(EPERM)])), give(ALLOW)]
 }
 
-/** Refuses a mode with one of these bits, and goes on otherwise. */
+/** Refuses a mode with one of these bits; otherwise continues with the next instruction. */
 function without(bits: number, mode: number): Instruction[] {
   return [argument(mode), ...whenAny(bits, [give(EPERM)])]
 }
@@ -128,12 +128,12 @@ function when(k: number, then: readonly Instruction[], otherwise: readonly Instr
 }
 
 const load = (offset: number): Instruction => ({ code: 0x20, k: offset })
-/** The low half: every argument judged here is an int to the kernel. */
+/** Loads the low half: the kernel reads every argument judged here as an int. */
 const argument = (index: number): Instruction => load(16 + 8 * index)
 const and = (k: number): Instruction => ({ code: 0x54, k })
 const give = (k: number): Instruction => ({ code: 0x06, k })
 
-/** Jumps are one byte wide: a longer one would silently land elsewhere. */
+/** Jumps are one byte wide: a longer jump would silently lead to a wrong instruction. */
 function bytes(program: readonly Instruction[]): Uint8Array {
   if (program.some(({ yes = 0, no = 0 }) => yes > 255 || no > 255)) throw new Error('the system-call filter has a jump that is too long')
   const view = new DataView(new ArrayBuffer(program.length * 8))

@@ -12,12 +12,12 @@ const kinds = (['bubblewrap', 'landlock'] as const).filter((kind) =>
 )
 if (kinds.length < 2) console.warn(`programs with rights are tested only in ${kinds.join() || 'no sandbox'}: ${install}`)
 
-/** As root: whoever starts a program of root's. Otherwise only the modes are looked at. */
+/** Only root can start the programs as another user; otherwise the tests check the modes alone. */
 const canSwitch = process.getuid?.() === 0 && Bun.which('setpriv') !== null
 if (!canSwitch) console.warn('no other user tries to use what a command left: this is no root that could become one')
 const asOther = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
 
-/** A workspace that everybody can get into. */
+/** A workspace that every user can enter. */
 async function open(kind: (typeof kinds)[number]): Promise<Running & Disposable> {
   const box = await confined({ kind })
   for (const path of [box.root, box.workspace]) chmodSync(path, 0o755)
@@ -30,14 +30,14 @@ const withRights = (folder: string) =>
     .map(({ parentPath, name }) => join(parentPath, name))
     .filter((path) => (statSync(path).mode & 0o4000) !== 0 || (statSync(path).mode & 0o2010) === 0o2010)
 
-/** Perl gives system calls only strings that it may change. */
+/** Perl accepts only strings that it may change as arguments of system calls. */
 function raw(calls: string): string {
   const names = 'my ($f, $g, $h, $here) = ("f", "g", "h", "."); my $how = pack "QQQ", 0101, 04755, 0;'
   const link = 'sub linkat_ { my $from = "/proc/self/fd/$_[0]"; syscall(265, -100, $from, -100, $h, 0x400) }'
   return `perl -e 'umask 0; ${names} ${link} ${calls}'`
 }
 
-/** Each way by which a file gets such a bit. */
+/** Every way in which a file can get such a bit. */
 const ways: readonly (readonly [what: string, script: string])[] = [
   ['chmod', 'cp /usr/bin/id f; chmod 4755 f; chmod u+s f; chmod 6755 f'],
   ['chmod of the group', 'cp /usr/bin/id f; chmod 2755 f; cp f g; chmod g+s g; mkdir -p a/b; cp f a/b/h; chmod 2711 a/b/h'],
@@ -78,7 +78,7 @@ describe.each(kinds.map((kind) => [kind]))('in %s no program with rights is left
       copyFileSync('/usr/bin/id', join(given, name))
       chmodSync(join(given, name), mode)
     }
-    // Not by the command: what a person put there stays, and can be copied.
+    // The command did not set this bit: a file of the user stays as it is, and can be copied.
     Bun.spawnSync(['tar', '-cpf', join(box.workspace, 'given.tar'), '-C', given, '.'])
     cpSync(given, join(box.workspace, 'given'), { recursive: true })
     await box.run(script)

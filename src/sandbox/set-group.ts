@@ -1,6 +1,6 @@
 /**
- * Takes the set-group-ID bit from the programs that a command left: whoever starts one has the rights of its group. The system-call filter
- * has to let the bit through, for on folders it is in daily use.
+ * Clears the set-group-ID bit of programs that a command left: whoever starts one gets the rights of its group. The system-call filter must
+ * allow the bit, because folders commonly use it.
  */
 
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
@@ -8,32 +8,32 @@ import { dirname, join } from 'node:path'
 import { fixedPath } from './install.ts'
 import { isWithin } from './protect/places.ts'
 
-/** The bit counts only together with the group's right to execute. */
+/** The bit matters only together with the group's right to execute. */
 const PROGRAM = 0o2010
 const BIT = 0o2000
-/** Without these a folder's owner cannot look into it; others may still start what lies there. */
+/** Without these rights the owner of a folder cannot list it, but others may still start the programs in it. */
 const LOOK = 0o500
-/** The kernel's time stamps lag behind its clock by some milliseconds. */
+/** The kernel's time stamps are some milliseconds behind its clock. */
 const LAG_MS = 1_000
-/** So many entries are looked at by ourselves, in a millisecond or two. */
+/** Number of entries that we check ourselves, in a millisecond or two. */
 const FEW = 500
 
-// node:fs does not name it: opens nothing for reading, so that a program without that right can be held too.
+// node:fs does not name this flag. It opens nothing for reading, so that we can also open a program without read permission.
 const O_PATH = 0o10000000
 
-/** `since` is when the command began, in milliseconds since 1970. */
+/** `since` is the start of the command, in milliseconds since 1970. */
 export type Left = { readonly workspace: string; readonly since: number }
 
 /**
- * A large workspace is looked through (90 ms for 30,000 files) only if somebody else can get there.
- * @returns the paths of what was changed, relative to the workspace
+ * Searches a large workspace (90 ms for 30,000 files) only if another user can reach it.
+ * @returns the changed paths, relative to the workspace
  */
 export async function dropSetGroup(left: Left): Promise<string[]> {
   const found = walk(left, FEW) ?? (isReachable(left.workspace) ? await search(left) : [])
   return found.filter((path) => drop(left, path)).map((path) => path.slice(left.workspace.length + 1))
 }
 
-/** Of files that may be such programs. @returns undefined when there is more than `limit` to look at. */
+/** Collects the files that may be such programs. @returns undefined when there are more than `limit` entries */
 function walk(left: Left, limit: number, root = left.workspace): string[] | undefined {
   const found: string[] = []
   const folders = [root]
@@ -58,7 +58,7 @@ function list(left: Left, folder: string) {
   }
 }
 
-/** By others, or by members of a group that we are not started with: members of our own have its rights already. */
+/** Reachable by others, or by members of a group that our process does not have: members of our own group already have its rights. */
 function isReachable(workspace: string): boolean {
   for (let folder = workspace; folder !== '/'; folder = dirname(folder)) {
     const { mode, gid } = statSync(folder)
@@ -67,7 +67,7 @@ function isReachable(workspace: string): boolean {
   return true
 }
 
-/** By another program, for it takes a fifth of the time and ours goes on meanwhile. It names the folders that it cannot look into as well. */
+/** Uses `find`, which takes a fifth of the time and lets our process continue. It also returns the folders that it cannot list. */
 async function search(left: Left): Promise<string[]> {
   const everything = () => walk(left, Number.POSITIVE_INFINITY) ?? []
   const program = Bun.which('find', { PATH: fixedPath })
@@ -85,8 +85,8 @@ function drop(left: Left, path: string): boolean {
 }
 
 /**
- * What was opened is looked at and changed, if it became what it is since the command began and lies in the workspace: another command may
- * be moving things about.
+ * Checks and changes the opened file itself, only if it changed since the command started and lies in the workspace: another command may be
+ * moving files at the same time.
  */
 function change({ workspace, since }: Left, path: string, mode: (stat: Stats) => number | undefined): boolean {
   try {
@@ -102,7 +102,7 @@ function change({ workspace, since }: Left, path: string, mode: (stat: Stats) =>
       closeSync(held)
     }
   } catch {
-    // gone, or another user's
+    // The file is gone, or belongs to another user.
     return false
   }
 }

@@ -1,6 +1,6 @@
-/** Numbers of the system calls that the filter judges, on the two machines we run on. */
+/** Lists the numbers of the system calls that the filter judges, for the two supported architectures. */
 
-/** [x86_64, aarch64]; -1 where the machine has no such call. */
+/** [x86_64, aarch64]; -1 where the architecture has no such call. */
 export const syscallNumbers = {
   // other processes' memory and files
   ptrace: [101, 117],
@@ -24,7 +24,7 @@ export const syscallNumbers = {
   open_tree_attr: [467, 467],
   unshare: [272, 97],
   setns: [308, 268],
-  // kernel surface with a bad record
+  // kernel interfaces with a history of security bugs
   add_key: [248, 217],
   request_key: [249, 218],
   keyctl: [250, 219],

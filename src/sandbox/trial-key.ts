@@ -1,11 +1,11 @@
-/** What of this machine and this process decides whether a sandbox works: as long as it stays the same, nobody has to try again. */
+/** Computes a key of everything that decides whether a sandbox works here: an equal key makes another trial unnecessary. */
 
 import { readFileSync, readlinkSync, statSync } from 'node:fs'
 import { fixedPath } from './install.ts'
 
 /**
- * Everything that can change whether bubblewrap works while the machine stays up: the program, kernel settings, and what was taken from
- * this very process (a namespace, a filter, an AppArmor profile). Undefined without bubblewrap: then there is nothing to try.
+ * Covers everything that can change bubblewrap's success while the machine stays up: the program, kernel settings, and the restrictions of
+ * this process (a namespace, a filter, an AppArmor profile). @returns undefined without bubblewrap, because then there is nothing to try
  */
 export function trialKey(): string | undefined {
   const program = Bun.which('bwrap', { PATH: fixedPath })

@@ -1,4 +1,4 @@
-/** Whether a sandbox works on this machine, because one command was run in it. */
+/** Tests whether a sandbox works on this machine by running one command in it. */
 
 import { chooseCover } from './bubblewrap/empty-mount.ts'
 import { namespaceArguments } from './bubblewrap/namespaces.ts'
@@ -9,10 +9,10 @@ import { type Places, resolvePlaces } from './protect/places.ts'
 
 export type Trial = { readonly ok: true } | ({ readonly ok: false } & Lack)
 
-/** Only a sandbox that hangs takes so long. */
+/** Only a sandbox that hangs takes this long. */
 const TRIAL_MS = 10_000
 
-/** Nothing is written anywhere. Never rejects. */
+/** Writes nothing to disk. Never rejects. */
 export async function trySandbox(kind: SandboxKind, asked: Places): Promise<Trial> {
   if (kind === 'none') return { ok: true }
   if (process.platform !== 'linux') return lacking(notLinux)
@@ -30,11 +30,11 @@ async function tryLandlock(): Promise<Trial> {
   return landlockVersion(openLibc()) > 0 ? { ok: true } : lacking(noLandlock)
 }
 
-/** With the namespaces and the mounts that every command gets. */
+/** Uses the namespaces and the mounts that every command gets. */
 async function tryBubblewrap(places: Places): Promise<Trial> {
   const program = Bun.which('bwrap', { PATH: fixedPath })
   if (program === null) return { ok: false, ...notInstalled }
-  // What is hidden takes long to look for, and lies on mounts that are made without it too.
+  // Searching for hidden files takes long, and they only add covers to mounts that this trial makes anyway.
   const without = new Set<Layer>(['hidden files'])
   const view = viewArguments({ places, secretPaths: [], blank: '', cover: chooseCover(without), scratchBytes: 2 ** 20, without })
   const inside = ['--remount-ro', '/', '--chdir', places.workspace, '--', '/bin/sh', '-c', ':']

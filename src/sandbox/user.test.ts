@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { hasBubblewrap, place } from './fixture.ts'
 import { fixedPath } from './install.ts'
 
-/** As root the same tests say nothing about the users that most people are. */
+/** Only root can switch to an ordinary user, and tests as root prove nothing about ordinary users. */
 const canSwitch = hasBubblewrap() && process.getuid?.() === 0 && Bun.which('setpriv') !== null
 if (!canSwitch)
   console.warn('the sandbox of an ordinary user is not tested apart: this is no root that could become one, or there is no bwrap')

@@ -8,7 +8,7 @@ import { misplaced, parseMounts } from './verify.ts'
 if (!hasBubblewrap()) console.warn(`the mounts of a real sandbox are not looked at: ${install}`)
 const real = test.if(hasBubblewrap())
 
-/** As the kernel writes it: the system is on 8:1, the workspace on 8:2, another disk in it on 8:3. */
+/** A table in the kernel's format: the system is on 8:1, the workspace on 8:2, and another disk inside it on 8:3. */
 const lines = (...more: readonly string[]) =>
   parseMounts(
     [

@@ -1,6 +1,6 @@
 /**
- * Looks at what a sandbox has really mounted before it gets its command: bubblewrap finds the protected names by their paths, and another
- * command that runs at the same time may just have put a link to somewhere else in the place of a folder on the way.
+ * Checks what a sandbox has really mounted before it gets its command: bubblewrap finds protected names by path, and another command that
+ * runs at the same time may have replaced a folder on the way with a link to another place.
  */
 
 import { readFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ type Mount = { readonly device: string; readonly root: string; readonly at: stri
 const TRIES = 5_000
 const PAUSE_MS = 0.2
 
-/** Waits until the sandbox is set up. @returns what is wrong, in words */
+/** Waits until the sandbox is set up. @returns the problem as a message */
 export async function verifyMounts(pid: number, paths: readonly string[]): Promise<string | undefined> {
   if (paths.length === 0) return undefined
   for (let tries = 0; tries < TRIES; tries++) {
@@ -23,7 +23,7 @@ export async function verifyMounts(pid: number, paths: readonly string[]): Promi
   return 'its mounts were not made in time'
 }
 
-/** Undefined when the process is gone: its end says why. */
+/** @returns undefined when the process has ended; its exit explains why */
 function mountsOf(pid: number): Mount[] | undefined {
   try {
     return parseMounts(readFileSync(`/proc/${pid}/mountinfo`, 'utf8'))
@@ -32,7 +32,7 @@ function mountsOf(pid: number): Mount[] | undefined {
   }
 }
 
-/** Each line: number, parent, device, what of the device, where, … with white space and backslashes as octal numbers. */
+/** Each line contains: number, parent, device, root on the device, mount point, … with white space and backslashes as octal numbers. */
 export function parseMounts(text: string): Mount[] {
   return text.split('\n').flatMap((line) => {
     const [, , device, root, at] = line.split(' ')
@@ -44,12 +44,12 @@ function plain(field: string): string {
   return field.replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 }
 
-/** The gate comes after all that is judged here; the other two stand while bubblewrap works. */
+/** The gate is mounted after everything that is checked here; the other two mounts exist while bubblewrap works. */
 function isSetUp(mounts: readonly Mount[]): boolean {
   return mounts.some(({ at }) => at === '/.gate') && !mounts.some(({ at }) => isWithin(at, '/newroot') || isWithin(at, '/oldroot'))
 }
 
-/** A path must be mounted on, with what lies there in the folder that is mounted above it. */
+/** Each path must be a mount point whose source is the same path in the folder mounted above it. */
 export function misplaced(mounts: readonly Mount[], paths: readonly string[]): string | undefined {
   const wrong = paths.find((path) => {
     const own = mounts.findLast(({ at }) => at === path)

@@ -22,7 +22,7 @@ export type Finding =
     }
   | { readonly ok: false; readonly rule: string; readonly reason: string }
 
-export type HostOptions = {
+export type TouchContext = {
   readonly policy: Policy
   readonly resolve: (name: string) => string | undefined
   /** Absent where the disk is not to be looked at: then paths are judged by their text alone. */
@@ -30,14 +30,14 @@ export type HostOptions = {
 }
 
 /** May throw or reject on a broken tool; the gate turns that into a denial. */
-export async function judgeTouch(touch: Touch, around: HostOptions): Promise<Finding> {
+export async function judgeTouch(touch: Touch, around: TouchContext): Promise<Finding> {
   if (touch.kind === 'path') return path(touch, around)
   if (touch.kind === 'url') return url(touch, around.policy)
   if (touch.kind === 'command') return command(touch, around)
   throw new TypeError(`the tool touches something of an unknown kind: ${JSON.stringify(touch)}`)
 }
 
-function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, sight }: HostOptions): Finding {
+function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, sight }: TouchContext): Finding {
   if (access !== 'read' && access !== 'write') throw new TypeError(`a path is read or written, not ${JSON.stringify(access)}`)
   const { real } = sight ? { real: sight.real(placeAsSpelt({ path, cwd: policy.workspace, policy })) } : {}
   const verdict = judgePath({ path, access, cwd: policy.workspace, policy })
@@ -57,7 +57,7 @@ async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Prom
 }
 
 /** The command judge brings a shell parser with it: what judges commands, or addresses, is loaded when there is one. */
-async function command(touch: Extract<Touch, { kind: 'command' }>, { policy, resolve, sight }: HostOptions): Promise<Finding> {
+async function command(touch: Extract<Touch, { kind: 'command' }>, { policy, resolve, sight }: TouchContext): Promise<Finding> {
   const follower = createFollower(policy, sight)
   const place = follower.judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
   if (!place.ok) return place

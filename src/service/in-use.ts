@@ -1,8 +1,8 @@
-/** Whether somebody listens at a FIFO. */
+/** Tells whether a process reads a FIFO. */
 
 import { closeSync, constants, openSync } from 'node:fs'
 
-/** Somebody has it open for reading, or waits for a writer. What is no FIFO, or not there, nobody reads. */
+/** True if a process has the FIFO open for reading, or waits for a writer. False if nobody reads it, or if it does not exist. */
 export function isRead(path: string): boolean {
   const { O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants
   try {

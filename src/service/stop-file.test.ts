@@ -14,7 +14,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Until the watch is up. */
+/** Resolves when the watch has started. */
 const settled = () => Bun.sleep(160)
 
 async function soon(done: () => boolean): Promise<void> {

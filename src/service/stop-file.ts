@@ -1,12 +1,12 @@
-/** The ESTOP file: there, it stops every tool of every process of this home; how it reads does not matter. */
+/** Reads, sets and watches the ESTOP file: while it exists, whatever its content, all tools of all processes of this home are stopped. */
 
 import { closeSync, constants, lstatSync, mkdirSync, openSync, readSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 
-/** @returns the reason while stopped, undefined otherwise. A file that cannot be read is a stop too: in doubt, stopped. */
+/** @returns the reason while stopped, undefined otherwise. An unreadable file counts as a stop. */
 export function readStop(path: string): string | undefined {
   try {
-    // Most often there is none, and an error made and caught for that would cost more than the look.
+    // Usually there is no file; throwing and catching an error for that would cost more than this check.
     const found = lstatSync(path, { throwIfNoEntry: false })
     if (!found) return undefined
     if (!found.isFile()) return `${path} is no regular file, which counts as stopped`
@@ -23,7 +23,7 @@ export function readStop(path: string): string | undefined {
   }
 }
 
-/** Of a file that may be huge, and that may become a pipe before it is opened. */
+/** Reads only the beginning, because the file may be huge; opens it without blocking, because it may become a FIFO before that. */
 function beginningOf(path: string): string {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
@@ -34,12 +34,14 @@ function beginningOf(path: string): string {
   }
 }
 
-/** On a full disk the reason may be lost, the stop not: an empty file is one too. @throws Error with an errno when there is no stop. */
+/**
+ * On a full disk the reason may be lost, but not the stop: an empty file counts too. @throws Error with an errno when the stop was not set.
+ */
 export function setStop(path: string, reason: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const draft = `${path}.${process.pid}`
   try {
-    // Whoever watches must not read it before the reason is in it.
+    // The rename prevents a watcher from reading the file before it has the reason.
     writeFileSync(draft, `${reason}\n`, { mode: 0o600 })
     renameSync(draft, path)
   } catch {
@@ -56,20 +58,20 @@ function bareStop(path: string): void {
   }
 }
 
-/** @returns whether there was a stop to lift. */
+/** @returns whether there was a stop to clear. */
 export function clearStop(path: string): boolean {
   const was = readStop(path) !== undefined
   rmSync(path, { force: true, recursive: true })
   return was
 }
 
-/** Setting up a watch takes a thread and half a millisecond: a short turn is over before it would be of any use. */
+/** Setting up a watch takes a thread and half a millisecond; a short turn ends before the watch would be useful. */
 const watchAfterMs = 100
 
 /**
- * Calls `onStop` whenever the stop is set: a conversation may be stopped, go on when it is cleared, and be stopped again. The
- * watch is set up after a while, and then looks for what it missed; before each tool the stop is asked for anyway.
- * The returned function ends the watch.
+ * Calls `onStop` whenever the stop is set: a conversation may be stopped, continue after a clear, and be stopped again. It starts the watch
+ * after a delay and then checks for a stop that it missed; the runtime checks the stop before each tool anyway.
+ * @returns a function that ends the watch
  */
 export function watchStop(path: string, onStop: (reason: string) => void): () => void {
   const state = { stamp: stampOf(path), over: false, close: () => {} }
@@ -91,7 +93,7 @@ export function watchStop(path: string, onStop: (reason: string) => void): () =>
   }
 }
 
-/** Tells one setting of the stop from the next. */
+/** Identifies one setting of the stop, to distinguish it from the next. */
 function stampOf(path: string): string {
   try {
     const found = lstatSync(path, { throwIfNoEntry: false })
@@ -101,7 +103,7 @@ function stampOf(path: string): string {
   }
 }
 
-/** Where the system has no watch left to give, by looking again and again. */
+/** Polls the file if the system has no watch left. */
 function watchFile(path: string, changed: () => void): () => void {
   try {
     const watcher = watch(dirname(path), (_change, name) => {

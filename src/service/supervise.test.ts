@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type SuperviseOptions, supervise } from './supervise.ts'
 
-/** Waits pass at once and are written down; the clock is ours. */
+/** Waits return at once and are recorded; the test controls the clock. */
 function stage(command: string, more: Partial<SuperviseOptions> = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-supervise-'))
   const waits: number[] = []

@@ -1,43 +1,43 @@
-/** Keeps a program running: started again when it ends, later and later while it keeps ending at once, and ended as a group. */
+/** Keeps a program running: restarts it with growing delays while it fails at once, and ends it together with its process group. */
 
 export type Report = (level: 'info' | 'warn', event: string, fields: { readonly [key: string]: unknown }) => void
 
 export type SuperviseOptions = {
-  /** What it is called in reports. */
+  /** The name in reports. */
   readonly name: string
-  /** A command line for the shell; the operator's own words. */
+  /** A shell command line from the operator's configuration. */
   readonly command: string
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
   readonly report: Report
-  /** A line that it said on stderr, or on stdout, which leads nowhere else. */
+  /** Receives each line of stderr, and of stdout, which goes nowhere else. */
   readonly hear: (line: string) => void
-  /** Each time it runs: its process, which leads a group of its own. */
+  /** Called at each start with the process that leads the new process group. */
   readonly started?: (pid: number) => void
-  /** Each time it has ended, or could not be started: how long until the next time. */
+  /** Called at each end or failed start, with the delay until the next start. */
   readonly ended?: (againInMs: number) => void
-  /** Whether it has done its work since it was started: then the wait is the shortest again, as after a steady minute. */
+  /** Tells whether it has done work since it was started; then the delay is the shortest again, as after a steady minute. */
   readonly worked?: () => boolean
-  /** Milliseconds, from any beginning. */
+  /** Milliseconds from any fixed origin. */
   readonly now: () => number
   /** Settles after `ms`, or at once when the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
 export type Supervised = {
-  /** Ends it, waiting up to `graceMs` before it is killed. Resolves when nothing of its group is left. */
+  /** Sends SIGTERM to the group, and SIGKILL after `graceMs` ms. Resolves when no process of the group is left. */
   stop(graceMs?: number): Promise<void>
-  /** While it runs. */
+  /** Returns the process id while it runs. */
   pid(): number | undefined
 }
 
 const FIRST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 60_000
-/** Whoever ran this long gets the shortest wait again. */
+/** A program that ran this long gets the shortest delay again. */
 const STEADY_MS = 60_000
 const LONGEST_LINE = 4_096
 
-/** Starts at once. Nothing it does, not even being no program at all, throws or ends us. */
+/** Starts at once. No failure of the program throws or ends us, not even a command that does not exist. */
 export function supervise(options: SuperviseOptions): Supervised {
   const leaving = new AbortController()
   const state: { child?: Child; ends: number; toldAt: number } = { ends: 0, toldAt: Number.NEGATIVE_INFINITY }
@@ -68,7 +68,7 @@ export function supervise(options: SuperviseOptions): Supervised {
     return child.signalCode === null ? `exit code ${child.exitCode}` : `${child.signalCode}`
   }
 
-  /** Each end at first; of one that ends again and again, once a minute and how often. */
+  /** Reports each end at first; if it ends again and again, once a minute with the count. */
   function tell(how: string, wait: number): void {
     state.ends++
     if (wait > 8 * FIRST_WAIT_MS && options.now() - state.toldAt < STEADY_MS) return
@@ -97,13 +97,13 @@ export function supervise(options: SuperviseOptions): Supervised {
 type Child = Bun.Subprocess<'ignore', 'pipe', 'pipe'>
 
 /**
- * Leads the group: waits for the command, and when it is told to end (by us, or by the kernel because we died) tells the whole group, waits,
- * and takes with it what is still there. A command that ends by itself leaves its children to us.
- * Nobody may hear us any more by then, and the kernel may say it several times.
+ * Leads the group: waits for the command. On SIGTERM (from us, or from the kernel because we died) it terminates the whole group, waits,
+ * and kills what is left. A command that ends by itself leaves its children to us.
+ * It ignores TERM and PIPE by then: its output may have no reader, and the kernel may send the signal several times.
  */
 const warden = `trap 'trap "" TERM PIPE; kill -TERM 0; wait "$!"; kill -KILL 0' TERM; /bin/sh -c "$1" & wait "$!"`
 
-/** In a group of its own, which ends with us even should we die without a word. */
+/** Starts it in a process group of its own, which ends with us even if we are killed. */
 function start({ command, cwd, env }: SuperviseOptions): Child | string {
   const shell = ['/bin/sh', '-c', warden, 'sh', command]
   const setpriv = Bun.which('setpriv', { PATH: '/usr/bin:/bin' })
@@ -121,9 +121,9 @@ function start({ command, cwd, env }: SuperviseOptions): Child | string {
   }
 }
 
-/** Of a group that is no more, nothing. */
+/** Signals the group; does nothing if the group no longer exists. */
 export function endGroup(leader: number, signal: 'SIGTERM' | 'SIGKILL'): void {
-  // 0 and 1 would mean ourselves and everybody.
+  // 0 and 1 would address our own group and every process.
   if (!Number.isSafeInteger(leader) || leader < 2) return
   try {
     process.kill(-leader, signal)

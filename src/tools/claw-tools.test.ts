@@ -4,7 +4,7 @@ import { context } from './fixture.ts'
 
 const time = { name: 'get_time', description: 'The time.', input_schema: { type: 'object', properties: {} } }
 
-/** A claw that answers these lines. */
+/** A claw with these answers, keyed by the line that it reads. */
 function claw(answers: { readonly [line: string]: string | { readonly why: string } }, builtIn: readonly string[] = ['shell']) {
   const asked: string[] = []
   const look = createClaw({

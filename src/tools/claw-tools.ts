@@ -1,4 +1,4 @@
-/** The tools of a claw: another process that lists them and carries them out, one line to ask and one frame to answer. */
+/** Offers the tools of a claw: another process lists and runs them. Each request is one line, and each answer is one frame. */
 
 import { isObject, type Json } from '../kit/json.ts'
 import { readTools } from '../kit/message-reply.ts'
@@ -11,7 +11,7 @@ import type { Executable } from './executable/executable-tool.ts'
 import { done, fail } from './input.ts'
 import { capText } from './output-limit.ts'
 
-/** `unread`: nobody took the question; `timeout`: somebody did, and did not answer in time. */
+/** `unread`: no process read the request; `timeout`: a process read it and did not answer in time. */
 export type AskClaw = (
   line: string,
   signal: AbortSignal,
@@ -19,22 +19,25 @@ export type AskClaw = (
 
 export type ClawOptions = {
   readonly ask: AskClaw
-  /** Names that are taken. */
+  /** Names of the built-in tools, which a claw may not use. */
   readonly builtIn: readonly string[]
-  /** What the operator said of the tool of this name; the claw's own words do not count. */
+  /** The risk that the operator configured for the tool of this name; the claw's own description does not count. */
   readonly riskOf: (name: string) => Risk
   readonly maxOutputBytes: number
 }
 
-/** `refused`: what is not offered, and why. `silent`: there was no answer at all. */
+/** `refused` lists the tools that are not offered, with the reason. `silent` means that the claw did not answer at all. */
 export type ClawSurvey = { readonly tools: readonly Executable[]; readonly refused: readonly string[]; readonly silent: boolean }
 
-/** What a claw may take to answer one of the words for its list. */
+/** How long a claw may take to answer a discovery request. */
 const WORD_MS = 1_000
-/** Below the executor's own limit, so that whoever is slow hears it from here. */
+/** Below the executor's own limit, so that a slow claw gets this module's error message. */
 const TIMEOUT_MS = 30_000
 
-/** @returns one look; `tools` is the same array as long as the claw's list is. A claw that does not answer has none. Never rejects. */
+/**
+ * @returns a function that surveys the claw once and never rejects. `tools` stays the same array while the claw's list stays equal. A claw
+ * that does not answer has no tools.
+ */
 export function createClaw(options: ClawOptions): (signal: AbortSignal) => Promise<ClawSurvey> {
   const state: { list?: string; survey: ClawSurvey } = { survey: { tools: [], refused: [], silent: false } }
   const words = [...DISCOVERY]
@@ -53,8 +56,8 @@ type Listed =
   | { readonly ok: false; readonly why: string; readonly silent: boolean }
 
 /**
- * Some claws know the one word and some the other, and some of these say nothing to the one they do not know. The word that got a list comes
- * first from then on.
+ * Claws differ in the discovery word that they know, and some do not answer an unknown word. The word that succeeded comes first from then
+ * on.
  */
 async function list(ask: AskClaw, words: string[], signal: AbortSignal): Promise<Listed> {
   let last: Awaited<ReturnType<AskClaw>> = { ok: false, why: 'unread' }
@@ -108,7 +111,7 @@ function toolOf({ ask, riskOf, maxOutputBytes }: ClawOptions, entry: Json): Exec
 
 type Asking = { readonly ask: AskClaw; readonly line: string | undefined; readonly maxOutputBytes: number }
 
-/** The wire has no word for failure: what the claw says is the result. */
+/** The wire format cannot express failure, so the claw's answer is always the result. */
 async function invoke({ ask, line, maxOutputBytes }: Asking, { signal }: ToolContext): Promise<ToolResult> {
   if (line === undefined) return fail('the name of the tool cannot be written on a line')
   const said = await ask(line, signal)

@@ -1,16 +1,16 @@
-/** Says beside a tool's result, and so in its receipt, what confined the child processes of the call. */
+/** Adds to a tool's result, and so to its receipt, which sandbox confined the child processes of the call. */
 
 import type { ToolResult } from '../runtime/port.ts'
 import type { Ended, Spawn } from './process.ts'
 
 type Sandbox = NonNullable<Extract<Ended, { ok: true }>['sandbox']>
 
-/** No text a foreign program prints can become this key, as it could become a member of `metadata`. */
+/** A symbol, because text that a foreign program prints can become a member of `metadata` but never this key. */
 export const confinedBy = Symbol('confinedBy')
 
 export type SayingResult = ToolResult & { readonly [confinedBy]?: Sandbox }
 
-/** Absent when no child was started. All children of one program are confined alike. */
+/** The key is absent when the call started no child. One program confines all its children in the same way. */
 export async function sayingSandbox(spawn: Spawn, run: (spawn: Spawn) => Promise<ToolResult>): Promise<SayingResult> {
   const seen: { sandbox?: Sandbox } = {}
   const result = await run(async (plan) => {

@@ -1,4 +1,4 @@
-/** For tests: contexts, acts, and plain files on a real disk behind the small interface that the file tools want. */
+/** Provides contexts, acts and plain files on a real disk, behind the small interface of the file tools, for the tests. */
 
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ export function createFolder(): Folder {
   }
 }
 
-/** No gate and no limits: those are the workspace's, and tested there. A folder named `forbidden` is skipped. */
+/** Has no gate and no limits: the workspace provides those and tests them. It skips a folder named `forbidden`. */
 export function plainFiles(root: string): Pick<Files, 'root' | 'walk' | 'scan' | 'stat'> {
   return {
     root,
@@ -66,7 +66,7 @@ export function tool(invoke: Tool['invoke'], changes: Partial<Tool> = {}): Tool 
   return { name: 't', description: 't', parameters, risk: 'low', timeoutMs: 1_000, idempotent: true, touches: () => [], invoke, ...changes }
 }
 
-/** Returns once the process is gone: SIGKILL is sent, but a loaded machine takes its moment. A zombie nobody reaped counts as gone. */
+/** Resolves when the process has ended: a loaded machine takes a moment after SIGKILL. An unreaped zombie counts as ended. */
 export async function gone(pid: number): Promise<void> {
   while (isAlive(pid)) await Bun.sleep(1)
 }

@@ -1,4 +1,4 @@
-/** All built-in tools, one line each and in the order the model sees them. */
+/** Lists all built-in tools in the order in which the model sees them. */
 
 import type { Clock, Tool } from '../runtime/port.ts'
 import { type Ask, askUser } from './builtin/ask_user.ts'
@@ -15,7 +15,7 @@ import { time } from './builtin/time.ts'
 import type { Environment, Spawn } from './process.ts'
 import { type ShellTimes, type ToolKind, toolFrom } from './tool-kind.ts'
 
-/** What tools may use of the world. */
+/** The dependencies through which tools reach files, processes, the network and the user. */
 export type ToolDeps = {
   readonly files: Files
   readonly spawn: Spawn
@@ -26,7 +26,7 @@ export type ToolDeps = {
   readonly search: Search
   readonly ask?: Ask
   readonly now: Clock
-  /** Of each result; the executor is given the same. */
+  /** Limit of each result; the executor gets the same limit. */
   readonly maxOutputBytes: number
 }
 

@@ -1,11 +1,11 @@
-/** Limited output: the beginning and the end are kept, and what is left out is counted exactly. */
+/** Limits output: keeps the beginning and the end, and counts the omitted bytes exactly. */
 
 import { grouped } from '../kit/count.ts'
 
-/** Collects text in memory bounded by `maxBytes`, however much comes. */
+/** Collects text of any length in memory bounded by `maxBytes`. */
 export type Collector = {
   push(text: string): void
-  /** Everything, or head, notice and tail: together at most `maxBytes` of UTF-8. */
+  /** Returns the whole text, or head, notice and tail: together at most `maxBytes` of UTF-8. */
   text(): string
   /** Bytes of UTF-8 pushed so far. */
   total(): number
@@ -32,7 +32,7 @@ export function createCollector(maxBytes: number): Collector {
 }
 
 export function capText(text: string, maxBytes: number): string {
-  // Never more than three bytes for a UTF-16 unit: most results need no counting.
+  // A UTF-16 unit needs at most three bytes, so most results need no counting.
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text.toWellFormed()
   const collector = createCollector(maxBytes)
   collector.push(text)
@@ -53,12 +53,12 @@ function cut(head: Uint8Array, tail: Uint8Array, total: number): string {
   return `${decoder.decode(first)}${gap}${notice}\n${decoder.decode(last)}`
 }
 
-/** After a whole line if one ends nearby (half a line may be half a secret), else between two characters. */
+/** Cuts after a whole line if one ends nearby (half a line may be half a secret), otherwise between two characters. */
 function headEnd(bytes: Uint8Array, max: number): Uint8Array {
   const newline = bytes.subarray(0, max).lastIndexOf(10)
   if (newline >= 0 && newline >= max - LINE_WINDOW) return bytes.subarray(0, newline + 1)
   let end = max
-  while (end > 0 && isContinuation(bytes[end])) end--
+  while (end > 0 && isContinuationByte(bytes[end])) end--
   return bytes.subarray(0, end)
 }
 
@@ -66,15 +66,15 @@ function tailStart(bytes: Uint8Array): Uint8Array {
   const newline = bytes.indexOf(10)
   if (newline >= 0 && newline < LINE_WINDOW && newline < bytes.length - 1) return bytes.subarray(newline + 1)
   let start = 0
-  while (start < bytes.length && isContinuation(bytes[start])) start++
+  while (start < bytes.length && isContinuationByte(bytes[start])) start++
   return bytes.subarray(start)
 }
 
-function isContinuation(byte: number | undefined): boolean {
+function isContinuationByte(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80
 }
 
-/** The last `size` bytes pushed. */
+/** Keeps the last `size` bytes pushed. */
 function createRing(size: number): { push(bytes: Uint8Array): void; bytes(): Uint8Array } {
   const ring = new Uint8Array(size)
   let written = 0

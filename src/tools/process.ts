@@ -1,22 +1,25 @@
-/** Child processes: started without a shell of ours, in a group of their own, and ended as a group. */
+/** Starts child processes without a shell, each in its own process group, and ends them as a group. */
 
 export type Environment = { readonly [name: string]: string }
 
-/** `argv[0]` is the executable, absolute or on the PATH of `env`; `env` is all the child gets. */
+/** `argv[0]` is the executable, absolute or on the PATH of `env`; `env` is the complete environment of the child. */
 export type SpawnPlan = {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: Environment
-  /** On abort the group gets SIGTERM, and 250 ms later SIGKILL. */
+  /** An abort sends SIGTERM to the group, and SIGKILL 250 ms later. */
   readonly signal: AbortSignal
-  /** For a sandbox, see its port. */
+  /** Used only by a sandbox; see src/sandbox/confinement.ts. */
   readonly readablePaths?: readonly { readonly path: string; readonly from?: string }[]
   readonly readOnly?: boolean
-  /** Pieces as they arrive; order is kept within each stream and, as far as the pipes tell, between them. */
+  /** Receives chunks as they arrive, in order within each stream and, as far as the pipes allow, between the streams. */
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 
-/** `leftBehind`: the command ended but processes of its group had not, and were killed. `undone`: what of its work the sandbox did not leave. `sandbox`: what confined it. */
+/**
+ * `leftBehind`: the command ended before other processes of its group, which were then killed. `undone`: the changes that the sandbox
+ * reverted. `sandbox`: the sandbox that confined the command.
+ */
 export type Ended =
   | {
       readonly ok: true
@@ -28,7 +31,7 @@ export type Ended =
     }
   | { readonly ok: false; readonly message: string }
 
-/** Resolves when the child has ended and what was left of its group has got SIGKILL; never rejects. A sandbox wraps this function. */
+/** Resolves when the child has ended and the rest of its group has received SIGKILL; never rejects. A sandbox wraps this function. */
 export type Spawn = (plan: SpawnPlan) => Promise<Ended>
 
 export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -36,18 +39,21 @@ export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 const TERM_GRACE_MS = 250
 const DRAIN_MS = 250
 
-/** git would obey the settings, and so run the programs, of any folder that has a HEAD, `objects`, `refs` and a `config` in it. */
+/**
+ * Without this setting, git obeys the settings (and runs the programs) of any folder that contains a HEAD, `objects`, `refs` and a
+ * `config`.
+ */
 const carefulGit = { GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_PARAMETERS: "'safe.bareRepository=explicit'" } as const
 
-/** Built from nothing: no key, token, proxy or loader option of ours reaches a child. */
+/** Builds the environment from scratch, so that none of our keys, tokens, proxy or loader options reaches a child. */
 export function cleanEnvironment({ home, timeZone }: { readonly home: string; readonly timeZone?: string }): Environment {
   const base = { PATH: fixedPath, HOME: home, LANG: 'C.UTF-8', TERM: 'dumb', NO_COLOR: '1', PAGER: 'cat', ...carefulGit }
   return timeZone === undefined ? base : { ...base, TZ: timeZone }
 }
 
 /**
- * Without a sandbox. A process that leaves the group (setsid) outlives it: only a PID namespace ends those. What it holds open is not
- * waited for longer than 250 ms.
+ * Runs a command without a sandbox. A process that leaves the group (setsid) survives, because only a PID namespace could end it. This
+ * function waits at most 250 ms for pipes that such a process keeps open.
  */
 export const spawnPlain: Spawn = async (plan) => {
   if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
@@ -90,7 +96,7 @@ function reason(error: Error): string {
   return meanings[code] ?? error.message
 }
 
-/** The child leads its own session and group, whose number is its pid. */
+/** The child leads its own session and group; the group number is the child's pid. */
 function endable(pid: number): { end(): void; kill(): boolean } {
   let later: ReturnType<typeof setTimeout> | undefined
   return {
@@ -105,7 +111,7 @@ function endable(pid: number): { end(): void; kill(): boolean } {
   }
 }
 
-/** True when anyone was there to hear it. */
+/** @returns true when the group still contained a process */
 function signalGroup(pid: number, name: 'SIGTERM' | 'SIGKILL'): boolean {
   try {
     return process.kill(-pid, name)
@@ -124,7 +130,7 @@ function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array) => v
   return { done: run().catch(() => {}), stop: () => void reader.cancel().catch(() => {}) }
 }
 
-/** With the group dead the pipes end by themselves; only a process outside of it can hold them open. */
+/** The pipes end when the group has ended; only a process outside the group can keep them open. */
 async function drained(pumps: readonly Pump[]): Promise<void> {
   const stop = setTimeout(() => {
     for (const { stop } of pumps) stop()

@@ -1,4 +1,4 @@
-/** Carries out one allowed call: finds the tool, limits its time and its output, and turns whatever happens into an outcome. */
+/** Runs one allowed call: finds the tool, limits its time and output, and turns every result or failure into an outcome. */
 
 import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
@@ -8,21 +8,21 @@ import { capText } from './output-limit.ts'
 export type ExecutorOptions = {
   readonly tools: readonly Tool[]
   readonly log: Log
-  /** Of each result, in bytes of UTF-8. */
+  /** Limit of each result, in bytes of UTF-8. */
   readonly maxOutputBytes: number
-  /** Takes secrets out of a text. */
+  /** Removes secrets from a text. */
   readonly redact: (text: string) => string
-  /** By tool name, instead of the tool's own; `advice` says how to get more time. */
+  /** Overrides a tool's own time limit by tool name; `advice` says how to get more time. */
   readonly timeouts?: { readonly [tool: string]: { readonly ms: number; readonly advice: string } }
   readonly conversationId?: string
 }
 
-/** How long a tool that was told to stop may take to end its children and hand over what it has. */
+/** How long a stopped tool may take to end its children and return its partial result. */
 const GRACE_MS = 1_000
 const MAX_ERROR_BYTES = 4_096
 const MAX_METADATA_BYTES = 16_384
 
-/** Never rejects, also when a tool throws, never settles or ignores its signal. */
+/** Never rejects, even when a tool throws, never settles or ignores its signal. */
 export function createExecutor(options: ExecutorOptions): Act {
   const byName = new Map(options.tools.map((tool) => [tool.name, tool]))
   return async (act, signal) => {
@@ -74,12 +74,12 @@ async function invoke(tool: Tool, ...[input, context]: Parameters<Tool['invoke']
   }
 }
 
-/** What was done before the end is kept; the reason for the end comes first. */
+/** Keeps the partial result and puts the reason for the stop first. */
 function because(why: string, result: SayingResult): SayingResult {
   return { ...result, error: result.error === undefined || result.error === '' ? why : `${why}; ${result.error}` }
 }
 
-/** Settles (with nothing) once the signal has fired and the grace is over. */
+/** Resolves to undefined when the signal has fired and the grace period is over. */
 function graceAfter(signal: AbortSignal): { readonly over: Promise<undefined>; end(): void } {
   const { promise, resolve } = Promise.withResolvers<undefined>()
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -109,7 +109,7 @@ function outcome(options: ExecutorOptions, result: SayingResult): ToolOutcome {
   }
 }
 
-/** A receipt repeats `sandbox`: here stands what really confined the children, never what the tool says of it. */
+/** A receipt repeats `sandbox`, so this value comes from the sandbox that confined the children, never from the tool's own metadata. */
 function vouched(options: ExecutorOptions, { metadata, [confinedBy]: sandbox }: SayingResult): JsonObject | undefined {
   if (metadata === undefined) return sandbox && { sandbox }
   const { sandbox: _, ...told } = bounded(options, metadata)
@@ -121,7 +121,10 @@ function errorOf({ error, deniedBy }: ToolResult): string {
   return error?.includes(deniedBy) ? error : `${error ?? 'refused'} (rule ${deniedBy})`
 }
 
-/** Receipts need text with a canonical form, and a NUL ends strings in too many places. Redacted before it is cut, or half a secret stays. */
+/**
+ * Receipts need well-formed text, and a NUL ends strings in too many programs. Redacts before any cut, because half a secret would
+ * otherwise remain.
+ */
 function clean({ redact }: ExecutorOptions, text: unknown): string {
   const plain = typeof text === 'string' ? text : (JSON.stringify(text) ?? String(text))
   return redact(plain.toWellFormed().replaceAll('\0', '␀'))

@@ -1,4 +1,4 @@
-/** [tools]: the operator's own tools, and who runs the loop. */
+/** Defines the [tools] settings: the operator's own tools, and the backend that runs the loop of a turn. */
 
 import type { Rows } from '../kit/settings.ts'
 

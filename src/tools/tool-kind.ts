@@ -1,4 +1,4 @@
-/** What a file of a built-in tool exports, and how it becomes a tool with what it may use of the world. */
+/** Defines what the file of a built-in tool exports, and combines it with its dependencies into a tool. */
 
 import type { Json, JsonObject } from '../kit/json.ts'
 import type { Schema, Tool, ToolContext, ToolResult } from '../runtime/port.ts'
@@ -16,28 +16,28 @@ type ValueOf<P> = P extends { enum: readonly (infer Word)[] }
 
 type Required<S> = S extends { required: readonly (infer Name)[] } ? Name : never
 
-/** The arguments that a JSON Schema lets through. */
+/** The type of the arguments that a JSON Schema accepts. */
 export type Args<S> = S extends { properties: infer P }
   ? { readonly [K in keyof P as K extends Required<S> ? K : never]: ValueOf<P[K]> } & {
       readonly [K in keyof P as K extends Required<S> ? never : K]?: ValueOf<P[K]>
     }
   : { readonly [name: string]: Json | undefined }
 
-/** How long a command may take, in seconds: usually, and (a whole number) at most, when the call asks for its own limit. */
+/** Time limits of a command in seconds: the usual one, and the longest one (a whole number) that a call may request. */
 export type ShellTimes = { readonly usualS: number; readonly longestS: number }
 
 type Spec = Pick<Tool, 'description' | 'parameters' | 'timeoutMs'>
 
-/** `parameters` go to the model as they stand, at the head of what it may cache: not a byte of them changes by the way. */
+/** `parameters` go to the model unchanged, at the start of the text that the vendor may cache, so their bytes must stay constant. */
 export type ToolKind<S extends Schema = Schema, Deps = never> = Omit<Tool, 'parameters' | 'invoke'> & {
   readonly parameters: S
-  /** The words and the schema with the operator's limits in them, so that a call cannot ask for more. */
+  /** Returns the description and the schema with the operator's limits in them, so that a call cannot request more. */
   limited?(times: ShellTimes): Spec
-  /** Loads what is heavy. */
+  /** Loads heavy modules lazily. */
   run(args: Args<S>, context: ToolContext, deps: Deps): Promise<ToolResult>
 }
 
-/** @throws TypeError (when it is invoked) for arguments that the schema does not let through: the gate was left out */
+/** @throws TypeError (when invoked) for arguments that the schema refuses, because this means that the gate was skipped */
 export function toolFrom<Deps>(kind: ToolKind<Schema, Deps>, deps: Deps, times?: ShellTimes): Tool {
   const { run, limited, ...spec } = kind
   const tool = { ...spec, ...(times ? limited?.(times) : {}) }

@@ -24,21 +24,21 @@ export const flags = {
   syncFolder: O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 } as const
 
-export type DaemonLock = Disposable & { readonly fd: number }
+export type Handle = Disposable & { readonly fd: number }
 
 /** @throws the system's error */
-export function hold(path: string, how: number, mode?: number): DaemonLock {
+export function hold(path: string, how: number, mode?: number): Handle {
   const fd = openSync(path, how, mode)
   return { fd, [Symbol.dispose]: () => closeSync(fd) }
 }
 
 /** The descriptor itself, or a name in the folder it holds, as a path that no rename or symbolic link above it can redirect. */
-export function slot(held: DaemonLock, name?: string): string {
+export function slot(held: Handle, name?: string): string {
   return name === undefined ? `/proc/self/fd/${held.fd}` : `/proc/self/fd/${held.fd}/${name}`
 }
 
 /** Where the held file is now: an absolute path without symbolic links; undefined when it no longer has that name. */
-export function realPath(held: DaemonLock): string | undefined {
+export function realPath(held: Handle): string | undefined {
   const text = readlinkSync(slot(held))
   if (!text.startsWith('/')) return undefined
   // The kernel marks a removed name so; a file may also be called that, and then it is still there.

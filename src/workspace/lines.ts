@@ -1,7 +1,7 @@
 /** A file's lines in one pass, in bounded memory. */
 
 import { readSync } from 'node:fs'
-import type { DaemonLock } from './descriptor.ts'
+import type { Handle } from './descriptor.ts'
 
 const CHUNK = 16_384
 
@@ -15,7 +15,7 @@ export type Piece = { readonly line: number; readonly bytes: Uint8Array; readonl
 export type Passed = { readonly lines: number; readonly complete: boolean }
 
 /** Hands out pieces until `take` returns false (then `complete` is false). The bytes are valid only during the call. */
-export function passLines(file: DaemonLock, take: (piece: Piece) => boolean, limit: number = SCAN_LIMIT): Passed {
+export function passLines(file: Handle, take: (piece: Piece) => boolean, limit: number = SCAN_LIMIT): Passed {
   const buffer = new Uint8Array(CHUNK)
   let line = 1
   let open = false

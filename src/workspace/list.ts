@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import type { Entry, Listing, Refusal } from './contract.ts'
-import { type DaemonLock, explain, flags, hold, realPath, slot } from './descriptor.ts'
+import { explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 import { type Locator, quote } from './locate-path.ts'
 import { children, sizeOf } from './open-folder.ts'
 import { kindOf } from './regular.ts'
@@ -30,7 +30,7 @@ export function list(locator: Locator, given: string, { depth = 1, maxEntries }:
 
 type Seen = { entries: Entry[]; total: number; complete: boolean }
 type Survey = { readonly locator: Locator; readonly seen: Seen; readonly maxEntries: number }
-type Spot = { readonly folder: DaemonLock; readonly above: string; readonly depth: number }
+type Spot = { readonly folder: Handle; readonly above: string; readonly depth: number }
 
 function visit(survey: Survey, { folder, above, depth }: Spot): void {
   const { seen, maxEntries } = survey

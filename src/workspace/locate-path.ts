@@ -3,9 +3,9 @@
 import { fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Access, Check, Refusal } from './contract.ts'
-import { codeOf, type DaemonLock, explain, flags, hold, realPath, slot } from './descriptor.ts'
+import { codeOf, explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 
-export type Found = { readonly ok: true; readonly held: DaemonLock; readonly real: string; readonly stat: Stats }
+export type Found = { readonly ok: true; readonly held: Handle; readonly real: string; readonly stat: Stats }
 
 /** `missing` is where the file would be, all symbolic links followed; the gate allowed that place. */
 export type NotFound = Refusal & { readonly missing?: string }
@@ -79,7 +79,7 @@ function absoluteOf({ given, alias, root, home }: Question): string {
   return path.startsWith(`${alias}/`) ? join(root, path.slice(alias.length + 1)) : path
 }
 
-function opened(question: Question, held: DaemonLock): Found | NotFound {
+function opened(question: Question, held: Handle): Found | NotFound {
   const real = realPath(held)
   const verdict = real === undefined ? undefined : question.check(real, question.access)
   if (real !== undefined && verdict?.ok) return { ok: true, held, real, stat: fstatSync(held.fd) }
@@ -140,7 +140,7 @@ function nearestIn(above: string, rest: readonly string[]): Nearest | undefined 
   }
 }
 
-function linkIn(folder: DaemonLock, name: string | undefined): string | undefined {
+function linkIn(folder: Handle, name: string | undefined): string | undefined {
   try {
     return name === undefined ? undefined : readlinkSync(slot(folder, name))
   } catch {

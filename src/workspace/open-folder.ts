@@ -2,18 +2,18 @@
 
 import { type Dirent, lstatSync, readdirSync } from 'node:fs'
 import type { EntryType } from './contract.ts'
-import { type DaemonLock, slot } from './descriptor.ts'
+import { type Handle, slot } from './descriptor.ts'
 
 export type Child = { readonly name: string; readonly type: EntryType }
 
 /** In order of name (UTF-16 code units). @throws the system's error */
-export function children(folder: DaemonLock): Child[] {
+export function children(folder: Handle): Child[] {
   return readdirSync(slot(folder), { withFileTypes: true })
     .map((entry) => ({ name: entry.name, type: typeOf(folder, entry) }))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-function typeOf(folder: DaemonLock, entry: Dirent): EntryType {
+function typeOf(folder: Handle, entry: Dirent): EntryType {
   if (entry.isFile()) return 'file'
   if (entry.isDirectory()) return 'directory'
   if (entry.isSymbolicLink()) return 'link'
@@ -21,7 +21,7 @@ function typeOf(folder: DaemonLock, entry: Dirent): EntryType {
 }
 
 /** Some file systems do not say the type in the listing. */
-function looked(folder: DaemonLock, name: string): EntryType {
+function looked(folder: Handle, name: string): EntryType {
   const stat = lstatSync(slot(folder, name), { throwIfNoEntry: false })
   if (stat?.isFile()) return 'file'
   if (stat?.isDirectory()) return 'directory'
@@ -29,7 +29,7 @@ function looked(folder: DaemonLock, name: string): EntryType {
 }
 
 /** Bytes of a file; undefined when it is gone or hidden from us. */
-export function sizeOf(folder: DaemonLock, name: string): number | undefined {
+export function sizeOf(folder: Handle, name: string): number | undefined {
   try {
     return lstatSync(slot(folder, name), { throwIfNoEntry: false })?.size
   } catch {

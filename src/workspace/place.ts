@@ -3,7 +3,7 @@
 import { accessSync, constants, mkdirSync, type Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Refusal } from './contract.ts'
-import { codeOf, type DaemonLock, explain, flags, hold, realPath, slot } from './descriptor.ts'
+import { codeOf, explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 import { type Locator, quote } from './locate-path.ts'
 import { kindOf } from './regular.ts'
 import { claim } from './repository.ts'
@@ -12,7 +12,7 @@ import { sweepTemporary } from './sweep.ts'
 /** `previous` is the file that will be replaced. The caller disposes `folder`. */
 export type Place = {
   readonly ok: true
-  readonly folder: DaemonLock
+  readonly folder: Handle
   readonly name: string
   readonly real: string
   readonly previous?: Stats
@@ -28,7 +28,7 @@ export function place(locator: Locator, given: string): Place | Refusal {
   return inFolder(locator, given, found.real, found.stat)
 }
 
-function mayWrite(held: DaemonLock, stat: Stats): boolean {
+function mayWrite(held: Handle, stat: Stats): boolean {
   if ((stat.mode & 0o222) === 0) return false
   try {
     accessSync(slot(held), constants.W_OK)
@@ -55,7 +55,7 @@ function inFolder(locator: Locator, given: string, real: string, previous?: Stat
 /** A write on its way through the folders to its file, and the path as it was given. */
 type Way = { readonly locator: Locator; readonly given: string }
 
-type Opened = { readonly folder: DaemonLock; readonly name: string; readonly previous?: Stats }
+type Opened = { readonly folder: Handle; readonly name: string; readonly previous?: Stats }
 
 function checked(way: Way, { folder, name, previous }: Opened): Place {
   try {
@@ -69,7 +69,7 @@ function checked(way: Way, { folder, name, previous }: Opened): Place {
 }
 
 /** The claim lasts as long as the folder is held: until the file is written. */
-function until(folder: DaemonLock, claimed: Disposable): DaemonLock {
+function until(folder: Handle, claimed: Disposable): Handle {
   return {
     fd: folder.fd,
     [Symbol.dispose]() {
@@ -97,7 +97,7 @@ type Addable = { readonly above: string; readonly claimed: Disposable }
  * Whether this name may be put into the folder, wherever that lies now: another process may have put something else in the way between
  * the check and the creation of a folder. @throws Refused, or the system's error
  */
-function addable({ locator, given }: Way, folder: DaemonLock, name: string): Addable {
+function addable({ locator, given }: Way, folder: Handle, name: string): Addable {
   const above = realPath(folder)
   const verdict = above === undefined ? undefined : locator.check(join(above, name), 'write')
   if (above === undefined || !verdict?.ok) throw refused(given, verdict?.ok === false ? verdict.rule : undefined)
@@ -107,7 +107,7 @@ function addable({ locator, given }: Way, folder: DaemonLock, name: string): Add
 }
 
 /** @throws Refused, or the system's error */
-function openFolder(way: Way, path: string): DaemonLock {
+function openFolder(way: Way, path: string): Handle {
   const missing: string[] = []
   for (let at = path; ; at = dirname(at)) {
     const held = existing(at)
@@ -116,7 +116,7 @@ function openFolder(way: Way, path: string): DaemonLock {
   }
 }
 
-function existing(path: string): DaemonLock | undefined {
+function existing(path: string): Handle | undefined {
   try {
     return hold(path, flags.folder)
   } catch (error) {
@@ -125,7 +125,7 @@ function existing(path: string): DaemonLock | undefined {
   }
 }
 
-function descend(way: Way, above: DaemonLock, name: string): DaemonLock {
+function descend(way: Way, above: Handle, name: string): Handle {
   using _ = above
   using _claimed = addable(way, above, name).claimed
   try {

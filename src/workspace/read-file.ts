@@ -2,7 +2,7 @@
 
 import { readSync } from 'node:fs'
 import type { BytesRead, OnLine, Refusal, Scanned, Stat, TextRead } from './contract.ts'
-import type { DaemonLock } from './descriptor.ts'
+import type { Handle } from './descriptor.ts'
 import { type Passed, passLines, SCAN_LIMIT, utf8Prefix } from './lines.ts'
 import { type Locator, quote } from './locate-path.ts'
 import { openRegular, reading } from './regular.ts'
@@ -19,14 +19,14 @@ export function readText(locator: Locator, given: string, range: Range): TextRea
 
 type About = { readonly given: string; readonly path: string; readonly size: number }
 
-function textOf(file: DaemonLock, about: About, range: Range): TextRead | Refusal {
+function textOf(file: Handle, about: About, range: Range): TextRead | Refusal {
   return (range.offset ?? 1) === 1 && range.limit === undefined && about.size <= range.maxBytes && about.size < SCAN_LIMIT
     ? wholeOf(file, about, range)
     : linesOf(file, about, range)
 }
 
 /** A file that fits is taken as it is: going from line to line costs ten times as much. */
-function wholeOf(file: DaemonLock, about: About, range: Range): TextRead | Refusal {
+function wholeOf(file: Handle, about: About, range: Range): TextRead | Refusal {
   const bytes = drain(file, about.size + 1)
   // It grew meanwhile.
   if (bytes.length > about.size) return linesOf(file, about, range)
@@ -35,7 +35,7 @@ function wholeOf(file: DaemonLock, about: About, range: Range): TextRead | Refus
   return shown(about, { bytes, offset: 1, maxBytes: range.maxBytes, passed: { lines: linesIn(bytes), complete: true } })
 }
 
-function linesOf(file: DaemonLock, about: About, { offset = 1, limit = Number.POSITIVE_INFINITY, maxBytes }: Range): TextRead | Refusal {
+function linesOf(file: Handle, about: About, { offset = 1, limit = Number.POSITIVE_INFINITY, maxBytes }: Range): TextRead | Refusal {
   const parts: Uint8Array[] = []
   let kept = 0
   let nul = -1
@@ -103,7 +103,7 @@ function tooLarge(given: string, size: number, maxBytes: number): Refusal {
 }
 
 /** Up to `max` bytes from the start, whatever the size says: a file may grow while it is read. */
-export function drain(file: DaemonLock, max: number): Uint8Array {
+export function drain(file: Handle, max: number): Uint8Array {
   const parts: Uint8Array[] = []
   for (let at = 0; at < max; ) {
     const part = new Uint8Array(Math.min(65_536, max - at))

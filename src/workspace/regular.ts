@@ -2,7 +2,7 @@
 
 import type { Stats } from 'node:fs'
 import type { Access, Refusal } from './contract.ts'
-import { type DaemonLock, explain, flags, hold, slot } from './descriptor.ts'
+import { explain, flags, type Handle, hold, slot } from './descriptor.ts'
 import { type Found, type Locator, type NotFound, quote } from './locate-path.ts'
 
 export function openRegular(locator: Locator, given: string, access: Access): Found | NotFound {
@@ -22,7 +22,7 @@ export function kindOf(stat: Stats): string {
 }
 
 /** Opens the very file that was looked at for reading, by its descriptor, and hands it to `use`; system errors become a refusal. */
-export function reading<T>(given: string, looked: DaemonLock, use: (file: DaemonLock) => T | Refusal): T | Refusal {
+export function reading<T>(given: string, looked: Handle, use: (file: Handle) => T | Refusal): T | Refusal {
   try {
     using file = hold(slot(looked), flags.read)
     return use(file)

@@ -7,7 +7,7 @@ import { closeSync, lstatSync, openSync, unlinkSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { folded } from '../security/targets/protected.ts'
 import type { Refusal } from './contract.ts'
-import { codeOf, type DaemonLock, flags, hold, realPath, slot } from './descriptor.ts'
+import { codeOf, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 import { type Locator, quote } from './locate-path.ts'
 import { purposesIn, temporaryName } from './sweep.ts'
 
@@ -17,7 +17,7 @@ const parts = ['HEAD', 'objects', 'refs', 'commondir'] as const
 type Part = (typeof parts)[number]
 
 /** `folder` exists and may be written; `adds` is the name that the write puts into it or replaces: that of the file, or of the first missing folder above it. */
-export type Addition = { readonly locator: Locator; readonly given: string; readonly folder: DaemonLock; readonly adds: string }
+export type Addition = { readonly locator: Locator; readonly given: string; readonly folder: Handle; readonly adds: string }
 
 /** To be disposed when what is added is there. */
 export type Claim = Disposable & { readonly ok: true }
@@ -46,7 +46,7 @@ function refused(what: string): Refusal {
  * Says in the folder what is about to be added, before looking what is there: of two writers that each add one part, at least the later one
  * sees the other's part or its announcement. One that a crash left makes refusals for an hour, until it is swept.
  */
-function announce(folder: DaemonLock, part: Part): Claim {
+function announce(folder: Handle, part: Part): Claim {
   const own = hold(slot(folder), flags.folder)
   const path = slot(own, temporaryName(part))
   try {
@@ -73,7 +73,7 @@ function unlink(path: string): void {
 }
 
 /** The nearest folder from here up to the root that is a repository itself; what lies in a work tree below one is free. */
-function repositoryAround(folder: DaemonLock, root: string): string | undefined {
+function repositoryAround(folder: Handle, root: string): string | undefined {
   let path = realPath(folder) ?? '/'
   for (let above = '.'; ; above += '/..') {
     if (isRepository(present(folder, above))) return path
@@ -87,10 +87,10 @@ function isRepository(names: readonly string[]): boolean {
   return names.includes('HEAD') && (names.includes('commondir') || (names.includes('objects') && names.includes('refs')))
 }
 
-function present(folder: DaemonLock, above = '.'): string[] {
+function present(folder: Handle, above = '.'): string[] {
   return parts.filter((name) => has(folder, `${above}/${name}`))
 }
 
-function has(folder: DaemonLock, name: string): boolean {
+function has(folder: Handle, name: string): boolean {
   return lstatSync(slot(folder, name), { throwIfNoEntry: false }) !== undefined
 }

@@ -1,7 +1,7 @@
 /** Takes away the temporary files that a killed write left beside its target: ours by name and owner, and old enough to be nobody's. */
 
 import { lstatSync, readdirSync, unlinkSync } from 'node:fs'
-import { type DaemonLock, slot } from './descriptor.ts'
+import { type Handle, slot } from './descriptor.ts'
 
 const OLD_MS = 60 * 60 * 1_000
 
@@ -13,12 +13,12 @@ export function temporaryName(purpose?: string): string {
 const ours = /^\.braidclaw-[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}(?:\.(?<purpose>[a-zA-Z]+))?\.tmp$/
 
 /** Of the temporary files that lie in a folder now. @throws the system's error */
-export function purposesIn(folder: DaemonLock): string[] {
+export function purposesIn(folder: Handle): string[] {
   return readdirSync(slot(folder)).flatMap((name) => ours.exec(name)?.groups?.purpose ?? [])
 }
 
 /** In one folder, not below. What cannot be looked at or removed stays: it harms nobody. */
-export function sweepTemporary(folder: DaemonLock, now = Date.now()): void {
+export function sweepTemporary(folder: Handle, now = Date.now()): void {
   for (const name of namesIn(folder)) {
     if (!ours.test(name)) continue
     try {
@@ -31,7 +31,7 @@ export function sweepTemporary(folder: DaemonLock, now = Date.now()): void {
   }
 }
 
-function namesIn(folder: DaemonLock): string[] {
+function namesIn(folder: Handle): string[] {
   try {
     return readdirSync(slot(folder))
   } catch {

@@ -2,7 +2,7 @@
 
 import { fstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { type DaemonLock, explain, flags, hold, realPath, slot } from './descriptor.ts'
+import { explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 import { type Ignore, ignored, parseIgnore } from './ignore.ts'
 import type { Locator } from './locate-path.ts'
 import { type Child, children } from './open-folder.ts'
@@ -16,7 +16,7 @@ type OnSkip = (path: string, why: string) => void
 /** The rules of one .gitignore and the folder they start from, relative to the root. */
 type Rules = { readonly from: string; readonly rules: readonly Ignore[] }
 
-type Visit = { readonly folder: DaemonLock; readonly path: string; readonly depth: number; readonly above: readonly Rules[] }
+type Visit = { readonly folder: Handle; readonly path: string; readonly depth: number; readonly above: readonly Rules[] }
 
 export function* walk(locator: Locator, given: string, onSkip: OnSkip = () => {}): Generator<string> {
   const found = locator.locate(given, 'read')
@@ -51,9 +51,9 @@ function* enter(walk: Walk, { folder, path, depth, above }: Visit, name: string)
 
 function openChild(
   { locator, onSkip }: Walk,
-  folder: DaemonLock,
+  folder: Handle,
   { name, path }: { readonly name: string; readonly path: string },
-): DaemonLock | undefined {
+): Handle | undefined {
   try {
     const held = hold(slot(folder, name), flags.childFolder)
     const real = realPath(held)
@@ -66,7 +66,7 @@ function openChild(
   }
 }
 
-function readable({ onSkip }: Walk, folder: DaemonLock, path: string): Child[] {
+function readable({ onSkip }: Walk, folder: Handle, path: string): Child[] {
   try {
     return children(folder)
   } catch (error) {
@@ -98,7 +98,7 @@ function rulesAt(locator: Locator, from: string): Rules[] {
 }
 
 /** Whatever is wrong with a .gitignore, the search goes on without it. */
-function rulesOf(folder: DaemonLock): Ignore[] {
+function rulesOf(folder: Handle): Ignore[] {
   try {
     using looked = hold(slot(folder, '.gitignore'), flags.lookHere)
     if (!fstatSync(looked.fd).isFile()) return []

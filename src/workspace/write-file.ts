@@ -2,7 +2,7 @@
 
 import { fchmodSync, fchownSync, fstatSync, fsyncSync, lstatSync, renameSync, type Stats, unlinkSync, writeSync } from 'node:fs'
 import type { Refusal, Written } from './contract.ts'
-import { codeOf, type DaemonLock, explain, flags, hold, slot } from './descriptor.ts'
+import { codeOf, explain, flags, type Handle, hold, slot } from './descriptor.ts'
 import { type Locator, quote } from './locate-path.ts'
 import { type Place, place } from './place.ts'
 import { temporaryName } from './sweep.ts'
@@ -52,14 +52,14 @@ function fill({ folder, previous }: Place, temporary: string, bytes: Uint8Array)
   fsyncSync(file.fd)
 }
 
-function likeBefore(file: DaemonLock, previous: Stats): void {
+function likeBefore(file: Handle, previous: Stats): void {
   const now = fstatSync(file.fd)
   if (now.uid !== previous.uid || now.gid !== previous.gid) keepOwner(file, previous)
   fchmodSync(file.fd, previous.mode & 0o777)
 }
 
 /** Someone else's file in a folder that we may write: only root can keep the owner. The mode is set afterwards, so nothing widens. */
-function keepOwner(file: DaemonLock, previous: Stats): void {
+function keepOwner(file: Handle, previous: Stats): void {
   try {
     fchownSync(file.fd, previous.uid, previous.gid)
   } catch (error) {
@@ -68,7 +68,7 @@ function keepOwner(file: DaemonLock, previous: Stats): void {
 }
 
 /** A full disk makes a write short without an error; only the next one fails. */
-function writeAll(file: DaemonLock, bytes: Uint8Array): void {
+function writeAll(file: Handle, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) {
     const count = writeSync(file.fd, bytes, at, bytes.length - at)
     if (count === 0) throw new Error(`only ${at} of ${bytes.length} bytes could be written`)
@@ -83,12 +83,12 @@ function unchanged({ folder, name }: Place, basis: Stats): boolean {
   )
 }
 
-function changed(folder: DaemonLock, temporary: string, given: string): Refusal {
+function changed(folder: Handle, temporary: string, given: string): Refusal {
   remove(folder, temporary)
   return { ok: false, message: `${quote(given)} was changed by someone else meanwhile; read it again and repeat the edit` }
 }
 
-function remove(folder: DaemonLock, temporary: string): void {
+function remove(folder: Handle, temporary: string): void {
   try {
     unlinkSync(slot(folder, temporary))
   } catch (error) {
@@ -96,7 +96,7 @@ function remove(folder: DaemonLock, temporary: string): void {
   }
 }
 
-function syncFolder(folder: DaemonLock, given: string): Refusal | undefined {
+function syncFolder(folder: Handle, given: string): Refusal | undefined {
   try {
     using open = hold(slot(folder, '.'), flags.syncFolder)
     fsyncSync(open.fd)

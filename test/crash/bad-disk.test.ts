@@ -54,13 +54,15 @@ describe('the disk', () => {
   test.if(mountable)('full in the middle of a turn: the tool does not run, and it is no matter of integrity', async () => {
     using at = nest()
     const { BRAIDCLAW_MOCK_FIXTURE } = scripted(at, [
-      { ...call('file_write', { path: 'made', content: 'x' }), delay_ms: 700 },
+      { ...call('file_write', { path: 'made', content: 'x' }), delay_ms: 2_500 },
       { text: 'done' },
     ]).env
     const { stdout, stderr } = inNamespace(
       at,
       `${prepare}
-      "$2" agent -m go --approve-all-medium & sleep 0.3; cat /dev/zero > "$1/fill" 2>/dev/null
+      "$2" agent -m go --approve-all-medium &
+      until grep -qs run.start "$1/.braidclaw/memory.sqlite-wal"; do sleep 0.05; done
+      cat /dev/zero > "$1/fill" 2>/dev/null
       wait $!; echo "code $?"; ls; rm "$1/fill"; "$2" receipt verify`,
       { BRAIDCLAW_MOCK_FIXTURE },
     )

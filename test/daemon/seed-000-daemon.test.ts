@@ -21,8 +21,8 @@ test('a second daemon on the folder is refused with the number of the first; on 
   expect([second.code, second.stderr]).toEqual([1, expect.stringContaining(`another daemon serves "${first.dir}" (pid ${first.pid})`)])
   await using me = await person(first.dir)
   expect(await me.ask('Still there?')).not.toBe('')
-  const runExternalLoop = await daemon(at, ['--fifo-dir', join(at.dir, 'other')])
-  expect((await runExternalLoop.stop()).code).toBe(0)
+  const elsewhere = await daemon(at, ['--fifo-dir', join(at.dir, 'other')])
+  expect((await elsewhere.stop()).code).toBe(0)
 })
 
 test('what is no folder or FIFO of ours alone is refused and stays as it was', async () => {

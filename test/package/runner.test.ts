@@ -16,7 +16,7 @@ const suites: { readonly [name: string]: string } = {
   load: `import './nowhere.ts'; test('never', () => {})`,
   late: `test('good', () => { setTimeout(() => { throw new Error('late') }, 1) }); test('waits', () => Bun.sleep(50))`,
   empty: '',
-  missing: `import { needs } from '../support/needs.ts'
+  missing: `import { needs } from './support/needs.ts'
     test('always', () => {})
     test.if(needs('no-such-program', 'sh'))('with it', () => { throw new Error('tried') })`,
   environment: `test('scrubbed', () => {

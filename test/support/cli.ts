@@ -6,7 +6,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { minimum } from '../../src/config/test-load.ts'
+import { minimum } from '../../src/config/load.fixture.ts'
 
 const root = join(import.meta.dir, '../..')
 

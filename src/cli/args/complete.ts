@@ -47,8 +47,8 @@ async function inCommand(context: CliContext, { flags = {}, args = {} }: AnyComm
   const next = Object.values(args)[words.length] ?? Object.values(args).findLast(({ many }) => many)
   const free = Object.entries(flags).filter(([name, flag]) => !given.includes(name) || (flag.type !== 'boolean' && flag.many))
   const dashed: Candidate[] = [['--', 'What follows is no flag'], ...free.map(([name, { about }]): Candidate => [spelled(name), about])]
-  const toolsForModel = escaped || (partial !== '' && !partial.startsWith('-')) ? [] : starting(dashed, partial === '-' ? '' : partial)
-  return next ? [...toolsForModel, ...(await values(context, next, partial))] : toolsForModel
+  const candidates = escaped || (partial !== '' && !partial.startsWith('-')) ? [] : starting(dashed, partial === '-' ? '' : partial)
+  return next ? [...candidates, ...(await values(context, next, partial))] : candidates
 }
 
 async function values(context: CliContext, row: Flag | Argument, partial: string): Promise<readonly Candidate[]> {

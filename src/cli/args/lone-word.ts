@@ -28,7 +28,7 @@ const instead: { readonly [word: string]: string } = {
 const subcommands = ['list', 'login', 'logout', 'add', 'remove', 'show', 'status', 'set', 'get', 'test', 'now']
 
 /** Returns the equivalent of another program's command, with or without a sub-command. */
-export function runExternalLoop(words: readonly string[], stdin: Stdin): string | undefined {
+export function misplacedFlags(words: readonly string[], stdin: Stdin): string | undefined {
   const [word = '', second, ...more] = words
   if (stdin === 'data' || more.length > 0 || (second !== undefined && !subcommands.includes(second))) return undefined
   const known = Object.hasOwn(instead, word.toLowerCase()) ? instead[word.toLowerCase()] : undefined

@@ -3,7 +3,7 @@
 import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
 import type { Flags } from './command.ts'
 import { aloneIn, below, isRunnable, type List, type Listed, lastWord, named, type Runnable } from './find-command.ts'
-import { runExternalLoop, type Stdin, unknownWord } from './lone-word.ts'
+import { misplacedFlags, type Stdin, unknownWord } from './lone-word.ts'
 import { scan } from './scan.ts'
 import { pasteable } from './shell-quote.ts'
 
@@ -72,7 +72,7 @@ function running(row: Runnable, words: readonly string[]): ResolvedCommand {
 /** Returns the reason why a line that starts with this word is no question. */
 function noCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): string | undefined {
   const [first = '', second = ''] = words
-  const foreign = runExternalLoop(words, stdin)
+  const foreign = misplacedFlags(words, stdin)
   if (foreign !== undefined) return foreign
   const meant = similar(first, [...topNames(list), 'help'])
   const isCommand = meant !== undefined && (isAlone(flags, words) || below(list, meant).some(({ name }) => lastWord(name) === second))

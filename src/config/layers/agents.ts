@@ -1,4 +1,4 @@
-/** agents.json: `{ id: { soul, model } }`, whose model is a layer above the environment for the agent that is asked. */
+/** Reads agents.json, `{ id: { soul, model } }`; the model of the selected agent overrides the environment. */
 
 import { join, normalize, relative } from 'node:path'
 import { didYouMean } from '../../kit/did-you-mean.ts'
@@ -28,7 +28,7 @@ export function readAgents(home: string, readFile: (path: string) => FileRead): 
   return { agents: {}, problems: [] }
 }
 
-/** The model of the agent that these entries choose. */
+/** Returns a layer with the model of the agent that `entries` select. */
 export function agentLayer({ agents, file = '' }: Agents, entries: Entries, where: Here): Layer {
   const draft = draftLayer()
   const id = String(entries.get('default_agent')?.value ?? 'default')
@@ -59,7 +59,7 @@ function parse(file: string, text: string, home: string): Parsed {
   return { agents, problems }
 }
 
-/** `null` is as good as absent. */
+/** `null` means the same as an absent key. */
 function one(raw: { readonly [key: string]: unknown }, home: string) {
   const whys: (readonly [key: string, why: string])[] = []
   const { soul = null, model = null, ...rest } = raw

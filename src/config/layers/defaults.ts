@@ -1,4 +1,4 @@
-/** What holds when nothing is said: the table's defaults, the offline helper `local`, and each provider's own defaults. */
+/** Builds the layer of defaults: those of the table, the offline helper `local`, and those of each provider kind. */
 
 import { defaultOf, type Row } from '../../kit/settings.ts'
 import type { Origin } from '../config.ts'
@@ -10,7 +10,7 @@ import { kindOf } from './references.ts'
 const builtIn: Origin = { source: 'default', where: 'built in' }
 const withoutFile: Origin = { source: 'default', where: 'without a config file' }
 
-/** Only paths mean different places to different users; the rest is right as the table has it. `hasFile`: whether there is a config file. */
+/** Checks only the defaults that are paths, because they depend on the user. `hasFile`: whether there is a config file. */
 export function defaultEntries(where: Here, hasFile: boolean): Entries {
   const entries = new Map<string, Entry>()
   for (const setting of where.table.settings) {
@@ -23,13 +23,13 @@ export function defaultEntries(where: Here, hasFile: boolean): Entries {
   return entries
 }
 
-/** `stub`, where it is asked for and nobody has defined another. */
+/** Adds the provider `stub` when it is the default provider and the user has defined none of that name. */
 export function withStub(entries: Entries): Entries {
   if (entries.get('default_provider')?.value !== 'stub' || providerNames(entries).includes('stub')) return entries
   return new Map([...entries, ['providers.models.stub.kind', { value: 'stub', origin: builtIn }] as const])
 }
 
-/** `local`, unless the user has defined another, and what each provider's kind lacks. */
+/** Adds `local`, unless the user has defined it, and the default values of each provider's kind. */
 export function withProviderDefaults(entries: Entries): Entries {
   const all = new Map<string, Entry>()
   const names = providerNames(entries)
@@ -41,7 +41,7 @@ export function withProviderDefaults(entries: Entries): Entries {
 
 const localKind: Entry = { value: 'mock', origin: builtIn }
 
-/** The defaults of one provider's kind. */
+/** Adds the defaults of one provider's kind. */
 function fill(all: Map<string, Entry>, entries: Entries, name: string): void {
   const kind = kindOf(entries, name)
   for (const [leaf, row] of Object.entries(rowsOfKind(kind) ?? {})) {
@@ -50,7 +50,7 @@ function fill(all: Map<string, Entry>, entries: Entries, name: string): void {
   }
 }
 
-/** What a user without a config file has, and what `init` writes, where that is not the default. */
+/** Returns the value used without a config file and written by `init`, where it differs from the default. */
 export function workValueOf(row: Row): number | undefined {
   return 'work' in row ? row.work : undefined
 }

@@ -1,14 +1,14 @@
-/** A layer: what one source (a file, the environment, the flags) says, by dotted key, with where it says so. */
+/** Defines a layer: the entries that one source (a file, the environment, the flags) sets, by dotted key, with their origins. */
 
 import type { ConfigProblem, Origin } from '../config.ts'
 import { providerPrefix, type Setting, type Table } from '../table.ts'
 import { check, type Value, type Where } from '../text/check.ts'
-import type { HostOptions } from '../text/expand.ts'
+import type { ExpandContext } from '../text/expand.ts'
 
-/** What a layer is read by: the table of all keys, and what `~` and `$NAME` mean. */
-export type Around = HostOptions & { readonly table: Table }
+/** The context for reading a layer: the table of all keys, and the values of `~` and `$NAME`. */
+export type Around = ExpandContext & { readonly table: Table }
 
-/** For values that somebody typed. */
+/** The context for values that a person typed. */
 export type Here = Where & Around
 
 export type Entry = { readonly value: Value; readonly origin: Origin }
@@ -21,7 +21,7 @@ export function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string')
 }
 
-/** The names of the providers that these keys speak of. */
+/** Returns the names of the providers that occur in these keys. */
 export function providerNames(keys: Entries | ReadonlySet<string>): readonly string[] {
   const names = new Set<string>()
   for (const key of keys.keys()) {
@@ -44,7 +44,7 @@ type Given = {
   readonly origin: Origin
 }
 
-/** Checks one value given now (a flag, a variable) and puts it, or what is wrong with it, into the draft. */
+/** Checks one value from a flag or a variable, and adds either the value or its problems to the draft. */
 export function put({ entries, problems }: Draft, { setting, raw, where, origin }: Given): void {
   const checked = check(setting, raw, where)
   const line = origin.line === undefined ? {} : { line: origin.line }

@@ -1,4 +1,4 @@
-/** `<home>/config/braidclaw.env` (or shellclaw.env): the same variables as in the environment, from a file, a layer below it. */
+/** Reads `<home>/config/braidclaw.env` (or shellclaw.env), which sets the environment's variables with lower precedence. */
 
 import { join } from 'node:path'
 import type { Origin } from '../config.ts'
@@ -10,10 +10,10 @@ import { backendLayer, environmentLayer, knownVariables, noSetting } from './env
 
 type Given = { readonly around: Around; readonly readFile: (path: string) => FileRead }
 
-/** `backend` is who answers in place of whoever would. */
+/** `backend` sets the provider that overrides any other choice. */
 export type EnvFileLayers = { readonly settings: Layer; readonly backend: Layer }
 
-/** Nothing in them is run. Lines and names that mean nothing are told. */
+/** Executes nothing in the files. Reports invalid lines and unknown names. */
 export function envFileLayers({ around, readFile }: Given): EnvFileLayers {
   const draft = draftLayer()
   const variables: Draft = new Map()
@@ -33,7 +33,7 @@ export function envFileLayers({ around, readFile }: Given): EnvFileLayers {
 type Draft = Map<string, { readonly text: string; readonly origin: Origin }>
 type Text = { readonly file: string; readonly text: string; readonly around: Around }
 
-/** @returns what is to be said. */
+/** @returns the notices to show. */
 function take(variables: Draft, { file, text, around: { home, table } }: Text): readonly string[] {
   const { assignments, odd } = readAssignments(text)
   const known = knownVariables(table)

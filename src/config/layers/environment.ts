@@ -1,15 +1,15 @@
-/** The environment as a layer: BRAIDCLAW_<SECTION>_<KEY>, and a few short names. */
+/** Reads the environment as a layer: BRAIDCLAW_<SECTION>_<KEY>, and a few short names. */
 
 import { nearest } from '../../kit/did-you-mean.ts'
 import type { Origin } from '../config.ts'
 import { type Setting, settingOf, type Table, variablesOfSetting } from '../table.ts'
-import type { HostOptions } from '../text/expand.ts'
+import type { ExpandContext } from '../text/expand.ts'
 import { draftLayer, type Here, type Layer, put } from './entries.ts'
 
-/** What variables hold, each with where it is said. */
+/** The text of each variable, with its origin. */
 export type Variables = ReadonlyMap<string, { readonly text: string; readonly origin: Origin }>
 
-/** Another spelling of a variable, used where that one is not set. */
+/** Other spellings of variables, used when the variable itself is not set. */
 const aliases: { readonly [name: string]: string } = {
   SHELLCLAW_MODEL: 'BRAIDCLAW_MODEL',
   SHELLCLAW_DEFAULT_AGENT: 'BRAIDCLAW_DEFAULT_AGENT',
@@ -17,14 +17,14 @@ const aliases: { readonly [name: string]: string } = {
   SHELLCLAW_SKILLS_DIR: 'BRAIDCLAW_TOOLS_DIR',
 }
 
-/** Whoever tests a script with these means every turn in it, whatever model its lines ask for. */
+/** These variables override the provider of every turn, whatever model is requested; tests of scripts use them. */
 const backends = ['BRAIDCLAW_LLM_BACKEND', 'SHELLCLAW_LLM_BACKEND']
 
-/** Not settings, but read elsewhere. */
+/** Read elsewhere; these are not settings. */
 const others = ['BRAIDCLAW_HOME', 'BRAIDCLAW_LOG', 'BRAIDCLAW_MOCK_FIXTURE']
 
 /** An empty variable counts as not set: `X= braidclaw` must not empty a list of forbidden paths. */
-export function variablesOf(env: HostOptions['env'], table: Table): Variables {
+export function variablesOf(env: ExpandContext['env'], table: Table): Variables {
   const short = new Set(table.settings.map((setting) => setting.env))
   const ours = Object.entries(env).filter(([name, text]) => text && (short.has(name) || /^(BRAID|SHELL)CLAW_./.test(name)))
   return new Map(ours.map(([name, text = '']) => [name, { text, origin: { source: 'environment', where: name } }]))
@@ -46,7 +46,7 @@ export function environmentLayer(given: Variables, where: Here): Layer {
   return draft
 }
 
-/** Who answers instead of whoever would: stronger than any flag. */
+/** Returns a layer with the provider that overrides any other choice, flags included. */
 export function backendLayer(given: Variables, where: Here): Layer {
   const draft = draftLayer()
   const setting = settingOf(where.table, 'default_provider')
@@ -55,7 +55,7 @@ export function backendLayer(given: Variables, where: Here): Layer {
   return draft
 }
 
-/** Every variable that means something here. */
+/** Returns every variable that sets something here. */
 export function knownVariables({ settings }: Table): readonly string[] {
   return [...settings.flatMap(variablesOfSetting), ...Object.keys(aliases), ...backends]
 }
@@ -69,7 +69,9 @@ function withAliases(given: Variables): Variables {
   return variables
 }
 
-/** Text as the row wants it; what does not fit stays text, so that the check can say what was found. Lists: `a,b` or a JSON list. */
+/**
+ * Converts text to the type of the row. Text that does not fit stays text, so that the check can report it. Lists: `a,b` or a JSON list.
+ */
 function fromText(setting: Setting, text: string): unknown {
   switch (setting.type) {
     case 'boolean':
@@ -93,13 +95,13 @@ function listFrom(text: string): readonly unknown[] {
       const parsed: unknown = JSON.parse(text)
       if (Array.isArray(parsed)) return parsed
     } catch {
-      // Not JSON: then the commas decide, and the check names the odd item.
+      // Not JSON: split at the commas, and let the check name the invalid item.
     }
   }
   return text.split(',').map((item) => item.trim())
 }
 
-/** Variables that look like settings of ours and are none: most likely a typing error. */
+/** Reports variables that look like our settings but are not: most likely typing errors. */
 function strangers(variables: Variables, table: Table): readonly string[] {
   const known = knownVariables(table)
   const begins = [...new Set(table.settings.map(({ key }) => `BRAIDCLAW_${key.split(/[._]/)[0]?.toUpperCase()}_`))]
@@ -107,7 +109,7 @@ function strangers(variables: Variables, table: Table): readonly string[] {
   return alike.filter((name) => !known.includes(name)).map((name) => noSetting(name, known))
 }
 
-/** A sentence about a name nobody reads. */
+/** Returns a notice about an unknown name. */
 export function noSetting(name: string, known: readonly string[]): string {
   const near = nearest(name, known)
   return `${name} is not a setting and was ignored${near === undefined ? '' : `; did you mean ${near}?`}`

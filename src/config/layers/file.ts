@@ -1,4 +1,4 @@
-/** A TOML file as a layer. Everything in it is either understood or a problem. */
+/** Reads a TOML file as a layer; every key in it becomes an entry or a problem. */
 
 import { dirname } from 'node:path'
 import { isObject } from '../../kit/json.ts'
@@ -12,7 +12,7 @@ import { isSection, unknownKey } from './unknown.ts'
 
 export type FileInput = { readonly file: string; readonly text: string; readonly source: Source; readonly around: Around }
 
-/** `broken`: the syntax was wrong somewhere, so what is missing may only be unreadable. */
+/** `broken`: the file has a syntax error, so a missing key may only be unreadable. */
 export type FileLayer = Layer & { readonly broken: boolean }
 
 type Walk = FileInput & {
@@ -30,7 +30,7 @@ export function fileLayer(input: FileInput): FileLayer {
 }
 
 function visitTable(walk: Walk, prefix: string, table: { readonly [key: string]: unknown }): void {
-  // A table of a provider is read by the rows of the kind that it names.
+  // The kind named in a provider's table selects the rows for its keys.
   const kind = prefix.startsWith(providerPrefix) && typeof table.kind === 'string' ? table.kind : undefined
   for (const [name, raw] of Object.entries(table)) visit(walk, { prefix, name, kind }, raw)
 }
@@ -43,7 +43,7 @@ function visit(walk: Walk, { prefix, name, kind }: At, raw: unknown): void {
   if (setting !== undefined) visitValue(walk, setting, key, raw)
   else if (!isKnownSection(walk, prefix, name)) blame(walk, key, unknownKey(walk.around.table, { prefix, name, kind }, raw))
   else if (!isObject(raw) || raw instanceof Date) blame(walk, key, noSection(key, raw))
-  // A provider without any key must still be missed: it lacks its kind.
+  // Report a provider without any key here: it has no `kind`, and no entry would reveal it.
   else if (prefix === providerPrefix && Object.keys(raw).length === 0) blame(walk, key, 'is empty; give it at least a kind')
   else visitTable(walk, `${key}.`, raw)
 }
@@ -64,7 +64,7 @@ function visitValue(walk: Walk, setting: Setting, key: string, raw: unknown): vo
   if (checked.value !== undefined) walk.entries.set(key, { value: checked.value, origin })
 }
 
-/** Line and column are looked up when somebody asks: on the way to an answer nobody does. */
+/** Computes line and column only when they are read: a normal turn never reads them. */
 function originIn({ source, file, toml }: Walk, key: string): Origin {
   const at = () => toml.place(key)?.value ?? toml.place(key)
   return {

@@ -1,9 +1,9 @@
-/** The command line as a layer. */
+/** Reads the command line as a layer. */
 
 import { settingOf } from '../table.ts'
 import { draftLayer, type Here, type Layer, put } from './entries.ts'
 
-/** What the command line may override. A relative path starts at the current folder. `model` may be `provider/model`. */
+/** The settings that the command line may override. A relative path starts at the current folder. `model` may be `provider/model`. */
 export type Flags = {
   readonly workspace?: string
   readonly provider?: string

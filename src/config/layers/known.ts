@@ -1,4 +1,4 @@
-/** Providers that hold without any table: those whose key is in the environment, and a known one that is chosen by its name. */
+/** Adds the providers that need no table: those whose key is in the environment, and a known provider chosen by name. */
 
 import { knownNames, knownProvider, type Proposal, proposeProviders } from '../known-providers.ts'
 import { type Entries, type Entry, providerNames } from './entries.ts'
@@ -6,14 +6,14 @@ import { membersOf } from './references.ts'
 
 type Environment = { readonly [name: string]: string | undefined }
 
-/** The provider that answers when nobody named one. */
+/** Sets the default provider that is used when nobody named one. */
 export function withDefaultProvider(base: Entries, env: Environment): Entries {
   const [first] = proposeProviders(env)
   if (first === undefined) return base
   return new Map([...base, ['default_provider', entry(first.name, first.because)] as const])
 }
 
-/** A table of the user's own with the same name stays as it is. */
+/** Adds the known providers; a user's table with one of their names stays unchanged. */
 export function withKnownProviders(entries: Entries, env: Environment): Entries {
   const configured = providerNames(entries)
   const wanted = new Set([...namedIn(entries, configured), ...proposeProviders(env).map(({ name }) => name)])

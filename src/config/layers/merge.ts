@@ -1,4 +1,4 @@
-/** Layers into one: the stronger wins, except that a project's file may only tighten what guards the user. */
+/** Merges layers: the stronger layer wins, but a project's file may only tighten the settings that protect the user. */
 
 import type { ConfigProblem } from '../config.ts'
 import { providerPrefix, type Setting, settingOf, type Table } from '../table.ts'
@@ -14,7 +14,7 @@ export function overlay(...layers: readonly Entries[]): Entries {
 
 type Weighed = { readonly entry: Entry } | { readonly why: string }
 
-/** The project's entries over the user's. Refusals are problems: ignoring a wish silently would be worse. */
+/** Merges the project's entries over the user's. Refused entries become problems, because ignoring them silently would mislead the user. */
 export function overlayProject(
   table: Table,
   base: Entries,
@@ -31,7 +31,7 @@ export function overlayProject(
   return { entries: merged, problems }
 }
 
-/** What no row allows is refused: a word that was forgotten opens nothing. */
+/** Refuses every key whose row does not allow it: a row without a `project` field permits nothing. */
 function weigh(setting: Setting | undefined, base: Entry | undefined, entry: Entry): Weighed {
   switch (setting?.project) {
     case 'free':
@@ -49,10 +49,7 @@ function stringsIn(entry: Entry | undefined): readonly string[] {
   return isStrings(entry?.value) ? entry.value : []
 }
 
-/**
- * Of two values the one that permits less: a lower level, a smaller limit, fewer tools.
- * A project that asks for more than the user allows is told so.
- */
+/** Accepts a value that permits no more than the user's: a lower level, a smaller limit, fewer tools. Otherwise tells the project why. */
 function stricter(setting: Setting, base: Entry | undefined, entry: Entry): Weighed {
   if (setting.type === 'choice')
     return atMost(setting.values.indexOf(String(entry.value)), setting.values.indexOf(String(base?.value)), { base, entry })

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { configOf, loaded, problemsOf } from '../test-load.ts'
+import { configOf, loaded, problemsOf } from '../load.fixture.ts'
 
 const wire = (name: string, more = '') =>
   `[providers.models.${name}]\nkind = "openai-compatible"\nbase_url = "http://localhost:1/v1"\nmodel = "m-${name}"\n${more}`

@@ -1,4 +1,4 @@
-/** Which model is asked: `provider/model` in one word, and a model that belongs to the provider it was chosen for. */
+/** Decides which model is used: splits `provider/model`, and keeps a model with the provider it was chosen for. */
 
 import { nearest } from '../../kit/did-you-mean.ts'
 import type { ConfigProblem, Origin, Source } from '../config.ts'
@@ -7,9 +7,9 @@ import type { Entries } from './entries.ts'
 import { membersOf } from './references.ts'
 
 /**
- * `--model provider/model` (or BRAIDCLAW_MODEL): the part before the first slash names the provider, unless the same layer names one
- * itself: then the slash belongs to the model's own name. A provider's name alone chooses it with its own model. A part before the slash
- * that names no provider is a problem: another model than the one meant would answer, and cost. `standing`: who answers otherwise.
+ * Splits `--model provider/model` (or BRAIDCLAW_MODEL) at the first slash. If the layer itself names another provider, the slash belongs to
+ * the model's name. The name of a provider alone selects that provider with its own model. An unknown provider before the slash is a
+ * problem, because otherwise a different model would answer and cost money. `standing`: the provider that answers otherwise.
  */
 export function splitModel(entries: Entries, providerNames: () => readonly string[], standing?: unknown): Split {
   const model = entries.get('default_model')
@@ -33,7 +33,7 @@ export function splitModel(entries: Entries, providerNames: () => readonly strin
 
 export type Split = { readonly entries: Entries; readonly problems: readonly ConfigProblem[] }
 
-/** The name of a provider alone is that provider with the model of its own. */
+/** Reads the name of a provider alone as that provider with its own model. */
 function asProvider(entries: Entries, name: string, providerNames: () => readonly string[]): Entries {
   const model = entries.get('default_model')
   if (model === undefined || entries.has('default_provider') || !providerNames().includes(name)) return entries
@@ -56,7 +56,7 @@ function unknown(provider: string, whole: string, { providers, standing }: Other
 
 const strength: readonly Source[] = ['default', 'user', 'project', 'environment', 'agent', 'flag']
 
-/** A model chosen for one provider is not asked of another that a stronger source chose later. */
+/** Drops a model that was chosen for one provider when a stronger source chose another provider. */
 export function withModel(entries: Entries): Entries {
   const [provider, model] = [entries.get('default_provider'), entries.get('default_model')]
   if (provider === undefined) return entries
@@ -65,7 +65,7 @@ export function withModel(entries: Entries): Entries {
   return own === undefined ? entries : new Map([...entries, ['default_model', own]])
 }
 
-/** The model of a wrapper is that of the provider it asks first. */
+/** Returns the model of a provider; for a wrapper, the model of the provider it asks first. */
 function ownModel(entries: Entries, name: string, trail: readonly string[]): ReturnType<Entries['get']> {
   const [first] = membersOf(entries, name)
   if (first === undefined || trail.includes(first.name)) return entries.get(`providers.models.${name}.model`)

@@ -1,4 +1,4 @@
-/** What one row cannot see: whether each provider is complete, and whether the names that refer to providers lead somewhere. */
+/** Checks what no single row can check: each provider is complete, and every name of a provider refers to an existing one. */
 
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
@@ -7,14 +7,14 @@ import { kinds, leafOf, providerPrefix as prefix, providerSetting, rowsOfKind } 
 import { quote } from '../text/toml-quote.ts'
 import { type Entries, type Entry, isStrings, providerNames } from './entries.ts'
 
-/** `mentioned`: keys that stand somewhere but were wrong already; nothing more is said of those. */
+/** `mentioned`: keys that already have a problem; no further problem is reported for them. */
 export type Known = { readonly entries: Entries; readonly mentioned: ReadonlySet<string> }
 
 export function kindOf(entries: Entries, name: string): string | undefined {
   return kinds.find(({ kind }) => kind === entries.get(`${prefix}${name}.kind`)?.value)?.kind
 }
 
-/** Missing keys, and keys that mean nothing for the kind. */
+/** Reports missing keys, and keys that have no meaning for the provider's kind. */
 export function completeness(known: Known): readonly ConfigProblem[] {
   return providerNames(known.entries).flatMap((name) => ofProvider(known, name))
 }
@@ -49,9 +49,9 @@ function problem(near: Entry | undefined, key: string, message: string): ConfigP
   return { file: where, line, column, key, message }
 }
 
-/** The names that a provider's own keys refer to, a single one first: it is the one to fall back on. */
+/** Returns the provider names in a provider's own keys; a single name comes before lists and tables, because it is the fallback. */
 export function membersOf(entries: Entries, name: string): readonly { readonly key: string; readonly name: string }[] {
-  // Whoever has no kind yet is told at once of the names too.
+  // For a provider without a kind, check the keys of all kinds, so that wrong names are reported at once too.
   const rows = rowsOfKind(kindOf(entries, name))
   const found = (rows ? Object.entries(rows) : kinds.flatMap(({ settings }) => Object.entries(settings))).filter(
     ([, row]) => row.type === 'map' || ('form' in row && row.form === 'provider'),
@@ -66,7 +66,7 @@ function namesIn(value: unknown): readonly string[] {
   return isStrings(value) ? value : isObject(value) ? Object.values(value).map(String) : []
 }
 
-/** default_provider, reliable.providers, router.routes and router.default name a provider there is; and no chain of them bites its tail. */
+/** Checks that default_provider, reliable.providers, router.routes and router.default name existing providers and form no cycle. */
 export function references({ entries, mentioned }: Known): readonly ConfigProblem[] {
   const names = new Set([...providerNames(entries), ...providerNames(mentioned)])
   const chosen = { key: 'default_provider', name: String(entries.get('default_provider')?.value) }
@@ -75,7 +75,7 @@ export function references({ entries, mentioned }: Known): readonly ConfigProble
   return [...unknown.map(({ key, name }) => unknownProvider(entries, key, name, [...names])), ...cycles(entries)]
 }
 
-/** What is kept of a history must be less than what makes it too long. */
+/** Checks that memory.history_keep is less than memory.history_max. */
 export function lengths({ entries, mentioned }: Known): readonly ConfigProblem[] {
   const [max, keep] = ['memory.history_max', 'memory.history_keep'].map((key) => ({ key, entry: entries.get(key) }))
   if (!max?.entry || !keep?.entry || mentioned.has(max.key) || mentioned.has(keep.key)) return []
@@ -90,7 +90,7 @@ function unknownProvider(entries: Entries, key: string, name: string, names: rea
   return problem(entries.get(key), key, `there is no provider ${quote(name)}${advice}`)
 }
 
-/** Each circle once, told from the first of its members. */
+/** Reports each cycle once, at its first member. */
 function cycles(entries: Entries): readonly ConfigProblem[] {
   const finished = new Set<string>()
   const found: ConfigProblem[] = []

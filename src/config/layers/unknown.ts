@@ -1,4 +1,4 @@
-/** What to say about a key nobody knows: the nearest spelling, the right section, or why a secret may not stand there. */
+/** Builds the message for an unknown key: the nearest spelling, the right section, or why the file must not contain secrets. */
 
 import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
 import { leafOf, patternOf, providerPrefix, rowsOfKind, sectionOf, type Table } from '../table.ts'
@@ -6,14 +6,14 @@ import { quote } from '../text/toml-quote.ts'
 
 const secret = /^(api_?)?key$|^api_?(token|secret)$|^(auth_?)?token$|^secret$|^password$|^authorization$|^bearer$/
 
-/** Whether some key stands below this pattern (`channels.cli`). */
+/** Tells whether some key lies below this pattern (`channels.cli`). */
 export function isSection({ settings }: Table, pattern: string): boolean {
   return settings.some((setting) => setting.key.startsWith(`${pattern}.`))
 }
 
 type Unknown = { readonly prefix: string; readonly name: string; readonly kind?: string | undefined }
 
-/** `prefix` ends in a dot or is empty; `kind` is that of the provider it stands in. The value is never shown. */
+/** `prefix` ends in a dot or is empty; `kind` is the kind of the enclosing provider. The message never shows the value. */
 export function unknownKey(table: Table, { prefix, name, kind }: Unknown, raw: unknown): string {
   if (prefix === providerPrefix) return `${quote(name)} cannot be the name of a provider; use letters, digits, "-" and "_"`
   if (secret.test(name.replaceAll('-', '_').toLowerCase())) return literalSecret(raw)
@@ -23,7 +23,7 @@ export function unknownKey(table: Table, { prefix, name, kind }: Unknown, raw: u
   const near = nearest(name, siblings) ?? nearest(name, all)
   if (near !== undefined) return `unknown key; did you mean "${near}"?`
   return (
-    runExternalLoop(table, name) ??
+    otherSection(table, name) ??
     `unknown key; ${prefix === '' ? 'at the top of the file' : `in [${prefix.slice(0, -1)}]`} there can be: ${siblings.join(', ')}`
   )
 }
@@ -38,8 +38,8 @@ function literalSecret(raw: unknown): string {
   return `secrets do not belong in this file; ${doing}`
 }
 
-/** The key exists, but in another section. */
-function runExternalLoop({ settings }: Table, name: string): string | undefined {
+/** Returns a message when the key exists, but in another section. */
+function otherSection({ settings }: Table, name: string): string | undefined {
   const leaf = nearest(
     name,
     settings.map((setting) => leafOf(setting.key)),

@@ -1,4 +1,4 @@
-/** The text of docs/config.md, from the table. */
+/** Generates the text of docs/config.md from the table. */
 
 import { defaultOf, forms, type Row } from '../../kit/settings.ts'
 import { workValueOf } from '../layers/defaults.ts'
@@ -114,7 +114,7 @@ function typeOf(setting: Row): string {
   }
 }
 
-/** Of a provider's key what each kind has, where they differ. */
+/** For a provider's key, lists the default of each kind where they differ. */
 function fallBack({ kinds, ...setting }: Setting): string {
   const byKind = Map.groupBy(kinds ?? [{ kind: '', row: setting }], ({ row }) => usual(row))
   const differs = byKind.size > 1

@@ -1,4 +1,4 @@
-/** The table as JSON Schema (2020-12), for editors and other programs. */
+/** Exports the table as JSON Schema (2020-12) for editors and other programs. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import { defaultOf, forms, type Row, type Rows } from '../../kit/settings.ts'
@@ -24,7 +24,7 @@ function section(rows: Rows): JsonObject {
   return object(properties(rows))
 }
 
-/** One alternative a kind: each has its own keys. */
+/** Builds one alternative per kind, because each kind has its own keys. */
 function provider(): JsonObject {
   return {
     oneOf: kinds.map(({ kind, settings }) => {

@@ -3,15 +3,15 @@ import { parse } from 'smol-toml'
 import { z } from 'zod'
 import { channelRows } from '../../channels/list.ts'
 import { withProviderDefaults } from '../layers/defaults.ts'
+import { load, loaded, minimum } from '../load.fixture.ts'
 import { patternOf, tableOf, variablesOfSetting } from '../table.ts'
-import { load, loaded, minimum } from '../test-load.ts'
 import { configDocs } from './docs.ts'
 import { configSchema } from './json-schema.ts'
 import { showConfig, valueAt } from './show.ts'
 
 const { settings } = tableOf(channelRows)
 
-/** Every key there is, set to something that is not its default. */
+/** Sets every key to a value that is not its default. */
 const everything = `workspace_dir = "/w"
 default_provider = "o"
 default_model = "dm"

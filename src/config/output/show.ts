@@ -1,4 +1,4 @@
-/** Prints the resolved configuration as TOML or JSON. No secret can be in it: keys are only named by their environment variable. */
+/** Prints the resolved configuration as TOML or JSON. It contains no secret: keys appear only as the names of environment variables. */
 
 import { isObject } from '../../kit/json.ts'
 import { camel, type Row } from '../../kit/settings.ts'
@@ -8,7 +8,7 @@ import { quote } from '../text/toml-quote.ts'
 
 export type ShowOptions = { readonly origin: boolean; readonly json: boolean; readonly channels: readonly ChannelRows[] }
 
-/** Valid TOML (or JSON with the TOML names), ending in a line feed. With `origin` each value says which source won. */
+/** Returns valid TOML (or JSON with the TOML names), ending in a line feed. With `origin`, each value names the source that won. */
 export function showConfig(config: Config, origins: Origins, { origin, json, channels }: ShowOptions): string {
   const shown = sectionsOf(config, tableOf(channels).settings)
   if (json) return `${JSON.stringify(origin ? { config: nested(shown), origins } : nested(shown), null, 2)}\n`
@@ -29,7 +29,7 @@ function sectionsOf(config: Config, settings: readonly Setting[]): readonly Sect
   return headers.map((header) => ({ header, rows: shown.filter(({ key }) => sectionOf(key) === header) }))
 }
 
-/** A provider has the rows of its kind; they stand where the row of all kinds does. */
+/** Lists the rows of each provider's kind at the place of the row `kind`. */
 function rowsFor(setting: Setting, { providers }: Config): readonly Omit<Line, 'value'>[] {
   if (!setting.key.startsWith(providerPrefix)) return [{ key: setting.key, setting }]
   if (leafOf(setting.key) !== 'kind') return []
@@ -52,7 +52,7 @@ function originOf(origins: Origins, key: string): string {
   return `  # ${origin.source}: ${quote(origin.where).slice(1, -1)}${origin.line === undefined ? '' : `:${origin.line}`}`
 }
 
-/** A value as TOML; numbers, booleans and quoted text are spelled as in JSON. */
+/** Formats a value as TOML; numbers, booleans and quoted text are spelled as in JSON. */
 export function toml(value: unknown): string {
   if (typeof value === 'string') return quote(value)
   if (Array.isArray(value)) return `[${value.map(toml).join(', ')}]`
@@ -61,7 +61,7 @@ export function toml(value: unknown): string {
   return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`
 }
 
-/** The value a dotted TOML key has in the Config. */
+/** Returns the value of a dotted TOML key in the Config. */
 export function valueAt(config: Config, key: string): unknown {
   const path = key.split('.')
   return path.reduce<unknown>((at, part, index) => {

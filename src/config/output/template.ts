@@ -1,4 +1,4 @@
-/** The annotated config file that `init` writes. */
+/** Writes the annotated config file for `init`. */
 
 import { defaultOf, type Row, type Rows } from '../../kit/settings.ts'
 import { providerTable } from '../extend.ts'
@@ -15,7 +15,7 @@ export type Template = {
   readonly workspace?: string
 }
 
-/** Complete and valid as it stands; what is commented out shows the default, and is valid too when it is uncommented. */
+/** Returns a complete, valid file; each commented-out line shows its default and stays valid when it is uncommented. */
 export function defaultConfigToml({ channels, proposals, workspace }: Template): string {
   const [first] = proposals
   const { security, limits, ...others } = sections
@@ -51,12 +51,12 @@ function section([name, rows]: readonly [name: string, rows: Rows]): string[] {
   return [`[${name}]`, ...linesOf(rows)]
 }
 
-/** Every key of a table: those with a value, and those that a new file sets; the others commented out. */
+/** Writes every key of a table: keys with a value and keys that a new file sets; the others are commented out. */
 function linesOf(rows: Rows, values: { readonly [key: string]: string | undefined } = {}): string[] {
   return Object.entries(rows).flatMap(([key, row]) => work(key, row) ?? line(key, row, values[key]))
 }
 
-/** A number for real work is written out, with what holds when somebody takes the line away. */
+/** Writes a number for real work, with a comment that names the default without this line. */
 function work(key: string, row: Row): string[] | undefined {
   const value = workValueOf(row)
   if (value === undefined) return undefined

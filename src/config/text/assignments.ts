@@ -1,15 +1,15 @@
-/** Files of `NAME=value` lines in a shell's spelling: read as text, never run. */
+/** Reads files of `NAME=value` lines in shell syntax as text; nothing in them is executed. */
 
 export type Assignment = { readonly name: string; readonly value: string /** From 1. */; readonly line: number }
 
-/** A line that is no assignment; `why` never shows what stands there: it may be a secret. */
+/** A line that is not an assignment; `why` never quotes the line, because it may be a secret. */
 export type OddLine = { readonly line: number; readonly why: string }
 
 export type Assignments = { readonly assignments: readonly Assignment[]; readonly odd: readonly OddLine[] }
 
 /**
- * `export`, quotes, backslashes and comments mean what they mean in a shell. `$NAME`, `$(…)` and backticks mean nothing: they stay as
- * they are written. Whatever else a shell would do with a line (a command, a list, an unclosed quote) is odd. In order, repeats included.
+ * Reads `export`, quotes, backslashes and comments as a shell does. Leaves `$NAME`, `$(…)` and backticks unchanged. Reports any other shell
+ * syntax (a command, a list, an unclosed quote) as odd. Keeps the order and all repeats.
  */
 export function readAssignments(text: string): Assignments {
   const assignments: Assignment[] = []
@@ -25,7 +25,7 @@ export function readAssignments(text: string): Assignments {
   return { assignments, odd }
 }
 
-/** Undefined for an empty line or a comment; a text for what is wrong. */
+/** Returns undefined for an empty line or a comment, and a string that describes the error for an invalid line. */
 function readLine(line: string): { readonly name: string; readonly value: string } | string | undefined {
   if (line === '' || line.startsWith('#')) return undefined
   const [, name, rest] = /^(?:export[ \t]+)?([A-Za-z_]\w*)=(.*)$/s.exec(line) ?? []
@@ -36,7 +36,7 @@ function readLine(line: string): { readonly name: string; readonly value: string
 
 type Value = { readonly value: string } | { readonly why: string }
 
-/** Pieces in quotes and without them stand side by side, as in `a"b c"'d'`. */
+/** Joins adjacent quoted and unquoted pieces, as in `a"b c"'d'`. */
 function readValue(text: string): Value {
   let value = ''
   for (let rest = text; ; ) {

@@ -1,16 +1,19 @@
-/** One raw value against one row of the table: the usable value, or everything that is wrong with it. */
+/** Checks one raw value against one row of the table and returns the usable value or all its errors. */
 
 import { normalize, resolve } from 'node:path'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
 import { type Form, forms, type Row } from '../../kit/settings.ts'
-import { expand, expandPath, type HostOptions } from './expand.ts'
+import { type ExpandContext, expand, expandPath } from './expand.ts'
 import { quote, shown } from './toml-quote.ts'
 
 export type Value = string | number | boolean | readonly string[] | readonly number[] | { readonly [hint: string]: string }
 
-/** `base` is the folder a relative path starts at. `typed` by a person just now: any path may be relative; in a file, only few may. */
-export type Where = HostOptions & { readonly base: string; readonly typed: boolean }
+/**
+ * `base` is the folder where a relative path starts. `typed`: a person typed the value just now, so any path may be relative; in a file
+ * only few may be.
+ */
+export type Where = ExpandContext & { readonly base: string; readonly typed: boolean }
 
 export type Checked = { readonly value?: Value; readonly wrong: readonly string[] }
 
@@ -76,7 +79,7 @@ function number({ type, min, max, unit }: Bounds, raw: unknown): Checked {
   return type === 'whole' && !Number.isInteger(raw) ? wrong(`must be a whole number ${range}, found ${shown(raw)}`) : right(raw)
 }
 
-/** Commands, domains and names of variables are taken literally; other text may hold `$NAME`. */
+/** Commands, domains and names of variables are literal; other text may contain `$NAME`. */
 function text(form: Form, raw: string, where: Where): Checked {
   const { pattern, says } = forms[form]
   if (form === 'variable' && !new RegExp(pattern).test(raw))
@@ -102,7 +105,7 @@ function trimmed(path: string): string {
   return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean
 }
 
-/** The text itself is never shown when it holds a password or a query: keys hide there. */
+/** Never shows the text when it contains a password or a query, because either may be a key. */
 function url(raw: string, where: Where): Checked {
   const expanded = expand(raw, where)
   if (!expanded.ok) return wrong(expanded.why)

@@ -1,9 +1,9 @@
-/** `~`, `$NAME` and `${NAME}` in configured text. A variable that is not set is an error, never an empty string. */
+/** Expands `~`, `$NAME` and `${NAME}` in configured text. An unset variable is an error, never an empty string. */
 
-export type HostOptions = {
-  /** What `~/.braidclaw` means: BRAIDCLAW_HOME moves the whole tree. */
+export type ExpandContext = {
+  /** The value of `~/.braidclaw`: BRAIDCLAW_HOME moves the whole tree. */
   readonly home: string
-  /** What `~` means. */
+  /** The value of `~`. */
   readonly userHome: string
   readonly env: { readonly [name: string]: string | undefined }
 }
@@ -12,8 +12,8 @@ export type Expanded = { readonly ok: true; readonly text: string } | { readonly
 
 const reference = /\$(?:\$|([A-Za-z_]\w*)|\{([^}]*)(\}?))/g
 
-/** `$$` is a literal dollar sign; what a variable holds is not expanded again. */
-export function expand(text: string, around: HostOptions): Expanded {
+/** `$$` is a literal dollar sign; the value of a variable is not expanded again. */
+export function expand(text: string, around: ExpandContext): Expanded {
   if (!text.includes('$')) return { ok: true, text }
   const wrong: string[] = []
   const done = text.replace(reference, (whole, bare?: string, braced?: string, closed?: string) => {
@@ -25,8 +25,8 @@ export function expand(text: string, around: HostOptions): Expanded {
   return first === undefined ? { ok: true, text: done } : { ok: false, why: wrong.join('; ') }
 }
 
-/** As `expand`, with `~` at the start. */
-export function expandPath(text: string, around: HostOptions): Expanded {
+/** Works like `expand`, and also expands `~` at the start. */
+export function expandPath(text: string, around: ExpandContext): Expanded {
   const expanded = expand(text, around)
   if (!expanded.ok || !text.startsWith('~')) return expanded
   const path = expanded.text
@@ -36,7 +36,7 @@ export function expandPath(text: string, around: HostOptions): Expanded {
   return { ok: false, why: '"~name" is not supported; write the full path, or "~/…" for your own home' }
 }
 
-function lookUp(name: string, { env, home }: HostOptions, wrong: string[]): string {
+function lookUp(name: string, { env, home }: ExpandContext, wrong: string[]): string {
   if (!/^[A-Za-z_]\w*$/.test(name)) return note(wrong, `between "${'$'}{" and "}" only a variable's name may stand`)
   if (name === 'BRAIDCLAW_HOME') return home
   const value = Object.hasOwn(env, name) ? env[name] : undefined

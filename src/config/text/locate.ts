@@ -1,11 +1,11 @@
-/** Where each key of a TOML text stands. The text must have been accepted by the parser already; here only its shape is followed. */
+/** Finds the position of each key in a TOML text that the parser has already accepted. */
 
 import { parse } from 'smol-toml'
 
 /** Lines and columns count from 1, columns in UTF-16 units. `value` is where the value starts; absent for a [section]. */
 export type Place = { readonly line: number; readonly column: number; readonly value?: { readonly line: number; readonly column: number } }
 
-/** By dotted path; when a path stands several times (arrays of tables), the first place counts. */
+/** Returns positions by dotted path; for a repeated path (arrays of tables) it returns the first position. */
 export function locate(text: string): ReadonlyMap<string, Place> {
   const places = new Map<string, Place>()
   const at = positions(text)
@@ -33,7 +33,7 @@ export function locate(text: string): ReadonlyMap<string, Place> {
 
 type Recorder = (path: readonly string[], key: number, value?: number) => void
 
-/** `key = value`; returns the offset after the value. */
+/** Records `key = value`; returns the offset after the value. */
 function pair(text: string, start: number, under: readonly string[], record: Recorder): number {
   const key = readKey(text, start)
   const path = [...under, ...key.path]
@@ -100,7 +100,7 @@ function unquote(key: string): string {
   return key.includes('\\') ? (Object.keys(parse(`${key} = 0`))[0] ?? key) : key.slice(1, -1)
 }
 
-/** The next offset that holds neither white space nor a comment. */
+/** Returns the next offset that is neither white space nor part of a comment. */
 function blank(text: string, start: number): number {
   let i = start
   for (; i < text.length; i++) {

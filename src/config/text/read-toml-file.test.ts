@@ -51,7 +51,7 @@ test('another user is told that permission is denied', () => {
   const folder = dir()
   mkdirSync(join(folder, 'closed'), { mode: 0o000 })
   const path = join(folder, 'closed', 'config.toml')
-  // root may read everything, and then this folder is merely empty.
+  // Root may read everything, so the folder then only looks empty.
   expect(readConfigFile(path)).toEqual(
     process.getuid?.() === 0 ? { state: 'missing' } : { state: 'unusable', why: expect.stringContaining('permission denied') },
   )

@@ -1,4 +1,4 @@
-/** Reads a configuration file without trusting it to be a file, small, or text. */
+/** Reads a configuration file without assuming that it is a regular file, small, or valid text. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 
@@ -9,7 +9,7 @@ export type FileRead =
 
 export const maxConfigBytes = 1_048_576
 
-/** Never throws and never hangs (a FIFO is opened without waiting). */
+/** Never throws and never hangs: it opens a FIFO without waiting. */
 export function readConfigFile(path: string): FileRead {
   try {
     const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
@@ -34,7 +34,7 @@ function readOpen(fd: number): FileRead {
   return bytes.length > size ? { state: 'unusable', why: 'grew while it was read; try again' } : decode(bytes, (mode & 0o002) !== 0)
 }
 
-/** One byte more than there should be, so that a file that grows meanwhile is seen. */
+/** Tries to read one byte more than expected, to detect a file that grows meanwhile. */
 function readAll(fd: number, size: number): Uint8Array {
   const buffer = new Uint8Array(size + 1)
   let length = 0
@@ -75,7 +75,7 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : String(error)
 }
 
-/** A file system error in words, with what to do where there is something to do. */
+/** Describes a file system error, with what to do where the user can do something. */
 export function explainErrno(code: string): string {
   const words = errno[code]
   return words === undefined ? code : `${words} (${code})`

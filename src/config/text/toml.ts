@@ -1,4 +1,4 @@
-/** TOML text into a table, telling every syntax error in one pass: a broken line is reported, left out, and the rest is read again. */
+/** Parses TOML and reports every syntax error in one pass: it reports a broken line, removes it, and parses the rest again. */
 
 import { parse, TomlError } from 'smol-toml'
 import { locate, type Place } from './locate.ts'
@@ -6,10 +6,10 @@ import { locate, type Place } from './locate.ts'
 export type SyntaxProblem = { readonly line: number; readonly column: number; readonly message: string }
 
 export type TomlDocument = {
-  /** What could be read. Dates are Date objects, integers beyond 2^53 bigints. */
+  /** The part that could be parsed. Dates are Date objects; integers beyond 2^53 are bigints. */
   readonly data: { readonly [key: string]: unknown }
   readonly problems: readonly SyntaxProblem[]
-  /** Where a dotted path stands in the text. Scanned on first use: a good file read without questions costs nothing. */
+  /** Returns the position of a dotted path. Scans the text on the first call, so a file without errors costs nothing. */
   place(path: string): Place | undefined
 }
 
@@ -29,15 +29,15 @@ export function readToml(text: string): TomlDocument {
 }
 
 /**
- * Comment lines emptied by one native replace: in a cold process the parser's own loop over them costs more than all the rest.
- * Not where a long string might hold such a line.
+ * Empties comment lines with one native replace: in a cold process the parser's own loop over them takes longer than the rest of parsing.
+ * Does nothing if a multi-line string could contain such a line.
  */
 function withoutComments(text: string): string {
   const spared = !text.includes('#') || text.includes('"""') || text.includes("'''")
   return spared ? text : text.replace(commentLine, '')
 }
 
-/** Without control characters: those the parser refuses, and should. */
+/** Excludes control characters, so that the parser still rejects them. */
 const commentLine = /^[ \t]*#[\t -~\u0080-\uffff]*$/gm
 
 function document(data: TomlDocument['data'], text: string, problems: readonly SyntaxProblem[]): TomlDocument {
@@ -54,7 +54,7 @@ function attempt(text: string): { data: TomlDocument['data'] } | SyntaxProblem {
     return { data: parse(text, { integersAsBigInt: 'asNeeded', maxDepth: 50 }) }
   } catch (error) {
     if (!(error instanceof TomlError)) throw error
-    // Only the first line: the rest quotes the file, which may hold a secret.
+    // Only the first line: the other lines quote the file, which may contain a secret.
     const said = (error.message.split('\n')[0] ?? '').replace('Invalid TOML document: ', '')
     return { line: error.line, column: error.column, message: `not valid TOML: ${said}${hints[said] ?? ''}` }
   }
@@ -71,7 +71,7 @@ const hints: { readonly [said: string]: string } = {
   'unrecognised escape sequence': '; write \\\\ for a backslash, or use single quotes',
 }
 
-/** The text with one line emptied, and with a broken [section] header its whole section; `undefined` when that line was empty already. */
+/** Empties one line, or the whole section if the line is a broken [section] header; returns `undefined` when the line is already empty. */
 function without(text: string, line: number): string | undefined {
   const lines = text.split('\n')
   const bad = lines[line - 1]

@@ -2,10 +2,10 @@
 
 import type { Memory } from '../../memory/memory.ts'
 import type { RunLimits } from '../../runtime/program.ts'
+import { missingThreads } from '../../runtime/replay/joined-threads.ts'
 import { type Entry, limitsOf, rulesOf } from '../../runtime/replay/journal-reader.ts'
 import { type Replay, replayRun } from '../../runtime/replay/replay.ts'
 import type { RuleThread } from '../../runtime/rules/rule-thread.ts'
-import { missingThreads } from '../../runtime/threads/joined-threads.ts'
 import { type PreparedThread, prepareThreads } from '../../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 import type { ReplayedRun, Setup } from '../api.ts'

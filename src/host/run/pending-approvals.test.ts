@@ -10,11 +10,11 @@ const proposal: Proposal = {
 }
 
 function stage() {
-  const runExternalLoop = new Map<string, Decision>()
+  const elsewhere = new Map<string, Decision>()
   const looks = { count: 0 }
   const pending = createPendingApprovals(({ runId }) => {
     looks.count += 1
-    const answer = runExternalLoop.get(runId)
+    const answer = elsewhere.get(runId)
     if (answer?.by === 'broken disk') throw new Error('disk gone')
     return answer
   }, 5)
@@ -29,25 +29,25 @@ function stage() {
       },
       fail: (error) => heard.push(`${name} ${String(error)}`),
     })
-  return { pending, runExternalLoop, looks, heard, ask }
+  return { pending, elsewhere, looks, heard, ask }
 }
 
 test('an unknown question cannot be answered, nor one that was answered elsewhere a moment ago', async () => {
-  const { pending, runExternalLoop, heard, ask } = stage()
+  const { pending, elsewhere, heard, ask } = stage()
   expect(await pending.decide('r1/a', { allow: true, by: 'ann' })).toBe('approval')
   ask('r1')
-  runExternalLoop.set('r1', { allow: false, by: 'operator' })
+  elsewhere.set('r1', { allow: false, by: 'operator' })
   expect(await pending.decide('r1/a', { allow: true, by: 'ann' })).toBe('approval')
   await Bun.sleep(30)
   expect(heard).toEqual(['r1 no by operator'])
 })
 
 test('a record that cannot be read fails that question, and the others go on', async () => {
-  const { runExternalLoop, heard, ask } = stage()
+  const { elsewhere, heard, ask } = stage()
   ask('r1')
   ask('r2')
-  runExternalLoop.set('r1', { allow: true, by: 'broken disk' })
-  runExternalLoop.set('r2', { allow: true, by: 'operator' })
+  elsewhere.set('r1', { allow: true, by: 'broken disk' })
+  elsewhere.set('r2', { allow: true, by: 'operator' })
   await Bun.sleep(30)
   expect(heard).toEqual(['r1 Error: disk gone', 'r2 yes by operator'])
 })

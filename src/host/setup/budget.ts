@@ -113,7 +113,7 @@ function refusal({ limit, unit, spent, reserved }: Refused, { quote, now }: { qu
   const least = costOf(quote, Math.min(quote.outputTokens, leastOutputTokens))
   const key = keyOf(limit, unit)
   const held = reserved[unit] > 0 ? ` and ${show(reserved)} reserved by calls under way` : ''
-  const message = `${limit.scope}: of ${key} (${shown(limit[unit] ?? 0, unit)}) ${show(spent)} are spent${held}; this call needs at least ${show(least)}; ${sandboxNetwork(limit, key, now)}`
+  const message = `${limit.scope}: of ${key} (${shown(limit[unit] ?? 0, unit)}) ${show(spent)} are spent${held}; this call needs at least ${show(least)}; ${howToGoOn(limit, key, now)}`
   return new ProviderFailure('budget', message, { provider: quote.provider })
 }
 
@@ -126,7 +126,7 @@ export function shown(amount: number, unit: keyof Amount): string {
 }
 
 /** Says when the budget is free again, or what to change. */
-function sandboxNetwork({ scope, window }: BudgetLimit, key: string, now: number): string {
+function howToGoOn({ scope, window }: BudgetLimit, key: string, now: number): string {
   if (window === 'day') return `free again at ${freeAt(now)} (in ${untilText(now)}), or raise ${key}`
   return scope.startsWith('conversation:') ? `begin a new conversation, or raise ${key}` : `raise ${key}`
 }

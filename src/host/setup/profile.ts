@@ -98,5 +98,5 @@ function createProfile(setup: Setup, shared: SharedProviders): Profile {
 }
 
 function keyOf({ config, origins, paths, context: { env, cwd }, file, assumed }: Setup): string {
-  return sha256(JSON.stringify([config, origins(), paths, Object.entries(env).sort(), cwd, file, assumed]))
+  return sha256(JSON.stringify([config, origins, paths, Object.entries(env).sort(), cwd, file, assumed]))
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { configOf, minimum } from '../../config/test-load.ts'
+import { configOf, minimum } from '../../config/load.fixture.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { cpuSecondsOf } from '../toolset/command-sandbox.ts'
 import { historyTokens, runLimits, shellTimesOf } from './run-limits.ts'

@@ -18,11 +18,11 @@ type How = { readonly stays?: boolean }
 export function loadSetup<Context extends HostContext>(context: Context, flags: Flags = {}, how: How = {}): Setup<Context> {
   const { config, origins, notices, file, assumed } = resolve(context, flags, how)
   const { home, env, redactor } = context
-  for (const [name, value] of keysIn(config, env)) if (!weaknessOf(value)) redactor.register(value, name)
+  for (const [name, value] of keysIn(config, context)) if (!weaknessOf(value)) redactor.register(value, name)
   const log = createLog({ request: env.BRAIDCLAW_LOG, level: config.log.level, write: context.say, redact: redactor.text, now: Date.now })
   for (const notice of [...notices, ...(context.keysProblem ? [context.keysProblem] : [])]) log('warn', notice)
   const found = { ...(file ? { file } : {}), ...(assumed ? { assumed } : {}) }
-  return { config, origins: () => origins, paths: homePaths(home), log, redactor, context, ...found }
+  return { config, origins, paths: homePaths(home), log, redactor, context, ...found }
 }
 
 /** @throws FailureError that names every problem of the configuration at once: `error`, or `usage` when only flags are wrong. */

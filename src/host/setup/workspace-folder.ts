@@ -13,7 +13,7 @@ import { FailureError } from '../failure.ts'
 export function workspaceOf({ config: { workspaceDir }, origins }: Pick<Setup, 'config' | 'origins'>): string {
   const found = statSync(workspaceDir, { throwIfNoEntry: false })
   if (found?.isDirectory()) return realpathSync(workspaceDir)
-  if (!found && origins().workspace_dir?.where === builtIn.where) return make(workspaceDir)
+  if (!found && origins.workspace_dir?.where === builtIn.where) return make(workspaceDir)
   const what = found ? 'is no folder; name one' : 'does not exist; create it or run "braidclaw init"'
   throw new FailureError('error', `workspace_dir: "${workspaceDir}" ${what}`)
 }
@@ -36,7 +36,7 @@ export function assertWorkspaceExists({ workspaceDir }: Config): void {
 /** Tells a user in a folder that is too broad where the tools work instead. */
 export function sayWhere({ config, origins, paths, context: { cwd, env, say } }: Setup): void {
   if (config.workspaceDir === cwd || !holdsTooMuch({ cwd, home: paths.home, userHome: env.HOME ?? '/' })) return
-  if (origins().workspace_dir?.where !== builtIn.where) return
+  if (origins.workspace_dir?.where !== builtIn.where) return
   say(
     `note: the tools work in ${config.workspaceDir}, and not in all of ${cwd}; cd into a project, or name a folder with -C ("-C ." for this one)\n`,
   )

@@ -9,9 +9,9 @@ export function notPermitted(text: string): string {
 
 /** Returns the same provider, which now receives the tool results in that wording. */
 export function withContractRefusals(provider: Provider): Provider {
-  return { ...provider, chat: (request, signal) => provider.chat({ ...request, messages: request.messages.map(toFailure) }, signal) }
+  return { ...provider, chat: (request, signal) => provider.chat({ ...request, messages: request.messages.map(plainRefusal) }, signal) }
 }
 
-function toFailure(message: Message): Message {
+function plainRefusal(message: Message): Message {
   return message.role === 'tool' && message.isError ? { ...message, content: notPermitted(message.content) } : message
 }

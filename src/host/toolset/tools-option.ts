@@ -39,7 +39,7 @@ export function parseToolsOption(setup: Setup, spec: string): ToolSelection {
  * hide another.
  */
 function folderFor({ config, origins }: Setup, list: string): string {
-  if (origins()['tools.dir']?.source === 'environment') return config.tools.dir
+  if (origins['tools.dir']?.source === 'environment') return config.tools.dir
   const beside = ['skills', 'tools'].map((name) => join(dirname(list), name))
   return beside.find((path) => existsSync(path)) ?? config.tools.dir
 }

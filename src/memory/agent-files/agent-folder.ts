@@ -1,15 +1,15 @@
-/** Where the memory of one agent lies: a folder of files that people read, edit and keep. */
+/** Defines the paths in the memory folder of one agent, whose files people read, edit and keep. */
 
 import { join } from 'node:path'
 
-/** `agents`: the folder of all of them. `chosen`, when configured, is that of the agent "default". */
+/** `agents` contains the folders of all agents. `chosen`, when configured, is the folder of the agent "default". */
 export function agentFolder({ agents, id, chosen }: { readonly agents: string; readonly id: string; readonly chosen?: string }): string {
   return id === 'default' && chosen !== undefined ? chosen : join(agents, id)
 }
 
 export type FolderPaths = ReturnType<typeof folderPaths>
 
-/** `marker` and `rest` are there only while a compaction is being put in place. */
+/** `marker` and `rest` exist only while a compaction replaces files. */
 export function folderPaths(folder: string) {
   return {
     folder,
@@ -17,18 +17,18 @@ export function folderPaths(folder: string) {
     summary: join(folder, 'summary.md'),
     history: join(folder, 'history.jsonl'),
     pins: join(folder, 'pins.jsonl'),
-    /** Every line that was compacted, in order. */
+    /** Every compacted line, in order. */
     archive: join(folder, 'history.archive.jsonl'),
-    /** One line a compaction: who made it, of which lines, and digests. */
+    /** One line per compaction: the model, the lines it covers, and digests. */
     log: join(folder, 'compactions.jsonl'),
     failures: join(folder, 'compaction.failures.json'),
     marker: join(folder, 'compaction.json'),
     rest: join(folder, 'history.jsonl.next'),
-    /** The same of src/planck.ts, which shares these folders: [summary, history], both whole. */
+    /** The marker of src/planck.ts, which shares these folders: [summary, history], both complete. */
     pending: join(folder, 'compaction.planck'),
-    /** Held for a few milliseconds by whoever writes, or reads several files as one. */
+    /** A process locks this file for a few milliseconds while it writes, or while it reads several files consistently. */
     lock: join(folder, '.lock'),
-    /** Held by whoever waits for a summary. */
+    /** A process locks this file while it waits for a summary. */
     compacting: join(folder, '.compacting'),
   }
 }

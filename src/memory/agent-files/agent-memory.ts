@@ -1,4 +1,4 @@
-/** The memory of one agent in a folder of files: soul, summary, pins and the last pairs of its history, whole after any crash. */
+/** Manages the memory of one agent in a folder: soul, summary, pins and the last pairs of its history, consistent after any crash. */
 
 import { mkdirSync } from 'node:fs'
 import type { Clock, Log, Message } from '../../runtime/port.ts'
@@ -17,9 +17,9 @@ export type RecallOptions = {
   readonly folder: string
   readonly now: Clock
   readonly log: Log
-  /** Takes secrets out of what is stored. */
+  /** Removes secrets from everything that is stored. */
   readonly redact?: (text: string) => string
-  /** See Lengths. 200, 40 and 262,144 unless said otherwise. */
+  /** See Lengths. Defaults: 200, 40 and 262,144. */
   readonly max?: number
   readonly keep?: number
   readonly portionBytes?: number
@@ -27,25 +27,27 @@ export type RecallOptions = {
   readonly disk?: Disk
 }
 
-/** Everything on disk is looked at again when it changed: edit soul.md, and the next turn has it. */
+/** Rereads a file after it changed on disk: an edit of soul.md takes effect in the next turn. */
 export type Recall = {
   readonly folder: string
-  /** soul.md, or the words that stand in for it. */
+  /** The text of soul.md, or the default soul. */
   soul(): string
-  /** What stands before the messages: soul, summary, pins. */
+  /** The text before the messages: soul, summary, pins. */
   system(): string
-  /** The last `keep` messages that fit into the budget, whole pairs only; `omittedTurns` are pairs in the file that do not go along. */
+  /**
+   * The last `keep` messages that fit into the budget, in complete pairs; `omittedTurns` counts the pairs in the file that were left out.
+   */
   context(tokenBudget: number): Context
   /** `ok: false`: nothing was written; the message says why. */
   remember(user: string, assistant: string): { readonly ok: true } | { readonly ok: false; readonly message: string }
-  /** When there are more than `max` messages. To be called after each turn; it costs a look at the file when nothing is due. */
+  /** Compacts when there are more than `max` messages. Call it after each turn; when nothing is due it only checks the file. */
   compact(summarise: Summarise, signal: AbortSignal): Promise<Compaction>
   readonly pins: Pins
 }
 
 export type OpenedRecall = { readonly ok: true; readonly recall: Recall } | { readonly ok: false; readonly message: string }
 
-/** Creates the folder (0700) when absent, and settles what a crash left. */
+/** Creates the folder (0700) when absent, and completes or discards what a crash interrupted. */
 export function openRecall(options: RecallOptions): OpenedRecall {
   const { folder } = options
   try {
@@ -60,7 +62,7 @@ export function openRecall(options: RecallOptions): OpenedRecall {
   }
 }
 
-/** Only the pins of a folder, which must be there. */
+/** Opens only the pins of a folder, which must exist. */
 export function openPins({ folder, now, log, disk = realDisk }: RecallOptions): Pins {
   const paths = folderPaths(folder)
   return createPins({ path: paths.pins, disk, now, alone: alone({ paths, disk, log }) })
@@ -85,7 +87,7 @@ function createRecall(options: RecallOptions): Recall {
 
   async function compactNow(summarise: Summarise, signal: AbortSignal): Promise<Compaction> {
     using turn = takeLock(paths.compacting, 0)
-    // Awaited here: the lock is held until then.
+    // Keep the `await`: it holds the lock until the compaction ends.
     return turn ? await compact(store, { summarise: clean(summarise, redact), now, log, signal }) : { state: 'busy' }
   }
 
@@ -114,7 +116,7 @@ function failedBy(error: unknown, log: Log): Compaction {
   return { state: 'failed', message }
 }
 
-/** The newest pairs that fit. */
+/** Returns the newest pairs that fit into the budget. */
 function contextOf({ starts, recent }: History, tokenBudget: number): Context {
   const taken: Message[][] = []
   let tokens = 0
@@ -128,7 +130,7 @@ function contextOf({ starts, recent }: History, tokenBudget: number): Context {
   return { messages: taken.flat(), omittedTurns: starts.length - taken.length, estimatedTokens: tokens }
 }
 
-/** An answer of nothing has no parts: an empty text is refused by some vendors. */
+/** An empty answer gets no parts, because some vendors refuse an empty text. */
 function messagesOf({ user, assistant }: Pair): Message[] {
   return [
     { role: 'user', content: user },

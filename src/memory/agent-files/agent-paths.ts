@@ -1,32 +1,32 @@
-/** Where the files of one agent lie: all of them text that `cat`, `grep` and `jq` read. */
+/** Defines the paths of one agent's files, all of them text that `cat`, `grep` and `jq` can read. */
 
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
 
 export type AgentPaths = ReturnType<typeof agentPaths>
 
-/** `place`: the folder one is in, for an agent whose conversations belong to folders. */
+/** `place`: the current folder, for an agent that keeps one conversation per folder. */
 export function agentPaths(folder: string, place?: string) {
   return {
     folder,
     soul: join(folder, 'soul.md'),
     context: join(folder, 'context'),
-    /** One {"ts","agent","event","message"} a line. */
+    /** One {"ts","agent","event","message"} per line. */
     log: join(folder, 'agent.jsonl'),
     sessions: join(folder, 'sessions'),
-    /** One {"ts","role","content"} a line. */
+    /** One {"ts","role","content"} per line. */
     session: join(folder, 'sessions', 'current.jsonl'),
-    /** The id of the conversation in memory that `-c` goes on with. */
+    /** Contains the id of the conversation that `-c` continues. */
     conversation: join(folder, 'sessions', place === undefined ? 'conversation' : `conversation-${sha256(place).slice(0, 16)}`),
-    /** One line a call of the stub. */
+    /** One line per call of the stub. */
     stub: join(folder, 'stub.calls'),
   }
 }
 
-/** The files that the record of conversations is written into, line by line. */
+/** The files into which the projector writes conversations, line by line. */
 export type AgentFile = 'trace' | 'session' | 'history'
 
-/** By their names in the folder of an agent. */
+/** File names relative to the agent's folder. */
 export const fileNames: { readonly [file in AgentFile]: string } = {
   trace: 'agent.jsonl',
   session: 'sessions/current.jsonl',

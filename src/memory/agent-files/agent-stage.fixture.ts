@@ -1,4 +1,4 @@
-/** For tests: a memory with one agent, whole turns in its files, and turns whose process died before it had written them. */
+/** Provides tests with a memory and one agent, complete turns in its files, and turns whose process died before writing them. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { fileNames } from './agent-paths.ts'
 
 export type AgentStage = ReturnType<typeof createAgentStage>
 
-/** What the trace says of turn `number`. */
+/** Returns the trace lines of turn `number`. */
 export const told = (number: number): readonly string[] => [
   `user_input: question ${number}`,
   'tool_call: file_read {"path":"a.txt"}',
@@ -18,7 +18,7 @@ export const told = (number: number): readonly string[] => [
   `llm_response: answer ${number}`,
 ]
 
-/** @param alter runs a statement on the database file, as a foreign program would */
+/** @param alter runs a statement on the database file, as another program would */
 export function createAgentStage(alter: (path: string, sql: string) => void) {
   const said: string[] = []
   const log = (level: string, event: string) => void said.push(`${level} ${event}`)
@@ -52,13 +52,13 @@ export function createAgentStage(alter: (path: string, sql: string) => void) {
     ],
   ]
 
-  /** One whole run through the real recorder. */
+  /** Runs one complete run through the real recorder. */
   async function turn(number: number): Promise<void> {
     const recorder = createRecorder(writer(), desk.memory.lockWait)
     for (const batch of batches(number)) await recorder.commit(identity(number), batch)
   }
 
-  /** A run whose process died after `commits` commits and wrote nothing of the last `unwritten`. */
+  /** Simulates a run whose process died after `commits` commits without writing the lines of the last `unwritten` commits. */
   function crash(number: number, { commits, outputError }: { readonly commits: number; readonly outputError: number }): void {
     const { write, follow, abandon } = writer()
     for (const [at, batch] of batches(number).slice(0, commits).entries()) {

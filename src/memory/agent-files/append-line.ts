@@ -1,4 +1,4 @@
-/** Lines at the end of a file: in one write, so that those of other processes never come between or into them. */
+/** Appends lines to a file in one write, so that lines of other processes never mix with them. */
 
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -7,8 +7,9 @@ const { O_RDWR, O_APPEND, O_CREAT, O_NONBLOCK, O_NOCTTY, O_NOFOLLOW } = constant
 const flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW
 
 /**
- * `text` ends in a newline. The file (0600) and its folder (0700) are made when absent. After a line that a crash tore a new one begins.
- * Not synced: what lies here mirrors the journal. @throws errno errors, also for a link, and when the disk took only a part
+ * `text` ends in a newline. Creates the file (0600) and its folder (0700) when absent. Starts a new line after a line that a crash cut
+ * short. Does not sync, because the file only mirrors the journal. @throws errno errors, also for a symbolic link, and when the disk
+ * accepted only a part
  */
 export function appendText(path: string, text: string): void {
   const file = openMade(path, flags)
@@ -21,7 +22,7 @@ export function appendText(path: string, text: string): void {
   }
 }
 
-/** The file (0600) and its folder (0700) are made when absent. @throws errno errors */
+/** Creates the file (0600) and its folder (0700) when absent. @throws errno errors */
 export function openMade(path: string, flags: number): number {
   try {
     return openSync(path, flags, 0o600)
@@ -43,7 +44,7 @@ function trouble(code: string, path: string, what: string): Error {
   return Object.assign(new Error(`${code}: "${path}": ${what}`), { code, path, errno: 0, syscall: 'write' })
 }
 
-/** `2026-02-12T10:00:00Z`: the seconds alone, as `jq fromdate` wants them. */
+/** Returns `2026-02-12T10:00:00Z`, without milliseconds, because `jq fromdate` requires that. */
 export function timestamp(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19)}Z`
 }

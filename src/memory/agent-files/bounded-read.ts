@@ -1,8 +1,8 @@
-/** Reading the files of an agent folder: regular ones only, piece by piece, and never more than a bound. */
+/** Reads regular files of an agent folder in pieces, up to a fixed limit. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 
-/** `from` and `end` are byte positions, `end` after the newline. `text` is undefined for a line longer than the bound. */
+/** `from` and `end` are byte positions, `end` after the newline. `text` is undefined for a line longer than the limit. */
 export type FileLine = { readonly from: number; readonly end: number; readonly text: string | undefined; readonly torn: boolean }
 
 export type Range = { readonly from: number; readonly to: number }
@@ -10,13 +10,13 @@ export type Range = { readonly from: number; readonly to: number }
 const pieceSize = 65_536
 const newline = 10
 
-/** A line of the history; a message longer than this is none. */
+/** The limit of a history line in bytes; longer lines are ignored. */
 export const lineBound = 1 << 20
 
-/** Of soul.md and summary.md: what is longer stands in the way of the conversation. In bytes. */
+/** The limit of soul.md and summary.md in bytes; longer texts would leave too little room for the conversation. */
 export const textBound = 65_536
 
-/** A FIFO or a device in the place of a file would never end. @throws errno errors */
+/** Refuses FIFOs and devices, because reading them might never end. @throws errno errors */
 export function withFile<T>(path: string, use: (file: number, size: number) => T): T {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
@@ -28,18 +28,18 @@ export function withFile<T>(path: string, use: (file: number, size: number) => T
   }
 }
 
-/** `whole` is false when there is more than was read. Bytes that are no UTF-8 become U+FFFD. */
+/** `whole` is false when the file is longer than the part read. Invalid UTF-8 becomes U+FFFD. */
 export type TextFile =
   | { readonly state: 'missing' }
   | { readonly state: 'unusable'; readonly why: string }
   | { readonly state: 'read'; readonly text: string; readonly bytes: number; readonly whole: boolean }
 
-/** Without white space at its end: editors add a newline. Never throws for trouble with the file. */
+/** Removes white space at the end, because editors add a newline. Returns file errors instead of throwing them. */
 export function readText(path: string, bound: number): TextFile {
   try {
     return withFile(path, (file, size) => {
       const bytes = bytesOf(file, { from: 0, to: Math.min(size, bound) })
-      // As a stream: of a character that the bound cuts in two nothing is kept.
+      // Stream mode drops a character that the limit cuts in two.
       const text = new TextDecoder().decode(bytes, { stream: size > bound })
       return { state: 'read', text: text.trimEnd(), bytes: size, whole: size <= bound }
     })
@@ -49,7 +49,7 @@ export function readText(path: string, bound: number): TextFile {
   }
 }
 
-/** SHA-256 in hex of a part of a file, or of all of it. A file that is not there is an empty one. @throws errno errors */
+/** Returns the SHA-256 in hex of the file or of a range in it. Treats a missing file as empty. @throws errno errors */
 export function digestOf(path: string, range?: Range): string {
   const hasher = new Bun.CryptoHasher('sha256')
   try {
@@ -62,7 +62,7 @@ export function digestOf(path: string, range?: Range): string {
   return hasher.digest('hex')
 }
 
-/** Each piece is overwritten by the next. Ends early where the file does. */
+/** Each piece overwrites the previous one. Ends early at the end of the file. */
 export function* piecesOf(file: number, { from, to }: Range): Generator<Uint8Array> {
   const buffer = new Uint8Array(Math.max(1, Math.min(pieceSize, to - from)))
   for (let position = from; position < to; ) {
@@ -77,7 +77,7 @@ export function bytesOf(file: number, range: Range): Buffer {
   return Buffer.concat(Array.from(piecesOf(file, range), (bytes) => bytes.slice()))
 }
 
-/** From a position that begins a line. */
+/** `range.from` must be the start of a line. */
 export function* linesOf(file: number, range: Range): Generator<FileLine> {
   let held: Uint8Array[] = []
   let [length, from, position] = [0, range.from, range.from]

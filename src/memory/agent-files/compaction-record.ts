@@ -1,12 +1,12 @@
-/** What is kept of a compaction: which lines, by which model, and the digests that hold summary and lines together. */
+/** Defines the record of a compaction: the lines it covers, the model, and digests that tie the summary to those lines. */
 
 import { isObject } from '../../kit/json.ts'
 import { linesOf, withFile } from './bounded-read.ts'
 
 /**
- * One line of compactions.jsonl. `from_line` and `to_line` count from 1 over everything ever compacted here: they are lines of
- * history.archive.jsonl, and `source_sha256` is over exactly those. The others are over summary.md before and after. `edited`: somebody had
- * changed summary.md since the compaction before; `messages`: how many of the lines were messages.
+ * One line of compactions.jsonl. `from_line` and `to_line` count from 1 over all lines ever compacted here: they are line numbers in
+ * history.archive.jsonl, and `source_sha256` covers exactly those lines. The other digests cover summary.md before and after. `edited`:
+ * somebody changed summary.md since the previous compaction; `messages`: how many of the lines were messages.
  */
 export type CompactionRecord = {
   readonly v: 1
@@ -21,7 +21,10 @@ export type CompactionRecord = {
   readonly edited: boolean
 }
 
-/** compaction.json: a record on its way. `source_bytes` of the history become archive from `archive_bytes` on. */
+/**
+ * The content of compaction.json during a compaction. The first `source_bytes` of the history go into the archive at offset
+ * `archive_bytes`.
+ */
 export type Marker = {
   readonly record: CompactionRecord
   readonly summary: string
@@ -29,7 +32,7 @@ export type Marker = {
   readonly archive_bytes: number
 }
 
-/** Undefined for what is none of ours. */
+/** Returns undefined for text that is not a valid marker. */
 export function markerIn(text: string): Marker | undefined {
   const value = parsed(text)
   if (!isObject(value) || !isRecord(value.record) || typeof value.summary !== 'string') return undefined
@@ -49,7 +52,7 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
-/** Undefined for what is no JSON. */
+/** Returns undefined for invalid JSON. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -58,7 +61,7 @@ export function parsed(text: string): unknown {
   }
 }
 
-/** The last record of compactions.jsonl; lines that are none are passed over. @throws errno errors */
+/** Returns the last record of compactions.jsonl; skips invalid lines. @throws errno errors */
 export function lastRecord(path: string): CompactionRecord | undefined {
   try {
     return withFile(path, (file, size) => {

@@ -1,4 +1,4 @@
-/** What stands before an agent's messages: its soul, its context files in the order of their names, and what was pinned or summed up. */
+/** Composes an agent's system text: its soul, its context files in the order of their names, its summary and its pinned facts. */
 
 import { existsSync, readdirSync, readSync, realpathSync } from 'node:fs'
 import { join, sep } from 'node:path'
@@ -7,22 +7,21 @@ import { agentPaths } from './agent-paths.ts'
 import { readText, withFile } from './bounded-read.ts'
 
 export type Composition =
-  /** `notices`: files that were left out, and why. An agent without any file has an empty text. */
+  /** `notices` lists the files that were left out, and why. An agent without files has an empty text. */
   { readonly ok: true; readonly text: string; readonly notices: readonly string[] } | { readonly ok: false; readonly message: string }
 
 export type Composed = {
   readonly folder: string
-  /** In place of soul.md: it must be there, and lie below `home`, links followed. */
+  /** Replaces soul.md: the file must exist below `home`, with symbolic links resolved. */
   readonly soul?: { readonly path: string; readonly home: string }
 }
 
-/** A text as long as this is no soul. */
+/** The limit of a soul or context file in bytes. */
 const bound = 1 << 20
 
 /**
- * Exactly what `cat soul.md` prints where there is nothing else. Further parts are separated by an empty line; a summary and pinned facts
- * (`braidclaw memory pin`) come last, under headings of their own. Never throws for trouble with a file: a soul that cannot be read is
- * `ok: false`.
+ * Returns exactly the text of soul.md when there is nothing else. An empty line separates further parts; a summary and pinned facts
+ * (`braidclaw memory pin`) come last, under their own headings. Never throws because of a file error: an unreadable soul gives `ok: false`.
  */
 export async function composeSystem({ folder, soul }: Composed): Promise<Composition> {
   const paths = agentPaths(folder)
@@ -38,9 +37,9 @@ export async function composeSystem({ folder, soul }: Composed): Promise<Composi
   return { ok: true, text: await withRecall({ folder, text, notices }), notices }
 }
 
-/** Most agents have nothing to say of themselves: then nothing is opened. */
+/** Opens no file for an agent without its own texts, which is the usual case. */
 function isPlain({ folder, soul, context, sessions }: ReturnType<typeof agentPaths>): boolean {
-  // A folder that we may not look into seems empty as well: there the slow way says why.
+  // A folder without permission also looks empty; the full path then reports the reason.
   if (!existsSync(sessions)) return false
   const { summary, pins } = folderPaths(folder)
   return ![soul, context, summary, pins].some((path) => existsSync(path))
@@ -63,7 +62,7 @@ function readWhole(path: string): Whole {
   }
 }
 
-/** Hidden files (an editor's, for one) and folders are no context. */
+/** Skips hidden files (such as editor files) and folders. */
 function contextTexts(folder: string, notices: string[]): readonly string[] {
   return namesIn(folder, notices).flatMap((name) => {
     const read = readWhole(join(folder, name))
@@ -86,7 +85,7 @@ function namesIn(folder: string, notices: string[]): readonly string[] {
   }
 }
 
-/** One part as it is. */
+/** Returns a single part unchanged. */
 function joined(parts: readonly string[]): string {
   const filled = parts.filter((part) => part.trim() !== '')
   if (filled.length < 2) return filled[0] ?? ''
@@ -95,7 +94,7 @@ function joined(parts: readonly string[]): string {
 
 type Recalled = { readonly folder: string; readonly text: string; readonly notices: string[] }
 
-/** Loaded where there is something to recall. */
+/** Imports the recall modules only when there is a summary or a pin. */
 async function withRecall({ folder, text, notices }: Recalled): Promise<string> {
   const paths = folderPaths(folder)
   if (!existsSync(paths.pins) && !existsSync(paths.summary)) return text

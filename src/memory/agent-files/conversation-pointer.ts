@@ -1,9 +1,9 @@
-/** Which conversation in memory an agent's session goes on with: a file that holds its id. */
+/** Reads and writes the file with the id of the conversation that an agent's session continues. */
 
 import { closeSync, constants, fstatSync, ftruncateSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { openMade } from './append-line.ts'
 
-/** Undefined when there is none yet, or none that could be an id. @throws errno errors but ENOENT */
+/** Returns undefined when there is no file, or no valid id in it. @throws errno errors except ENOENT */
 export function readPointer(path: string): string | undefined {
   try {
     const id = readFileSync(path, 'utf8').trim()
@@ -14,7 +14,10 @@ export function readPointer(path: string): string | undefined {
   }
 }
 
-/** One write of less than a disk sector, over the old one: whoever reads it meanwhile reads either. @throws errno errors */
+/**
+ * Overwrites the file with one write smaller than a disk sector, so a concurrent reader sees either the old or the new id. @throws errno
+ * errors
+ */
 export function writePointer(path: string, id: string): void {
   const { O_RDWR, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
   const file = openMade(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)

@@ -9,7 +9,7 @@ beforeEach(() => {
 })
 afterEach(() => den.remove())
 
-/** Remembers `qNAME-1 aNAME-1`, … and compacts after each; says each number once it is kept. */
+/** Remembers `qNAME-1 aNAME-1`, … and compacts after each; prints each number once it is stored. */
 const talker = `
   import { openRecall } from ${JSON.stringify(join(import.meta.dir, 'agent-memory.ts'))}
   const [folder, name, turns] = process.argv.slice(-3)
@@ -25,7 +25,7 @@ const talker = `
 const start = (name: string, turns: number) =>
   Bun.spawn([process.execPath, '-e', talker, den.folder, name, String(turns)], { stdout: 'pipe', stderr: 'pipe' })
 
-/** Every message ever kept: those in the archive, then those in the history. */
+/** Returns every stored message: those in the archive, then those in the history. */
 function everything(): string[] {
   const lines = `${den.read('history.archive.jsonl')}${den.read('history.jsonl')}`.split('\n').filter((line) => line !== '')
   return lines.map((line) => JSON.parse(line).content)
@@ -61,7 +61,7 @@ test('kill -9 at any moment loses nothing that was acknowledged, and the summary
     const reader = child.stdout.getReader()
     const heard: string[] = []
     for (let chunks = 0; chunks <= round; chunks += 1) heard.push(new TextDecoder().decode((await reader.read()).value))
-    // Somewhere within a turn.
+    // In the middle of a turn.
     await Bun.sleep(round / 2)
     child.kill('SIGKILL')
     await child.exited

@@ -1,4 +1,4 @@
-/** The few steps by which files of an agent folder are replaced, so that tests can end the world before any of them. */
+/** Defines the few disk operations that replace files of an agent folder, so that tests can simulate a crash before each of them. */
 
 import {
   closeSync,
@@ -17,17 +17,17 @@ import { dirname } from 'node:path'
 
 /** Each may throw errno errors. */
 export type Disk = {
-  /** Empty, whatever was there. */
+  /** Creates the file, or empties an existing one. */
   create(path: string, mode: number): number
-  /** Made when absent. To write at the end, whoever else writes, or at positions. */
+  /** Creates the file when absent. `append` writes at the end even if others write too; `at` writes at given positions. */
   open(path: string, how: 'append' | 'at'): number
-  /** @returns how many bytes a full disk took */
+  /** @returns how many bytes were written; fewer on a full disk */
   write(file: number, bytes: Uint8Array, position?: number): number
   truncate(file: number, size: number): void
   sync(file: number): void
   close(file: number): void
   rename(from: string, to: string): void
-  /** Fine when there is none. */
+  /** Does nothing when the file does not exist. */
   remove(path: string): void
   syncFolder(path: string): void
 }
@@ -57,7 +57,7 @@ export const realDisk: Disk = {
   },
 }
 
-/** All of it, or it throws. */
+/** Writes all bytes or throws. */
 export function writeAll(disk: Disk, file: number, bytes: Uint8Array, position?: number): void {
   for (let done = 0; done < bytes.length; ) {
     const count = disk.write(file, bytes.subarray(done), position === undefined ? undefined : position + done)
@@ -66,7 +66,7 @@ export function writeAll(disk: Disk, file: number, bytes: Uint8Array, position?:
   }
 }
 
-/** A file of these bytes, on disk, in `path`'s place or under a name of its own; the mode stays. */
+/** Writes these bytes to `path`, replacing its content, and syncs; an existing file's mode stays. */
 export function writeFile(disk: Disk, path: string, bytes: Uint8Array, mode = modeOf(path)): void {
   const file = disk.create(path, mode)
   try {
@@ -77,7 +77,10 @@ export function writeFile(disk: Disk, path: string, bytes: Uint8Array, mode = mo
   }
 }
 
-/** Old or new, never less, whatever happens. Called under the folder's lock: the name beside it is the same for all. */
+/**
+ * Replaces a file atomically: after a crash it has its old or its new content. Call it under the folder's lock, because all writers share
+ * the name `.next`.
+ */
 export function replaceFile(disk: Disk, path: string, bytes: Uint8Array): void {
   writeFile(disk, `${path}.next`, bytes, modeOf(path))
   disk.rename(`${path}.next`, path)
@@ -89,14 +92,14 @@ export function modeOf(path: string): number {
   return found ? found.mode & 0o777 : 0o600
 }
 
-/** Trouble with the disk in words; undefined for a bug, which should be thrown. */
+/** Returns the message of a disk error; undefined for a bug, which the caller must rethrow. */
 export function diskTrouble(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' && /^(E[A-Z]+|SQLITE_[A-Z_]+)$/.test(error.code)
     ? error.message
     : undefined
 }
 
-/** A step whose trouble with the disk is a value. */
+/** Runs a step and returns its disk errors as values. */
 export function orTrouble<T>(step: () => T): T | { readonly ok: false; readonly message: string } {
   try {
     return step()

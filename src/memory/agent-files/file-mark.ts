@@ -1,4 +1,4 @@
-/** How far a file of an agent is accounted for, and what stands beyond that: lines of our own, and lines that other programs wrote. */
+/** Tracks how much of an agent's file is accounted for, and reads the lines after that point: our own and those of other programs. */
 
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { sha256 } from '../../kit/sha256.ts'
@@ -6,8 +6,9 @@ import { appendText } from './append-line.ts'
 import { bytesOf, type FileLine, linesOf } from './bounded-read.ts'
 
 /**
- * The first `bytes` (`lines` lines) are accounted for; `tail` is the digest of the last of them. Entries of the journal after `since` tell what
- * stands after the first `base` bytes, whose digest is `baseSha256`; of the runs in `open` so many lines stood there before.
+ * The first `bytes` (`lines` lines) are accounted for; `tail` is the digest of the last of them. The journal entries after `since` produce
+ * the text after the first `base` bytes, whose digest is `baseSha256`; `open` maps each run pending at that point to the number of its
+ * lines before it.
  */
 export type FileMark = {
   readonly bytes: number
@@ -21,7 +22,7 @@ export type FileMark = {
 
 export const freshMark: FileMark = { bytes: 0, lines: 0, tail: sha256(''), since: 0, base: 0, baseSha256: sha256(''), open: {} }
 
-/** `lines`: what stands beyond the mark, or all of it when the file was replaced; undefined when that is more than one turn takes in. */
+/** `lines`: the lines after the mark, or all lines when the file was replaced; undefined when there are too many to read in one turn. */
 export type Look = {
   readonly size: number
   readonly tail: string
@@ -29,20 +30,20 @@ export type Look = {
   readonly lines: readonly FileLine[] | undefined
 }
 
-/** So much is taken in at once. */
+/** The most bytes read at once. */
 const longest = 8 << 20
 const tailBytes = 256
 
-/** A file that is not there is an empty one; a link is none of ours. A line without an end gets one first. @throws errno errors */
+/** Treats a missing file as empty and refuses a symbolic link. First adds a newline to an unfinished last line. @throws errno errors */
 export function lookAt(path: string, mark: FileMark): Look {
   const found = read(path, mark)
   if (!found.lines?.at(-1)?.torn) return found
-  // Its writer may be about to go on: from here on what follows is a line of its own.
+  // End the unfinished line: its writer may be about to continue, and its next text becomes a separate line.
   appendText(path, '')
   return read(path, mark)
 }
 
-/** The same without touching the file. */
+/** Works like lookAt, but never writes to the file. */
 export function read(path: string, mark: FileMark): Look {
   const file = openOwn(path)
   if (file === undefined) return { size: 0, tail: freshMark.tail, replaced: mark.bytes > 0, lines: [] }
@@ -58,7 +59,7 @@ export function read(path: string, mark: FileMark): Look {
   }
 }
 
-/** The digest that tells the last bytes before a place. @throws errno errors */
+/** Returns the digest of the last bytes before an offset. @throws errno errors */
 export function tailAt(path: string, size: number): string {
   const file = openOwn(path)
   if (file === undefined) return freshMark.tail
@@ -73,7 +74,7 @@ function tailOf(file: number, size: number): string {
   return sha256(bytesOf(file, { from: Math.max(0, size - tailBytes), to: size }))
 }
 
-/** Undefined when there is none. @throws errno errors, also for a link, a folder or a FIFO */
+/** Returns undefined when there is no file. @throws errno errors, also for a symbolic link, a folder or a FIFO */
 export function openOwn(path: string): number | undefined {
   const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
   try {

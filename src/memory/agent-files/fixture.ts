@@ -1,4 +1,4 @@
-/** For tests: an agent folder with a history, a model that says what it was given, and a disk that fails at a chosen step. */
+/** Provides tests with an agent folder with a history, a model that repeats its input, and a disk that fails at a chosen step. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,12 +16,12 @@ export type AgentFolderFixture = {
   /** '' when there is none. */
   read(name: string): string
   write(name: string, text: string): void
-  /** Pairs `q1 a1`, `q2 a2`, … */
+  /** Appends the pairs `q1 a1`, `q2 a2`, … */
   fill(pairs: number, from?: number): void
   remove(): void
 }
 
-/** Without waiting for the disk: only a power cut could tell, and the tests would be slow. */
+/** Does not sync: only a power failure would show the difference, and the tests would be slow. */
 const quickDisk: Disk = { ...realDisk, sync: () => {}, syncFolder: () => {} }
 
 /** 2026-05-12T12:00:00Z */
@@ -61,18 +61,18 @@ export function line(role: string, content: string): string {
   return JSON.stringify({ role, content })
 }
 
-/** Its summary is "up to aN", of the last answer it was given. */
+/** Returns the summary "up to aN" for the last answer it received. */
 export const upTo: Summarise = async ({ text }) => {
   const answers = [...text.matchAll(/"content":"(a\d+)"/g)].map((match) => match[1])
   return { ok: true, text: `up to ${answers.at(-1)}`, model: 'small' }
 }
 
-/** A signal that nobody raises. */
+/** Returns a signal that never aborts. */
 export const never = () => new AbortController().signal
 
 export class Ended extends Error {}
 
-/** The world ends before step number `last` + 1, within which half of a write may still happen. Then nothing more happens. */
+/** Simulates a crash before step number `last` + 1, in which half of a write may still happen. Nothing happens afterwards. */
 export function endingDisk(last: number, end: () => void = () => {}): Disk & { readonly steps: { count: number } } {
   const steps = { count: 0 }
   const mortal = <A extends readonly unknown[], R>(step: (...args: A) => R, half?: (...args: A) => void) => {

@@ -1,4 +1,4 @@
-/** A lock between processes, and within one, that a killed holder cannot leave behind: SQLite's own, on an empty file. */
+/** Provides a lock between processes, and within one, that a killed process releases: SQLite's own lock on an empty file. */
 
 import { Database, SQLiteError } from 'bun:sqlite'
 import type { Log } from '../../runtime/port.ts'
@@ -7,14 +7,14 @@ import type { Disk } from './disk.ts'
 import { settle } from './replace-files.ts'
 
 /**
- * Held until disposed of. Undefined: somebody else held it for `waitMs`; waiting blocks, so it is for locks that are held briefly. The file
- * is made when absent and stays, empty. @throws SQLiteError when it cannot be made or opened
+ * Holds the lock until disposed. Returns undefined when another holder kept it for `waitMs`. Waiting blocks the thread, so use it only for
+ * locks held briefly. Creates the file when absent and leaves it empty. @throws SQLiteError when the file cannot be created or opened
  */
 export function takeLock(path: string, waitMs: number): Disposable | undefined {
   const db = new Database(path, { readwrite: true, create: true })
   try {
     db.run(`PRAGMA busy_timeout = ${Math.trunc(waitMs)}`)
-    // Nothing is ever written; without this each use would make and remove a journal file.
+    // Nothing is ever written; without this, each use would create and remove a journal file.
     db.run('PRAGMA journal_mode = MEMORY')
     db.run('BEGIN EXCLUSIVE')
     return { [Symbol.dispose]: () => release(db) }
@@ -30,13 +30,13 @@ function release(db: Database): void {
   db.close()
 }
 
-/** Runs a step on a folder that nobody of ours changes meanwhile, and that is whole. Not to be nested. */
+/** Runs a step while no other process of ours changes the folder, after repairing a crash. Must not be nested. */
 export type Alone = <T>(step: () => T) => T
 
-/** Every step under this lock takes milliseconds. */
+/** In milliseconds. Every step under this lock takes only milliseconds. */
 const patience = 5000
 
-/** @returns a runner that throws errno and SQLite errors, EBUSY when somebody else has held the lock for too long */
+/** @returns a runner that throws errno and SQLite errors, and EBUSY when another process held the lock for too long */
 export function alone({ paths, disk, log }: { readonly paths: FolderPaths; readonly disk: Disk; readonly log: Log }): Alone {
   return (step) => {
     using lock = takeLock(paths.lock, patience)

@@ -1,4 +1,4 @@
-/** What an agent folder holds, looked at again whenever one of its files has changed. */
+/** Reads the content of an agent folder, and reads it again after one of its files changed. */
 
 import { existsSync, statSync } from 'node:fs'
 import type { Log } from '../../runtime/port.ts'
@@ -17,14 +17,14 @@ export type ViewOptions = {
   readonly log: Log
   readonly alone: Alone
   readonly pins: Pick<Pins, 'list'>
-  /** How many pairs of the history are wanted. */
+  /** How many pairs of the history to read. */
   readonly pairs: number
 }
 
-/** Longer souls are used, but said: others stop reading here. */
+/** In bytes. Longer souls are used but logged, because other programs stop reading here. */
 const usualSoul = 8192
 
-/** A folder that can only be read is read without its lock. @returns a function that throws errno errors */
+/** Reads a read-only folder without its lock. @returns a function that throws errno errors */
 export function createView(options: ViewOptions): () => View {
   const { paths, log, alone } = options
   const state: { print?: string; view?: View } = {}
@@ -48,7 +48,7 @@ export function createView(options: ViewOptions): () => View {
   }
 }
 
-/** Inode, size and both times: an edit changes one of them. */
+/** Combines inode, size and both times: an edit changes at least one of them. */
 function printOf({ soul, summary, history, pins }: FolderPaths): string {
   return [soul, summary, history, pins]
     .map((path) => {
@@ -73,7 +73,7 @@ function load({ paths, log, pins, pairs }: ViewOptions, before?: History): View 
   }
 }
 
-/** What is left out is said, in the log and to the model. */
+/** Reports omitted text in the log and to the model. */
 function textIn(path: string, log: Log): string {
   const found = readText(path, textBound)
   if (found.state === 'unusable') log('warn', 'memory file ignored', { path, why: found.why })

@@ -1,20 +1,20 @@
-/** A line that another program wrote into a file of an agent, as the journal keeps it: which file, where, its digest and its text. */
+/** Defines the journal note for a line that another program wrote into an agent's file: file, line number, digest and text. */
 
 import { isObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { AgentFile } from './agent-paths.ts'
 
-/** The type of such a note. */
+/** The type of this note. */
 export const foreignLine = 'file.line'
 
-/** `line` counts from 1 in the file as it was then. */
+/** `line` counts from 1 in the file at that time. */
 export type ForeignLine = { readonly file: AgentFile; readonly line: number; readonly sha256: string; readonly text: string }
 
 export function foreignBody(file: AgentFile, line: number, text: string): ForeignLine & { readonly type: typeof foreignLine } {
   return { type: foreignLine, file, line, sha256: sha256(text), text }
 }
 
-/** Undefined for any other entry. */
+/** Returns undefined for any other entry. */
 export function foreignLineIn({
   kind,
   type,
@@ -32,7 +32,7 @@ export function foreignLineIn({
     : undefined
 }
 
-/** What the line says, as a conversation shows it; undefined for a line of the trace, and for the rest of a message that was torn. */
+/** Returns the line as a message of a conversation; undefined for a line of the trace, and for the rest of a truncated message. */
 export function saidIn({ file, text }: ForeignLine): { readonly role: 'user' | 'assistant'; readonly content: string } | undefined {
   if (file === 'trace') return undefined
   const value = parsed(text)

@@ -1,4 +1,4 @@
-/** history.jsonl: questions and answers, one message a line, always in pairs. */
+/** Reads and appends history.jsonl: questions and answers in pairs, one message per line. */
 
 import { isObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
@@ -7,7 +7,7 @@ import type { Disk } from './disk.ts'
 
 export type Pair = { readonly user: string; readonly assistant: string }
 
-/** How many pairs make up this many messages; one at least. */
+/** Returns how many pairs make up this many messages; at least one. */
 export function pairsIn(messages: number): number {
   return Math.max(1, Math.floor(messages / 2))
 }
@@ -15,8 +15,8 @@ export function pairsIn(messages: number): number {
 type Said = { readonly role: 'user' | 'assistant'; readonly content: string }
 
 /**
- * `starts`: where each pair begins, in bytes. Left aside: `unreadable` lines (no message, or longer than 1 MiB) and `unpaired` messages
- * (no answer, or no question). `torn`: the last line has no newline.
+ * `starts`: the byte offset of each pair. Skipped: `unreadable` lines (not a message, or longer than 1 MiB) and `unpaired` messages
+ * (without an answer or a question). `torn`: the last line has no newline.
  */
 export type History = {
   readonly starts: readonly number[]
@@ -24,22 +24,22 @@ export type History = {
   readonly unreadable: number
   readonly unpaired: number
   readonly torn: boolean
-  /** What was read so far, so that somebody who comes again reads only what was added. */
+  /** The position reached, so that a later read covers only what was added. */
   readonly place: Place
 }
 
-/** `size` bytes, of which `tail` is the digest of the last; a question among them that has no answer yet. */
+/** `size` bytes were read; `tail` is the digest of the last of them; `question` is one that has no answer yet. */
 type Place = { readonly size: number; readonly tail: string; readonly question?: { readonly from: number; readonly content: string } }
 
 /**
- * `keep`: how many pairs are wanted as text. A file that is not there is an empty one. `before`: what was read of it earlier; as long as lines
- * were only added, nothing else is read again. @throws errno errors
+ * `keep`: how many pairs to return as text. Treats a missing file as empty. `before`: an earlier result; if lines were only added since,
+ * only those are read. @throws errno errors
  */
 export function readHistory(path: string, keep: number, before?: History): History {
   try {
     return withFile(path, (file, size) => {
-      const isContinuation = before && !before.torn && before.place.size <= size && tailOf(file, before.place.size) === before.place.tail
-      return scan(file, { from: isContinuation ? before.place.size : 0, to: size }, { keep, ...(isContinuation ? { before } : {}) })
+      const wentOn = before && !before.torn && before.place.size <= size && tailOf(file, before.place.size) === before.place.tail
+      return scan(file, { from: wentOn ? before.place.size : 0, to: size }, { keep, ...(wentOn ? { before } : {}) })
     })
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return scan(-1, { from: 0, to: 0 }, { keep })
@@ -78,7 +78,7 @@ function scan(file: number, range: Range, { keep, before }: Wanted): History {
   return { starts, recent, unreadable, unpaired: unpaired + (question ? 1 : 0), torn, place }
 }
 
-/** Unknown members are left alone. */
+/** Ignores unknown members. */
 function saidIn(text: string | undefined): Said | undefined {
   try {
     const value: unknown = JSON.parse(text ?? '')
@@ -89,7 +89,9 @@ function saidIn(text: string | undefined): Said | undefined {
   }
 }
 
-/** The messages in a part of the file, as its lines stand; of one that is longer than `longest` characters the middle is left out, and said. */
+/**
+ * Returns the messages in a part of the file as its lines; shortens a line longer than `longest` characters in the middle, and marks that.
+ */
 export function conversationIn(path: string, range: Range, longest: number): { readonly text: string; readonly messages: number } {
   return withFile(path, (file) => {
     const lines: string[] = []
@@ -116,8 +118,8 @@ export function messageLine(said: { readonly role: string; readonly content: str
 }
 
 /**
- * Both messages in one write, or nothing. After a line that a crash tore, a new one is begun: the torn one stays and counts as unreadable.
- * Called under the folder's lock. Not synced: what must outlast a power cut is the journal. @throws errno errors
+ * Writes both messages in one write, or nothing. After a line that a crash cut short it starts a new line; the partial line stays and
+ * counts as unreadable. Call it under the folder's lock. Does not sync, because the journal survives a power failure. @throws errno errors
  */
 export function appendPair(disk: Disk, path: string, { user, assistant }: Pair): void {
   const file = disk.open(path, 'append')

@@ -18,7 +18,7 @@ const upToNoting =
     return upTo(request, signal)
   }
 
-/** By this process, whatever the file. */
+/** Returns how many bytes this process has read from any file. */
 const bytesRead = () => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
 
 describe('a compaction', () => {

@@ -1,4 +1,4 @@
-/** The history and summary of an agent folder, as compaction wants them. */
+/** Supplies the history and summary of an agent folder to compaction, and stores the result. */
 
 import { existsSync, statSync } from 'node:fs'
 import { isObject } from '../../kit/json.ts'
@@ -12,7 +12,7 @@ import type { Alone } from './folder-lock.ts'
 import { conversationIn, pairsIn, readHistory } from './history-file.ts'
 import { replace } from './replace-files.ts'
 
-/** `bytes` of the history, which hold `lines` lines. */
+/** The first `bytes` of the history, which contain `lines` lines. */
 export type FolderPortion = Portion & {
   readonly bytes: number
   readonly lines: number
@@ -21,10 +21,10 @@ export type FolderPortion = Portion & {
 }
 
 export type Lengths = {
-  /** Compacted when there are more messages than this, down to `keep`. */
+  /** Compaction starts above this many messages and leaves `keep`. */
   readonly max: number
   readonly keep: number
-  /** How much goes to the model at a time; more waits for the next time. */
+  /** How many bytes go to the model at once; the rest waits for the next compaction. */
   readonly portionBytes: number
 }
 
@@ -64,7 +64,7 @@ function due(paths: FolderPaths, { max, keep, portionBytes }: Lengths): FolderPo
   }
 }
 
-/** One that somebody made too long is not merged: the model would see, and keep, a part of it. */
+/** Refuses a summary that somebody made too long: the model would see, and keep, only a part of it. */
 function existingSummary(path: string): string {
   const found = readText(path, textBound)
   if (found.state === 'missing') return ''
@@ -109,7 +109,7 @@ function recordOf(paths: FolderPaths, { lines, messages, source, previous }: Fol
 
 const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** What is no such file counts as none. */
+/** Returns undefined for an invalid file. */
 function failuresIn(path: string): Failures | undefined {
   const found = readText(path, textBound)
   if (found.state !== 'read') return undefined

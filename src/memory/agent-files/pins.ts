@@ -1,4 +1,4 @@
-/** Facts that a person pinned: kept word for word, put into the system text by code, out of reach of any summary. */
+/** Stores facts that a person pinned: the code adds them word for word to the system text, and no summary changes them. */
 
 import { isObject } from '../../kit/json.ts'
 import type { Clock } from '../../runtime/port.ts'
@@ -6,13 +6,13 @@ import { readText } from './bounded-read.ts'
 import { type Disk, orTrouble, replaceFile } from './disk.ts'
 import type { Alone } from './folder-lock.ts'
 
-/** `number` counts from 1 in the order they were pinned; `at` is ISO 8601 in UTC, '' when a hand-written line has none. */
+/** `number` counts from 1 in the order of pinning; `at` is ISO 8601 in UTC, '' when a hand-written line has none. */
 export type Pin = { readonly number: number; readonly text: string; readonly at: string }
 
 export type Pinned = { readonly ok: true; readonly pin: Pin } | { readonly ok: false; readonly message: string }
 
 export type Pins = {
-  /** `unreadable` counts lines that are no pins; they stay in the file. `trouble`: why the file cannot be used. */
+  /** `unreadable` counts lines that are not pins; they stay in the file. `trouble`: why the file cannot be used. */
   list(): { readonly pins: readonly Pin[]; readonly unreadable: number; readonly trouble?: string }
   add(text: string): Pinned
   remove(number: number): Pinned
@@ -25,7 +25,7 @@ export type PinsOptions = {
   readonly alone: Alone
 }
 
-/** They stand before every question: all of them together must stay small. */
+/** In bytes. Every request contains all pins, so their total must stay small. */
 const longestPin = 4096
 const longestAll = 32_768
 const fileBound = 1 << 20

@@ -1,14 +1,14 @@
-/** Reading files of JSON lines that others may be writing, that a crash may have torn and a person edited. */
+/** Reads JSON-lines files that other processes may write, a crash may have cut short, and people may have edited. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { createLineSplitter, type Line } from '../../kit/lines.ts'
 
-/** `value` is undefined for a line that is no JSON, or longer than 64 MiB. Empty lines are left out, but counted. */
+/** `value` is undefined for a line that is invalid JSON or longer than 64 MiB. Empty lines are skipped, but counted. */
 export type JsonLine = { readonly number: number; readonly value: unknown }
 
 const maxLineBytes = 64 * 1024 * 1024
 
-/** A file that is not there is an empty one. @throws errno errors */
+/** Treats a missing file as empty. @throws errno errors */
 export function* jsonLines(path: string): Generator<JsonLine> {
   let number = 0
   for (const line of textLines(path)) {
@@ -40,7 +40,7 @@ function* textLines(path: string): Generator<Line> {
   }
 }
 
-/** A FIFO or a device in its place would never end. */
+/** Refuses FIFOs and devices, because reading them might never end. */
 function openToRead(path: string): number | undefined {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)

@@ -40,7 +40,7 @@ function reset(): void {
   den.write('history.jsonl', old.history)
 }
 
-/** New means: entered once, and every line that went is in the archive, once. */
+/** `new` means: the record was added once, and every removed line is in the archive once. */
 function expectOldOrNew(): 'old' | 'new' {
   expect([old, fresh]).toContainEqual(both())
   expect(leftovers()).toEqual([])
@@ -102,7 +102,7 @@ test('what a process that dies by kill -9 before any step leaves is old or new',
 }, 60_000)
 
 describe('what a crash left', () => {
-  /** Ends right after the marker has its name. */
+  /** Crashes directly after the marker's rename. */
   async function committed(): Promise<void> {
     for (let last = 0; !existsSync(join(den.folder, 'compaction.json')); last += 1) {
       reset()

@@ -1,4 +1,4 @@
-/** Puts a new summary and a shorter history in place of the old ones, together: a crash at any step leaves both old or both new. */
+/** Replaces an agent's summary and history together: after a crash at any step, both are old or both are new. */
 
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -7,25 +7,25 @@ import { bytesOf, digestOf, linesOf, piecesOf, readText, withFile } from './boun
 import { lastRecord, type Marker, markerIn, parsed } from './compaction-record.ts'
 import { type Disk, modeOf, replaceFile, writeAll, writeFile } from './disk.ts'
 
-/** What became of a compaction that a crash left half done. */
+/** The result of a compaction that a crash interrupted. */
 export type Settled = 'nothing' | 'completed' | 'discarded'
 
-/** Longer than any marker we write. */
+/** In bytes; longer than any marker we write. */
 const markerBound = 1 << 20
 
 /**
- * The marker is the commit point: once it has its name, the compaction is done, whoever puts the files in place; before, nothing is.
- * `rest` is there as long as the history is still the old one. Called under the folder's lock. @throws errno errors: before the commit
- * point nothing has changed, after it `settle` goes on
+ * The marker is the commit point: after its rename the compaction counts as done, and any process may complete the replacement; before it,
+ * nothing changes. `rest` exists while the history is still the old one. Call it under the folder's lock. @throws errno errors: before the
+ * commit point nothing has changed, after it `settle` continues
  */
 export function replace(disk: Disk, paths: FolderPaths, marker: Marker): void {
-  // Written before it counts, so that a full disk is noticed while all is as it was.
+  // Written before the commit point, so that a full disk fails while nothing has changed.
   writeRest(disk, paths, marker.source_bytes)
   replaceFile(disk, paths.marker, Buffer.from(`${JSON.stringify(marker)}\n`))
   finish(disk, paths, marker)
 }
 
-/** Completes or discards what a crash left. Called under the folder's lock. @throws errno errors */
+/** Completes or discards a compaction that a crash interrupted. Call it under the folder's lock. @throws errno errors */
 export function settle(disk: Disk, paths: FolderPaths): Settled {
   if (existsSync(paths.pending) && settlePending(disk, paths)) return 'completed'
   if (!existsSync(paths.marker)) {
@@ -42,7 +42,7 @@ export function settle(disk: Disk, paths: FolderPaths): Settled {
   return 'completed'
 }
 
-/** Its writer would do just this at its next start, over whatever was added since: so it is done before anything is. */
+/** Completes the pending change first: planck would do so at its next start and overwrite anything added since. */
 function settlePending(disk: Disk, { pending, summary, history }: FolderPaths): boolean {
   const found: unknown = withFile(pending, (file, size) => parsed(bytesOf(file, { from: 0, to: size }).toString()))
   const [text, lines]: unknown[] = Array.isArray(found) ? found : []
@@ -58,7 +58,9 @@ function drafts({ marker, summary, pins, failures }: FolderPaths): string[] {
   return [marker, summary, pins, failures].map((path) => `${path}.next`)
 }
 
-/** Somebody may have edited history or summary since the crash. As long as the history is whole, dropping the new summary loses nothing. */
+/**
+ * Somebody may have edited history or summary since the crash. While the old history is complete, discarding the new summary loses nothing.
+ */
 function stillMeant(paths: FolderPaths, { record, source_bytes }: Marker): boolean {
   if (!existsSync(paths.rest)) return true
   const summary = digestOf(paths.summary)
@@ -66,7 +68,7 @@ function stillMeant(paths: FolderPaths, { record, source_bytes }: Marker): boole
   return known && digestOf(paths.history, { from: 0, to: source_bytes }) === record.source_sha256
 }
 
-/** Each step may be done again. The summary goes first: until the history follows, it is at worst said twice. */
+/** Each step may run again. The summary is replaced first: until the history follows, the worst case is that a fact appears twice. */
 function finish(disk: Disk, paths: FolderPaths, marker: Marker): void {
   if (existsSync(paths.rest)) {
     archive(disk, paths, marker)
@@ -84,7 +86,7 @@ function discard(disk: Disk, paths: FolderPaths): void {
   disk.remove(paths.rest)
 }
 
-/** At its place, so that a second time changes nothing. */
+/** Writes at a fixed offset, so that a second run changes nothing. */
 function archive(disk: Disk, { history, archive: path }: FolderPaths, { source_bytes, archive_bytes }: Marker): void {
   const target = disk.open(path, 'at')
   try {
@@ -101,7 +103,7 @@ function archive(disk: Disk, { history, archive: path }: FolderPaths, { source_b
   }
 }
 
-/** Another program, which knows nothing of our lock, may append while we do this: what came late is carried over. */
+/** Another program without our lock may append meanwhile, so lines that arrived late are copied over. */
 function cut(disk: Disk, paths: FolderPaths, from: number): void {
   withFile(paths.history, (old) => {
     const { size } = writeRest(disk, paths, from)
@@ -112,7 +114,7 @@ function cut(disk: Disk, paths: FolderPaths, from: number): void {
   })
 }
 
-/** @returns how much of the history it was made of, in bytes */
+/** @returns how many bytes of the history it read */
 function writeRest(disk: Disk, { history, rest }: FolderPaths, from: number): { readonly size: number } {
   return withFile(history, (file, size) => {
     writeFile(disk, rest, bytesOf(file, { from, to: size }), modeOf(history))
@@ -130,7 +132,7 @@ function append(disk: Disk, path: string, bytes: Uint8Array): void {
   }
 }
 
-/** Once, however often it is tried; a line that a crash tore is left to itself. */
+/** Adds the record once, however often it is tried; starts a new line after a line that a crash cut short. */
 function enter(disk: Disk, { log }: FolderPaths, { record }: Marker): void {
   const last = lastRecord(log)
   if (last && JSON.stringify(last) === JSON.stringify(record)) return

@@ -1,4 +1,4 @@
-/** What a run leaves in the files of its agent, line by line, from its journal alone: the same lines whenever and by whomever they are made. */
+/** Computes the lines that a run adds to its agent's files from its journal alone, so that every rebuild gives the same lines. */
 
 import { isObject } from '../../kit/json.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
@@ -12,10 +12,10 @@ import { timestamp } from './append-line.ts'
 import { foreignLineIn } from './foreign-line.ts'
 import { messageLine } from './history-file.ts'
 
-/** Without its newline. `foreign`: another program wrote it, and it stood there before the journal knew of it. */
+/** Without its newline. `foreign`: another program wrote the line, and the file contained it before the journal did. */
 export type RunLine = { readonly file: AgentFile; readonly text: string; readonly foreign?: true }
 
-/** What is known of a run when its journal has been read up to some entry. */
+/** The state of a run after its journal was read up to some entry. */
 type Seen = {
   said: Projected
   readonly calls: Map<string, { readonly name: string; readonly input: unknown }>
@@ -25,7 +25,7 @@ type Seen = {
 
 export type RunOfAgent = { readonly runId: string; readonly agent: RunAgent }
 
-/** @returns a function that takes the entries of one run in their order and gives the lines that each adds */
+/** @returns a function that takes the entries of one run in order and returns the lines that each adds */
 export function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEntry) => readonly RunLine[] {
   const seen: Seen = { said: projection(runId), calls: new Map(), failed: false }
 
@@ -74,7 +74,7 @@ export function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEnt
     ]
   }
 
-  /** A question without an answer goes alone. */
+  /** Writes a question without an answer alone. */
   function session(at: number, answer?: string): RunLine[] {
     const { question } = seen
     if (!question) return []
@@ -96,12 +96,12 @@ export function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEnt
   }
 }
 
-/** One {"ts","agent","event","message"}. */
+/** Formats one {"ts","agent","event","message"}. */
 export function traceLine({ agent, event, message }: { readonly [name in 'agent' | 'event' | 'message']: string }, at: number): string {
   return JSON.stringify({ ts: timestamp(at), agent, event, message: message.toWellFormed() })
 }
 
-/** One {"ts","role","content"}. */
+/** Formats one {"ts","role","content"}. */
 export function sessionLine({ role, content }: { readonly role: string; readonly content: string }, at: number): string {
   return JSON.stringify({ ts: timestamp(at), role, content: content.toWellFormed() })
 }
@@ -110,7 +110,7 @@ function spelled({ name, input }: { readonly name: string; readonly input: unkno
   return `${name} ${JSON.stringify(input)}`
 }
 
-/** A limit was reached, or nothing could go on: the run ended for a reason that is no event of the journal. */
+/** Tells whether a limit was reached or nothing could continue: no event of the journal contains this reason. */
 function hasHalted({ code }: Ending): boolean {
   return code === 'limit' || code === 'budget' || code === 'timeout' || code === 'stalled'
 }

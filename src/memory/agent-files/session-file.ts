@@ -1,4 +1,4 @@
-/** The session: what was said to an agent and by it since the last reset, one {"ts","role","content"} a line. */
+/** Reads and writes an agent's session: all messages since the last reset, one {"ts","role","content"} per line. */
 
 import { existsSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -11,18 +11,18 @@ export type Entry = { readonly ts: string; readonly role: string; readonly conte
 
 export type Loaded = {
   readonly entries: readonly Entry[]
-  /** Lines that are no entries (torn by a crash, edited), by number from 1. They stay in the file. */
+  /** Line numbers, from 1, of lines that are not entries (cut short by a crash, edited). They stay in the file. */
   readonly unreadable: readonly number[]
 }
 
-/** In one write: a question and its answer stay together, however many write at once. @throws errno errors */
+/** Writes once: a question and its answer stay together even with concurrent writers. @throws errno errors */
 export function appendSession(file: string, said: readonly Omit<Entry, 'ts'>[], at: number): void {
   const ts = timestamp(at)
   const lines = said.map(({ role, content }) => `${JSON.stringify({ ts, role, content: content.toWellFormed() })}\n`)
   appendText(file, lines.join(''))
 }
 
-/** The last `limit` entries, all of them without it; none when there is no file. @throws errno errors */
+/** Returns the last `limit` entries, or all without a limit; no entries when there is no file. @throws errno errors */
 export function loadSession(file: string, limit = Number.POSITIVE_INFINITY): Loaded {
   const entries: Entry[] = []
   const unreadable: number[] = []
@@ -37,7 +37,7 @@ export function loadSession(file: string, limit = Number.POSITIVE_INFINITY): Loa
   return { entries: entries.slice(Math.max(0, entries.length - limit)), unreadable }
 }
 
-/** How many entries there are. @throws errno errors */
+/** Returns the number of entries. @throws errno errors */
 export function countSession(file: string): number {
   let count = 0
   for (const { value } of jsonLines(file)) if (entryOf(value)) count += 1
@@ -45,7 +45,7 @@ export function countSession(file: string): number {
 }
 
 /**
- * Moves the file to `<ts>.jsonl` beside it; the next entry begins a new one. @returns where it lies now; undefined when there was none.
+ * Moves the file to `<ts>.jsonl` beside it; the next entry starts a new file. @returns its new path; undefined when there was no file.
  * @throws errno errors
  */
 export function archiveSession(file: string, at: number): string | undefined {

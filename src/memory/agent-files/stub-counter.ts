@@ -1,9 +1,9 @@
-/** Numbers for the stub's answers: 1, 2, 3 … for an agent, no number twice, however many ask at once. */
+/** Numbers the stub's answers 1, 2, 3 … for an agent, without repeats even under concurrent calls. */
 
 import { readFileSync } from 'node:fs'
 import { appendText } from './append-line.ts'
 
-/** Each caller adds a line of its own in one write; its place in the file is its number. @throws errno errors */
+/** Each caller appends its own line in one write; the position of that line is its number. @throws errno errors */
 export function nextNumber(path: string): number {
   const mine = crypto.randomUUID()
   appendText(path, `${mine}\n`)

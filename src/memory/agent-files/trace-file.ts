@@ -1,4 +1,4 @@
-/** The log of an agent, agent.jsonl: one {"ts","agent","event","message"} a line. */
+/** Appends to an agent's log, agent.jsonl: one {"ts","agent","event","message"} per line. */
 
 import { appendText, timestamp } from './append-line.ts'
 

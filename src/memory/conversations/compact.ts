@@ -1,4 +1,4 @@
-/** One compaction: what is due goes to a model, its answer is judged, and replaces what was summarised; or nothing changes. */
+/** Runs one compaction: sends the due messages to a model, checks its answer, and replaces them by it, or changes nothing. */
 
 import type { Usage } from '../../runtime/event.ts'
 import type { Clock, Log } from '../../runtime/port.ts'
@@ -10,30 +10,36 @@ export type Summarised =
   | { readonly ok: true; readonly text: string; readonly model: string; readonly usage?: Usage; readonly cut?: boolean }
   | { readonly ok: false; readonly message: string }
 
-/** A model that summarises. Failures are values; what it throws counts as one. */
+/** Calls a model that summarises. Failures are values; an exception counts as a failure too. */
 export type Summarise = (request: SummaryRequest, signal: AbortSignal) => Promise<Summarised>
 
-/** What one compaction takes: whole pairs, oldest first, and the summary so far. */
+/** The input of one compaction: complete pairs, oldest first, and the summary so far. */
 export type Portion = { readonly existing: string; readonly conversation: string; readonly messages: number }
 
-/** Attempts that failed in a row; `at` is the last one, in milliseconds since 1970. */
+/** Failed attempts in a row; `at` is the last one, in milliseconds since 1970. */
 export type Failures = { readonly count: number; readonly at: number; readonly message: string }
 
 /** `at` in milliseconds since 1970. */
 export type Answer = { readonly text: string; readonly model: string; readonly at: number }
 
-/** Where a conversation and its summary are kept. Any of it may throw for trouble with the disk. */
+/** Stores a conversation and its summary. Every method may throw because of disk errors. */
 export type CompactionStore<P extends Portion> = {
-  /** Undefined while the conversation is short enough. */
+  /** Returns undefined while the conversation is short enough. */
   due(): P | undefined
-  /** Kept on disk, so that every process holds back. */
+  /** Reads the failures from disk, so that every process waits after them. */
   failures(): Failures | undefined
   failed(failures: Failures): void
-  /** All or nothing. False: what was summarised, or the summary before, is not what it was; nothing is done then. Forgets failures. */
+  /**
+   * Stores everything or nothing. Returns false, without any change, when the source or the previous summary has changed. Clears the
+   * failures.
+   */
   commit(portion: P, answer: Answer): boolean
 }
 
-/** What came of it. `waiting`: after failures, not before `until`. `busy`: another is at it. `changed`: what was read was altered meanwhile. */
+/**
+ * The result. `waiting`: after failures, no attempt before `until`. `busy`: another process compacts. `changed`: the source changed
+ * meanwhile.
+ */
 export type Compaction =
   | { readonly state: 'idle' | 'busy' | 'changed' | 'cancelled' }
   | { readonly state: 'waiting'; readonly until: number; readonly message: string }
@@ -42,17 +48,17 @@ export type Compaction =
 
 export type CompactionPorts = { readonly summarise: Summarise; readonly now: Clock; readonly log: Log; readonly signal: AbortSignal }
 
-/** 2,048 tokens are never longer; a model that writes more did not summarise. */
+/** In bytes. 2,048 tokens are never longer; a model that writes more did not summarise. */
 const longest = 32_768
 
 const firstPause = 60_000
 const longestPause = 3_600_000
 
 export async function compact<P extends Portion>(store: CompactionStore<P>, ports: CompactionPorts): Promise<Compaction> {
-  // Asked first: while it waits, a conversation that grows must not be gone through after every message.
+  // Checked first, so that a growing conversation is not read after every message during the pause.
   const failures = store.failures()
   const until = failures ? failures.at + pause(failures.count) : 0
-  // A clock that was set back must not hold it up for ever.
+  // If the clock was set back, do not wait: the pause might never end.
   if (failures && ports.now() < until && ports.now() >= failures.at) return { state: 'waiting', until, message: failures.message }
   const portion = store.due()
   if (!portion) return { state: 'idle' }
@@ -97,7 +103,7 @@ function note({ failed }: Noting, { log }: CompactionPorts, failures: Failures):
 type Found<P extends Portion> = {
   readonly portion: P
   readonly answer: Extract<Summarised, { ok: true }>
-  /** Of failures, should this be one. */
+  /** The number of failures in a row if this attempt fails too. */
   readonly count: number
 }
 

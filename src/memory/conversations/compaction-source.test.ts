@@ -29,7 +29,7 @@ const chats = (count: number, from = 1) => {
 const lengths = { max: 10, keep: 4, portionBytes: 100_000 }
 const signal = new AbortController().signal
 
-/** Says which questions it was given. */
+/** Returns the questions it received. */
 const listing: Summarise = async ({ text }) => {
   const old = /EXISTING SUMMARY:\n(.*)\n/.exec(text)?.[1]
   return {
@@ -178,9 +178,9 @@ describe('when it fails', () => {
     expect(context().messages).toHaveLength(12)
     const opened = openMemory({ path: desk.path, log: () => {}, now: () => desk.clock.now })
     if (!opened.ok) throw new Error(opened.failure.message)
-    const runExternalLoop = await opened.memory.summaries()
+    const other = await opened.memory.summaries()
     const request = { conversationId: 'conversation-1', lengths, summarise: nobody, signal }
-    expect(await runExternalLoop.compact(request)).toMatchObject({ state: 'waiting', message: 'timeout' })
+    expect(await other.compact(request)).toMatchObject({ state: 'waiting', message: 'timeout' })
     opened.memory.close()
     desk.clock.now += 61_000
     expect(await compact()).toMatchObject({ state: 'done' })

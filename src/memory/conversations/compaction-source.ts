@@ -1,4 +1,4 @@
-/** A conversation in the database, as compaction wants it: whole runs that have ended, oldest first. */
+/** Supplies a conversation from the database to compaction: complete runs that have ended, oldest first. */
 
 import { isObject } from '../../kit/json.ts'
 import type { Clock, Log } from '../../runtime/port.ts'
@@ -14,12 +14,15 @@ export type SummariseRequest = {
   readonly lengths: Lengths
   readonly summarise: Summarise
   readonly signal: AbortSignal
-  /** Takes secrets out of the summary. */
+  /** Removes secrets from the summary. */
   readonly redact?: (text: string) => string
 }
 
 export type Summaries = {
-  /** When there are more than `max` messages since the last summary. Its turns stay in the journal and are found by search. @throws SQLiteError */
+  /**
+   * Compacts when there are more than `max` messages since the last summary. The turns stay in the journal, and search still finds them.
+   * @throws SQLiteError
+   */
   compact(request: SummariseRequest): Promise<Compaction>
 }
 
@@ -56,7 +59,7 @@ function conversationStore(store: Store, of: Of): CompactionStore<RunPortion> {
   }
 }
 
-/** `over`: nothing will be added to it any more. `position`: its first journal entry. */
+/** `over`: nothing will be added to the run. `position`: its first journal entry. */
 type Run = { readonly runId: string; readonly place: number; readonly position: number; readonly over: number; readonly messages: number }
 
 function due(store: Store, { conversationId, lengths }: Of): RunPortion | undefined {
@@ -88,7 +91,7 @@ function messagesOf(runs: readonly Run[]): number {
   return runs.reduce((sum, { messages }) => sum + messages, 0)
 }
 
-/** How many of the newest runs stay as they are: one at least. */
+/** Returns how many of the newest runs stay unchanged; at least one. */
 function kept(runs: readonly Run[], keep: number): number {
   let messages = 0
   let count = 0
@@ -113,7 +116,7 @@ function runsAfter(store: Store, conversationId: string, after: number): Run[] {
 
 type Said = { readonly role: Role; readonly text: string }
 
-/** As many whole runs as go to the model at a time, one at least. */
+/** Returns as many complete runs as fit into one request; at least one. */
 function fitting(
   store: Store,
   runs: readonly Run[],
@@ -130,7 +133,7 @@ function fitting(
   return { runs, lines }
 }
 
-/** What a tool brought is told in short: the answer that followed it has what mattered. */
+/** Tool results are shortened, because the answer after them contains what mattered. */
 const longestResult = 500
 
 function linesOf(store: Store, runId: string, longest: number): Said[] {
@@ -153,7 +156,7 @@ function commit(store: Store, { portion: { summary }, answer }: { readonly porti
   const { conversationId, through } = summary
   const previous = latestSummary(store, conversationId)
   const [after, upTo] = [placeOf(store, previous?.through ?? 0), placeOf(store, through)]
-  // A summary that came meanwhile begins the source elsewhere.
+  // If another summary was stored meanwhile, the source starts elsewhere and its digest differs.
   if (after === undefined || upTo === undefined) return false
   if (sourceDigest(store, conversationId, { after, upTo }) !== summary.sourceDigest) return false
   addSummary(store, { ...summary, ...answer })

@@ -1,4 +1,4 @@
-/** Conversations as people keep them: listed, shown, exported, cleared. The rows are written with the journal, never beside it. */
+/** Lists, shows, exports and clears conversations; the transaction of the journal writes their rows. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import { flat } from '../../kit/text.ts'
@@ -17,7 +17,7 @@ export type Conversation = {
   readonly title: string
 }
 
-/** `underWay`: runs that a living process is about, whose turns stay. `shrunk` is false when all is gone, but the file keeps its size. */
+/** `underWay`: runs of living processes, whose turns stay. `shrunk` is false when everything was deleted but the file keeps its size. */
 export type Cleared =
   | {
       readonly ok: true
@@ -34,22 +34,21 @@ export type ClearConsent = {
 }
 
 export type Conversations = {
-  /** The one used last first: by sequence, for a clock may be set back. */
+  /** Most recently used first: by sequence, because a clock may be set back. */
   list(page?: { readonly limit?: number; readonly offset?: number }): Conversation[]
-  /** All rows, oldest first; empty when there is no such conversation. */
+  /** Returns all rows, oldest first; none when there is no such conversation. */
   show(conversationId: string): Turn[]
-  /** One JSON line a turn row, oldest first, of one conversation or of all. */
+  /** Yields one JSON line per turn row, oldest first, of one conversation or of all. */
   exportJsonl(conversationId?: string): Generator<string>
-  /** Whether anything was said in it that was not cleared. */
+  /** Tells whether the conversation has a turn that was not cleared. */
   has(conversationId: string): boolean
-  /** Where it was begun; undefined of one that is older than this is recorded. */
+  /** Returns the folder where the conversation began; undefined for one that is older than this field. */
   folderOf(conversationId: string): string | undefined
-  /** The one used last of those that were begun in this folder. */
+  /** Returns the most recently used conversation that began in this folder. */
   latestIn(folder: string): string | undefined
   /**
-   * Deletes what was said: conversations, journal, search index, runs, approvals. Receipts and the checkpoint stay, and so does all of the
-   * runs that are under way: a journal without its beginning could not be told from one that somebody altered. `leave` is called in the same
-   * transaction when anything was deleted.
+   * Deletes conversations, journal, search index, runs and approvals. Receipts and the checkpoint stay, and so do all records of running
+   * runs, because a journal without its start would look altered. Calls `leave` in the same transaction when anything was deleted.
    */
   clear(consent: ClearConsent): Cleared
 }
@@ -110,7 +109,7 @@ export function createConversations(store: Store): Conversations {
   return { list, show, exportJsonl, has, folderOf, latestIn, clear: (consent) => clear(store, consent) }
 }
 
-/** Adds a turn row and its conversation's line; the index of words follows later. Called inside the journal's transaction. */
+/** Adds a turn row and updates its conversation's line; the word index follows later. Call it inside the journal's transaction. */
 export function addTurn(store: Store, turn: Turn, entry: Place): void {
   indexTurns(store, insertTurn(store, turn, entry))
 }
@@ -124,7 +123,7 @@ function insertTurn(store: Store, turn: Turn, place: Place): number {
   return Number(lastInsertRowid)
 }
 
-/** As `turnValues` gives them. */
+/** Inserts values as `turnValues` returns them. */
 export function insertValues(store: Store, values: readonly (string | number | null)[]) {
   return store
     .sql<never, (string | number | null)[]>(
@@ -133,7 +132,7 @@ export function insertValues(store: Store, values: readonly (string | number | n
     .run(...values)
 }
 
-/** journal_seq, run_id, and the columns of `turnColumns`, as the table holds them. */
+/** Returns journal_seq, run_id, and the columns of `turnColumns`, as stored in the table. */
 export function turnValues(turn: Turn, { seq, at }: Place): readonly (string | number | null)[] {
   const { conversation_id, turn_id, role, content, tool_calls, tool_results, provider, model, metadata } = turn
   const told = [
@@ -151,11 +150,11 @@ export function turnValues(turn: Turn, { seq, at }: Place): readonly (string | n
   return [seq, runOf(metadata), ...told]
 }
 
-/** What the list of conversations says of one. */
+/** The row of one conversation in the list. */
 export type ConversationLine = Omit<Conversation, 'conversationId'> & { readonly lastSeq: number }
 
-/** The line after one more turn. */
-export function enterLine(line: ConversationLine | undefined, turn: Reply, { seq, at }: Place): ConversationLine {
+/** Returns the line after one more turn. */
+export function enterLine(line: ConversationLine | undefined, turn: TurnLine, { seq, at }: Place): ConversationLine {
   const asks = turn.role === 'user' && !isFromFile(turn)
   const { started = at, updated = at, turns = 0, title = '' } = line ?? {}
   return {
@@ -167,10 +166,10 @@ export function enterLine(line: ConversationLine | undefined, turn: Reply, { seq
   }
 }
 
-type Reply = Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>
+type TurnLine = Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>
 
-/** In the line of its conversation. */
-function enter(store: Store, turn: Reply, place: Place): void {
+/** Updates the line of the turn's conversation. */
+function enter(store: Store, turn: TurnLine, place: Place): void {
   const { conversation_id: id } = turn
   const kept = store.sql<ConversationLine, [string]>(`SELECT ${lineColumns} FROM conversations WHERE conversation_id = ?`).get(id)
   insertLine(store, id, enterLine(kept ?? undefined, turn, place))
@@ -187,7 +186,7 @@ export function insertLine(store: Store, id: string, { started, updated, turns, 
     .run(id, started, updated, turns, title, lastSeq)
 }
 
-/** `secure_delete` overwrites what is deleted; the emptied WAL and VACUUM take away the other copies. */
+/** `secure_delete` overwrites deleted rows; emptying the WAL and VACUUM remove the other copies. */
 function clear(store: Store, { yes, leave }: ClearConsent): Cleared {
   if (!yes) return { ok: false, message: 'this deletes every conversation for good; receipts stay. Add --yes to do it' }
   store.script('PRAGMA secure_delete = ON')
@@ -212,7 +211,7 @@ function runsUnderWay(store: Store): string[] {
   return open.all().flatMap(({ runId, owner }) => (isAlive(owner) ? [runId] : []))
 }
 
-/** A dead run that still owes a receipt stays until the next start writes that. */
+/** A dead run that still lacks a receipt stays until the next start writes that receipt. */
 function forget(store: Store, underWay: readonly string[]): void {
   const others = 'run_id NOT IN (SELECT value FROM json_each(?))'
   for (const rows of [

@@ -1,4 +1,4 @@
-/** The conversation so far as messages for the model: a summary of the older turns if there is one, and the newest whole turns that fit. */
+/** Builds the messages of a conversation for the model: a summary of older turns, if any, and the newest complete turns that fit. */
 
 import { isObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
@@ -11,8 +11,8 @@ import { summarySection } from './summary-words.ts'
 import { createToldRuns } from './told-runs.ts'
 
 /**
- * `omittedTurns` are the older turns left out for want of room: tell the model or the person when it is not zero. `summarisedTurns` are those
- * that the first message tells in short.
+ * `omittedTurns` counts older turns that did not fit: tell the model or the person when it is not zero. `summarisedTurns` counts the turns
+ * that the first message summarises.
  */
 export type Context = {
   readonly messages: Message[]
@@ -27,9 +27,9 @@ type ToolMessage = Extract<Message, { role: 'tool' }>
 const unanswered = 'No result: the run ended before this call was carried out.'
 
 /**
- * A turn is one run: the question, its replies and their results. It is taken whole or not at all, so no result loses its call; a call
- * that never got a result is given one that says so. Ask before the new run begins, or its own question is among the messages.
- * Tokens are estimated as UTF-8 bytes divided by four: near for English, generous for code, too low by up to a half for CJK.
+ * A turn is one run: the question, its replies and their results. It is included completely or not at all, so no result loses its call; a
+ * call without a result gets one that says so. Call it before the new run begins, or the new question is among the messages. Tokens are
+ * estimated as UTF-8 bytes divided by four: close for English, too high for code, up to a half too low for CJK.
  */
 export function createContext(store: Store): (conversationId: string, tokenBudget: number) => Context {
   const toldRun = createToldRuns(store, (runId) => {
@@ -58,7 +58,7 @@ export function createContext(store: Store): (conversationId: string, tokenBudge
   }
 }
 
-/** What stands for all runs up to `place`. */
+/** The summary of all runs up to `place`. */
 type Summarised = { readonly messages: readonly Message[]; readonly place: number; readonly turns: number; readonly tokens: number }
 
 function summaryThatFits(store: Store, conversationId: string, tokenBudget: number): Summarised {
@@ -70,7 +70,10 @@ function summaryThatFits(store: Store, conversationId: string, tokenBudget: numb
   return { messages, place, turns: summary.turns, tokens }
 }
 
-/** Newest first, by sequence: a clock may be set back. A page at a time, or each turn of a long conversation would cost more than the last. */
+/**
+ * Newest first, by sequence, because a clock may be set back. Reads in pages; otherwise each turn of a long conversation would cost more
+ * than the last.
+ */
 function* runsOf(store: Store, conversationId: string, after: number): Generator<string> {
   const page = store.sql<{ at: number; runId: string }, [string, number, number]>(
     'SELECT rowid AS at, run_id AS runId FROM runs WHERE conversation_id = ? AND rowid < ? AND rowid > ? ORDER BY rowid DESC LIMIT 32',
@@ -81,7 +84,7 @@ function* runsOf(store: Store, conversationId: string, after: number): Generator
   }
 }
 
-/** Questions asked; a run that never came to one is no turn. Undefined when nothing was ever said. */
+/** Returns the number of questions; a run without a question is no turn. Undefined for a conversation without turns. */
 function countTurns(store: Store, conversationId: string): number | undefined {
   const row = store.sql<{ turns: number }, [string]>('SELECT turns FROM conversations WHERE conversation_id = ?').get(conversationId)
   return row?.turns
@@ -91,7 +94,7 @@ export function estimateTokens(messages: readonly Message[]): number {
   return messages.reduce((sum, message) => sum + Math.ceil(Buffer.byteLength(spelled(message)) / 4), 0)
 }
 
-/** With meta and inputs: they travel too. */
+/** Includes meta and inputs, because they are sent too. */
 function spelled(message: Message): string {
   return message.role === 'assistant' ? JSON.stringify(message.parts) : message.content
 }
@@ -114,7 +117,7 @@ function messagesOfRun(rows: readonly Row[]): Message[] {
   })
 }
 
-/** One result a call, in the order of the calls, as the model was told them. */
+/** Returns one result per call, in the order of the calls, as the model received them. */
 function answers(parts: readonly Part[], results: ReadonlyMap<string, ToolMessage>): Message[] {
   return parts.flatMap((part) => {
     if (part.type !== 'call') return []
@@ -134,7 +137,7 @@ function toolMessage({ content, toolResults }: Row): ToolMessage[] {
   return [{ role: 'tool', callId: shown.call_id, name: shown.name, content, isError: shown.status !== 'allowed' }]
 }
 
-/** Out of the journal untouched, for a provider wants its own `meta` back to the byte. */
+/** Returns the parts unchanged from the journal, because a provider requires its own `meta` back byte for byte. */
 function partsOf(body: string): Part[] {
   const event: unknown = JSON.parse(body)
   return isObject(event) && Array.isArray(event.parts) ? event.parts.filter(isPart) : []

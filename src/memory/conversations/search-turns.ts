@@ -1,4 +1,4 @@
-/** Search in everything that was said: ranked by words, newer first among likes, with a look for mere substrings where words fail. */
+/** Searches all turns: ranks by words, prefers newer turns among similar ones, and searches for substrings where words find nothing. */
 
 import type { Clock } from '../../runtime/port.ts'
 import type { Role } from '../journal/turns.ts'
@@ -6,7 +6,7 @@ import type { Store } from '../store.ts'
 import { finder, fold, snippet } from './snippet.ts'
 import { catchUp } from './word-index.ts'
 
-/** `at` in milliseconds since 1970; a higher `score` is better, comparable within one search only. */
+/** `at` in milliseconds since 1970; a higher `score` is better, and comparable within one search only. */
 export type Hit = {
   readonly conversationId: string
   readonly turnId: string
@@ -20,7 +20,7 @@ export type SearchRequest = {
   /** Plain words: quotes and operators in it are text. Only the first 1,000 characters and 32 words count. */
   readonly query: string
   readonly limit?: number
-  /** The turn that asks, which would always find itself. */
+  /** The id of the turn that searches, because the search would always find that turn. */
   readonly exceptTurn?: string
 }
 
@@ -33,13 +33,13 @@ type Row = {
   readonly head: string
 }
 type Query = { readonly text: string; readonly chunks: readonly string[]; readonly words: readonly string[] }
-/** `found` counts the rows with this term, but never counts beyond the cap. */
+/** `found` counts the rows with this term, up to the cap. */
 type Term = { readonly text: string; readonly found: number }
 
-/** Scoring every match is what costs time, so no more rows than this are ranked by the index. */
+/** Scoring every match is the slow part, so the index ranks no more rows than this. */
 const rankCap = 2000
 const recentCap = 300
-/** So many of the newest rows are looked through for what is no word of the index. */
+/** How many of the newest rows the substring search reads. */
 const substringRows = 20_000
 const keep = 50
 const headLength = 4000
@@ -66,8 +66,8 @@ export function createSearch(store: Store, now: Clock): (request: SearchRequest)
 }
 
 /**
- * Whether the index speaks of all turns. When the file cannot be written (the disk is full, somebody else writes for long) it may lag: then
- * the texts themselves are looked through, too.
+ * Tells whether the index covers all turns. It may lag when the file cannot be written (the disk is full, another process writes for long);
+ * the search then reads the texts too.
  */
 function isWhole(store: Store): boolean {
   try {
@@ -89,7 +89,7 @@ function parse(query: string): Query {
   return { text, chunks, words }
 }
 
-/** A chunk such as `foo.bar` is a phrase to the index; one that occurs nowhere is taken apart. Rarest first. */
+/** The index treats a chunk such as `foo.bar` as a phrase; a phrase that occurs nowhere is split into words. Rarest first. */
 function weigh(store: Store, chunks: readonly string[]): Term[] {
   const counted = chunks.flatMap((chunk) => {
     const words = chunk.match(/[\p{L}\p{N}\p{M}]+/gu) ?? []
@@ -106,7 +106,7 @@ function count(store: Store, text: string): Term {
   return { text, found: counting.get(quoted(text), rankCap + 1)?.n ?? 0 }
 }
 
-/** Rare terms go to the index's own ranking as long as they stay below the cap; if all are common, the newest rows with all of them do. */
+/** Ranks rare terms with the index while their rows stay below the cap; if all terms are common, takes the newest rows with all of them. */
 function byWords(store: Store, terms: readonly Term[]): (readonly [id: number, rank: number])[] {
   const rare = terms.filter((_, at) => terms.slice(0, at + 1).reduce((sum, { found }) => sum + found, 0) <= rankCap)
   if (rare.length > 0) return ranked(store, rare.map(({ text }) => quoted(text)).join(' OR '))
@@ -131,7 +131,7 @@ function recent(store: Store, match: string): (readonly [number, number])[] {
   return newest.all(match, recentCap).map(({ id }) => [id, 0] as const)
 }
 
-/** Scripts written without spaces, and signs that the index throws away ("c++", "$x"). */
+/** Detects scripts without spaces, and characters that the index ignores ("c++", "$x"). */
 function needsSubstring(text: string): boolean {
   return /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]|[^\p{L}\p{N}\p{M}\s"'’.,;:!?()-]/u.test(
     text,
@@ -139,8 +139,9 @@ function needsSubstring(text: string): boolean {
 }
 
 /**
- * Rows that hold every chunk as it stands: among the newest, and among those in whose index a word begins as a chunk does. Case is ignored for
- * ASCII, and for other letters if the chunk is all of one case. A word that occurs nowhere must not cost a walk through years of texts.
+ * Returns rows that contain every chunk literally, among the newest rows and among rows with a word that starts like a chunk. Ignores case
+ * for ASCII, and for other letters if the chunk has one case only. The limits keep a word that occurs nowhere from costing a scan of years
+ * of texts.
  */
 function bySubstring(store: Store, chunks: readonly string[]): readonly number[] {
   const patterns = chunks
@@ -158,7 +159,7 @@ function bySubstring(store: Store, chunks: readonly string[]): readonly number[]
   return [...newest.all(...patterns.flat()), ...older.all(begun, ...patterns.flat())].map(({ id }) => id)
 }
 
-/** The newest rows with words that begin as all the words of the query do. */
+/** Returns the newest rows with words that start like all words of the query. */
 function beginning(store: Store, chunks: readonly string[]): readonly number[] {
   const words = chunks.flatMap((chunk) => chunk.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [])
   if (words.length === 0) return []
@@ -180,7 +181,7 @@ function fetch(store: Store, ids: readonly number[]): Row[] {
 
 type Scoring = { readonly asked: Query; readonly terms: readonly Term[]; readonly total: number; readonly now: number }
 
-/** The index's rank, plus what the words it was not asked about weigh, more for the exact text, more for the newer. */
+/** Adds to the index's rank the weight of words it did not rank, a bonus for the exact text, and a bonus for newer turns. */
 function scorer({ asked, terms, total, now }: Scoring): (row: Row, rank: number) => number {
   const pattern = finder(asked.words)
   const weights = new Map(terms.map(({ text, found }) => [fold(text), Math.log(1 + total / Math.max(found, 1))]))
@@ -202,7 +203,7 @@ function hit(store: Store, asked: Query, { row, score }: { readonly row: Row; re
   return { conversationId, turnId, role, at, snippet: snippet(content, asked.words, [asked.text]), score }
 }
 
-/** A string of the index's query language: within quotes everything is text. */
+/** Quotes a string for the index's query language: everything within quotes is text. */
 function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`
 }

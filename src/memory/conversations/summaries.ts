@@ -1,12 +1,12 @@
-/** Summaries of conversations: what a model made of the older turns. A record of its own: the journal cannot bring it back, only disprove it. */
+/** Stores the summaries that a model wrote about older turns: the journal cannot recreate them, but it can disprove them. */
 
 import { sha256 } from '../../kit/sha256.ts'
 import { hashJson } from '../journal/json-hash.ts'
 import type { Store } from '../store.ts'
 
 /**
- * `through`: the journal number of the first entry of the last run it speaks of, all runs before that included. `turns` counts questions
- * since the beginning. Digests are SHA-256 in hex: of the journal entries it was made from, and of the summary text before it.
+ * `through`: the journal number of the first entry of the last run it covers; it covers all earlier runs too. `turns` counts questions
+ * since the beginning. Digests are SHA-256 in hex: of the source journal entries, and of the previous summary text.
  */
 export type Summary = {
   readonly conversationId: string
@@ -24,7 +24,7 @@ type Row = Summary & { readonly id: number; readonly digest: string }
 const columns = `id, conversation_id AS conversationId, through_position AS through, turns, text, source_digest AS sourceDigest,
   previous_digest AS previousDigest, model, at, digest`
 
-/** The newest that is as it was written; of an altered one nothing reaches the model. */
+/** Returns the newest unaltered summary; an altered one never reaches the model. */
 export function latestSummary(store: Store, conversationId: string): Summary | undefined {
   const newest = store.sql<Row, [string]>(`SELECT ${columns} FROM summaries WHERE conversation_id = ? ORDER BY id DESC LIMIT 1`)
   const row = newest.get(conversationId)
@@ -42,14 +42,14 @@ export function addSummary(store: Store, summary: Summary): void {
     .run(conversationId, through, turns, text, sourceDigest, previousDigest, model, at, hashJson(plain(summary)))
 }
 
-/** The order of runs in a conversation is that of this number; 0 is before all. Undefined when the journal has no such entry. */
+/** Returns the position that orders the runs of a conversation; 0 comes before all. Undefined when the journal has no such entry. */
 export function placeOf(store: Store, through: number): number | undefined {
   if (through === 0) return 0
   const found = store.sql<{ place: number }, [number]>('SELECT runs.rowid AS place FROM journal JOIN runs USING (run_id) WHERE seq = ?')
   return found.get(through)?.place
 }
 
-/** Over all journal entries of a conversation's runs, from after one place up to another. */
+/** Hashes all journal entries of a conversation's runs, from after one place up to another. */
 export function sourceDigest(
   store: Store,
   conversationId: string,
@@ -66,7 +66,7 @@ export function sourceDigest(
 
 export type WrongSummary = { readonly id: number; readonly message: string }
 
-/** The first summary, of one conversation or of any, that was altered or whose order was. */
+/** Returns the first summary, of one conversation or of any, that was altered or is out of order. */
 export function alteredSummary(store: Store, conversationId?: string): WrongSummary | undefined {
   const before = new Map<string, string>()
   for (const row of rowsOf(store, conversationId)) {
@@ -76,7 +76,7 @@ export function alteredSummary(store: Store, conversationId?: string): WrongSumm
   }
 }
 
-/** And the first whose journal entries are no longer those it was made from. */
+/** Returns the first altered summary, or else the first whose journal entries no longer match its digest. */
 export function disprovedSummary(store: Store): WrongSummary | undefined {
   const altered = alteredSummary(store)
   if (altered) return altered
@@ -97,7 +97,10 @@ function wrong({ id, conversationId }: Row, what: string): WrongSummary {
   return { id, message: `summary ${id} of ${conversationId} ${what}` }
 }
 
-/** Takes away what is disproved, and what was built on it: the turns themselves come back into view. Inside the caller's transaction. */
+/**
+ * Deletes each disproved summary and all later ones of that conversation, so that the model sees the turns again. Call it inside a
+ * transaction.
+ */
 export function dropDisproved(store: Store): void {
   for (let found = disprovedSummary(store); found; found = disprovedSummary(store)) {
     const onward = 'DELETE FROM summaries WHERE id >= ?1 AND conversation_id = (SELECT conversation_id FROM summaries WHERE id = ?1)'

@@ -1,10 +1,10 @@
-/** A provider as the model that summarises. */
+/** Uses a provider as the model that summarises. */
 
 import { type ChatResponse, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import type { Summarise, Summarised } from './compact.ts'
 import type { SummaryRequest } from './summary-words.ts'
 
-/** The request goes out with the hint `cheap` for a router; no tools. */
+/** Sends the hint `cheap` for a router, and no tools. */
 export function summariserOf({ provider, model }: { readonly provider: Provider; readonly model: string }): Summarise {
   return async (request, signal) => {
     try {

@@ -1,9 +1,9 @@
-/** The words around a conversation that outgrew the model's window: what the compaction asks, and what stands before the messages. */
+/** Builds the prompts around a conversation that outgrew the model's window: the compaction request and the system text. */
 
-/** One question to the model that summarises. `maxTokens` bounds its answer. */
+/** One request to the model that summarises. `maxTokens` limits its answer. */
 export type SummaryRequest = { readonly system: string; readonly text: string; readonly maxTokens: number }
 
-/** Of soul.md when there is none. */
+/** Replaces a missing soul.md. */
 export const defaultSoul = 'You are a helpful personal assistant.'
 
 const compactor =
@@ -15,7 +15,7 @@ export function summaryRequest({ existing, conversation }: { readonly existing: 
 
 export type SystemParts = { readonly soul: string; readonly summary: string; readonly pins: readonly string[] }
 
-/** What is empty is left out with its heading. Pins come last and from code: no model ever rewords them. */
+/** Leaves out an empty part with its heading. Pins come last and from code, so that no model rewords them. */
 export function systemText({ soul, summary, pins }: SystemParts): string {
   return [soul, ...(summary === '' ? [] : [summarySection(summary)]), ...(pins.length === 0 ? [] : [pinnedSection(pins)])].join('\n---\n')
 }
@@ -24,7 +24,7 @@ export function summarySection(summary: string): string {
   return `CONVERSATION SUMMARY:\n${summary}`
 }
 
-/** One item a pin; its further lines are indented. */
+/** Writes one item per pin; its further lines are indented. */
 export function pinnedSection(pins: readonly string[]): string {
   return `PINNED FACTS:\n${pins.map((pin) => `- ${pin.replaceAll('\n', '\n  ')}`).join('\n')}`
 }

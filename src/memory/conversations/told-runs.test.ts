@@ -34,7 +34,7 @@ function talk(runId: string, ends = true): void {
   if (ends) journal.end(runId, { at: 3, code: 'answered', message: '', digest: null })
 }
 
-/** How many runs a look at the conversation reads. */
+/** Returns how many runs are read while `look` runs. */
 function readsOf(look: () => void): number {
   asked.length = 0
   look()

@@ -1,11 +1,11 @@
-/** Messages of runs that are over, kept between the turns of a process that stays: their rows change only when somebody else writes. */
+/** Caches the messages of ended runs between the turns of a long-lived process: their rows change only when another connection writes. */
 
 import type { Message } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 
 export type ToldRun = { readonly messages: readonly Message[]; readonly tokens: number }
 
-/** So many tokens of them, the newest. */
+/** The cache keeps the newest runs, up to this many tokens. */
 const mostTokens = 1_000_000
 
 export function createToldRuns(store: Store, read: (runId: string) => ToldRun): (runId: string) => ToldRun {

@@ -1,11 +1,11 @@
-/** The index of words lags behind the turns, which are cheaper to write without it, and catches up before anything reads it. */
+/** Updates the word index in batches, because turns are cheaper to write without it; readers let it catch up first. */
 
 import type { Store } from '../store.ts'
 
-/** So many turns at most are ever behind: a search must not pay for months. */
+/** The index lags by at most this many turns, so that a search never has to index months of turns. */
 const mostBehind = 64
 
-/** To be called with each new turn, in its transaction. */
+/** Call it with each new turn, in its transaction. */
 export function indexTurns(store: Store, turnId: number): void {
   if (turnId % mostBehind === 0) catchUp(store)
 }
@@ -17,5 +17,5 @@ export function catchUp(store: Store): void {
   store.write(() => store.script(`INSERT INTO turns_fts(rowid, content) SELECT id, content FROM turns WHERE id > ${indexed} ORDER BY id`))
 }
 
-/** What somebody planted beyond the last turn does not count. */
+/** Ignores index rows that somebody inserted beyond the last turn. */
 const indexed = '(SELECT coalesce(max(id), 0) FROM turns_fts_docsize WHERE id <= (SELECT max(id) FROM turns))'

@@ -1,4 +1,4 @@
-/** Every tool attempt the journal knows of, to be held against the receipts. */
+/** Lists every tool attempt in the journal, for comparison with the receipts. */
 
 import { isObject } from '../../kit/json.ts'
 import type { Store } from '../store.ts'
@@ -7,7 +7,7 @@ import { argsHashOf, resultHashOf, sandboxOf, toldResultHash } from './receipt-d
 
 /**
  * `receiptId` is absent while the act runs (`pending`), after its process died (`unfinished`) and when receipts were off. The hashes are
- * recomputed from what the journal holds.
+ * recomputed from the journal.
  */
 export type Attempt = {
   readonly runId: string
@@ -25,7 +25,7 @@ export type Attempt = {
 
 type Row = { readonly runId: string; readonly conversationId: string; readonly owner: string; readonly type: string; readonly body: string }
 
-/** Of one run or of all; oldest first, those without a result last. */
+/** Yields the attempts of one run or of all; oldest first, those without a result last. */
 export function* attempts(store: Store, runId?: string): Generator<Attempt> {
   const open = new Map<string, Attempt>()
   const owed = resultsOwed(store)
@@ -44,13 +44,13 @@ export function* attempts(store: Store, runId?: string): Generator<Attempt> {
     yield { ...attempt, pending: pending && owed.has(key), unfinished: !pending && owed.has(key) }
 }
 
-/** The acts that the journal was told to wait for. An act without a result that is not among them has lost its result. */
+/** Returns the acts for which the journal expects a result. Any other act without a result has lost it. */
 function resultsOwed(store: Store): Set<string> {
   const rows = store.sql<{ key: string }, []>(`SELECT run_id || char(10) || call_id AS key FROM intents`).all()
   return new Set(rows.map(({ key }) => key))
 }
 
-/** Two questions: "all, or this one" would go through the whole journal for one run. */
+/** Uses two queries: a query for "all, or this one" would scan the whole journal for one run. */
 function rowsOf(store: Store, runId: string | undefined): Iterable<Row> {
   const select = `SELECT journal.run_id AS runId, conversation_id AS conversationId, owner, type, body FROM journal JOIN runs USING (run_id)
      WHERE type IN ('act', 'tool.done', 'deny')`

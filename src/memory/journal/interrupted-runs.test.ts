@@ -20,7 +20,7 @@ beforeEach(() => {
 })
 afterEach(() => desk.remove())
 
-/** As if the process that wrote them had been killed. */
+/** Simulates that the process that wrote them was killed. */
 function orphanAll(): void {
   const db = new Database(desk.path)
   db.run('UPDATE runs SET owner = ?', [`${process.pid}@1-deadbeef`])

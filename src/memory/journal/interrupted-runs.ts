@@ -1,4 +1,4 @@
-/** After a crash: acts of dead processes that have no result get one, and their runs get an end. */
+/** Repairs the journal after a crash: adds a result to each unfinished act of a dead process, and an end to its run. */
 
 import type { ExternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import type { Clock, Log, RunIdentity } from '../../runtime/port.ts'
@@ -10,7 +10,7 @@ import { lostOutcome } from './receipt-draft.ts'
 type ToolDone = Extract<ExternalEvent, { type: 'tool.done' }>
 type Result = Pick<ToolDone, 'id' | 'outcome'>
 
-/** What a start found and put right. */
+/** What the recovery at start found and repaired. */
 export type Recovery = {
   readonly interrupted: readonly { readonly runId: string; readonly callId: string; readonly tool: string; readonly receipt?: string }[]
   /** Runs that a dead process left open, now closed with code `error`. */
@@ -28,30 +28,30 @@ type RecoverOptions = {
   readonly end: Journal['end']
   /** Writes the receipt of a result, and journals both unless the run is `forgotten`. */
   readonly toolDone: (run: RunIdentity, result: Result, forgotten: boolean) => ToolDone
-  /** The same for a result whose receipt is in the log already. */
+  /** Works like toolDone, for a result whose receipt is in the log already. */
   readonly settleCall: (run: RunIdentity, result: Result, forgotten: boolean) => ToolDone
-  /** The receipts with a number above `count`, oldest first. */
+  /** Returns the receipts with a number above `count`, oldest first. */
   readonly receiptsAfter: (count: number) => readonly WrittenReceipt[]
-  /** Brings the receipts log and the checkpoint together. */
+  /** Reconciles the receipts log with the checkpoint. */
   readonly settle: () => Pick<Recovery, 'adopted' | 'tornBytes'>
-  /** Accounts for the receipts that were just written: some belong to no run any more. */
+  /** Accounts for the receipts that were just written: some no longer belong to a run. */
   readonly disown: () => void
 }
 
 const unknown: ToolOutcome = { status: 'failed', output: '', error: 'interrupted: outcome unknown' }
 const message = 'the process ended before the run did'
 
-/** What a dead process left unfinished. */
+/** Returns the runs that dead processes left unfinished. */
 export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
   return journal.unfinished().filter(({ owner }) => !isAlive(owner))
 }
 
-/** Work is never run again from here: whether it happened is unknown, unless its receipt was written before the crash. */
+/** Never executes a call again: whether it happened is unknown, unless its receipt was written before the crash. */
 export function recoverRuns(options: RecoverOptions): Recovery {
   const { journal, log, now, end, toolDone, settleCall, settle, disown } = options
   const { adopted, tornBytes } = settle()
   const dead = deadRuns(journal)
-  // What was said was cleared; a journal begun anew in its middle would look altered.
+  // Runs whose journal was cleared: a journal that starts in the middle of a run would look altered.
   const forgotten = new Set(dead.flatMap(({ runId }) => (journal.tells(runId) ? [] : [runId])))
   const receiptOf = findReceipts(options, dead)
   const interrupted = dead.flatMap((run) =>
@@ -77,8 +77,8 @@ export function recoverRuns(options: RecoverOptions): Recovery {
 type DeadRuns = ReturnType<typeof deadRuns>
 
 /**
- * The receipt of a call is written before its result is committed, so a crash in between leaves it alone in the log. Each is given to one
- * call only: one that began before it, of the same conversation, tool, arguments, risk and approval.
+ * The receipt of a call is written before its result is committed, so a crash in between leaves only the receipt. Each receipt matches one
+ * call only: one that began before it, with equal conversation, tool, arguments, risk and approval.
  */
 function findReceipts({ journal, receiptsAfter }: RecoverOptions, dead: DeadRuns) {
   const begun = dead.flatMap(({ intents }) => intents.map(({ receiptsBefore }) => receiptsBefore))

@@ -1,4 +1,4 @@
-/** One line of the journal. */
+/** Defines one line of the journal. */
 
 import type { Json } from '../../kit/json.ts'
 

@@ -1,4 +1,4 @@
-/** The truth: every outside event, intent and note of every run, in the order it was written, and who runs what. */
+/** Stores every external event, intent and note of every run in the order written, and which process owns each run. */
 
 import type { Risk } from '../../runtime/event.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
@@ -11,7 +11,7 @@ import { type AlteredEntry, digestOf, type StoredEntry } from './running-digest.
 import { type Turn, turnOf } from './turns.ts'
 
 export type RunRecord = RunIdentity & {
-  /** The process that runs it; see owner.ts. */
+  /** The process that runs it; see process-owner.ts. */
   readonly owner: string
   readonly started: number
   readonly ended: number | null
@@ -21,7 +21,7 @@ export type RunRecord = RunIdentity & {
   readonly digest: string | null
 }
 
-/** An act that was begun and has no result yet: what its receipt will need. */
+/** An act that has started and has no result yet, with the data its receipt needs. */
 export type OpenIntent = {
   readonly runId: string
   readonly callId: string
@@ -29,42 +29,42 @@ export type OpenIntent = {
   readonly risk: Risk
   readonly argsHash: string
   readonly approval: string | null
-  /** What its receipt will say of every call's confinement, whatever became of it. */
+  /** The sandbox value that the receipt records whatever the result. */
   readonly sandbox: 'none' | null
-  /** How many receipts the log held when it began, as the checkpoint knew it. */
+  /** How many receipts the log had when the act started, according to the checkpoint. */
   readonly receiptsBefore: number
 }
 
 export type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run: RunIdentity; readonly body: unknown }
 
 export type Journal = {
-  /** On disk when it returns, together with the turn row it makes. @throws SQLiteError */
+  /** On disk when it returns, together with the turn row it creates. @throws SQLiteError */
   append(entry: JournalAppend): number
   events(runId: string): JournalEntry[]
-  /** The first entry that is not as it was written, by the running digest, or what is wrong with the end of the run; see digest.ts and run-end.ts. */
+  /** Returns the first altered entry, found by the running digest, or an error in the run's end; see running-digest.ts and run-end.ts. */
   alteredIn(runId: string, seal?: Seal): AlteredEntry | undefined
   /** Seals the end that was just written. */
   sealEnd(runId: string, seal: Seal): void
-  /** Seals an ended run anew after one more entry, if the old seal fits what stood before. */
+  /** Seals an ended run again after one more entry, if the old seal matches the earlier entries. */
   sealAgain(runId: string, seal: Seal): void
   /** Newest first. */
   runs(filter: { readonly limit: number; readonly conversation?: string }): RunRecord[]
   run(runId: string): RunRecord | undefined
-  /** Runs without an end, and ended ones that still have an act without a result, of any process. Oldest first. */
+  /** Returns runs without an end, and ended runs that have an act without a result, of any process. Oldest first. */
   unfinished(): (RunRecord & { readonly intents: readonly OpenIntent[] })[]
   openIntent(runId: string, callId: string): OpenIntent | undefined
   begin(intent: OpenIntent): void
   settle(runId: string, callId: string): void
   end(runId: string, end: { readonly at: number; readonly code: string; readonly message: string; readonly digest: string | null }): void
-  /** Whether anything of this run is journalled; what was said may have been cleared. */
+  /** Tells whether the journal has entries of this run; they may have been cleared. */
   tells(runId: string): boolean
-  /** Whether an attempt of this conversation names the receipt as its own. */
+  /** Tells whether an attempt of this conversation names the receipt as its own. */
   names(receiptId: string, conversationId: string): boolean
-  /** Whether any entry names a receipt. */
+  /** Tells whether any entry names a receipt. */
   namesAny(): boolean
-  /** Of all runs, newest first, one by one. */
+  /** Yields the ids of all runs, newest first. */
   ids(): Iterable<string>
-  /** For a run of which nothing is journalled any more. */
+  /** Deletes the row of a run without journal entries. */
   forget(runId: string): void
 }
 
@@ -73,7 +73,10 @@ const runColumns = `run_id AS runId, conversation_id AS conversationId, turn_id 
 const intentColumns =
   'run_id AS runId, call_id AS callId, tool, risk, args_hash AS argsHash, approval, sandbox, receipts_before AS receiptsBefore'
 
-/** Without an end, or with an act whose result is still to come. UNION ALL: with UNION SQLite goes through all runs in the order of their names. */
+/**
+ * Runs without an end, or with an act whose result is still missing. With UNION instead of UNION ALL, SQLite scans all runs in the order of
+ * their ids.
+ */
 export const unfinishedRuns = 'SELECT run_id FROM runs WHERE ended IS NULL UNION ALL SELECT run_id FROM intents'
 
 export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly seq: number; readonly at: number }) => void): Journal {
@@ -102,7 +105,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .get(runId)
   }
 
-  /** A run has its row from its first entry on. */
+  /** Adds the run's row with its first entry. */
   function enrol({ runId, conversationId, turnId, provider, model, channel, folder, agent }: RunIdentity, at: number): void {
     store
       .sql<never, [string, string, string, string, string, string, string, number, string | null, string | null]>(
@@ -124,7 +127,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   function runs({ limit, conversation }: { readonly limit: number; readonly conversation?: string }): RunRecord[] {
     if (conversation === undefined)
       return store.sql<RunRecord, [number]>(`SELECT ${runColumns} FROM runs ORDER BY rowid DESC LIMIT ?`).all(limit)
-    // A question of its own: "all, or these" would look at every run.
+    // A separate query: a query for "all, or these" would read every run.
     const those = store.sql<RunRecord, [string, number]>(
       `SELECT ${runColumns} FROM runs WHERE conversation_id = ? ORDER BY rowid DESC LIMIT ?`,
     )
@@ -136,7 +139,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   function unfinished() {
-    // Asked at every start, and most find nothing: by index, and without the temporary tables of the question below.
+    // Runs at every start, and most starts find nothing: uses an index, and avoids the temporary tables of the query below.
     const any = store.sql<{ one: number }, []>('SELECT 1 AS one FROM runs WHERE ended IS NULL UNION ALL SELECT 1 FROM intents LIMIT 1')
     if (any.get() === null) return []
     const open = store.sql<RunRecord, []>(`SELECT ${runColumns} FROM runs WHERE run_id IN (${unfinishedRuns}) ORDER BY rowid`)
@@ -177,7 +180,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   function names(receiptId: string, conversationId: string): boolean {
-    // Within a text the quotes would be escaped: this is the member itself.
+    // Inside a string value the quotes would be escaped, so this matches only the member itself.
     const member = `"receipt":${JSON.stringify(receiptId)}`
     const found = store.sql<{ one: number }, [string, string]>(
       `SELECT 1 AS one FROM journal JOIN runs USING (run_id)

@@ -1,9 +1,12 @@
-/** Hashes of JSON that outsiders made, which may hold what canonical JSON refuses. */
+/** Hashes JSON from outside, which may contain values that canonical JSON refuses. */
 
 import { canonical, changeTexts } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 
-/** SHA-256 in hex of the canonical JSON of any value. What has no canonical form (lone surrogates, NaN) is first replaced, always alike. */
+/**
+ * Returns the SHA-256 in hex of the canonical JSON of any value. Values without a canonical form (lone surrogates, NaN) are first replaced,
+ * always in the same way.
+ */
 export function hashJson(value: unknown): string {
   return sha256(canonicalAnyway(value))
 }

@@ -1,19 +1,19 @@
-/** Which process owns a run, so that a restart never takes a living process's work for dead. */
+/** Identifies the process that owns a run, so that a restart never treats a living process's run as dead. */
 
 import { readFileSync } from 'node:fs'
 import { statFields } from '../../kit/proc.ts'
 
-/** "pid@start time": the start time tells a process from a later one with the same number. Elsewhere than Linux it is "pid@0". */
+/** Returns "pid@start time": the start time distinguishes a process from a later one with an equal pid. Outside Linux it is "pid@0". */
 export function thisProcess(): string {
   return ownerOf(process.pid)
 }
 
-/** The same of another process. */
+/** Returns the identity of another process. */
 export function ownerOf(pid: number): string {
   return `${pid}@${startOf(pid) ?? '0'}`
 }
 
-/** In doubt alive: then work is left alone and a later start looks again. */
+/** Returns true in doubt: the run is then left alone, and a later start checks again. */
 export function isAlive(owner: string): boolean {
   const [pid = '', started = ''] = owner.split('@')
   if (!/^[1-9][0-9]*$/.test(pid)) return false
@@ -21,7 +21,7 @@ export function isAlive(owner: string): boolean {
   return now === undefined ? signalReaches(Number(pid)) : now === started
 }
 
-/** Boot and start tick of a process; undefined when there is none, none to be seen (hidepid), or no /proc. */
+/** Returns boot and start tick of a process; undefined when it does not exist, is hidden (hidepid), or there is no /proc. */
 function startOf(pid: number): string | undefined {
   try {
     const field = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))

@@ -1,23 +1,23 @@
-/** What goes into a receipt, computed alike when it is written and when it is checked. */
+/** Computes the content of a receipt in the same way for writing and for checking. */
 
 import { isObject } from '../../kit/json.ts'
 import type { ToolOutcome } from '../../runtime/event.ts'
 import type { ReceiptDraft, WrittenReceipt } from '../checkpoint.ts'
 import { hashJson } from './json-hash.ts'
 
-/** What the model wrote that was no JSON object is hashed as it stands. */
+/** Hashes model output that was not a JSON object unchanged. */
 export function argsHashOf(call: { readonly input: unknown; readonly malformed?: unknown }): string {
   return hashJson(call.malformed === undefined ? call.input : call.malformed)
 }
 
-/** Of the outcome without its receipt, which does not exist yet. */
+/** Hashes the outcome without its receipt, which does not exist yet. */
 export function resultHashOf({ receipt: _, ...outcome }: { readonly [key: string]: unknown }): string {
   return hashJson(outcome)
 }
 
 /**
- * The outcome of a call whose receipt is all that a crash left. Its words are fixed: a journal that says anything else about the call has to
- * answer to the receipt for it.
+ * Returns the outcome of a call of which a crash left only the receipt. Its texts are fixed, so that a journal with any other text fails
+ * the check against the receipt.
  */
 export function lostOutcome({
   id,
@@ -31,7 +31,7 @@ export function lostOutcome({
 
 const lost = 'interrupted: the call ended, but what it returned was lost with the process'
 
-/** Of an outcome as the journal tells it; of a lost one, the hash in its receipt. */
+/** Hashes an outcome from the journal; for a lost outcome, returns the hash in its receipt. */
 export function toldResultHash(told: { readonly [key: string]: unknown }): string {
   const hash = isObject(told.metadata) ? told.metadata.resultHash : undefined
   const { status } = told
@@ -41,13 +41,13 @@ export function toldResultHash(told: { readonly [key: string]: unknown }): strin
   return isLost ? hash : resultHashOf(told)
 }
 
-/** The half of a draft that the outcome decides. */
+/** Returns the part of a draft that depends on the outcome. */
 export function outcomeDraft(outcome: ToolOutcome): Pick<ReceiptDraft, 'resultHash' | 'status' | 'error' | 'sandbox'> {
   const { status, error, metadata } = outcome
   return { resultHash: resultHashOf(outcome), status, ...(error ? { error } : {}), ...sandboxOf(metadata?.sandbox) }
 }
 
-/** What the tool said of its children, if it started any. */
+/** Returns the sandbox that the tool reported for its child processes, if it started any. */
 export function sandboxOf(told: unknown): Pick<ReceiptDraft, 'sandbox'> {
   return told === 'bubblewrap' || told === 'landlock' || told === 'none' ? { sandbox: told } : {}
 }

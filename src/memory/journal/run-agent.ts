@@ -1,10 +1,10 @@
-/** The agent of a run as the database keeps it: its folder relative to the database, so that a home can be moved. */
+/** Stores the agent of a run with its folder relative to the database, so that a home can be moved. */
 
 import { dirname, join, relative } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import type { RunAgent } from '../../runtime/port.ts'
 
-/** What names a folder in the database. */
+/** Returns the name of a folder in the database. */
 export function folderKey(databasePath: string, folder: string): string {
   return relative(dirname(databasePath), folder)
 }
@@ -17,7 +17,7 @@ export function agentText(databasePath: string, agent: RunAgent): string {
   return JSON.stringify({ ...agent, folder: folderKey(databasePath, agent.folder) })
 }
 
-/** Undefined for a run without one, and for what nobody of ours wrote. */
+/** Returns undefined for a run without an agent, and for text that our code did not write. */
 export function agentIn(databasePath: string, text: string | null): RunAgent | undefined {
   const value = parsed(text ?? 'null')
   if (!isObject(value)) return undefined

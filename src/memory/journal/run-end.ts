@@ -1,11 +1,11 @@
-/** The end of a run: sealed when it is written, and later held against what the journal still says. */
+/** Seals the end of a run when it is written, and later checks the journal against the seal. */
 
 import { isObject } from '../../kit/json.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 import { type AlteredEntry, firstAltered, type StoredEntry } from './running-digest.ts'
 
-/** A seal of this text that nobody makes without the key; undefined when there is no key. */
+/** Returns a MAC of this text, made with the secret key; undefined when there is no key. */
 export type Seal = (text: string) => string | undefined
 
 type EndedRun = RunIdentity & {
@@ -13,7 +13,7 @@ type EndedRun = RunIdentity & {
   readonly code: string | null
   readonly message: string | null
   readonly lastDigest: string | null
-  /** Of the end, and how many entries the journal had then; null in runs of older versions and without receipts. */
+  /** The seal, and the number of journal entries it covers; null in runs of older versions and without receipts. */
   readonly seal: string | null
   readonly entries: number | null
 }
@@ -21,9 +21,9 @@ type EndedRun = RunIdentity & {
 const endColumns = `runs.run_id AS runId, conversation_id AS conversationId, turn_id AS turnId, provider, model, channel, ended, code, message,
   runs.digest AS lastDigest, seal, entries`
 
-/** The first entry of a run that is not what was written, or what is wrong with its end. Without `seal` the key is not asked. */
+/** Returns the first altered entry of a run, or an error in its end. Without `seal` it does not use the key. */
 export function alteredRun(store: Store, runId: string, seal: Seal | undefined): AlteredEntry | undefined {
-  // One question, so that the row and the journal are of one moment.
+  // One query, so that the row and the journal are from one moment.
   const rows = store
     .sql<Omit<StoredEntry, 'seq'> & EndedRun & { readonly seq: number | null }, [string]>(
       `SELECT seq, kind, type, at, body, journal.digest AS digest, ${endColumns}
@@ -40,7 +40,7 @@ export function alteredRun(store: Store, runId: string, seal: Seal | undefined):
   return { event: Math.max(1, entries.length), seq: entries.at(-1)?.seq ?? 0, message }
 }
 
-/** After a clear the row of a dead run stays until its last result has its receipt. */
+/** After a clear, the row of a dead run stays until its last result has a receipt. */
 function owesResult(store: Store, runId: string): boolean {
   return store.sql<{ one: number }, [string]>('SELECT 1 AS one FROM intents WHERE run_id = ? LIMIT 1').get(runId) !== null
 }
@@ -73,7 +73,7 @@ function readJson(text: string): unknown {
   }
 }
 
-/** As the database keeps a text. */
+/** Returns the text as the database stores it. */
 const textOf = (value: unknown): string => (typeof value === 'string' ? value.toWellFormed() : '')
 
 function wrongSeal(run: EndedRun, entries: readonly StoredEntry[], seal: Seal | undefined): string | undefined {
@@ -92,14 +92,14 @@ function sealedText({ runId, conversationId, turnId, provider, model, channel }:
   return JSON.stringify(['run', runId, conversationId, turnId, provider, model, channel, entries, digest])
 }
 
-/** Seals the end that was just written, unless there was one before. */
+/** Seals the end that was just written, unless it has a seal. */
 export function sealEnd(store: Store, runId: string, seal: Seal): void {
   const [last] = lastEntries(store, runId)
   const run = endOf(store, runId)
   if (run && run.seal === null && last?.digest) put(store, run, { entries: last.number, digest: last.digest, seal })
 }
 
-/** A result may come after the end. What stood there before must be what was sealed: nothing else is sealed anew. */
+/** A result may come after the end. Seals again only if the earlier entries match the old seal. */
 export function sealAgain(store: Store, runId: string, seal: Seal): void {
   const run = endOf(store, runId)
   if (run === undefined || run.seal === null) return
@@ -112,7 +112,7 @@ function endOf(store: Store, runId: string): EndedRun | undefined {
   return store.sql<EndedRun, [string]>(`SELECT ${endColumns} FROM runs WHERE run_id = ? AND ended IS NOT NULL`).get(runId) ?? undefined
 }
 
-/** The last two, the last first; `number` counts the entries of the run. */
+/** Returns the last two entries, the last one first; `number` counts the entries of the run. */
 function lastEntries(store: Store, runId: string): { number: number; digest: string | null }[] {
   const { n } = store.sql<{ n: number }, [string]>('SELECT count(*) AS n FROM journal WHERE run_id = ?').get(runId) ?? { n: 0 }
   const last = store.sql<{ digest: string | null }, [string]>('SELECT digest FROM journal WHERE run_id = ? ORDER BY seq DESC LIMIT 2')

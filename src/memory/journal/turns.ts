@@ -1,4 +1,4 @@
-/** What people and models see of a conversation: turn rows, a pure projection of the journal. */
+/** Projects the journal to turn rows, the form in which people and models see a conversation. */
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import { outcomeText } from '../../runtime/outcome-text.ts'
@@ -11,7 +11,7 @@ export type Role = 'user' | 'assistant' | 'tool'
 
 /**
  * One row of `memory show` and of the export. `timestamp` is ISO 8601 in UTC. `content` is the text as the model saw or wrote it.
- * `tool_calls`: [{id, name, input, malformed?}]; `tool_results`: [{call_id, name, status, error?, receipt?}], the text itself is `content`.
+ * `tool_calls`: [{id, name, input, malformed?}]; `tool_results`: [{call_id, name, status, error?, receipt?}], with their text in `content`.
  */
 export type Turn = {
   readonly conversation_id: string
@@ -26,10 +26,10 @@ export type Turn = {
   readonly metadata: JsonObject
 }
 
-/** What of a journal entry makes a turn; the body may still be the live event. */
-type Reply = Pick<JournalEntry, 'kind' | 'type' | 'at'> & { readonly body: unknown }
+/** The fields of a journal entry that make a turn; the body may still be the live event. */
+type EntryBody = Pick<JournalEntry, 'kind' | 'type' | 'at'> & { readonly body: unknown }
 
-/** All turn rows of one run, from its journal entries in order. */
+/** Returns all turn rows of one run, from its journal entries in order. */
 export function projectTurns(run: RunIdentity, entries: readonly JournalEntry[]): Turn[] {
   const tools = new Map<string, string>()
   return entries.flatMap((entry) => {
@@ -38,8 +38,8 @@ export function projectTurns(run: RunIdentity, entries: readonly JournalEntry[])
   })
 }
 
-/** The turn row that one journal entry adds, if any. `toolOf` names the tool of a call whose intent came before. */
-export function turnOf(run: RunIdentity, entry: Reply, toolOf: (callId: string) => string | undefined): Turn | undefined {
+/** Returns the turn row that one journal entry adds, if any. `toolOf` names the tool of a call with an earlier intent. */
+export function turnOf(run: RunIdentity, entry: EntryBody, toolOf: (callId: string) => string | undefined): Turn | undefined {
   const { body } = entry
   if (entry.kind === 'external' && entry.type === 'run.start') {
     return turn(run, entry, { role: 'user', content: textOf(body, 'prompt'), metadata: pick(body, ['mode']) })
@@ -51,7 +51,7 @@ export function turnOf(run: RunIdentity, entry: Reply, toolOf: (callId: string) 
   return undefined
 }
 
-function reply(run: RunIdentity, entry: Reply): Turn {
+function reply(run: RunIdentity, entry: EntryBody): Turn {
   const parts = items(member(entry.body, 'parts'))
   const content = parts.filter(({ type }) => type === 'text').map((part) => textOf(part, 'text'))
   const calls = parts.filter(({ type }) => type === 'call').map((part) => pick(part, ['id', 'name', 'input', 'malformed']))
@@ -64,33 +64,33 @@ function reply(run: RunIdentity, entry: Reply): Turn {
   })
 }
 
-function result(run: RunIdentity, entry: Reply, toolOf: (callId: string) => string | undefined): Turn {
+function result(run: RunIdentity, entry: EntryBody, toolOf: (callId: string) => string | undefined): Turn {
   const id = textOf(entry.body, 'id')
   const outcome = member(entry.body, 'outcome')
   const shown = { call_id: id, name: toolOf(id) ?? 'unknown', ...pick(outcome, ['status', 'error', 'receipt']) }
   return turn(run, entry, { role: 'tool', content: toldOf(outcome), tool_results: [shown], metadata: pick(outcome, ['metadata']) })
 }
 
-function refusal(run: RunIdentity, entry: Reply): Turn {
+function refusal(run: RunIdentity, entry: EntryBody): Turn {
   const error = `Denied by ${textOf(entry.body, 'by')}: ${textOf(entry.body, 'reason')}`
   const name = textOf(member(entry.body, 'call'), 'name')
   const shown = { call_id: textOf(entry.body, 'id'), name, status: 'denied', error, ...pick(entry.body, ['receipt']) }
   return turn(run, entry, { role: 'tool', content: error, tool_results: [shown] })
 }
 
-/** What another program wrote into a file of the agent. It is no question of this conversation. */
-function fromFile(run: RunIdentity, entry: Reply): Turn | undefined {
+/** Returns the row for a line that another program wrote into a file of the agent. It does not count as a question of this conversation. */
+function fromFile(run: RunIdentity, entry: EntryBody): Turn | undefined {
   const line = foreignLineIn(entry)
   const said = line && saidIn(line)
   return line && said && turn(run, entry, { ...said, metadata: { file: fileNames[line.file], line: line.line, sha256: line.sha256 } })
 }
 
-/** Whether a turn came out of a file instead of a run. */
+/** Tells whether a turn came from a file instead of a run. */
 export function isFromFile({ metadata }: Pick<Turn, 'metadata'>): boolean {
   return metadata.file !== undefined
 }
 
-/** The words the runtime's `calls` thread tells the model, so that a resumed conversation reads as it was. */
+/** Returns the text that the runtime's `calls` thread sends to the model, so that a resumed conversation reads as before. */
 function toldOf(outcome: unknown): string {
   const given = textOf(outcome, 'status')
   const status = given === 'allowed' || given === 'denied' ? given : 'failed'
@@ -98,7 +98,7 @@ function toldOf(outcome: unknown): string {
   return outcomeText({ status, output: textOf(outcome, 'output'), error: textOf(outcome, 'error'), instructions })
 }
 
-function turn(run: RunIdentity, entry: Reply, own: Pick<Turn, 'role' | 'content'> & Partial<Turn>): Turn {
+function turn(run: RunIdentity, entry: EntryBody, own: Pick<Turn, 'role' | 'content'> & Partial<Turn>): Turn {
   return {
     conversation_id: run.conversationId,
     turn_id: run.turnId,
@@ -125,7 +125,7 @@ function items(value: unknown): { [key: string]: unknown }[] {
   return Array.isArray(value) ? value.filter(isObject) : []
 }
 
-/** The named members that are there, as plain JSON. */
+/** Returns the named members that exist, as plain JSON. */
 function pick(value: unknown, keys: readonly string[]): JsonObject {
   const found: [string, unknown][] = []
   for (const key of keys) if (member(value, key) !== undefined) found.push([key, member(value, key)])

@@ -1,4 +1,4 @@
-/** The wires that are spoken by their vendor's own library, one row each; the library is imported with the first request. */
+/** Lists the protocols that the vendor's own library handles, one row each, and imports the library with the first request. */
 
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { repairMessages } from '../repair/messages.ts'
@@ -19,9 +19,9 @@ type Build = {
 
 export type Library = {
   readonly marks: Marks
-  /** What a piece of plain text looks like on this wire. */
+  /** Identifies an event with plain text in this protocol. */
   readonly delta: Delta
-  /** What a server sends is put right for the library; one for each reply. */
+  /** Creates a repairer of the server's events for the library; each reply needs its own. */
   repair(): StreamRepair
   model(build: Build): Promise<LanguageModelV4>
 }
@@ -40,7 +40,7 @@ export const libraries: { readonly [kind in LibraryKind]: Library } = {
     },
   },
   openai: {
-    // Nothing is kept over there: reasoning comes back encrypted and is sent along again.
+    // The vendor stores nothing: reasoning arrives encrypted, and we send it again.
     marks: { call: { openai: { store: false } } },
     delta: { within: '"type":"response.output_text.delta"', key: '"delta":"' },
     repair: repairResponses,

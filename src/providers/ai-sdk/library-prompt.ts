@@ -1,4 +1,4 @@
-/** Our request in the vendor libraries' words, with a prefix (tools, system, messages) that does not change within a run. */
+/** Translates our request for the vendor libraries, with a prefix (tools, system, messages) that does not change within a run. */
 
 import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4FunctionTool, LanguageModelV4Message } from '@ai-sdk/provider'
 import { isJsonObject, type JsonObject } from '../../kit/json.ts'
@@ -9,10 +9,10 @@ import type { WireConfig } from '../wire/provider-settings.ts'
 
 type Namespaced = { [provider: string]: JsonObject }
 
-/** What a vendor wants said beside the prompt; each lands in `providerOptions`. */
+/** Vendor-specific options besides the prompt; they go into `providerOptions`. */
 export type Marks = {
   readonly call?: Namespaced
-  /** On the system message and on the last tool: the ends of the two fixed parts of the prefix. */
+  /** Marks the system message and the last tool: the ends of the two fixed parts of the prefix. */
   readonly prefixEnd?: Namespaced
 }
 
@@ -37,7 +37,7 @@ function systemMessage(content: string, marks: Marks): LanguageModelV4Message[] 
   return content === '' ? [] : [{ role: 'system', content, providerOptions: marks.prefixEnd }]
 }
 
-/** Sorted by name, whatever order the caller's registry has today. */
+/** Sorts by name, so that the order of the caller's registry does not matter. */
 function toolsOf(tools: readonly ToolSpec[], marks: Marks): LanguageModelV4FunctionTool[] | undefined {
   if (tools.length === 0) return undefined
   const sorted = tools.toSorted((a, b) => (a.name < b.name ? -1 : 1))
@@ -50,7 +50,7 @@ function toolsOf(tools: readonly ToolSpec[], marks: Marks): LanguageModelV4Funct
   }))
 }
 
-/** The same JSON as a mutable value, which is what the libraries' type asks for. */
+/** Copies the schema as a mutable value, which the libraries' type requires. */
 function schemaOf(tool: ToolSpec): JSONSchema7 {
   return JSON.parse(JSON.stringify(tool.parameters))
 }
@@ -67,7 +67,7 @@ function resultMessage(message: Extract<Message, { role: 'tool' }>): LanguageMod
   return { role: 'tool', content: [{ type: 'tool-result', toolCallId: message.callId, toolName: portableName(message.name), output }] }
 }
 
-/** `meta` goes back as it came: signatures and encrypted reasoning are checked by the vendor byte for byte. */
+/** Returns `meta` unchanged: the vendor checks signatures and encrypted reasoning byte for byte. */
 function partOf(part: Part) {
   const providerOptions = part.meta === undefined ? {} : { providerOptions: namespaces(part.meta) }
   if (part.type === 'text') return { type: 'text' as const, text: part.text, ...providerOptions }

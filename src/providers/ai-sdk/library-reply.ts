@@ -1,4 +1,4 @@
-/** Puts a reply together from the vendor library's stream (or whole answer): our parts in order, our chunks as they come. */
+/** Assembles a reply from the vendor library's stream or complete answer: our parts in order, and our chunks as they arrive. */
 
 import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider'
 import { isJsonObject, type JsonObject } from '../../kit/json.ts'
@@ -10,13 +10,13 @@ import { type Block, collectParts, type PartsOptions } from '../wire/reply-parts
 type Options = PartsOptions & { readonly model: string; readonly log: Log }
 
 export type Assembly = {
-  /** Takes one stream part; returns what a reader should see of it. */
+  /** Takes one stream part; returns the chunk to show for it. */
   take(part: LanguageModelV4StreamPart): ModelChunk | undefined
-  /** The same for one content part of a whole answer. */
+  /** Takes one content part of a complete answer; returns the chunk to show for it. */
   takeWhole(part: LanguageModelV4Content): ModelChunk | undefined
   finish(reason: LanguageModelV4FinishReason, usage: LanguageModelV4Usage): void
   answeredBy(model: string | undefined): void
-  /** @throws ProviderFailure when the reply never came to its end. */
+  /** @throws ProviderFailure when the reply did not reach its end */
   result(): Assembled
 }
 
@@ -74,7 +74,7 @@ export function startAssembly(options: Options): Assembly {
       case 'reasoning-end': {
         const into = block(part.type.startsWith('text') ? 'text' : 'thinking', part.id)
         if (part.providerMetadata !== undefined) into.meta = mergeMeta(into.meta, part.providerMetadata)
-        // Ids may be used again by a later block of the same reply.
+        // A later block of the same reply may use the id again.
         if (part.type.endsWith('-end')) open.delete(`${into.type} ${part.id}`)
         return 'delta' in part ? collection.add(into, part.delta) : undefined
       }
@@ -102,7 +102,7 @@ export function startAssembly(options: Options): Assembly {
       case 'raw':
         return undefined
       case 'custom':
-        // Said at the start of every reply, and nothing that is not in the rest.
+        // Every reply starts with this event, which adds nothing to the other events.
         if (part.kind !== 'anthropic.message_start') ignored(part.kind)
         return undefined
       default:
@@ -128,7 +128,7 @@ export function startAssembly(options: Options): Assembly {
   }
 }
 
-/** Start, deltas and end of a block each bring some of its metadata, under the same vendor's name. An empty signature is none. */
+/** Merges the metadata of a block's start, deltas and end under the vendor's name. An empty signature counts as no signature. */
 function mergeMeta(meta: JsonObject, more: { readonly [provider: string]: unknown } | undefined): JsonObject {
   const sound = more === undefined ? undefined : soundObject(more)
   if (sound === undefined) return meta

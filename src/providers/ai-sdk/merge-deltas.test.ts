@@ -64,7 +64,7 @@ for (const dialect of dialects) {
   })
 }
 
-/** Everything in the events but how many there are: all strings of the same place joined. */
+/** Reduces events to their content without their number: joins all strings of the same place. */
 function said(stream: string): Record<string, string> {
   const places: Record<string, string> = {}
   for (const line of stream.split('\n')) {

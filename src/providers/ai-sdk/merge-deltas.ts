@@ -1,18 +1,18 @@
-/** Text deltas that arrived together made one: each event that a vendor's library need not validate saves some microseconds. */
+/** Merges text deltas that arrived together: each event that a vendor's library need not validate saves some microseconds. */
 
 export type Delta = {
-  /** What an event must contain before the text, so that only plain text is ever joined. */
+  /** Text that an event must contain before its delta, so that only plain text is merged. */
   readonly within: string
   /** The key and the opening quote of the text. */
   readonly key: string
 }
 
 /**
- * Joins neighbouring events that differ in nothing but the text of their delta; all others pass as they are, byte for byte.
- * Works on one piece of the body: an event that is cut by the end of the piece is left alone.
+ * Merges neighbouring events that differ only in the text of their delta, and passes all other events unchanged, byte for byte. Works on
+ * one piece of the body: an event that the end of the piece cuts stays unchanged.
  */
 export function mergeDeltas(bytes: Uint8Array, delta: Delta): Uint8Array {
-  // Latin 1 keeps every byte; in UTF-8 no byte of a longer character looks like a quote, a backslash or a line end.
+  // Latin 1 preserves every byte; in UTF-8 no byte of a multi-byte character looks like a quote, a backslash or a line end.
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
   const events = body.split('\n\n')
   if (events.length < 3) return bytes
@@ -42,7 +42,7 @@ function partsOf(event: string, { within, key }: Delta): { before: string; text:
   return end < 0 ? undefined : { before, text: event.slice(start, end), after: event.slice(end) }
 }
 
-/** The first quote that an even number of backslashes stands before. */
+/** Finds the first quote after an even number of backslashes. */
 function closingQuote(text: string, start: number): number {
   for (let at = text.indexOf('"', start); at >= 0; at = text.indexOf('"', at + 1)) {
     let slashes = 0

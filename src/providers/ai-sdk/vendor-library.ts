@@ -1,4 +1,4 @@
-/** Speaks through a vendor's library: our request in its words, our wire as its fetch, its parts back as ours. */
+/** Calls a vendor through its library: translates our request, serves as the library's fetch, and translates its parts back. */
 
 import type { LanguageModelV4, LanguageModelV4GenerateResult, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { ProviderFailure } from '../../runtime/port.ts'
@@ -14,7 +14,7 @@ import { type Delta, mergeDeltas } from './merge-deltas.ts'
 
 type Line = {
   readonly fetch: typeof globalThis.fetch
-  /** A plain JSON answer came where a stream was asked for; the next `fetch` answers with it and sends nothing. */
+  /** The server answered with plain JSON instead of a stream; the next `fetch` returns this answer and sends nothing. */
   hasDocument(): boolean
 }
 
@@ -30,7 +30,7 @@ export async function converseThrough(kind: LibraryKind, talk: Talk): Promise<Ex
   return { next: hearStream(assembly, started.stream), reply: assembly.result }
 }
 
-/** The libraries read the vendor's environment variables while they load, and choke on an empty base URL there. */
+/** Explains a failed import: the libraries read the vendor's environment variables while they load, and fail on an empty base URL. */
 async function load(kind: LibraryKind, { name, config, request, baseUrl }: Talk, line: Line): Promise<LanguageModelV4> {
   const model = request.model || config.model
   try {
@@ -83,7 +83,7 @@ function json(value: unknown): Response {
   return new Response(JSON.stringify(value), { headers: { 'content-type': 'application/json' } })
 }
 
-/** Swallows a rejection that only says "this is a whole answer, not a stream". */
+/** Ignores the expected rejection of a complete answer where the library wanted a stream. */
 async function orUndefined<T>(promise: PromiseLike<T>, expected: () => boolean): Promise<T | undefined> {
   try {
     return await promise

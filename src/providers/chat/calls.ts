@@ -1,12 +1,12 @@
-/** Tool calls out of their pieces: which call a piece belongs to, told by index, id and name as far as a server gives them. */
+/** Assembles tool calls from their pieces, and assigns each piece to a call by index, id and name, as far as the server sends them. */
 
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import type { RawCall } from '../wire/reply-parts.ts'
 import { parsed } from './shape.ts'
 
-/** What a server sends in no known form is still a call: the model is told that it could not be read. */
+/** A piece in an unknown form still counts as a call: the runtime tells the model that it could not read the call. */
 export type Calls = {
-  /** Takes one member of a `tool_calls`; `place` when it is known to be a call of its own. Returns the text in it, for counting. */
+  /** Takes one member of a `tool_calls`, with its `place` if it is known to be a separate call. Returns its text, for counting. */
   take(piece: unknown, place?: number): string
   all(): readonly RawCall[]
 }
@@ -35,7 +35,7 @@ export function collectCalls(): Calls {
     take(value, place) {
       const piece = readPiece(value, place)
       const call = callOf(piece)
-      // Beside a call that we can read it is a remark about that call.
+      // After a readable call, an unknown piece is only a remark about that call.
       if (piece.isUnknown && call?.isUnknown === false) return ''
       if (call === undefined || begins(piece, call)) open(piece)
       else append(call, piece)
@@ -45,7 +45,7 @@ export function collectCalls(): Calls {
   }
 }
 
-/** Some servers give each of several calls the same index: another name, or arguments that start over, are another call. */
+/** Some servers give several calls the same index: a new name, or arguments that start over, begin a new call. */
 function begins(piece: Piece, call: Open): boolean {
   if (piece.name === '' || call.name === '') return false
   if (piece.name !== call.name) return true
@@ -72,17 +72,17 @@ function readPiece(value: unknown, place: number | undefined): Piece {
   }
 }
 
-/** The name is taken to the letter: a tool of another name is another tool. Undefined for a piece of no known form. */
+/** Takes the name literally: a tool with another name is another tool. @returns undefined for a piece in an unknown form */
 function saidIn(value: unknown): Pick<Piece, 'name' | 'raw' | 'isUnknown'> | undefined {
   if (!isObject(value)) return undefined
   const said = value.function ?? (Object.keys(value).every((key) => ownKeys.includes(key)) ? {} : undefined)
   if (!isObject(said) || !isText(said.name)) return undefined
-  // Some servers send the arguments as the object itself.
+  // Some servers send the arguments as an object instead of a string.
   const raw = isText(said.arguments) ? (said.arguments ?? '') : JSON.stringify(said.arguments)
   return { name: said.name ?? '', raw, isUnknown: false }
 }
 
-/** What may stand around the function, or come in a piece without one. */
+/** Keys that may occur beside the function, or in a piece without a function. */
 const ownKeys = ['index', 'id', 'type', 'function', 'extra_content']
 
 function isText(value: unknown): value is string | null | undefined {
@@ -93,7 +93,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** A piece without anything in it is none. */
+/** A piece without any content is not a call. */
 function isCall(call: Open): boolean {
   return call.id !== '' || call.name !== '' || call.raw.trim() !== ''
 }

@@ -1,26 +1,26 @@
-/** Puts a chat.completions reply together, from the events of a stream or from one whole answer. */
+/** Assembles a chat.completions reply from the events of a stream or from one complete answer. */
 
 import { isObject } from '../../kit/json.ts'
 import type { ChatResponse, Log, ModelChunk } from '../../runtime/port.ts'
-import type { Reply } from '../wire/attempt.ts'
+import type { WireReply } from '../wire/attempt.ts'
 import { failureOf, truncated } from '../wire/failure-of-response.ts'
 import { type Block, collectParts, type PartsOptions, type RawCall } from '../wire/reply-parts.ts'
 import { collectCalls } from './calls.ts'
 import { type Fields, isKeepAlive, listIn, parsed, reportedIn, stringIn, unreadable } from './shape.ts'
 
 export type ReplyReader = {
-  /** Takes one parsed event of a stream. @throws when it is none, or an error */
+  /** Takes one parsed event of a stream. @throws when the value is not an event, or reports an error */
   take(event: unknown): void
-  /** Takes an answer that came in one piece, and is therefore at its end. */
+  /** Takes a complete answer, which is therefore at its end. */
   takeWhole(answer: unknown): void
-  /** What an event adds that is known to add just this. */
+  /** Adds text from an event that is known to contain nothing else. */
   say(type: Block['type'], text: string): void
-  /** What was said since the last time and not shown yet: neighbouring deltas of one kind are one chunk. */
+  /** Returns the text added since the last call: neighbouring deltas of one kind form one chunk. */
   shown(): ModelChunk | undefined
-  /** The stream is over: with a last event that says so, or without one, though nothing is missing of the body. */
+  /** Ends the stream: 'marked' by a final event, or 'unmarked' at the end of a complete body. */
   ended(how: 'marked' | 'unmarked'): void
-  /** @throws ProviderFailure when the reply never came to its end */
-  result(): Reply
+  /** @throws ProviderFailure when the reply did not reach its end */
+  result(): WireReply
 }
 
 const stops: ReadonlyMap<string, ChatResponse['stop']> = new Map([
@@ -61,7 +61,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
     if (chunk !== undefined) chunks.push(chunk)
   }
 
-  /** The first choice, if there is one: we ask for no more. An event without any, such as a keep-alive, says nothing. */
+  /** Returns the first choice if there is one: we request only one. An event without choices, such as a keep-alive, is valid. */
   function choiceOf(event: unknown): Fields | undefined {
     if (!isObject(event)) throw unreadable('an event is no object', event)
     const error = event.object === 'error' ? event : event.error
@@ -76,7 +76,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
     return choice
   }
 
-  /** Most deltas are a string of content and nothing else: what is not there costs one look. */
+  /** Reads a delta. Most deltas contain only a string of content, so each absent member costs one check. */
   function hear(said: Fields): void {
     const { content } = said
     if (said.reasoning_content || said.reasoning) say('thinking', stringIn(said, 'reasoning_content') || stringIn(said, 'reasoning'))
@@ -94,7 +94,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
     for (const thought of listIn(part, 'thinking')) if (isObject(thought)) say('thinking', stringIn(thought, 'text'))
   }
 
-  /** Without a word about its end a reply is taken for whole only if something was said and no call is unfinished. */
+  /** Without a finish reason, a reply counts as complete only if it contains something and no call is unfinished. */
   function isWhole(called: readonly RawCall[]): boolean {
     return (called.length > 0 || collection.parts().length > 0) && called.every(({ raw }) => isObject(parsed(raw)))
   }

@@ -1,4 +1,4 @@
-/** A reply as it streams: the events of each piece of the body are taken together, so that a burst of deltas is one chunk. */
+/** Reads a streamed reply: it takes all events of one body piece together, so that a burst of deltas becomes one chunk. */
 
 import type { Exchange } from '../wire/attempt.ts'
 import type { ProviderDeps } from '../wire/provider-settings.ts'
@@ -12,13 +12,13 @@ type Stream = {
   readonly body: Body
   readonly reply: ReplyReader
   readonly sleep: ProviderDeps['sleep']
-  /** Whether the end of the body shows that all of it came: it does not where closing the connection is the only end. */
+  /** Whether the end of the body proves that the body is complete: it does not where only closing the connection ends it. */
   readonly framed: boolean
 }
 
 const lastEvent = '[DONE]'
 
-/** How long the end of the body may be late after the last event, in ms: a connection that is closed properly can be used again. */
+/** How long to wait for the end of the body after the last event, in ms: only a properly ended connection can be reused. */
 const lateEndMs = 100
 
 export function hearStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
@@ -56,7 +56,7 @@ export function hearStream({ body, reply, sleep, framed }: Stream): Exchange['ne
     repeats.learn(event, value)
   }
 
-  /** `rest` is an event that the body ended in the middle of: whole after all, or part of a reply that is cut off. */
+  /** `rest` is an event that the body ended in: it is either complete after all, or the body was cut off. */
   function end(rest: string | undefined): void {
     if (last) return
     const isWhole = rest === undefined || isLast(rest) || parsed(rest) !== undefined
@@ -66,7 +66,7 @@ export function hearStream({ body, reply, sleep, framed }: Stream): Exchange['ne
 
   return async () => {
     for (;;) {
-      // What came before a fault is shown before the fault is thrown.
+      // Show the text that arrived before a fault, then throw the fault.
       const chunk = reply.shown()
       if (chunk !== undefined) return chunk
       if (fault !== undefined) throw fault.error
@@ -82,7 +82,7 @@ function isLast(event: string): boolean {
   return event.length < 16 && event.trim() === lastEvent
 }
 
-/** A keep-alive is nothing; an error is one whatever form it has. */
+/** Drops keep-alives; an error event counts as an error in any form. */
 function named(name: string, data: string): string {
   if (keepAlives.has(name)) return ''
   return name === 'error' ? `{"error":${parsed(data) === undefined ? JSON.stringify(data) : data}}` : data

@@ -1,4 +1,4 @@
-/** What is peculiar to chat.completions and its many servers; what all wires share is tested beside `wired.ts`. */
+/** Tests what is specific to chat.completions and its many servers; the tests of http-provider.ts cover what all protocols share. */
 
 import { describe, expect, test } from 'bun:test'
 import { type Dialect, dialects } from '../../../test/support/dialects.ts'

@@ -1,4 +1,4 @@
-/** Speaks chat.completions: one request, and its answer as a stream of events or, from servers that do not stream, as one document. */
+/** Talks to chat.completions: sends one request and reads the answer as a stream of events, or as one document without streaming. */
 
 import type { Exchange, Talk } from '../wire/attempt.ts'
 import { idMaker } from '../wire/call-arguments.ts'
@@ -21,7 +21,7 @@ export async function converse(talk: Talk): Promise<Exchange> {
   return { next: async () => reply.shown(), reply: () => ({ ...reply.result(), rawProviderPayload: answer.value }) }
 }
 
-/** A body with a length, or in chunks, that breaks off is an error of the connection. */
+/** A body with a length, or in chunks, reports a connection error when it breaks off. */
 function isFramed(headers: Headers): boolean {
   return headers.has('content-length') || headers.has('transfer-encoding')
 }

@@ -4,14 +4,14 @@ import { readEvents } from './events.ts'
 
 const encode = (text: string) => new TextEncoder().encode(text)
 
-/** All events of a body that arrives in these pieces, and what is left over. */
+/** All events of a body that arrives in these pieces, and the incomplete rest. */
 function read(...pieces: readonly (string | Uint8Array)[]) {
   const reader = readEvents()
   const events = pieces.flatMap((piece) => [...reader.take(typeof piece === 'string' ? encode(piece) : piece)])
   return { events, rest: reader.rest() }
 }
 
-/** The standard's algorithm, on a text that is there as a whole. */
+/** The standard's algorithm on a complete text. */
 function reference(body: string): string[] {
   const events: string[] = []
   let data: string[] = []
@@ -72,7 +72,7 @@ test('however a body is cut and its lines end, the events are those of the stand
   ]
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...bits), { maxLength: 30 }), fc.array(fc.nat(120), { maxLength: 12 }), (words, cuts) => {
-      // A body that ends with LF leaves no doubt about a last CR.
+      // In a body that ends with LF, a final CR is unambiguous.
       const body = `${words.join('')}\n`
       const all = encode(body)
       const at = [0, ...cuts.filter((cut) => cut < all.length).toSorted((a, b) => a - b), all.length]

@@ -1,19 +1,19 @@
-/** Server-sent events out of bytes that may be cut anywhere: the `data` of each event, in order. Comments and other fields are skipped. */
+/** Parses server-sent events from bytes that may be cut anywhere: returns the `data` of each event in order and skips other fields. */
 
 export type EventReader = {
-  /** The events that these bytes complete. */
+  /** Returns the events that these bytes complete. */
   take(bytes: Uint8Array): readonly string[]
-  /** What the last event had so far when the body ended in the middle of it. */
+  /** Returns the data of an incomplete last event when the body ended inside it. */
   rest(): string | undefined
 }
 
 const LF = 10
 const CR = 13
 
-/** What is made of the data of an event that has a name; nothing when that is empty. */
+/** Maps the name and data of a named event to its data; an empty result drops the event. */
 type Named = (name: string, data: string) => string
 
-/** Lines end with LF, CRLF or CR. Bytes are decoded a run of whole lines at a time, so that no character is ever cut. */
+/** Lines end with LF, CRLF or CR. Decodes only whole lines, so that no character is cut. */
 export function readEvents(named: Named = (_, data) => data): EventReader {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let line: Uint8Array[] = []
@@ -22,7 +22,7 @@ export function readEvents(named: Named = (_, data) => data): EventReader {
   let begun = false
   let afterCr = false
 
-  /** Bytes that end with a line, with those of earlier pieces before them; every line of the text ends with LF. */
+  /** Decodes bytes that end with a line end, together with the bytes kept from earlier pieces; ends every line with LF. */
   function decode(bytes: Uint8Array): string {
     const text = decoder.decode(line.length === 0 ? bytes : Buffer.concat([...line, bytes]))
     line = []
@@ -51,14 +51,14 @@ export function readEvents(named: Named = (_, data) => data): EventReader {
       const value = text.slice(text[5] === ' ' ? 6 : 5)
       data = data === undefined ? value : `${data}\n${value}`
     } else if (text.startsWith('event:')) name = text.slice(6).trim()
-    // Older llama.cpp servers report an error in a field of that name.
+    // Older llama.cpp servers report an error in a field of this name.
     else if (text.startsWith('error:')) [name, data] = ['error', text.slice(6)]
   }
 
   return {
     take(piece) {
       const bytes = afterCr && piece[0] === LF ? piece.subarray(1) : piece
-      // A lone CR ends a line only where there is no LF at all.
+      // A lone CR ends a line only if the piece contains no LF.
       const end = bytes.lastIndexOf(LF) + 1 || bytes.lastIndexOf(CR) + 1
       if (piece.length > 0) afterCr = end > 0 && end === bytes.length && bytes[end - 1] === CR
       const whole = end === bytes.length ? bytes : bytes.subarray(0, end)

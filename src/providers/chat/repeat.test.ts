@@ -6,7 +6,7 @@ import { knowRepeats } from './repeat.ts'
 const event = (delta: unknown, more = {}, choice = {}) =>
   JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: null, ...choice }], ...more })
 
-/** After a good look at this event. */
+/** A reader that has learned this event. */
 function knowing(known: string) {
   const repeats = knowRepeats()
   for (let n = 0; n < 16; n++) repeats.learn(known, JSON.parse(known))

@@ -1,4 +1,4 @@
-/** Knows an event that differs from an earlier one in nothing but the words it adds, and takes the words out without parsing it. */
+/** Recognises an event that differs from an earlier one only in its added text, and extracts the text without parsing the event. */
 
 import { isObject } from '../../kit/json.ts'
 import type { Block } from '../wire/reply-parts.ts'
@@ -7,9 +7,9 @@ import { parsed } from './shape.ts'
 export type Words = { readonly type: Block['type']; readonly text: string }
 
 export type Repeats = {
-  /** The words of an event that repeats the known one; undefined when it must be read in full. */
+  /** Returns the text of an event that matches the known pattern; undefined when the event must be parsed. */
   wordsOf(event: string): Words | undefined
-  /** Takes an event that was read in full as the one to compare the next with, if it only adds words. */
+  /** Makes a parsed event the pattern for the next events, if it only adds text. */
   learn(event: string, value: unknown): void
 }
 
@@ -21,10 +21,10 @@ const keys: readonly (readonly [string, Block['type']])[] = [
   ['reasoning', 'thinking'],
 ]
 
-/** A short reply is over before it is worth a study. */
+/** Number of events before learning starts: a short reply ends before learning pays off. */
 const worthwhile = 16
 
-/** A server whose events all differ (each has a time or a nonce) is not studied for ever. */
+/** Number of patterns without a match after which learning stops, for a server whose events all differ (by a time or a nonce). */
 const patience = 4
 
 export function knowRepeats(): Repeats {
@@ -38,7 +38,7 @@ export function knowRepeats(): Repeats {
       const end = event.length - known.after.length
       if (end < known.before.length) return undefined
       const text = event.slice(known.before.length, end)
-      // Neither the end of the string nor an escape in it: then it stands for itself.
+      // Without a quote or an escape, the text needs no decoding.
       if (text.includes('"') || text.includes('\\')) return undefined
       tries = patience
       return { type: known.type, text }
@@ -63,11 +63,11 @@ function patternOf(event: string, value: unknown): Pattern | undefined {
   const start = event.indexOf('"', event.indexOf(`"${key}"`) + key.length + 2) + 1
   const [before, after] = [event.slice(0, start), event.slice(start + text.length)]
   if (before + text + after !== event || !after.startsWith('"')) return undefined
-  // The same key may stand elsewhere too; what counts is where new words would end up.
+  // The same key may occur elsewhere too, so check that new text at this place changes the delta.
   return plainDelta(parsed(`${before}?${text}${after}`))?.[key] === `?${text}` ? { type, before, after } : undefined
 }
 
-/** The delta of an event in which nothing else is said. */
+/** @returns the delta of an event that contains nothing else */
 function plainDelta(value: unknown): { readonly [key: string]: unknown } | undefined {
   if (!isObject(value) || isObject(value.usage) || !Array.isArray(value.choices)) return undefined
   const choice: unknown = value.choices[0]

@@ -1,4 +1,4 @@
-/** What goes out, byte for byte: a changed byte costs every conversation in progress its cached prefix. */
+/** Tests the request body byte for byte, because a changed byte costs every running conversation its cached prefix. */
 
 import { expect, test } from 'bun:test'
 import type { ChatRequest } from '../../runtime/port.ts'

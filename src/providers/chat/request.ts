@@ -1,4 +1,4 @@
-/** Our question as a chat.completions body, with a prefix (options, system, messages) that stays the same bytes within a run. */
+/** Builds the chat.completions body of a request, with a prefix (options, system, messages) whose bytes stay equal within a run. */
 
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
@@ -8,7 +8,7 @@ import type { WireConfig } from '../wire/provider-settings.ts'
 
 type Called = Extract<Part, { type: 'call' }>
 
-/** Members that are undefined are left out; the order of the others never changes. */
+/** Omits undefined members; the order of the others never changes. */
 export function chatBody(request: ChatRequest, config: WireConfig): string {
   return JSON.stringify({
     model: request.model || config.model,
@@ -30,7 +30,7 @@ function messageOf(message: Message): object[] {
   return message.parts.length === 0 ? [] : [assistantMessage(message.parts)]
 }
 
-/** The wire has one text, one thought and one list of calls a message, whatever order they came in. */
+/** The protocol allows one text, one thought and one list of calls per message, so their order is lost. */
 function assistantMessage(parts: readonly Part[]): object {
   const content = said(parts, 'text')
   const calls = parts.filter((part) => part.type === 'call')
@@ -46,7 +46,7 @@ function said(parts: readonly Part[], type: 'text' | 'thinking'): string {
   return parts.map((part) => (part.type === type ? part.text : '')).join('')
 }
 
-/** Arguments that were no JSON go back as none: many servers refuse the whole conversation over them. */
+/** Sends malformed arguments back as an empty object: many servers refuse the whole conversation because of them. */
 function callOf({ id, name, input, meta }: Called): object {
   const signature = signatureOf(meta)
   return {
@@ -62,7 +62,7 @@ function signatureOf(meta: JsonObject = {}): string | undefined {
   return found[0] === undefined ? undefined : String(found[0])
 }
 
-/** Sorted by name, whatever order the caller's registry has today. */
+/** Sorts by name, so that the order of the caller's registry does not matter. */
 function toolsOf(tools: readonly ToolSpec[]): object[] | undefined {
   if (tools.length === 0) return undefined
   const sorted = tools.toSorted((a, b) => (a.name < b.name ? -1 : 1))

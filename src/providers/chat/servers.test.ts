@@ -1,4 +1,4 @@
-/** How real servers spell and end a stream of chat.completions, byte for byte: llama.cpp, Ollama, LM Studio, vLLM and gateways before them. */
+/** Tests how real servers write and end a chat.completions stream, byte for byte: llama.cpp, Ollama, LM Studio, vLLM and gateways. */
 
 import { describe, expect, test } from 'bun:test'
 import { dialects } from '../../../test/support/dialects.ts'
@@ -13,7 +13,7 @@ const lines = (...events: readonly string[]) => events.map((event) => (event.end
 const call = (index: number, id: string, name: string, args: string) =>
   chunk({ role: 'assistant', content: '', tool_calls: [{ id, index, type: 'function', function: { name, arguments: args } }] })
 
-/** What came of asking a server that speaks these very bytes. */
+/** The result of a request to a server that sends exactly these bytes. */
 async function heard(body: string, end: End = 'chunked'): Promise<Outcome> {
   using server = startRaw([streamed(body, end)])
   return await outcomeOf(providerAt(dialect, server).provider.chat(question, new AbortController().signal))

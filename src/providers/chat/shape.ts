@@ -1,16 +1,16 @@
-/** Reads members of what a server sent; what is not as it must be is an error that shows it. */
+/** Reads members of a server's answer; an invalid member becomes an error that shows it. */
 
 import { isObject } from '../../kit/json.ts'
 import type { Reported } from '../wire/usage.ts'
 
 export type Fields = { readonly [key: string]: unknown }
 
-/** Where it is caught it gets the provider's name and becomes a `bad_response`. */
+/** The caller that catches this error adds the provider's name and turns it into a `bad_response`. */
 export function unreadable(what: string, value: unknown): Error {
   return new Error(`${what}: ${JSON.stringify(value)?.slice(0, 200)}`)
 }
 
-/** '' for null and for none. @throws when there is something else than a string */
+/** @returns '' when the member is null or absent. @throws when it is not a string */
 export function stringIn(from: Fields, key: string): string {
   const value = from[key]
   if (value === undefined || value === null) return ''
@@ -18,7 +18,7 @@ export function stringIn(from: Fields, key: string): string {
   return value
 }
 
-/** Empty for null and for none. @throws when there is something else than a list */
+/** @returns an empty list when the member is null or absent. @throws when it is not a list */
 export function listIn(from: Fields, key: string): readonly unknown[] {
   const value = from[key]
   if (value === undefined || value === null) return []
@@ -26,7 +26,7 @@ export function listIn(from: Fields, key: string): readonly unknown[] {
   return value
 }
 
-/** Counts that are no numbers are no counts. */
+/** Ignores counts that are not numbers. */
 export function reportedIn(usage: Fields): Reported {
   const details = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {}
   return {
@@ -35,15 +35,15 @@ export function reportedIn(usage: Fields): Reported {
   }
 }
 
-/** Such as {} or {"type":"ping"}. */
+/** Recognises events such as {} or {"type":"ping"}. */
 export function isKeepAlive(event: Fields): boolean {
   return Object.keys(event).every((key) => key === 'type') && (event.type === undefined || keepAlives.has(String(event.type)))
 }
 
-/** What servers send so that nobody takes a silent connection for a dead one. */
+/** Events that servers send to keep a silent connection alive. */
 export const keepAlives: ReadonlySet<string> = new Set(['ping', 'keepalive', 'keep-alive', 'heartbeat'])
 
-/** Undefined when it is no JSON. */
+/** @returns undefined when the text is not JSON */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text)

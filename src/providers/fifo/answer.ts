@@ -1,4 +1,4 @@
-/** An answer of the brain's FIFO: a message of the Messages API, or `{"error": …}`. */
+/** Parses an answer from the brain's FIFO: a message of the Messages API, or `{"error": …}`. */
 
 import { recoverEchoed } from '../../kit/echoed.ts'
 import { isObject } from '../../kit/json.ts'
@@ -9,11 +9,11 @@ import { cut } from '../wire/failure-of-response.ts'
 
 export type AnswerOptions = { readonly provider: string; readonly model: string; readonly newId: (wanted: string) => string }
 
-/** @throws ProviderFailure `timeout` and `server` for the bridge's two words, `bad_response` for what is no answer */
+/** @throws ProviderFailure `timeout` or `server` for the bridge's two kinds of error, `bad_response` for an invalid answer */
 export function readAnswer(frame: string, { provider, model, newId }: AnswerOptions): ChatResponse {
   const answer = recoverEchoed(frame)
   if (!isObject(answer)) throw bad(provider, `no JSON object: ${cut(frame)}`)
-  // A bridge may name the error in every answer, and mean none by null.
+  // A bridge may include `error` in every answer, with null for no error.
   if (answer.error !== undefined && answer.error !== null) throw said(provider, answer.error)
   if (!Array.isArray(answer.content)) throw bad(provider, `no content: ${cut(frame)}`)
   const blocks: readonly unknown[] = answer.content
@@ -48,7 +48,7 @@ function partOf(block: { readonly [key: string]: unknown }, newId: AnswerOptions
   return [{ type: 'thinking', text: typeof block.thinking === 'string' ? block.thinking.toWellFormed() : '', meta: { block: kept } }]
 }
 
-/** Without a name it is a call all the same: the model is told that it could not be read. */
+/** A block without a name still counts as a call: the runtime tells the model that it could not read the call. */
 function callOf(block: { readonly [key: string]: unknown }, newId: AnswerOptions['newId']): Part {
   const { id, name, input } = block
   const asked = typeof input === 'string' ? input : JSON.stringify(input ?? {})

@@ -1,4 +1,4 @@
-/** The provider behind two FIFOs: whoever reads `brain_in` and writes `brain_out` is the model. */
+/** Provides a model behind two FIFOs: the process that reads `brain_in` and writes `brain_out` is the model. */
 
 import type { Rows } from '../../kit/settings.ts'
 import { type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'

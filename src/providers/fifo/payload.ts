@@ -1,17 +1,17 @@
-/** A question as the brain's FIFO carries it: one compact line of the Messages API. */
+/** Encodes a request for the brain's FIFO as one compact line of the Messages API. */
 
 import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
 import { portableName } from '../wire/call-arguments.ts'
 
-/** Where nothing else is configured: the smallest model of the vendor whose API the FIFOs speak, by the name that its API knows. */
+/** Used when no model is configured: the smallest model of the vendor whose API the FIFOs speak, by its API name. */
 export const seedModel = 'claude-haiku-4-5-20251001'
 export const seedMaxTokens = 1024
 
 export type PayloadOptions = { readonly model?: string; readonly maxTokens?: number }
 
-/** Text that is only text stays a plain string, as bridges in shell expect; JSON escapes keep it on one line. */
+/** Sends pure text as a plain string, because shell bridges expect it; JSON escapes keep it on one line. */
 export function payloadOf(request: ChatRequest, { model, maxTokens = seedMaxTokens }: PayloadOptions = {}): string {
   const { systemPrompt, messages, tools, temperature } = request
   return JSON.stringify({
@@ -24,14 +24,14 @@ export function payloadOf(request: ChatRequest, { model, maxTokens = seedMaxToke
   })
 }
 
-/** As the claw lists it and the vendor takes it. */
+/** The form in which the claw lists a tool and the vendor accepts it. */
 export function toolOf({ name, description, parameters }: ToolSpec) {
   return { name, description, input_schema: parameters }
 }
 
 type Turn = { readonly role: 'user' | 'assistant'; readonly content: string | readonly JsonObject[] }
 
-/** Neighbours of one role become one message: all results of a round go back together. */
+/** Merges neighbouring messages of one role, so that all results of a round go back together. */
 function turnsOf(messages: readonly Message[]): Turn[] {
   const turns: Turn[] = []
   for (const turn of messages.map(turnOf)) {
@@ -59,7 +59,7 @@ function resultOf({ callId, content, isError }: Extract<Message, { role: 'tool' 
   return { type: 'tool_result', tool_use_id: callId, content, ...(isError ? { is_error: true } : {}) }
 }
 
-/** Thinking goes back as the very block it came in: its signature covers it. */
+/** Sends thinking back as exactly the block that arrived, because its signature covers the block. */
 function blockOf(part: Part): JsonObject {
   if (part.type === 'text') return { type: 'text', text: part.text }
   if (part.type === 'call') return { type: 'tool_use', id: part.id, name: portableName(part.name), input: part.input }

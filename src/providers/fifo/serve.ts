@@ -1,4 +1,4 @@
-/** The other side of the brain's FIFOs: a payload of the Messages API as a request of ours, and our answer as such a message. */
+/** Serves the other side of the brain's FIFOs: turns a Messages API payload into our request, and our answer into such a message. */
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import { parseJson } from '../../kit/wire.ts'
@@ -8,7 +8,7 @@ import { readArguments, soundObject } from '../wire/call-arguments.ts'
 
 export type ReadPayload = { readonly ok: true; readonly request: ChatRequest } | { readonly ok: false; readonly message: string }
 
-/** `model` in place of the payload's, which names one of another vendor as likely as not; "" leaves it to the provider. */
+/** `model` replaces the payload's model, which often names a model of another vendor; "" leaves the choice to the provider. */
 export function readPayload(frame: string, model: string): ReadPayload {
   const payload = parseJson(frame)
   if (!isObject(payload)) return { ok: false, message: 'the payload is no JSON object' }
@@ -31,7 +31,7 @@ export function readPayload(frame: string, model: string): ReadPayload {
   }
 }
 
-/** A message of the Messages API on one line. */
+/** Encodes a message of the Messages API on one line. */
 export function messageOf({ parts, stop, usage, model }: ChatResponse, id: string): string {
   const content = parts.flatMap(blockOf)
   return JSON.stringify({
@@ -62,7 +62,7 @@ function blockOf(part: Part): JsonObject[] {
   return []
 }
 
-/** One message of theirs is several of ours: results of tools stand by themselves. */
+/** Splits one of their messages into several of ours, because our tool results are separate messages. */
 function messagesOf(message: unknown, names: Map<string, string>): Message[] {
   if (!isObject(message)) return []
   const blocks = blocksOf(message.content)
@@ -95,7 +95,7 @@ function resultOf({ type, tool_use_id: callId, content, is_error: isError }: Blo
   return [{ role: 'tool', callId, name: names.get(callId) ?? 'tool', content: textOf(content), isError: isError === true }]
 }
 
-/** A string, or the text blocks of a list. */
+/** Accepts a string, or the text blocks of a list. */
 function textOf(content: unknown): string {
   return blocksOf(content)
     .map(({ text }) => (typeof text === 'string' ? text : ''))

@@ -1,4 +1,4 @@
-/** Repairs the Messages API: unknown blocks, deltas and events are left out, members that we do not need may be missing. */
+/** Repairs replies of the Messages API: it drops unknown blocks, deltas and events, and adds defaults for members that we do not need. */
 
 import { isObject } from '../../kit/json.ts'
 import { countsOf, type Fields, type Repair, type StreamRepair, textIn } from './repair.ts'
@@ -6,7 +6,7 @@ import { countsOf, type Fields, type Repair, type StreamRepair, textIn } from '.
 const deltas: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'signature_delta', 'input_json_delta'])
 
 export function repairMessages(): StreamRepair {
-  /** The indexes of blocks that are left out. */
+  /** The indexes of dropped blocks. */
   const left = new Set<unknown>()
   const seen: { stop?: boolean; last?: boolean; known?: boolean; unknown?: Fields } = {}
 
@@ -49,7 +49,7 @@ export function repairMessages(): StreamRepair {
       else seen.known = true
       return repaired ?? []
     },
-    // Some servers say why they stop, and then just stop.
+    // Some servers send a stop reason and then end without a final event.
     end() {
       if (seen.stop && !seen.last) return [{ type: 'message_stop' }]
       return !seen.known && seen.unknown !== undefined ? [seen.unknown] : []
@@ -76,7 +76,7 @@ function stopOf(value: unknown): Fields {
   return { stop_reason: textIn(reason) || null, stop_sequence: textIn(sequence) || null }
 }
 
-/** Undefined for a block of a kind that we have no use for. A call without a name stays one: the model is told. */
+/** @returns undefined for a block type that we do not use. A call without a name is still a call: the runtime tells the model. */
 function blockOf(block: unknown): Fields | undefined {
   if (!isObject(block)) return undefined
   const { type, id, name, input } = block
@@ -86,7 +86,7 @@ function blockOf(block: unknown): Fields | undefined {
   return type === 'tool_use' ? { type, id: textIn(id), name: textIn(name), input: input ?? {} } : undefined
 }
 
-/** A block at its start; what it says already comes as a delta, which the library would overlook here. */
+/** Empties a block at its start; its initial text follows as a delta, because the library would ignore the text here. */
 function opened(block: Fields): Fields {
   if (block.type === 'text') return { ...block, text: '' }
   if (block.type === 'thinking') return { ...block, thinking: '' }

@@ -1,4 +1,4 @@
-/** Replies that a vendor's library would refuse whole, over one member that it does not know or misses. */
+/** Tests replies that a vendor's library would refuse completely because of one unknown or missing member. */
 
 import { describe, expect, test } from 'bun:test'
 import { type Dialect, dialects } from '../../../test/support/dialects.ts'
@@ -22,7 +22,7 @@ const text = (index: number, words: string) =>
 const ended = (reason = 'end_turn') => event({ type: 'message_delta', delta: { stop_reason: reason }, usage: {} })
 const last = event({ type: 'message_stop' })
 
-/** One piece for each byte group of this size; a whole body by default. */
+/** Splits the body into pieces of this size; one piece by default. */
 const streams = (...events: readonly string[]) => serve(messages, () => sends([events.join('')]))
 const apart = (...events: readonly string[]) => serve(messages, () => sends(events))
 const whole = (answer: object) => serve(messages, plain(JSON.stringify(answer), 'application/json'), { stream: false })

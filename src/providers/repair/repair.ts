@@ -1,4 +1,4 @@
-/** What a server sent, made fit for its vendor's library: those refuse a whole reply over one member that they do not know. */
+/** Repairs a server's answer for the vendor's library, because the libraries refuse a whole reply over one unknown member. */
 
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import { parseJson } from '../../kit/wire.ts'
@@ -7,20 +7,20 @@ import type { Body } from '../wire/reply-body.ts'
 
 export type Fields = { readonly [key: string]: unknown }
 
-/** Only what we use is kept. What is wrong in a known place stays as it is: the library then says so. */
+/** Keeps only what we use. An invalid value in a known place stays unchanged, so that the library reports it. */
 export type Repair = {
-  /** What takes the place of one event: nothing, itself, or several. */
+  /** Returns the replacement of one event: nothing, the event itself, or several events. */
   event(event: Fields): readonly Fields[]
-  /** What is missing at the end of the body. */
+  /** Returns the events that are missing at the end of the body. */
   end(): readonly Fields[]
-  /** A whole answer. */
+  /** Repairs a complete answer. */
   document(value: unknown): unknown
 }
 
-/** `asItIs` knows events by their text that need no repair, which spares the reading. */
+/** `asItIs` recognises by their text events that need no repair, which avoids parsing them. */
 export type StreamRepair = { readonly repair: Repair; readonly asItIs: (event: string) => boolean }
 
-/** The body as the library is to read it, a piece for each piece that arrives; undefined at the end. */
+/** Returns the repaired body for the library, one piece for each piece that arrives; undefined at the end. */
 export function repairedPieces(body: Body, { repair, asItIs }: StreamRepair): () => Promise<Uint8Array | undefined> {
   const events = readEvents()
   let over = false
@@ -48,13 +48,13 @@ export function repairedPieces(body: Body, { repair, asItIs }: StreamRepair): ()
   }
 }
 
-/** Those members that are numbers. */
+/** @returns the members that are numbers */
 export function countsOf(value: unknown): JsonObject {
   const members = Object.entries(isObject(value) ? value : {})
   return Object.fromEntries(members.flatMap(([key, count]): [string, number][] => (typeof count === 'number' ? [[key, count]] : [])))
 }
 
-/** '' for whatever is no string. */
+/** @returns '' for every value that is not a string */
 export function textIn(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

@@ -1,10 +1,10 @@
-/** Repairs the Responses API: calls that lack something stay calls, and a whole answer may hold items that nobody knows. */
+/** Repairs replies of the Responses API: it completes calls that lack members, and drops unknown items from a complete answer. */
 
 import { isObject } from '../../kit/json.ts'
 import { isKeepAlive } from '../chat/shape.ts'
 import { type Repair, type StreamRepair, textIn } from './repair.ts'
 
-/** The items of an answer that we have a use for. */
+/** The items of an answer that we use. */
 const items: ReadonlySet<unknown> = new Set(['message', 'reasoning', 'function_call'])
 
 const ofItem: ReadonlySet<unknown> = new Set(['response.output_item.added', 'response.output_item.done'])
@@ -22,7 +22,7 @@ export function repairResponses(): StreamRepair {
   return { repair, asItIs: (event) => !event.includes('"function_call"') && event.includes('"type":"response.') }
 }
 
-/** A call without a name stays one: the model is told. */
+/** A call without a name is still a call: the runtime tells the model. */
 function itemOf(item: unknown): unknown {
   if (!isObject(item) || item.type !== 'function_call') return item
   const callId = textIn(item.call_id) || textIn(item.id)

@@ -1,4 +1,4 @@
-/** One attempt at one question over the network: what a dialect is given, and what it hands back. */
+/** Defines one attempt at one request over the network: the input of a dialect, and its result. */
 
 import type { ChatRequest, ChatResponse, ModelChunk } from '../../runtime/port.ts'
 import type { Deadline } from './deadline.ts'
@@ -13,24 +13,27 @@ export type Talk = {
   readonly request: ChatRequest
   readonly deadline: Deadline
   readonly wire: Wire
-  /** Without a trailing slash. */
+  /** Has no trailing slash. */
   readonly baseUrl: string
   readonly maxBytes: number
 }
 
-/** A reply that came to its end. `bytes` counts what the model said, not the framing around it. */
-export type Reply = Pick<ChatResponse, 'parts' | 'stop' | 'model' | 'rawProviderPayload'> & {
+/** A complete reply. `bytes` counts the model's own text, without the framing around it. */
+export type WireReply = Pick<ChatResponse, 'parts' | 'stop' | 'model' | 'rawProviderPayload'> & {
   readonly usage: Reported
   readonly bytes: number
 }
 
-/** Both may throw anything; `wired.ts` makes a ProviderFailure of it. Not a generator: each layer of those costs a microsecond a chunk. */
+/**
+ * Both functions may throw anything; `http-provider.ts` turns it into a ProviderFailure. Not a generator, because each generator layer
+ * costs a microsecond per chunk.
+ */
 export type Exchange = {
-  /** The next piece as it arrives; undefined at the end. */
+  /** Returns the next piece as it arrives; undefined at the end. */
   next(): Promise<ModelChunk | undefined>
-  /** To be asked once, after the end. */
-  reply(): Reply
+  /** Call once, after the end. */
+  reply(): WireReply
 }
 
-/** Sends the question; resolves when the answer begins. */
+/** Sends the request; resolves when the answer begins. */
 export type Converse = (talk: Talk) => Promise<Exchange>

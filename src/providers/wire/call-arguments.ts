@@ -1,14 +1,14 @@
-/** Takes what a model wrote as a tool call's arguments and id, and makes sound JSON and a unique, portable id of it. */
+/** Turns the arguments and the id that a model wrote for a tool call into valid JSON and a unique, portable id. */
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import type { Message } from '../../runtime/port.ts'
 
-/** Deeper input is refused: everything downstream (hashes, schemas) recurses over it. */
+/** Refuses deeper input, because all later code (hashes, schemas) recurses over it. */
 const maxDepth = 64
 
 /**
- * A fresh copy of plain JSON; `undefined` when the value holds half a character (a lone surrogate), an infinite number or too deep a nesting.
- * Members that are undefined are left out.
+ * Copies plain JSON and omits undefined members.
+ * @returns undefined when the value contains half a character (a lone surrogate), an infinite number or too deep a nesting
  */
 export function soundJson(value: unknown, depth = 0): Json | undefined {
   if (value === null || typeof value === 'boolean') return value
@@ -42,7 +42,7 @@ function soundArray(items: readonly unknown[], depth: number): Json | undefined 
 
 export type ReadArguments = { readonly input: JsonObject; readonly malformed?: string }
 
-/** Nothing, white space and `null` mean "no arguments"; anything that is no sound JSON object is kept as `malformed`. */
+/** An empty text, white space and `null` mean "no arguments"; anything else that is not a valid JSON object is kept as `malformed`. */
 export function readArguments(raw: string): ReadArguments {
   const text = raw.trim()
   if (text === '' || text === 'null') return { input: {} }
@@ -51,13 +51,16 @@ export function readArguments(raw: string): ReadArguments {
   return input === undefined ? unread(raw) : { input }
 }
 
-/** What a model wrote instead of arguments. Half a character is spelled out, so that the text can be stored and still says what was wrong. */
+/**
+ * Keeps the text that a model wrote instead of arguments. It escapes half a character, so that the text can be stored and still shows the
+ * error.
+ */
 export function unread(raw: string): ReadArguments {
   const text = raw.isWellFormed() ? raw : raw.replace(/\p{Surrogate}/gu, (half) => `\\u${half.charCodeAt(0).toString(16)}`)
   return { input: {}, malformed: text }
 }
 
-/** Gives each call an id that no call of this conversation has, of the letters and length that every vendor takes back. */
+/** Gives each call an id that is unique in this conversation, with the letters and length that every vendor accepts. */
 export function idMaker(messages: readonly Message[]): (wanted: string) => string {
   const used = new Set<string>()
   for (const message of messages) {
@@ -68,7 +71,7 @@ export function idMaker(messages: readonly Message[]): (wanted: string) => strin
   return (wanted) => {
     const base = wanted.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 56) || 'call'
     let id = base
-    // Counted on from the last time, or a flood of calls with one id would take quadratic time.
+    // Continues from the last number, because many calls with one id would otherwise take quadratic time.
     let n = next.get(base) ?? 2
     while (used.has(id)) id = `${base}-${n++}`
     next.set(base, n)
@@ -77,7 +80,7 @@ export function idMaker(messages: readonly Message[]): (wanted: string) => strin
   }
 }
 
-/** A tool's name as every vendor takes it back: a model is free to ask for a tool of any name, or of none. */
+/** Makes a tool's name acceptable to every vendor: a model may call a tool of any name, or without a name. */
 export function portableName(name: string): string {
   return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
 }

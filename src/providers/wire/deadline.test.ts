@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { ProviderFailure } from '../../runtime/port.ts'
 import { startDeadline } from './deadline.ts'
 
-/** A clock that moves only when told; `due` are the sleeps under way. */
+/** A clock that the test moves; `due` holds the active sleeps. */
 function fakeClock() {
   let at = 0
   const due = new Set<{ readonly until: number; wake(): void }>()
@@ -83,7 +83,7 @@ test('waking late does not lengthen the total', async () => {
   const started = startDeadline({ provider: 'p', signal: new AbortController().signal, totalS: 0.1, idleS: 0.01, deps })
   for (let looks = 0; looks < 400 && !started.signal.aborted; looks++) await Bun.sleep(5)
   expect(started.signal.reason.message).toContain('total_timeout_s = 0.1')
-  // Ten, if each counted only for as long as it was asked to last.
+  // The sum would be ten if each sleep counted only its requested time.
   expect(sleeps).toBeLessThan(5)
 })
 

@@ -1,12 +1,12 @@
-/** The clocks of one chat: the caller's cancel, the total time, and how long the far side may stay silent while we wait for it. */
+/** Ends a chat by the caller's cancel, by the total time limit, or when the server stays silent too long while we wait for it. */
 
 import { ProviderFailure } from '../../runtime/port.ts'
 import type { ProviderDeps } from './provider-settings.ts'
 
 export type Deadline = {
-  /** Aborted with a ProviderFailure: `aborted` (ours) or `timeout`. */
+  /** Aborts with a ProviderFailure: `aborted` (our own) or `timeout`. */
   readonly signal: AbortSignal
-  /** Brackets a wait for the far side; silence outside them is not its fault. */
+  /** Starts a wait for the server; `heard` ends it. Silence outside a wait does not count. */
   waiting(): void
   heard(): void
   end(): void
@@ -33,7 +33,7 @@ export function startDeadline(options: Options): Deadline {
   const cancelled = () => fail(new ProviderFailure('aborted', `the call to provider "${provider}" was cancelled`, { provider }))
   let silentSince: number | undefined
 
-  /** One clock for both: it sleeps for as long as neither can be over. */
+  /** One timer serves both limits: it sleeps as long as neither can expire. */
   async function clock(): Promise<void> {
     for (let left = totalS * 1000; ; ) {
       const quiet = silentSince === undefined ? idleMs : silentSince + idleMs - monotonic()

@@ -1,13 +1,13 @@
-/** What differs between the three wires before a word is spoken: where they are, what their key is called and how it travels. */
+/** Lists how the three protocols differ before a request: their address, the name of their key, and the header that carries it. */
 
 import type { WireConfig, WireKind } from './provider-settings.ts'
 
 export type Vendor = {
-  /** Undefined: there is no such thing as the default server. */
+  /** Undefined when there is no default server. */
   readonly baseUrl?: string
   readonly keyEnv: string
   readonly contextTokens: number
-  /** How the key travels on a plain request. */
+  /** Returns the headers that carry the key on a plain request. */
   headers(apiKey: string): { readonly [name: string]: string }
 }
 

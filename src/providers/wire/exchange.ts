@@ -1,4 +1,4 @@
-/** One question over one connection: what no dialect should see (errors, pages, floods, silence) becomes a ProviderFailure here. */
+/** Sends one request over one connection, and turns errors, web pages, oversized answers and silence into a ProviderFailure. */
 
 import { isObject } from '../../kit/json.ts'
 import { ProviderFailure } from '../../runtime/port.ts'
@@ -6,7 +6,7 @@ import { codeOf, cut, errorText, failureOf, retryAfterMs } from './failure-of-re
 import type { Fetch } from './provider-settings.ts'
 import { type Body, type BodyLimits, errorBodyBytes, lineLimit, networkFailure, openBody, tooLarge } from './reply-body.ts'
 
-/** A server may answer with one JSON document although a stream was asked for; never the other way round. */
+/** A server may answer with one JSON document although we requested a stream, but never with a stream where we requested a document. */
 export type Answer =
   | { readonly type: 'document'; readonly value: unknown }
   | { readonly type: 'stream'; readonly head: Pick<Response, 'status' | 'headers'>; readonly body: Body }
@@ -21,7 +21,7 @@ type Options = BodyLimits & {
   readonly fetch: Fetch
   readonly now: () => number
   readonly streaming: boolean
-  /** What to do about a refused key, in words. */
+  /** Advice for a refused key. */
   readonly keyHint: string
 }
 

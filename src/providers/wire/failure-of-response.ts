@@ -1,4 +1,4 @@
-/** Which FailureCode a status, an error body, a stream's error event or a thrown error stands for. */
+/** Maps a status, an error body, a stream's error event or a thrown error to a FailureCode. */
 
 import { isObject } from '../../kit/json.ts'
 import type { FailureCode } from '../../runtime/event.ts'
@@ -17,7 +17,7 @@ const words: readonly (readonly [RegExp, FailureCode])[] = [
   [/invalid.?request|bad.?request|not.?found|unsupported/i, 'bad_request'],
 ]
 
-/** A status wins, except where the text says more: 400 for a full context, 429 for an empty account. */
+/** The status decides, except where the text is more precise: 400 for a full context, 429 for an empty account. */
 export function codeOf(status: number | undefined, text: string): FailureCode {
   const said = words.find(([pattern]) => pattern.test(text))?.[1]
   if (status === undefined) return said ?? 'server'
@@ -29,12 +29,12 @@ export function codeOf(status: number | undefined, text: string): FailureCode {
   return 'bad_response'
 }
 
-/** The vendor's own sentence out of an error body or event of any of the known shapes; else the start of the text. */
+/** Extracts the vendor's own sentence from an error body or event of any known shape; otherwise returns the start of the text. */
 export function errorText(body: string): string {
   return sentence(parsed(body)) ?? cut(body)
 }
 
-/** The failure that an error object of a stream (or of a 200 answer) stands for. Its `code` may be a status, a word or absent. */
+/** Maps the error object of a stream (or of a 200 answer) to a failure. Its `code` may be a status, a word or absent. */
 export function failureOf(error: unknown, provider: string): ProviderFailure {
   const inner = isObject(error) && isObject(error.error) ? error.error : error
   const fields = isObject(inner) ? inner : {}
@@ -44,7 +44,7 @@ export function failureOf(error: unknown, provider: string): ProviderFailure {
   return new ProviderFailure(code, `provider "${provider}" reported an error: ${text}`, { status, provider })
 }
 
-/** What a dialect threw or reported: our own failure come back, the far side's error, or a reply that it could not read. */
+/** Maps an error of a dialect to a failure: our own failure passed through, the server's error, or an unreadable reply. */
 export function libraryFailure(error: unknown, provider: string): ProviderFailure {
   const own = ownFailure(error)
   if (own !== undefined) return own
@@ -57,7 +57,7 @@ export function truncated(provider: string): ProviderFailure {
   return new ProviderFailure('network', `the reply of provider "${provider}" ended before it was complete`, { provider })
 }
 
-/** Finds our own failure inside whatever a library wrapped around it. */
+/** Finds our own failure among the causes of a library's error. */
 export function ownFailure(error: unknown): ProviderFailure | undefined {
   for (let seen = 0, at = error; seen < 10 && at instanceof Error; seen++, at = at.cause) {
     if (at instanceof ProviderFailure) return at
@@ -65,7 +65,7 @@ export function ownFailure(error: unknown): ProviderFailure | undefined {
   return undefined
 }
 
-/** Retry-After in seconds or as an HTTP date, or retry-after-ms: ms from now, 0 to 24 hours. Nonsense is undefined. */
+/** Reads Retry-After (seconds or an HTTP date) or retry-after-ms. @returns ms from now, 0 to 24 hours; undefined for an invalid value */
 export function retryAfterMs(headers: Headers, now: number): number | undefined {
   const ms = headers.get('retry-after-ms')
   const after = headers.get('retry-after')
@@ -73,7 +73,7 @@ export function retryAfterMs(headers: Headers, now: number): number | undefined 
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(0, Math.ceil(wait)), 86_400_000)
 }
 
-/** At most 300 printable characters on one line, for a message. */
+/** Shortens a text for a message, to at most 300 printable characters on one line. */
 export function cut(text: string): string {
   const line = text
     .slice(0, 2_000)

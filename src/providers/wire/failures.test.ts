@@ -1,4 +1,4 @@
-/** Everything a far side can do wrong, on all three wires: each ends in a ProviderFailure with a code. */
+/** Tests the faults of a server in all three protocols: each ends in a ProviderFailure with a code. */
 
 import { describe, expect, test } from 'bun:test'
 import { dialects, type Speech, upTo } from '../../../test/support/dialects.ts'
@@ -160,7 +160,7 @@ for (const dialect of dialects) {
       expect([outcome.shown, outcome.code]).toEqual(['so far', 'rate_limit'])
     })
 
-    // That a chat.completions server may end so is tested beside its wire.
+    // chat/converse.test.ts tests that a chat.completions server may end a reply this way.
     if (dialect.kind !== 'openai-compatible')
       test('a stream that ends without its last event is network', async () => {
         expect((await serve(dialect, () => sends(upTo(dialect, 'one')))).code).toBe('network')

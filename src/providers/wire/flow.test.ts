@@ -1,4 +1,4 @@
-/** When a wire stops: back-pressure, a reader that breaks out, cancels, retries, the total time. */
+/** Tests when a transfer stops: back-pressure, a reader that stops early, cancels, retries and the total time. */
 
 import { describe, expect, test } from 'bun:test'
 import { dialects, upTo } from '../../../test/support/dialects.ts'
@@ -154,7 +154,7 @@ for (const dialect of dialects) {
   })
 }
 
-/** The value of a counter once it no longer moves. */
+/** Returns the value of a counter when it no longer changes. */
 async function settle(read: () => number): Promise<number> {
   for (let before = -1; ; ) {
     await Bun.sleep(60)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { ProviderFailure } from '../../runtime/port.ts'
 import { createLane, type Pass } from './lane.ts'
 
-/** A lane whose time passes when it is told to. */
+/** A lane whose clock the test moves. */
 function stage() {
   const clock = { now: 0, timers: new Map<() => void, number>() }
   const lane = createLane({

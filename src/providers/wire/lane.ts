@@ -1,42 +1,42 @@
-/** The way to one provider with one key: so many calls at once, in the order of coming, and one back-off for all when the far side asks for it. */
+/** Queues the calls to one provider with one key: limits concurrent calls, keeps their order, and applies one back-off to all. */
 
 import { ProviderFailure } from '../../runtime/port.ts'
 
 export type LaneClock = {
   /** Monotonic, in milliseconds. */
   readonly now: () => number
-  /** @returns what takes it back */
+  /** @returns a function that cancels the timer */
   readonly after: (ms: number, then: () => void) => () => void
 }
 
 export type EnterRequest = {
   readonly provider: string
-  /** From `lane.ticket()`; whoever tries again keeps the place that it had. */
+  /** From `lane.ticket()`; a retry keeps its place in the order. */
   readonly ticket: number
-  /** How many calls at once. */
+  /** The limit of concurrent calls. */
   readonly most: number
   readonly signal: AbortSignal
-  /** Whoever would have to hold off for longer than this is told at once. Milliseconds. */
+  /** A call that would have to hold off longer than this fails at once. Milliseconds. */
   readonly patienceMs: number
-  /** Told once when it has to wait: how many are before it, and for how long all hold off. */
+  /** Called once when the call must wait: the number of calls before it, and how long all calls hold off. */
   readonly onWait: (why: { readonly ahead: number; readonly holdOffMs: number }) => void
 }
 
-/** `began`: the far side has begun to answer. Both may be called again. */
+/** `began` reports that the server has begun to answer. Repeated calls of both functions are harmless. */
 export type Pass = { began(): void; leave(): void }
 
 export type Lane = {
   ticket(): number
   /** Rejects with the signal's reason, or with a ProviderFailure `rate_limit`. */
   enter(request: EnterRequest): Promise<Pass>
-  /** Nobody asks for this many milliseconds; then one alone tries, and the others follow when it is answered. */
+  /** Stops all calls for this many milliseconds; then one call tries alone, and the others follow when the server answers it. */
   holdOff(ms: number): void
 }
 
 type Waiting = EnterRequest & { readonly go: (pass: Pass) => void; readonly fail: (error: ProviderFailure) => void }
 
 export function createLane({ now, after }: LaneClock): Lane {
-  /** In the order of their tickets. */
+  /** Sorted by ticket. */
   let waiting: Waiting[] = []
   const state: { tickets: number; running: number; until: number; cautious: boolean; trying?: Pass; wake?: () => void } = {
     tickets: 0,

@@ -1,4 +1,4 @@
-/** Asks a server which models it has. */
+/** Asks a server for the names of its models. */
 
 import { isObject } from '../../kit/json.ts'
 import type { FailureCode } from '../../runtime/event.ts'
@@ -12,7 +12,7 @@ export type Models =
   | { readonly ok: true; readonly models: readonly string[] }
   | { readonly ok: false; readonly failure: { readonly code: FailureCode; readonly message: string } }
 
-/** Within 10 s or `total_timeout_s`, whichever is shorter. */
+/** Answers within 10 s or `total_timeout_s`, whichever is shorter. */
 export async function listModels(name: string, config: WireConfig, deps: ProviderDeps): Promise<Models> {
   const totalS = Math.min(config.totalTimeoutS ?? 10, 10)
   const deadline = startDeadline({ provider: name, signal: new AbortController().signal, totalS, idleS: totalS, deps })

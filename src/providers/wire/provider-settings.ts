@@ -1,16 +1,16 @@
-/** What a provider behind HTTP is told: its part of the resolved config, and what it may use of the world. */
+/** Defines the settings and the dependencies of a provider that uses HTTP. */
 
 import type { Values } from '../../kit/settings.ts'
 import type { Log } from '../../runtime/port.ts'
 import { type prices, wireRows } from '../rows.ts'
 import type { Lane } from './lane.ts'
 
-/** US dollars per million tokens. A cost is told only when `input` and `output` are known; `cached` falls back to `input`. */
+/** US dollars per million tokens. The cost is reported only when `input` and `output` are known; `cached` falls back to `input`. */
 export type Prices = { readonly input?: number; readonly output?: number; readonly cached?: number }
 
 export type WireKind = 'openai-compatible' | 'anthropic' | 'openai'
 
-/** The table of a provider behind HTTP, its key filled in. */
+/** The table of a provider that uses HTTP, with its key filled in. */
 export type WireConfig = Partial<Values<typeof wireRows>> & {
   readonly kind: WireKind
   readonly model: string
@@ -18,7 +18,7 @@ export type WireConfig = Partial<Values<typeof wireRows>> & {
   readonly maxResponseBytes?: number
 }
 
-/** Of a table with the rows of prices. */
+/** Reads the prices from a table with the price rows. */
 export function pricesOf({ priceInput, priceOutput, priceCached }: Values<typeof prices>): Prices {
   return { input: priceInput, output: priceOutput, cached: priceCached }
 }
@@ -31,12 +31,12 @@ export type ProviderDeps = {
   /** Resolves after `ms`, or at once (resolved or rejected) when the signal aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
   random(): number
-  /** Shared by all that use the same provider with the same key; absent: nobody else does. */
+  /** Shared by all users of the same provider with the same key; absent when there is no other user. */
   readonly lane?: Lane
   now(): number
-  /** For what has lasted: nobody sets this clock. In milliseconds; absent: the process's own. */
+  /** Measures durations with a clock that nobody can set, in milliseconds; absent: the clock of the process. */
   monotonic?(): number
-  /** Where relative fixture paths start. */
+  /** The base folder of relative fixture paths. */
   readonly baseDir?: string
 }
 
@@ -45,7 +45,7 @@ export const defaults = {
   totalTimeoutS: wireRows.total_timeout_s.default,
   maxRetries: wireRows.max_retries.default,
   maxConcurrent: wireRows.max_concurrent.default,
-  /** All waits between the attempts of one chat together. A longer Retry-After is not waited for. */
+  /** Limits the sum of all waits between the attempts of one chat. A longer Retry-After fails at once. */
   maxRetryWaitMs: 30_000,
   maxResponseBytes: 1_048_576,
 } as const

@@ -1,4 +1,4 @@
-/** Reads one reply body under the clocks and the limits: pulled, never pushed, so that a slow reader slows the far side down. */
+/** Reads one reply body within the timeouts and limits. It pulls each piece, so that a slow reader slows the server down. */
 
 import { ProviderFailure } from '../../runtime/port.ts'
 import type { Deadline } from './deadline.ts'
@@ -7,18 +7,18 @@ import { cut } from './failure-of-response.ts'
 export type BodyLimits = {
   readonly provider: string
   readonly deadline: Deadline
-  /** Of the reply itself; the wire may spend 256 times that on framing, one line of it eight times (escapes). */
+  /** Limit of the reply itself. The framing may use 256 times as much, and one line eight times as much (escapes). */
   readonly maxBytes: number
 }
 
 export type Body = {
-  /** The first character that is no white space; '' when the body ends before one. */
+  /** Returns the first character that is not white space; '' when the body ends before one. */
   peek(): Promise<string>
-  /** The whole body as text, or its first `limit` bytes and a little more. */
+  /** Returns the whole body as text, or its first `limit` bytes and a little more. */
   text(limit: number): Promise<{ readonly text: string; readonly whole: boolean }>
-  /** One piece as it arrives; undefined at the end. */
+  /** Returns one piece as it arrives; undefined at the end. */
   next(): Promise<Uint8Array | undefined>
-  /** Whether it was read to its end: then nothing is under way any more. */
+  /** Returns whether the body was read to its end, so that no transfer is active. */
   ended(): boolean
   close(reason: unknown): void
 }
@@ -36,7 +36,7 @@ export function tooLarge(limits: Pick<BodyLimits, 'provider' | 'maxBytes'>): Pro
   })
 }
 
-/** A broken connection as a failure; what was thrown on purpose (a limit, a clock, a cancel) stays what it is. */
+/** Turns a broken connection into a failure; an error that we threw on purpose (a limit, a timeout, a cancel) stays unchanged. */
 export function networkFailure(at: { error: unknown; provider: string; signal: AbortSignal; doing: string }): unknown {
   if (at.error instanceof ProviderFailure) return at.error
   if (at.signal.aborted) return at.signal.reason
@@ -45,7 +45,7 @@ export function networkFailure(at: { error: unknown; provider: string; signal: A
   return new ProviderFailure('network', message, { provider: at.provider, unsent: isUnreached(at.error) })
 }
 
-/** Bun's words and the system's for a connection that never came about. */
+/** Error codes of Bun and of the system for a connection that was never established. */
 function isUnreached(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return ['ConnectionRefused', 'ECONNREFUSED', 'FailedToOpenSocket', 'ENOTFOUND', 'EAI_AGAIN'].some((each) => each === code)
@@ -75,7 +75,7 @@ export function openBody(at: {
     try {
       const { done, value } = await reader.read()
       if (value !== undefined) count(value)
-      // A body that we closed ourselves has no end: what is missing of it never came.
+      // A body that we closed ourselves did not end: the rest never arrived.
       if (done && signal.aborted) throw signal.reason
       isOver = done
       return done ? undefined : value

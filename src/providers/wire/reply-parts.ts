@@ -1,4 +1,4 @@
-/** Collects the parts of one reply in the order in which they begin: its text made sound, its bytes counted against the limit. */
+/** Collects the parts of one reply in the order of their start, makes the text well-formed, and counts its bytes against the limit. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
@@ -6,28 +6,28 @@ import type { ModelChunk } from '../../runtime/port.ts'
 import { readArguments, unread } from './call-arguments.ts'
 import { tooLarge } from './reply-body.ts'
 
-/** A text or thinking block under construction; `half` is a high surrogate whose other half is in the next delta. */
+/** An unfinished text or thinking block; `half` is a high surrogate whose other half is in the next delta. */
 export type Block = { readonly type: 'text' | 'thinking'; readonly texts: string[]; half: string; meta: JsonObject }
 
-/** A tool call as it came: `id` is what the model wanted, `raw` the arguments as it wrote them. */
+/** A tool call as it arrived: `id` is the model's own id, `raw` the arguments as the model wrote them. */
 export type RawCall = {
   readonly id: string
   /** Empty when the model named no tool. */
   readonly name: string
   readonly raw: string
   readonly meta?: JsonObject
-  /** The call has no form that we know, and `raw` is all of it. */
+  /** True when the call has an unknown form; then `raw` is the whole call. */
   readonly isUnknown?: boolean
 }
 
 export type PartsOptions = { readonly provider: string; readonly maxBytes: number; readonly newId: (wanted: string) => string }
 
-/** Whatever adds bytes throws ProviderFailure `too_large` beyond the limit. */
+/** Every function that adds bytes throws ProviderFailure `too_large` beyond the limit. */
 export type Collection = {
   begin(type: Block['type']): Block
-  /** Returns what a reader should see of it. */
+  /** Returns the chunk to show for the delta. */
   add(to: Block, delta: string): ModelChunk | undefined
-  /** Does not count: arguments come in pieces, and are counted as they come. */
+  /** Does not count bytes: arguments arrive in pieces, which `count` has counted already. */
   call(call: RawCall): void
   count(text: string): void
   parts(): readonly Part[]
@@ -68,7 +68,7 @@ export function collectParts({ provider, maxBytes, newId }: PartsOptions): Colle
   }
 }
 
-/** The text so far that cannot change any more; half a surrogate pair at its end waits for the next delta. */
+/** Returns the text that can no longer change; half a surrogate pair at its end waits for the next delta. */
 function soundUpTo(block: Block, delta: string): string {
   const text = block.half + delta
   const last = text.charCodeAt(text.length - 1)

@@ -14,7 +14,7 @@ function stepOf(step: Step): Detail {
   return typeof step === 'string' ? { code: step } : step
 }
 
-/** Plays one step an attempt; returns what was shown, slept and thrown. */
+/** Plays one step per attempt; returns what was shown, slept and thrown. */
 async function play(
   steps: readonly Step[],
   options: { readonly maxRetries?: number; readonly random?: number; readonly signal?: AbortSignal } = {},

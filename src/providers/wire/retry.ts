@@ -1,4 +1,4 @@
-/** Tries one provider again after a failure that may pass: jittered, bounded, logged, and never once a piece of the answer was shown. */
+/** Retries one provider after a temporary failure, with jitter, a limit and a log entry, but never after it showed part of an answer. */
 
 import type { FailureCode } from '../../runtime/event.ts'
 import { type ModelChunk, ProviderFailure } from '../../runtime/port.ts'
@@ -6,29 +6,29 @@ import { defaults, type ProviderDeps } from './provider-settings.ts'
 
 type Options = {
   readonly provider: string
-  /** @param tries which attempt it is, from 1 */
+  /** @param tries the number of the attempt, from 1 */
   readonly attempt: (tries: number) => AsyncIterable<ModelChunk>
   readonly maxRetries: number
   readonly signal: AbortSignal
   readonly deps: Pick<ProviderDeps, 'log' | 'sleep' | 'random'>
-  /** The next attempt waits by itself after what concerns all who use the same key. */
+  /** The next attempt itself waits after a failure that concerns all users of the same key. */
   readonly together?: boolean
 }
 
-/** Not `bad_response`: the same server says the same again. */
+/** Excludes `bad_response`, because the same server answers the same way again. */
 const passing: ReadonlySet<FailureCode> = new Set(['rate_limit', 'network', 'server'])
 
-/** After a `timeout` of ours the waiting has been done; one that the server reports (408, 504) may pass. */
+/** After our own `timeout`, we have already waited; a timeout that the server reports (408, 504) may be temporary. */
 function mayPass({ code, detail }: ProviderFailure): boolean {
   return passing.has(code) || (code === 'timeout' && detail.status !== undefined)
 }
 
-/** Too many requests, or an overloaded server: the next who asks hears the same. */
+/** Too many requests, or an overloaded server: the next call would get the same answer. */
 export function concernsAll({ code, detail }: ProviderFailure): boolean {
   return code === 'rate_limit' || detail.status === 503 || detail.status === 529
 }
 
-/** @throws ProviderFailure the last one, its message with the number of attempts. */
+/** @throws ProviderFailure the last failure, with the number of attempts in its message */
 export async function* withRetry(options: Options): AsyncGenerator<ModelChunk> {
   const { provider, deps, signal } = options
   let waited = 0
@@ -53,7 +53,7 @@ export async function* withRetry(options: Options): AsyncGenerator<ModelChunk> {
   }
 }
 
-/** 0.25–0.5 s, 0.5–1 s, 1–2 s, … to 8 s; a Retry-After is waited out in full, and a little longer so that not all come back at once. */
+/** 0.25–0.5 s, 0.5–1 s, 1–2 s, … up to 8 s. It waits the whole Retry-After and a little longer, so that not all calls return at once. */
 export function waitMs(at: { tries: number; failure: ProviderFailure; random: () => number }): number {
   const asked = at.failure.detail.retryAfterMs
   if (asked !== undefined) return asked + at.random() * 250

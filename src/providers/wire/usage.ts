@@ -1,9 +1,9 @@
-/** Token counts and their price; where a server counts nothing, a cautious estimate, so that a budget still closes. */
+/** Computes token counts and their price, and estimates cautiously where a server counts nothing, so that a budget stays complete. */
 
 import type { Usage } from '../../runtime/event.ts'
 import type { Prices } from './provider-settings.ts'
 
-/** What a server counted; the vendor libraries' own shape fits. */
+/** The counts that a server reported; the vendor libraries' own shape fits. */
 export type Reported = {
   readonly inputTokens: { readonly total: number | undefined; readonly cacheRead: number | undefined }
   readonly outputTokens: { readonly total: number | undefined }
@@ -21,7 +21,7 @@ export function usageOf(counted: Counted): Omit<Usage, 'estimated'> & { readonly
   const { reported, prices } = counted
   const inputs = tokens(reported?.inputTokens.total)
   const outputs = tokens(reported?.outputTokens.total)
-  // A server that counts nothing says nothing or zero; nobody sends a prompt of no tokens.
+  // A server without token counts reports nothing or zero, and every prompt has tokens.
   const estimated = inputs === undefined || inputs === 0
   const inputTokens = estimated ? Math.ceil(counted.sentBytes / 4) : inputs
   const outputTokens = estimated || outputs === undefined || outputs === 0 ? Math.ceil(counted.gotBytes / 4) : outputs
@@ -29,14 +29,14 @@ export function usageOf(counted: Counted): Omit<Usage, 'estimated'> & { readonly
   return { ...priced({ inputTokens, outputTokens, ...(cached > 0 ? { cachedInputTokens: cached } : {}) }, prices), estimated }
 }
 
-/** The same counts with their cost, where the prices are known. */
+/** @returns the same counts, with their cost where the prices are known */
 export function priced(usage: Usage, prices: Prices | undefined): Usage {
   const { inputTokens, outputTokens, cachedInputTokens: cached = 0 } = usage
   const costMicros = cost({ inputTokens, outputTokens, cached, prices })
   return costMicros === undefined ? usage : { ...usage, costMicros }
 }
 
-/** Dollars per million tokens are millionths of a dollar per token. */
+/** Dollars per million tokens equal millionths of a dollar per token. */
 function cost(at: { inputTokens: number; outputTokens: number; cached: number; prices?: Prices }): number | undefined {
   const { input, output, cached = input } = at.prices ?? {}
   if (input === undefined || output === undefined || cached === undefined) return undefined

@@ -1,4 +1,4 @@
-/** The rule of the chain: whether a line is the receipt that must come next. */
+/** Checks the rule of the chain: whether a line is the next valid receipt. */
 
 import { type LinkText, readLink, readReceipt } from './grammar.ts'
 import { genesis, macOf } from './receipt.ts'
@@ -11,12 +11,12 @@ export type LinkFault = {
 
 export type Link = { readonly ok: true; readonly at: Position } | { readonly ok: false; readonly fault: LinkFault }
 
-/** How far a chain is known to be whole. `logId` is undefined before the first receipt. */
+/** How far a chain is known to be valid. `logId` is undefined before the first receipt. */
 export type Position = { readonly logId: string | undefined; readonly count: number; readonly head: string }
 
 export const start: Position = { logId: undefined, count: 0, head: genesis }
 
-/** Judges one line that should follow `at`. @returns the position after it */
+/** Checks one line that should follow `at`. @returns the position after it */
 export function follow(at: Position, line: string | undefined, key: Uint8Array): Link {
   const link = line === undefined ? undefined : readLink(line)
   const fault = link ? faultOf(at, link, key) : notCanonical

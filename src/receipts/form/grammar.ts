@@ -1,9 +1,9 @@
-/** The exact grammar of a log line: it matches canonical receipts and nothing else, faster than parsing and spelling them again would. */
+/** Matches exactly the canonical receipts with a regular expression, which is faster than parsing a line and serialising it again. */
 
 import { sha256 } from '../../kit/sha256.ts'
 import type { Receipt } from './receipt.ts'
 
-/** What the chain needs of a line. `content` is the hash its content has, `own` the one it claims. */
+/** The fields of a line that the chain needs. `content` is the computed hash, `own` the hash in the line. */
 export type LinkText = {
   readonly logId: string
   readonly seq: number
@@ -14,27 +14,27 @@ export type LinkText = {
 }
 
 const hash = '[0-9a-f]{64}'
-/** As RFC 8785 writes strings: nothing escaped that need not be, and that in its shortest form. No lone surrogates. */
+/** Strings as RFC 8785 writes them: escapes only where required, in their shortest form. No lone surrogates. */
 const text = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))[^"\\\x00-\x1f]*)*"`
 const time = String.raw`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z`
 
-/** The three named parts that are hashed stand around `mac` and `receipt_hash`, which are not. */
+/** The three named groups are hashed; `mac` and `receipt_hash` between them are not. */
 const source =
   `^(?<front>\\{(?:"approval":${text},)?"args_hash":"${hash}","conversation_id":${text},(?:"error":${text},)?"id":${text},` +
   `"log_id":"(?<logId>[0-9a-f]{32})",)"mac":"(?<mac>${hash})",(?<middle>"previous_hash":"(?<previous>${hash})",)"receipt_hash":"(?<own>${hash})",` +
   `(?<back>"result_hash":"${hash}","risk":"(?:low|medium|high)",(?<sandbox>"sandbox":"(?:bubblewrap|landlock|none)",)?` +
   `"seq":(?<seq>[1-9][0-9]{0,14}),"status":"(?:allowed|denied|failed)","timestamp":"${time}","tool":${text},"v":(?<v>[12])\\})$`
 
-/** Made when the first line is read, which most starts never do; the engine keeps what it compiled. */
+/** Compiled on first use, because most starts read no line; the engine caches the result. */
 const line = () => new RegExp(source)
 
-/** A receipt of version 1 cannot speak of a sandbox. */
+/** Rejects a sandbox in a receipt of version 1, which has no such field. */
 function parts(from: string): { readonly [name: string]: string } | undefined {
   const found = line().exec(from)?.groups
   return found?.v === '1' && found.sandbox !== undefined ? undefined : found
 }
 
-/** @returns undefined when the line is not a receipt in canonical form, to the byte. */
+/** @returns undefined unless the line is a receipt in canonical form, byte for byte. */
 export function readLink(from: string): LinkText | undefined {
   const found = parts(from)
   if (!found) return undefined
@@ -42,7 +42,7 @@ export function readLink(from: string): LinkText | undefined {
   return { logId, seq: Number(seq), previous, own, mac, content: sha256(`${front}${middle}${back}`) }
 }
 
-/** The receipt a line holds, its hashes unchecked; undefined when it is not in canonical form. */
+/** Returns the receipt in a line without checking its hashes; undefined when it is not in canonical form. */
 export function readReceipt(from: string): Receipt | undefined {
   return parts(from) ? JSON.parse(from) : undefined
 }

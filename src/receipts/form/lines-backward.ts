@@ -1,4 +1,4 @@
-/** The lines of a file from its last to its first, read in pieces: for the newest few of what may be a million. */
+/** Reads the lines of a file in pieces from last to first, so that the newest few of a million lines are found fast. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { decode, type Line, longestLine } from './receipt-lines.ts'
@@ -6,7 +6,7 @@ import { decode, type Line, longestLine } from './receipt-lines.ts'
 const pieceSize = 64 * 1024
 const newline = 0x0a
 
-/** As `readLines` tells them; the first may be torn, and nothing is read behind one that is too long. @throws errno errors */
+/** Yields lines like `readLines`, but the first one may be torn; stops at a line that is too long. @throws errno errors */
 export function* linesBackward(path: string): Generator<Line> {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
@@ -24,7 +24,7 @@ function* backward(file: number): Generator<Line> {
     position -= piece.length
     readSync(file, piece, 0, piece.length, position)
     const held = Buffer.concat([piece, rest])
-    // Before this the first line may go on in the piece before.
+    // The text before this offset may continue a line of the previous piece.
     const begin = position === 0 ? 0 : held.indexOf(newline) + 1
     rest = position > 0 && begin === 0 ? held : held.subarray(0, begin)
     if (position === 0 || begin > 0) yield* reversed(decoder, held.subarray(begin))

@@ -1,16 +1,18 @@
-/** The lines of a log that may be huge, damaged or cut short, read in pieces. */
+/** Reads the lines of a log in pieces; the log may be huge, damaged or truncated. */
 
 import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { tidyEvery } from '../tidy.ts'
 
-/** `text` is undefined when the bytes are no UTF-8 or the line is longer than 1 MiB. A torn line is the last, without its newline. */
+/**
+ * `text` is undefined when the bytes are invalid UTF-8 or the line is longer than 1 MiB. A torn line is the last one, without its newline.
+ */
 export type Line = { readonly text: string | undefined; readonly bytes: number; readonly torn: boolean }
 
 const pieceSize = 1 << 20
 export const longestLine = pieceSize
 const newline = 0x0a
 
-/** @throws errno errors (ENOENT when there is no file). After a line that is too long nothing more is read. */
+/** @throws errno errors (ENOENT when there is no file). Stops after a line that is too long. */
 export function* readLines(path: string, from = 0): Generator<Line> {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
@@ -20,7 +22,7 @@ export function* readLines(path: string, from = 0): Generator<Line> {
   }
 }
 
-/** Of an open file, from a byte position that begins a line. */
+/** Reads an open file from the byte offset where a line starts. */
 export function* linesOf(file: number, from: number): Generator<Line> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const buffer = new Uint8Array(2 * pieceSize)
@@ -42,7 +44,7 @@ export function* linesOf(file: number, from: number): Generator<Line> {
   if (held > 0) yield { text: decode(decoder, buffer.subarray(0, held)), bytes: held, torn: true }
 }
 
-/** Many lines in one decoding; only if that fails, each by itself, to find the bad one. */
+/** Decodes many lines at once; if that fails, decodes each line separately to find the invalid one. */
 function* whole(decoder: TextDecoder, bytes: Uint8Array): Generator<Line> {
   const text = decode(decoder, bytes)
   if (text === undefined) return yield* singly(decoder, bytes)
@@ -59,7 +61,7 @@ function* singly(decoder: TextDecoder, bytes: Uint8Array): Generator<Line> {
   }
 }
 
-/** @returns undefined for bytes that are no UTF-8 */
+/** @returns undefined for invalid UTF-8 */
 export function decode(decoder: TextDecoder, bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes)

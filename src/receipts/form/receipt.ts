@@ -1,4 +1,4 @@
-/** A receipt: what it holds, its one spelling in bytes, and its hash. */
+/** Defines a receipt: its fields, its canonical bytes, and its hash. */
 
 import { sha256 } from '../../kit/sha256.ts'
 
@@ -7,10 +7,10 @@ export type ReceiptRisk = 'low' | 'medium' | 'high'
 export type ReceiptSandbox = 'bubblewrap' | 'landlock' | 'none'
 
 /**
- * `timestamp` is ISO 8601 in UTC; every hash is SHA-256 in lower-case hex. `args_hash` and `result_hash` are of canonical JSON.
- * `receipt_hash` is of the canonical JSON of all but itself and `mac`; `mac` is HMAC-SHA256(key, receipt_hash). `seq` counts from 1 and
- * goes on when the log is cut into segments, as `previous_hash` does; the very first has sixty-four zeros. `v` is 2; in receipts of version
- * 1, which older programs left, nothing is known of the sandbox.
+ * `timestamp` is ISO 8601 in UTC; every hash is SHA-256 in lower-case hex. `args_hash` and `result_hash` cover canonical JSON.
+ * `receipt_hash` covers the canonical JSON of all fields except itself and `mac`; `mac` is HMAC-SHA256(key, receipt_hash). `seq` counts
+ * from 1 and continues across segments, as `previous_hash` does; the first receipt has sixty-four zeros there. `v` is 2; receipts of
+ * version 1, from older programs, do not record the sandbox.
  */
 export type Receipt = {
   readonly v: 1 | 2
@@ -24,10 +24,10 @@ export type Receipt = {
   readonly result_hash: string
   readonly status: ReceiptStatus
   readonly risk: ReceiptRisk
-  /** Who or what gave the approval that was needed. */
+  /** The person or rule that gave the required approval. */
   readonly approval?: string
   readonly error?: string
-  /** What confined the call's child processes; absent when it started none. `none` stands in every receipt of a program told so. */
+  /** The sandbox of the call's child processes; absent when it started none. With sandboxing switched off, every receipt says `none`. */
   readonly sandbox?: ReceiptSandbox
   readonly previous_hash: string
   readonly receipt_hash: string
@@ -38,7 +38,7 @@ export type Unsealed = Omit<Receipt, 'receipt_hash' | 'mac'>
 
 export const genesis = '0'.repeat(64)
 
-/** Canonical JSON (RFC 8785) of the whole receipt: its line in the log, without the newline. Written out by hand, for speed. */
+/** Returns the canonical JSON (RFC 8785) of the whole receipt: its line in the log, without the newline. Assembled by hand for speed. */
 export function lineOf(receipt: Receipt): string {
   return `${front(receipt)}"mac":"${receipt.mac}",${previous(receipt)}"receipt_hash":"${receipt.receipt_hash}",${back(receipt)}`
 }
@@ -54,9 +54,9 @@ export function sealed(unsealed: Unsealed, key: Uint8Array): Receipt {
 }
 
 /**
- * The hash of what a line holds besides its own hash `own` and its mac. When that hash is `own`, the line is the receipt that was sealed
- * under it, to the byte but for the mac, which nobody here has looked at. No text in a receipt can look like the two members cut out:
- * in there every quote has a backslash before it.
+ * Hashes a line without its own hash `own` and its mac. If the result equals `own`, the line is the receipt that was sealed under it, byte
+ * for byte except for the mac, which is not checked here. No text in a receipt can imitate the two removed members, because every quote in
+ * a text follows a backslash.
  */
 export function contentHash(line: string, own: string): string {
   return sha256(without(without(line, '"mac":"', own.length), '"receipt_hash":"', own.length))

@@ -1,4 +1,4 @@
-/** A risky call waits for a yes: its act is blocked from the moment it is proposed until someone allows exactly that plan. */
+/** Blocks the act of a risky call from the moment it is proposed until someone approves exactly that plan. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { Proposal, RunEvent } from '../event.ts'
@@ -59,7 +59,7 @@ function needsYes(event: RunEvent): boolean {
   return event.type === 'propose' && event.judgement.verdict === 'ask'
 }
 
-/** A decision counts for an open gate and for the very plan that was shown; anything else is rejected by name. */
+/** A decision counts only for an open gate and for the plan that the person saw; `approval` rejects any other decision. */
 function answersOpenGate(gates: readonly Gate[], event: RunEvent): boolean {
   if (event.type !== 'approval.decision') return false
   return gates.some(({ call, judgement, phase }) => phase === 'open' && call.id === event.id && judgement.plan === event.plan)

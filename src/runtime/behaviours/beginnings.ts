@@ -1,3 +1,3 @@
-/** What a run that is to end must not begin any more: whoever stops it blocks all of these. */
+/** Lists the events that start new work; a thread that stops a run blocks all of them. */
 
 export const beginnings = [{ type: 'think' }, { type: 'judge' }, { type: 'act' }, { type: 'check' }, { type: 'gate.open' }] as const

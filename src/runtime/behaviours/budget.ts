@@ -1,17 +1,17 @@
-/** Tokens, money and wall clock: reserved before a model call, settled after it; beyond the limit nothing more begins. */
+/** Limits tokens, money and wall-clock time: reserves before a model call, settles after it, and halts the run beyond a limit. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent, Usage } from '../event.ts'
 import { beginnings } from './beginnings.ts'
 
-/** Zero or absent means no limit. `maxMs` is wall time of one run, `maxMicros` millionths of a US dollar. */
+/** Zero or absent means no limit. `maxMs` is the wall-clock time of one run, `maxMicros` is in millionths of a US dollar. */
 export type BudgetLimits = { readonly maxTokens?: number; readonly maxMicros?: number; readonly maxMs?: number }
 
 type Budget = {
   readonly startedAt: number
   readonly tokens: number
   readonly micros: number
-  /** What the last call cost: the reservation for the next one, since a conversation only grows. */
+  /** What the last call used. It is the reservation for the next call, because a conversation only grows. */
   readonly reserveTokens: number
   readonly reserveMicros: number
   readonly wants: { readonly code: 'budget' | 'timeout'; readonly message: string } | null
@@ -44,15 +44,15 @@ function overtime(state: Budget, now: number, { maxMs }: BudgetLimits): Budget {
   return { ...state, wants: { code: 'timeout', message: `the run took longer than limits.max_run_seconds (${maxMs / 1000} s)` } }
 }
 
-function settle(state: Budget, usage: Usage, limits: BudgetLimits, isContinuation: boolean): Budget {
+function settle(state: Budget, usage: Usage, limits: BudgetLimits, goesOn: boolean): Budget {
   const used = usage.inputTokens + usage.outputTokens
   const cost = usage.costMicros ?? 0
   const settled = { ...state, tokens: state.tokens + used, micros: state.micros + cost, reserveTokens: used, reserveMicros: cost }
-  const message = isContinuation ? overspent(settled, limits) : undefined
+  const message = goesOn ? overspent(settled, limits) : undefined
   return message ? { ...settled, wants: { code: 'budget', message } } : settled
 }
 
-/** A run that has its answer is not stopped; one that wants more is, when the next call like the last would not fit. */
+/** A run that has its answer is not stopped. A run that needs another call stops if a call like the last one would exceed the limit. */
 function overspent(state: Budget, { maxTokens, maxMicros }: BudgetLimits): string | undefined {
   if (maxTokens && state.tokens + state.reserveTokens > maxTokens) {
     return `${state.tokens} tokens are spent and the next call would pass limits.max_run_tokens (${maxTokens})`

@@ -1,4 +1,4 @@
-/** The calls of one reply: each is proposed, then acted or denied, and when all are resolved the round is observed. */
+/** Takes each call of a reply from proposal to act or denial, and requests `observe` when all of them are resolved. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { Proposal, RunEvent, ToolReport } from '../event.ts'
@@ -13,8 +13,8 @@ type Calls = {
 }
 
 /**
- * On cancel, estop, halt or stalled: what has not started is denied, what has started is waited for. Every call is proposed before
- * anything else becomes of it. A result that no act is waiting for is rejected.
+ * On cancel, estop, halt or stalled it denies the calls that have not started and waits for those that have. It proposes every call before
+ * any other event about that call. It rejects a result that no act is waiting for.
  */
 export const calls: BThread<Calls, RunEvent> = {
   name: 'calls',
@@ -67,7 +67,7 @@ export const calls: BThread<Calls, RunEvent> = {
   },
 }
 
-/** Who denies a call whose act is blocked by a thread that asked for no denial. */
+/** The source of a denial when a thread blocked the act and requested no denial. */
 const stranded = 'stalled'
 
 function awaited(entries: readonly Entry[], event: RunEvent): boolean {
@@ -83,7 +83,7 @@ function nextEvents(entry: Entry, stop: Calls['stop']): RunEvent[] {
   const act: RunEvent = { type: 'act', id: call.id, call, judgement, ...(approval ? { approval } : {}) }
   if (!stop) return [act]
   const deny: RunEvent = { type: 'deny', id: call.id, call, judgement, by: stop.by, reason: stop.reason }
-  // A stranded act stays on the table, blocked, until it is denied: so the error can say who blocks it.
+  // A stranded act stays requested and blocked until it is denied, so that the error can name the thread that blocks it.
   return stop.by === stranded ? [act, deny] : [deny]
 }
 

@@ -1,4 +1,4 @@
-/** The emergency stop, and the user's cancel: once seen, nothing new begins in this run. */
+/** Stops new work in a run after an emergency stop or the user's cancel. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
@@ -6,10 +6,10 @@ import { beginnings } from './beginnings.ts'
 
 type Stopped = { readonly stopped: boolean }
 
-/** After `estop`: no think, act, check or gate.open for ever. A second `estop` is rejected, the first one stands. */
+/** After `estop` it blocks think, act, check and gate.open forever. It rejects a second `estop`; the first one stays in effect. */
 export const estop: BThread<Stopped, RunEvent> = stopper('estop', 0)
 
-/** The same for `cancel`; a late second cancel is rejected by name. */
+/** Does the same for `cancel`; it rejects a second cancel. */
 export const cancel: BThread<Stopped, RunEvent> = stopper('cancel', 1)
 
 function stopper(type: 'estop' | 'cancel', priority: number): BThread<Stopped, RunEvent> {

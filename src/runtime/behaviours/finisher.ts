@@ -1,4 +1,4 @@
-/** The end of a run: exactly one `finish`, when nothing is in flight, with the code that says honestly how it went; nothing after it. */
+/** Ends a run with exactly one `finish`, when nothing is in flight, with the code of its true outcome, and blocks every later event. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { Ending, FailureCode, RunEvent } from '../event.ts'
@@ -8,7 +8,7 @@ type Finisher = {
   readonly thinking: boolean
   readonly unresolved: number
   readonly ending: Ending | null
-  /** The last refusal that no allowed call has followed: an answer given over it is not a plain success. */
+  /** The last refusal that no allowed call has followed; an answer after it does not count as plain success. */
   readonly refused: Pick<Ending, 'code' | 'message'> | null
   readonly finished: boolean
 }
@@ -46,7 +46,7 @@ export const finisher: BThread<Finisher, RunEvent> = {
         return { ...state, thinking: true }
       case 'model.done':
         return answered({ ...state, thinking: false, unresolved: event.proposals.length })
-      // A thread that wants a call after the answer has the run go on.
+      // A thread that requests a call after the answer makes the run continue.
       case 'judge':
         return { ...withoutAnswer(state), thinking: true }
       case 'judged':
@@ -77,12 +77,12 @@ export const finisher: BThread<Finisher, RunEvent> = {
   },
 }
 
-/** An answer that something was asked for afterwards is not the end. */
+/** An answer does not end the run if more work was requested after it. */
 function withoutAnswer(state: Finisher): Finisher {
   return state.ending?.stop === 'end_turn' ? { ...state, ending: null } : state
 }
 
-/** The first ending stands: a provider that fails because we cancelled does not turn a cancel into a failure. */
+/** The first ending stays in effect: a provider that fails because of a cancel does not turn the cancel into a failure. */
 function end(state: Finisher, ending: Ending): Finisher {
   return state.ending ? state : { ...state, ending }
 }

@@ -1,4 +1,4 @@
-/** A bounded number of tool rounds: the calls of one reply too many are refused and the run halts. */
+/** Limits the number of tool rounds: it refuses the calls of a reply beyond the limit and halts the run. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
@@ -7,8 +7,8 @@ import { blockedActs, denials, denied, noRefusals, type Refusals, refuse } from 
 type Limits = { readonly thinks: number; readonly refusals: Refusals; readonly halt: 'no' | 'wanted' | 'done' }
 
 /**
- * `maxToolRounds` rounds of tools, and one more think to answer from them. Calls in that last reply are denied, never executed:
- * nobody would read their results. A call that a thread of the developer's asks for is a round too.
+ * Allows `maxToolRounds` rounds of tools and one more think to answer from them. It denies calls in that last reply, because no model call
+ * would read their results. A call that a developer's thread requests counts as a round too.
  */
 export function limits({ maxToolRounds }: { readonly maxToolRounds: number }): BThread<Limits, RunEvent> {
   const by = 'limits.max_tool_rounds'

@@ -1,4 +1,4 @@
-/** The loop itself: a start, a finished round or a retry asks for the next thought; a thought nobody asked for is rejected. */
+/** Runs the model loop: a start, a finished round or a retry requests the next `think`; it rejects a reply to no request. */
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'

@@ -1,4 +1,4 @@
-/** Which mode a run is in. Wiggum mode needs executed checks and a sandbox; until both exist a request for it is rejected by name. */
+/** Decides which mode a run is in. Wiggum mode needs executed checks and a sandbox; until both exist it rejects a request for that mode. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'

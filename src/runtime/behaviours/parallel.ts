@@ -1,4 +1,4 @@
-/** At most N acts in flight, and two writers of one path take turns. */
+/** Limits the acts in flight to N, and makes two calls that write the same path run one after the other. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'

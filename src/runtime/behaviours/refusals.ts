@@ -1,4 +1,4 @@
-/** Calls that a thread refuses: their acts stay blocked for ever, and one denial each is requested. Shared by every thread that says no. */
+/** Keeps the calls that a thread refuses: it blocks their acts forever and requests one denial for each. All refusing threads share it. */
 
 import type { Pattern } from '../../kernel/thread.ts'
 import type { Proposal, RunEvent } from '../event.ts'
@@ -13,7 +13,7 @@ export function refuse(refusals: Refusals, refusal: Refusal): Refusals {
   return { ids: [...refusals.ids, refusal.call.id], pending: [...refusals.pending, refusal] }
 }
 
-/** Whoever denied the call, it is denied: drop our own request for it. */
+/** Drops the pending request for a denial once any thread has denied the call. */
 export function denied(refusals: Refusals, id: string): Refusals {
   return { ...refusals, pending: refusals.pending.filter(({ call }) => call.id !== id) }
 }

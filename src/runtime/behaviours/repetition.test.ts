@@ -7,7 +7,7 @@ import { repetition } from './repetition.ts'
 
 type One = { readonly tool: string; readonly input?: Record<string, string>; readonly says?: string; readonly as?: Partial<Judgement> }
 
-/** One call a round, as long as there are any, then an answer. */
+/** Replies with one call per round while calls are left, then with an answer. */
 async function run(ones: readonly One[], limits: Script['limits'] = { maxToolRounds: 100, maxSameResults: 3 }) {
   const id = (at: number) => `c${at}`
   const replies: Reply[] = ones.map(({ tool, input = {} }, at) => ({ calls: [{ id: id(at), name: tool, input }] }))

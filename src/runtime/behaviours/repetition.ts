@@ -1,4 +1,4 @@
-/** A model that goes round in circles: the same call gave the same result too often and nothing new was changed in between, so the run halts. */
+/** Halts a run whose model repeats itself: the same call gave the same result too often, with no new change in between. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import { canonical } from '../../kit/json.ts'
@@ -13,19 +13,20 @@ type Known = { readonly key: string; readonly times: number }
 
 type Repetition = {
   readonly running: readonly Running[]
-  /** The one seen last comes last. */
+  /** In the order of the last occurrence, latest last. */
   readonly known: readonly Known[]
   readonly wants: string | null
   readonly over: boolean
 }
 
-/** So many results are remembered; the one that was not seen for the longest time is forgotten first. */
+/** How many results it remembers; it drops the result that has not occurred for the longest time. */
 const mostKnown = 256
 
 /**
- * Two calls are the same when tool and canonical arguments are; two results when status, output and error are, or who denied the call and why.
- * Every call counts, refused ones too. Counting starts anew after a change: a call of more than low risk (or one that writes) that succeeded
- * with a result which this run has not seen. So tests that pass again after each edit are no circle, but the same two edits in turn are.
+ * Two calls are equal if tool and canonical arguments are equal; two results are equal if status, output and error are, or the thread that
+ * denied the call and its reason. Every call counts, refused calls too. The count restarts after a change: a call of more than low risk (or
+ * one that writes) that succeeded with a result which is new in this run. So tests that pass again after each edit are no repetition, but
+ * the same two edits in turn are.
  */
 export function repetition({ maxSameResults }: { readonly maxSameResults: number }): BThread<Repetition, RunEvent> {
   return {
@@ -78,7 +79,7 @@ function runningOf({ id, call, judgement }: { readonly id: string; readonly call
   return { id, call: callKey(call, judgement), changes, summary: judgement.summary }
 }
 
-/** What has no canonical form is refused before it runs; the plan of its refusal stands for it. */
+/** The program refuses a call without a canonical form before it runs, so the plan of that refusal serves as its key. */
 function callKey({ name, input, malformed }: Call, { plan }: Judgement): string {
   try {
     return digest([name, input, malformed ?? ''])

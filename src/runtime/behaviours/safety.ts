@@ -1,4 +1,4 @@
-/** What the gate forbids does not happen: the act is blocked and the refusal is requested under the rule's name. */
+/** Blocks the act of every call that the gate denies, and requests the refusal under the rule's name. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'

@@ -7,7 +7,7 @@ import { approval } from './approval.ts'
 import { calls } from './calls.ts'
 import { cancel, estop } from './estop.ts'
 
-/** Each of these locks has another one before it in the whole program, so each is tried here without that one. */
+/** In the whole program another lock precedes each of these, so each is tested here without that one. */
 
 const call = { id: 'a', name: 'shell', input: {} }
 const judgement: Judgement = { verdict: 'ask', risk: 'medium', rule: 't', reason: 't', plan: 'p', summary: 's', writes: [] }

@@ -1,9 +1,12 @@
-/** What threads of the developer's may bring into a run, and when: a call of theirs is a round of its own, between the rounds of the model. */
+/** Decides when developers' threads may add calls and events to a run: their call is a round of its own, between the model's rounds. */
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 
-/** `busy`: the model thinks, or its calls are open. `asked`: the gate looks at a thread's call. `own`: that call is open. `over`: no more. */
+/**
+ * `busy`: the model thinks, or its calls are open. `asked`: the gate judges a thread's call. `own`: that call is open. `over`: no more
+ * calls.
+ */
 type ThreadCalls = { readonly phase: 'new' | 'idle' | 'busy' | 'asked' | 'own' | 'over'; readonly id: string | null }
 
 const wait = (['run.start', 'think', 'model.done', 'model.fail', 'judge', 'judged', 'observe'] as const).map((type) => ({ type }))
@@ -23,7 +26,7 @@ export const threadCalls: BThread<ThreadCalls, RunEvent> = {
   },
 }
 
-/** A judgement that nobody asked for is rejected; while a thread's call is open the model waits. */
+/** Rejects a judgement that no thread requested; while a thread's call is open the model waits. */
 function blocks(phase: ThreadCalls['phase'], id: ThreadCalls['id']): Pattern<RunEvent>[] {
   if (phase === 'idle') return [{ type: 'judged' }]
   if (phase === 'asked')

@@ -1,4 +1,4 @@
-/** Nothing in flight, nobody to wait for and nothing enabled: the run says so and ends instead of hanging. */
+/** Ends a run that would hang: nothing is in flight, nobody owes an answer and nothing is enabled. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
@@ -29,7 +29,7 @@ const watched = (
   ] as const
 ).map((type) => ({ type }))
 
-/** Asked last of all, so its request is selected only when no other is enabled. Once it was, nothing new begins. */
+/** It has the lowest priority, so the engine selects its request only when no other is enabled. After that nothing new starts. */
 export const watchdog: BThread<Watch, RunEvent> = {
   name: 'watchdog',
   priority: 95,

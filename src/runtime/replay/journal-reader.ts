@@ -1,4 +1,4 @@
-/** Journal entries of one run, read back with suspicion: what is not what a run writes is said, not obeyed. */
+/** Reads the journal entries of one run and validates each: it reports an entry that no run writes instead of trusting it. */
 
 import { isObject } from '../../kit/json.ts'
 import type { ExternalEvent } from '../event.ts'
@@ -6,12 +6,12 @@ import type { RunLimits } from '../program.ts'
 import { type JournalledRules, threadsOf } from '../rules/journalled-rules.ts'
 import type { RuleThread } from '../rules/rule-thread.ts'
 
-/** As the journal gives it. `body` is the event, and for notes what was written beside it. */
+/** An entry as the journal returns it. `body` is the event; for notes it is the data of the note. */
 export type Entry = { readonly seq: number; readonly kind: 'external' | 'intent' | 'note'; readonly type: string; readonly body: unknown }
 
 /**
- * With the limits and the rules that the run had; absent in journals of before they were written. `instructions` stood in its system prompt;
- * the text is left out where an earlier run of the same process has it.
+ * The start of a run with its limits and rules; both are absent in older journals. `instructions` were part of the system prompt; the text
+ * is left out if an earlier run of the same process has it.
  */
 export type RunStart = Extract<ExternalEvent, { type: 'run.start' }> & {
   readonly limits?: RunLimits
@@ -19,7 +19,7 @@ export type RunStart = Extract<ExternalEvent, { type: 'run.start' }> & {
   readonly instructions?: readonly JournalledInstruction[]
 }
 
-/** `sha256` is that of the text. */
+/** `sha256` is the hash of the text. */
 export type JournalledInstruction = { readonly path: string; readonly sha256: string; readonly text?: string }
 
 type Check = (value: unknown) => boolean
@@ -53,7 +53,7 @@ const judgement = {
 const part: Check = (value) =>
   isObject(value) && (value.type === 'call' ? shape(call)(value) : one('text', 'thinking')(value.type) && text(value.text))
 
-/** What the program reads of each. */
+/** The fields that the program reads of each event. */
 const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
   'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text }),
   'model.done': shape({
@@ -74,7 +74,7 @@ const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
   judged: shape({ id: text, by: text, parts: list(part), proposals: list(shape({ call: shape(call), judgement: shape(judgement) })) }),
 }
 
-/** Undefined when the body is not the event that the entry says it is. */
+/** Returns undefined when the body is not the event that the entry names. */
 export function externalOf({ kind, type, body }: Entry): ExternalEvent | undefined {
   return kind === 'external' && isExternalBody(body) && body.type === type ? body : undefined
 }
@@ -83,13 +83,13 @@ function isExternalBody(body: unknown): body is ExternalEvent {
   return isObject(body) && Object.entries(shapes).some(([type, fits]) => type === body.type && fits(body))
 }
 
-/** The limits under which a run was journalled, if its start says so. */
+/** Returns the limits of a journalled run, if its start has them. */
 export function limitsOf(entries: readonly Entry[]): RunLimits | undefined {
   const limits = startOf(entries)?.limits
   return isLimits(limits) ? limits : undefined
 }
 
-/** The rules that a run had: none when its start names none, undefined when they cannot be read back. */
+/** Returns the rules of a run: none when its start names none, undefined when they cannot be read back. */
 export function rulesOf(entries: readonly Entry[]): RuleThread[] | undefined {
   const rules = startOf(entries)?.rules
   return rules === undefined ? [] : threadsOf(rules)

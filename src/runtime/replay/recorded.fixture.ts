@@ -1,4 +1,4 @@
-/** Runs by the real agent, and their journal as it comes back from disk, for tests of replays. */
+/** Records runs of the real agent and reads their journal back from disk, for tests of replays. */
 
 import type { AnyThread } from '../../kernel/thread.ts'
 import { type Agent, type AgentConfig, createAgent } from '../create-agent.ts'
@@ -24,7 +24,7 @@ export type Script = {
   threads?: AnyUserThread[]
 }
 
-/** A run by the real agent, and what its recorder was given, as it comes back from disk. */
+/** Runs the real agent and returns what its recorder received, as read back from disk. */
 export async function live(script: Script, on?: (event: AgentEvent, agent: Agent) => unknown) {
   const written: Omit<Entry, 'seq'>[] = []
   const agent = createAgent({
@@ -112,7 +112,7 @@ export const yes = async (event: AgentEvent, agent: Agent): Promise<void> => {
   if (event.type === 'approval_gate') await agent.approve(event.gateId, { allow: true, by: 'ann' })
 }
 
-/** Calls that run, fail, are refused and are asked about, and an answer. */
+/** Has calls that run, fail, are refused and need approval, and an answer. */
 export const eventful: Script = {
   replies: [
     { thinking: 'hm', text: 'I look', calls: [{ id: 'a', input: { b: '1', 2: 'x' } }, { id: 'b' }, { id: 'c' }] },

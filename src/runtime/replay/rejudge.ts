@@ -1,16 +1,16 @@
-/** What another policy would have made of a past run: every call judged anew, and the first place where the run would have gone another way. */
+/** Evaluates another policy against a past run: judges every call again and finds the first point where the run would have diverged. */
 
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { Call, ExternalEvent, Judgement, Proposal, RunEvent } from '../event.ts'
 import { program, type RunLimits } from '../program.ts'
-import { missingThreads } from '../threads/joined-threads.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
 import { createProgram } from '../threads/run-to-rest.ts'
+import { missingThreads } from './joined-threads.ts'
 import { type Entry, externalOf } from './journal-reader.ts'
 
 type Said = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason'>
 
-/** `event` counts the run's entries from 1: the reply that asked for the call. */
+/** `event` counts the run's entries from 1; it is the entry of the reply that requested the call. */
 export type Rejudged = {
   readonly event: number
   readonly id: string
@@ -23,9 +23,9 @@ export type Rejudged = {
 
 export type Rejudgement = {
   readonly calls: readonly Rejudged[]
-  /** Absent when the same would have happened. What would have come after it nobody knows: the model would have heard something else. */
+  /** Absent when nothing would have changed. What follows a divergence is unknown, because the model would have seen something else. */
   readonly divergence?: { readonly before: string; readonly after: string }
-  /** Threads that the run had and that are not at hand: then nobody knows where it would have gone another way. */
+  /** Threads that the run had and that are not available; without them the divergence is unknown. */
   readonly missing?: readonly string[]
 }
 
@@ -33,12 +33,12 @@ export type RejudgeInput = {
   readonly entries: readonly Entry[]
   readonly limits: RunLimits
   readonly rules?: readonly AnyThread<RunEvent>[]
-  /** The developer's own, if the run had any. */
+  /** The developer's threads, if the run had any. */
   readonly joined?: readonly PreparedThread[]
   readonly judge: (call: Call) => Judgement | Promise<Judgement>
 }
 
-/** Plans stay those of the run: files have changed since, and what is asked is what the policy says. @throws whatever the judge throws. */
+/** Plans stay those of the run, because files have changed since; only the policy is evaluated. @throws whatever the judge throws. */
 export async function rejudge({ entries, limits, rules = [], joined = [], judge }: RejudgeInput): Promise<Rejudgement> {
   const calls: Rejudged[] = []
   const before: ExternalEvent[] = []
@@ -75,7 +75,7 @@ export async function rejudge({ entries, limits, rules = [], joined = [], judge 
   return { calls, ...parted(happenings(before), happenings(after)) }
 }
 
-/** The same in other words is no other way: what counts is what happens, and to which call. */
+/** Describes an event without its wording: only what happens, and to which call, counts as a divergence. */
 function briefly(event: RunEvent): string {
   if (event.type === 'finish') return `finish (${event.ending.code})`
   return 'id' in event ? `${event.type} ${event.id}` : event.type

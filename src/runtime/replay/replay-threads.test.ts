@@ -1,17 +1,17 @@
 import { expect, test } from 'bun:test'
 import { isObject } from '../../kit/json.ts'
 import type { AgentEvent } from '../event.ts'
-import { joinedThreads, missingThreads } from '../threads/joined-threads.ts'
 import { prepareThreads } from '../threads/prepare-thread.ts'
 import type { AnyUserThread, Thread } from '../threads/thread.ts'
 import { veto } from '../threads/veto.ts'
+import { joinedThreads, missingThreads } from './joined-threads.ts'
 import { eventful, limits, live, type Script, yes } from './recorded.fixture.ts'
 import { rejudge } from './rejudge.ts'
 import { replayRun } from './replay.ts'
 
 const lines = (events: readonly AgentEvent[]) => events.map((event) => JSON.stringify(event)).join('\n')
 
-/** Asks for a call of its own after each answer, the first time only. */
+/** Requests a call of its own after the first answer only. */
 const tests: Thread<string> = {
   name: 'tests',
   init: 'new',

@@ -9,7 +9,7 @@ import { replayRun } from './replay.ts'
 
 const lines = (events: readonly AgentEvent[]) => events.map((event) => JSON.stringify(event)).join('\n')
 
-/** Blocks one call and asks for no denial. */
+/** Blocks one call and requests no denial. */
 const stranding: AnyThread<RunEvent> = {
   name: 'stranding',
   priority: 15,
@@ -50,7 +50,7 @@ describe('a replay is the run, byte for byte', () => {
     expect(lines(replay.events)).toBe(lines(shown))
     expect(replay.ended).toBe(true)
     expect(replay.digest).toBe(digestOf(entries))
-    // As runs were recorded when a gate was named by its call alone: they replay still.
+    // Runs recorded when a gate was named by its call alone still replay.
     const counted = lines(shown).replaceAll(`"gateId":"${runId}/`, '"gateId":"')
     expect(replay.digest).toBe(new Bun.CryptoHasher('sha256').update(`${counted}\n`).digest('hex'))
   })
@@ -61,7 +61,7 @@ function digestOf(entries: readonly Entry[]): string {
   return typeof body === 'object' && body !== null && 'digest' in body ? String(body.digest) : 'none'
 }
 
-/** The journal with one value somewhere in one body changed. */
+/** Returns the journal with one value changed somewhere in one body. */
 const altered = (entries: readonly Entry[], type: string, from: string, to: string) =>
   entries.map((entry) => (entry.type === type ? { ...entry, body: JSON.parse(JSON.stringify(entry.body).replace(from, to)) } : entry))
 

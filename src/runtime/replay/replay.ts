@@ -1,4 +1,4 @@
-/** A past run again, from its journal alone: the same event stream byte for byte (but for partial texts, which the journal does not keep), or the first place where it goes another way. */
+/** Replays a run from its journal alone: the same events byte for byte (except unjournalled partial texts), or the first divergence. */
 
 import type { AnyThread } from '../../kernel/thread.ts'
 import { canonical, isObject } from '../../kit/json.ts'
@@ -11,12 +11,12 @@ import { type Entry, externalOf } from './journal-reader.ts'
 
 export type ReplayInput = {
   readonly runId: string
-  /** All entries of the run, in their order. */
+  /** All entries of the run, in order. */
   readonly entries: readonly Entry[]
   readonly limits: RunLimits
-  /** The rules that the run had, in their order. */
+  /** The rules of the run, in order. */
   readonly rules?: readonly AnyThread<RunEvent>[]
-  /** The developer's own, if the run had any; see `missingThreads`. */
+  /** The developer's threads, if the run had any; see `missingThreads`. */
   readonly joined?: readonly PreparedThread[]
 }
 
@@ -30,19 +30,19 @@ export type Divergence = {
 }
 
 export type Replay = {
-  /** What a consumer saw, partial texts aside; up to the divergence if there is one. */
+  /** What a consumer saw, without partial texts; up to the divergence if there is one. */
   readonly events: readonly AgentEvent[]
   /** SHA-256 of those events as JSON lines, in hex; see digestLine. */
   readonly digest: string
-  /** Whether the journal holds the end of the run; a run that was killed has none. */
+  /** Whether the journal has the end of the run; a killed run has none. */
   readonly ended: boolean
   readonly divergence?: Divergence
 }
 
-/** A consequence that the driver writes down, as it is compared. */
+/** A consequence that the driver journals, in the form that the replay compares. */
 type Consequence = { readonly type: 'act' | 'deny' | 'finish'; readonly text: string; readonly label: string }
 
-/** Never throws for what stands in the journal. */
+/** Never throws because of the journal's content. */
 export function replayRun({ runId, entries, limits, rules = [], joined = [] }: ReplayInput): Replay {
   const threadOf = (name: string) => joined.find((each) => each.name === name)?.thread
   const running = createProgram({ threads: [...program(limits), ...rules], threadOf })
@@ -56,7 +56,7 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
     if (consequence) due.push(consequence)
   }
 
-  /** @returns what went another way, journalled and replayed. */
+  /** @returns the divergence between journal and replay, if any. */
   function follow(entry: Entry): Way | undefined {
     if (entry.kind !== 'external') return compare(entry, due.shift())
     const [missing] = due
@@ -88,7 +88,7 @@ function parting(at: number, { seq }: Entry, { journalled, replayed }: Way): Div
   return { event: at + 1, seq, journalled, replayed, message: `event ${at + 1}: the journal has ${journalled}, the replay ${replayed}` }
 }
 
-/** Notes that no run writes by itself: what was put right after a crash. */
+/** Recognizes notes that no run writes by itself: repairs after a crash. */
 function isAside({ kind, type }: Entry): boolean {
   return kind === 'note' && type !== 'deny' && type !== 'finish'
 }
@@ -102,7 +102,7 @@ function compare(entry: Entry, expected: Consequence | undefined): Way | undefin
   return { journalled: `${journalled} ${other}`, replayed }
 }
 
-/** An altered journal can bring threads where they never get by themselves. */
+/** Catches errors of threads: an altered journal can put them into states that they never reach by themselves. */
 function safely(step: () => Way | undefined): Way | undefined {
   try {
     return step()
@@ -127,7 +127,7 @@ function labelOf({ type, body }: Entry): string {
   return label({ ...body, type })
 }
 
-/** The receipt was written beside a denial after it was decided. */
+/** Ignores the receipt, which was added to a denial after the decision. */
 function textOf({ body, type }: Entry): string {
   if (!isObject(body)) return 'nothing'
   const { receipt: _receipt, ...rest } = body

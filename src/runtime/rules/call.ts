@@ -1,14 +1,14 @@
-/** The fields of a proposed call that a rule may look at. */
+/** Lists the fields of a proposed call that a rule may test. */
 
 import type { Json } from '../../kit/json.ts'
 import type { Proposal } from '../event.ts'
 
-/** Besides these, `input` and every `input.name.deeper`. */
+/** In addition to these, `input` and every `input.name.deeper`. */
 export const fields = ['tool', 'risk', 'verdict', 'rule', 'summary', 'writes', 'input'] as const
 
 type Field = (typeof fields)[number]
 
-/** The values that a field can have, where it has not just any. */
+/** The allowed values of fields that have a fixed set. */
 export const choices: { readonly [field: string]: readonly string[] } = {
   risk: ['low', 'medium', 'high'],
   verdict: ['allow', 'ask', 'deny'],
@@ -18,7 +18,7 @@ export function isField(name: string): boolean {
   return fields.some((field) => field === name) || /^input(\.[^.]+)+$/.test(name)
 }
 
-/** Undefined when the call has no such field. */
+/** Returns undefined when the call has no such field. */
 export function fieldOf({ call, judgement }: Proposal, name: string): Json | undefined {
   const [head = '', ...path] = name.split('.')
   const whole: { readonly [field in Field]: Json } = { ...judgement, tool: call.name, input: call.input }

@@ -1,4 +1,4 @@
-/** What a rule says of one field: a value, a list of them, a glob, a path, a regex, a JSON Schema, or the opposite of one. */
+/** Parses what a rule requires of one field: a value, a list of values, a glob, a path, a regex, a JSON Schema, or the negation of one. */
 
 import { join, normalize } from 'node:path'
 import { isObject, type Json } from '../../kit/json.ts'
@@ -11,18 +11,20 @@ import { type Node, PatternError } from './text/node.ts'
 import { parseRegex } from './text/regex.ts'
 import { witness } from './text/witness.ts'
 
-/** Absolute folders that paths in rules and in calls are meant from. */
+/** The absolute folders against which paths in rules and in calls resolve. */
 export type Places = { readonly workspace: string; readonly home: string }
 
-/** `sample` is a value for which it probably holds; a caller has to try it. Undefined stands for a field that the call lacks. */
+/**
+ * `sample` is a value that probably fulfils the condition; the caller has to check it. Undefined stands for a field that the call lacks.
+ */
 export type Condition = {
   readonly holds: (value: Json | undefined) => boolean
   readonly sample?: Json
-  /** It speaks of a list as a whole; all others hold for a list when they hold for one of its members. */
+  /** The condition tests a list as a whole; every other condition holds for a list if it holds for one of its members. */
   readonly whole?: true
 }
 
-/** A text that is longer is not searched: the condition counts as fulfilled, negated or not, so that length hides nothing. */
+/** A longer text is not searched: the condition counts as fulfilled, negated or not, so that length cannot bypass a rule. */
 export const MAX_TEXT = 100_000
 
 const kinds = ['glob', 'path', 'regex', 'schema', 'not'] as const
@@ -71,7 +73,7 @@ function equal(wanted: null | boolean | number | string): Condition {
   return { holds: some((value) => value === wanted), sample: wanted }
 }
 
-/** A field that is not there fulfils it, so that its rule blocks. Of a list one member is enough for which the condition fails. */
+/** A missing field fulfils the negation, so that its rule blocks. A list fulfils it if the inner condition fails for one member. */
 function opposite(inner: Condition | undefined): Condition | undefined {
   if (inner === undefined) return undefined
   const holds: Condition['holds'] = inner.whole
@@ -89,7 +91,7 @@ function schema(given: unknown, report: Report): Condition | undefined {
   return { holds: (value) => value !== undefined && fits(value), whole: true, ...(sample === undefined ? {} : { sample }) }
 }
 
-/** Values that a schema itself speaks of, as far as they are easily seen. */
+/** Returns the values that a schema itself names, as far as they are easy to find. */
 function named(given: unknown): Json[] {
   if (!isObject(given)) return []
   const own = [given.const, ...(Array.isArray(given.enum) ? given.enum : []), given.minimum, given.maximum].filter(isScalar)
@@ -105,7 +107,7 @@ function overText(pattern: Node): Condition {
   return { holds: some((value) => matches(textOf(value))), sample: witness(pattern) }
 }
 
-/** Both sides are made absolute and lose their `.`, `..` and double slashes. Links are not followed: that is the gate's work. */
+/** Makes both sides absolute and removes `.`, `..` and double slashes. It does not follow links: the gate does that. */
 function path(glob: string, places: Places): Condition {
   if (glob.split('/').includes('..')) throw new PatternError(`".." is not allowed in a path glob; name the folder, or start with "**/"`)
   if (glob.startsWith('{')) throw new PatternError('a path glob cannot begin with braces; write a list of paths')
@@ -128,7 +130,7 @@ function absolute(text: string, { workspace, home }: Places): string {
 
 const withSlash = (folder: string) => `${folder.replace(/\/+$/, '')}/`
 
-/** A list holds when one of its members does. */
+/** Holds for a list if it holds for one of its members. */
 function some(test: (value: Json) => boolean): Condition['holds'] {
   return (value) => value !== undefined && someOf(value, test)
 }

@@ -1,27 +1,27 @@
-/** What the operator's rules say of one call, as if it were the first of a run: the data of `policy explain`. */
+/** Explains what the operator's rules do to one call, as if it were the first of a run: the data of `policy explain`. */
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import type { Proposal, RunEvent } from '../event.ts'
 import type { Rule } from './parse-rules.ts'
 import { ruleThread } from './rule-thread.ts'
 
-/** A rule whose target fits the call. */
+/** A rule whose target matches the call. */
 export type RuleFinding = {
-  /** As logs and receipts name it: `rule.NAME`. */
+  /** The name in logs and receipts: `rule.NAME`. */
   readonly rule: string
   readonly file: string
-  /** The call itself is denied; or it passes now, and the rest says when it would not. */
+  /** The rule denies the call; otherwise the call passes now, and the other fields say when it would not. */
   readonly denies: boolean
-  /** The run ends after the round of the call. */
+  /** The run ends after the round of this call. */
   readonly endsRun: boolean
   readonly reason: string
-  /** As the rule has them, where it has them. */
+  /** As written in the rule, if present. */
   readonly after?: Json
   readonly until?: Json
   readonly atMost?: number
 }
 
-/** The very threads of a run are asked. Rules that do not look at such a call are left out. */
+/** Asks the same threads that a run uses. It leaves out rules that do not match the call. */
 export function explainRules(rules: readonly Rule[], proposal: Proposal): readonly RuleFinding[] {
   return rules.filter(({ target }) => target.matches(proposal)).map((rule) => findingOf(rule, proposal))
 }

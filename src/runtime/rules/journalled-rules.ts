@@ -1,18 +1,18 @@
-/** The rules of a run as its journal keeps them, so that a replay has the very same ones. */
+/** Converts the rules of a run to journal data and back, so that a replay applies the same rules. */
 
 import { isObject, type Json } from '../../kit/json.ts'
 import type { Places } from './condition.ts'
 import { parseRules, type Rule } from './parse-rules.ts'
 import { type RuleThread, ruleThread } from './rule-thread.ts'
 
-/** In the order in which the run had them. */
+/** The rules in the order of the run. */
 export type JournalledRules = Places & { readonly list: readonly { readonly file: string; readonly rule: Json }[] }
 
 export function journalRules(rules: readonly Rule[], places: Places): JournalledRules {
   return { ...places, list: rules.map(({ file, source }) => ({ file, rule: source })) }
 }
 
-/** @returns undefined when it is not what `journalRules` wrote, or is no longer understood. */
+/** @returns undefined when the data is not from `journalRules`, or no longer parses. */
 export function threadsOf(journalled: unknown): RuleThread[] | undefined {
   if (!isObject(journalled)) return undefined
   const { workspace, home, list } = journalled

@@ -1,4 +1,4 @@
-/** Rules that are understood and yet can never apply: tools and arguments that do not exist, an `until` that the rule itself prevents. */
+/** Finds valid rules that can never apply: tools and arguments that do not exist, an `until` that the rule itself prevents. */
 
 import { canonical, isObject, type Json } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
@@ -16,19 +16,19 @@ export type LintOptions = {
 
 export type KnownTools = {
   readonly builtIn: readonly { readonly name: string; readonly parameters: unknown }[]
-  /** Names of the operator's executables, as far as the configuration says them. */
+  /** Names of the operator's executables, as far as the configuration lists them. */
   readonly own: readonly string[]
-  /** Whether an executable could have this name. */
+  /** Tells whether an executable could have this name. */
   readonly isToolName: (name: string) => boolean
 }
 
-/** `problems` are certain mistakes; `warnings` may be right for executables, whose names and arguments only a run knows. */
+/** `problems` are certain mistakes. `warnings` may be correct for executables, whose names and arguments are known only during a run. */
 export type Lint = { readonly problems: readonly string[]; readonly warnings: readonly string[] }
 
 type Calls = { readonly tool?: unknown; readonly when?: unknown }
 type Role = 'on' | 'after' | 'until'
 
-/** What it means for the rule that no call is ever meant. */
+/** The consequence for the rule if this matcher never matches. */
 const inVain: { readonly [role in Role]: string } = {
   on: 'so the rule never applies',
   after: 'so the rule never begins to hold',
@@ -99,7 +99,10 @@ function lintTool(pattern: string, { role, known, certain, perhaps }: Linting): 
 const hint = (word: string, names: readonly string[]) =>
   didYouMean(word, names) || (names.length > 0 ? `; there are: ${names.join(', ')}` : '')
 
-/** The first step of `input.a.b` that a call of this tool cannot have, and what it can; undefined when it can have all. */
+/**
+ * Returns the first step of `input.a.b` that a call of this tool cannot have, with the names it can have; undefined when every step is
+ * possible.
+ */
 function missingIn(parameters: unknown, field: string): { readonly step: string; readonly names: readonly string[] } | undefined {
   const [head, ...path] = field.split('.')
   if (head !== 'input') return undefined
@@ -119,7 +122,7 @@ function holdsWithout(said: unknown, places: Places): boolean {
   return parseCondition(said, createReport([], ''), places)?.holds(undefined) === true
 }
 
-/** Only what is certain: every call that `until` names is one that the rule blocks, from the start and each time. */
+/** Reports only what is certain: the rule blocks every call that `until` names, from the start and each time. */
 function preventsItsEnd(source: { readonly [key: string]: unknown }, places: Places): boolean {
   const { on, when, block, after, until, atMost } = source
   if (!isObject(until) || !isObject(on) || after !== undefined || (atMost !== undefined && atMost !== 0)) return false
@@ -132,7 +135,9 @@ function preventsItsEnd(source: { readonly [key: string]: unknown }, places: Pla
 
 const covers = (pattern: string, name: string) => pattern === name || pattern === '*' || (!/[*?[{\\]/.test(name) && fits(pattern, name))
 
-/** Whatever fulfils `given` fulfils `wanted`: they are the same, or `given` names values and each of them fulfils it. */
+/**
+ * Tells whether every value that fulfils `given` fulfils `wanted`: both are equal, or `given` lists values and each one fulfils `wanted`.
+ */
 function implies(given: unknown, wanted: unknown, places: Places): boolean {
   if (given === undefined) return false
   if (isJson(given) && isJson(wanted) && canonical(given) === canonical(wanted)) return true

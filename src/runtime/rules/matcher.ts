@@ -1,4 +1,4 @@
-/** Which calls are meant: a tool by name, and what their fields must be. */
+/** Parses which calls a rule matches: a tool by name, and conditions on its fields. */
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
@@ -7,17 +7,20 @@ import { choices, fieldOf, fields, isField } from './call.ts'
 import { type Condition, type Places, parseCondition } from './condition.ts'
 import type { Report } from './problem.ts'
 
-/** A call that a rule looks at, for the model checker. */
+/** A call that a rule matches, for the model checker. */
 export type SampleCall = { readonly name: string; readonly input: JsonObject } & Partial<
   Pick<Proposal['judgement'], 'verdict' | 'risk' | 'rule' | 'summary' | 'writes'>
 >
 
-/** `sample` is absent when no call could be made up that matches. */
+/** `sample` is absent when the parser found no matching call. */
 export type Matcher = { readonly matches: (proposal: Proposal) => boolean; readonly sample?: SampleCall }
 
 type Part = { readonly field: string; readonly condition: Condition }
 
-/** `tool` is a name, a glob or a list; absent means any. All fields of `when` must hold. @returns undefined after the report said why. */
+/**
+ * `tool` is a name, a glob or a list; absent means any tool. Every field of `when` must hold. @returns undefined after it reported the
+ * problem.
+ */
 export function parseMatcher(
   given: { readonly tool?: unknown; readonly when?: unknown },
   report: Report,

@@ -9,10 +9,10 @@ import { parseRules, type Rule } from './parse-rules.ts'
 import { ruleThread } from './rule-thread.ts'
 
 type Thread = AnyThread<RunEvent>
-type ConversationRequest = { proposal: Proposal; succeeds: boolean }
-type Wishes = ConversationRequest[][]
+type AttemptedCall = { proposal: Proposal; succeeds: boolean }
+type Wishes = AttemptedCall[][]
 
-/** Random numbers that are the same in every run: a failure can be had again. */
+/** Random numbers that are the same in every run, so that a failure can be reproduced. */
 function createDice(seed: number) {
   const state = { at: seed }
   const roll = (sides: number) => {
@@ -57,7 +57,7 @@ const makeRule = (dice: Dice, at: number): object => {
   }
 }
 
-/** Rules and calls come from pools, so that what one says of the other is worked out once. */
+/** Rules and calls come from pools, so that each pair is evaluated only once. */
 const remembered = ({ matches }: Matcher): Matcher => {
   const known = new WeakMap<object, boolean>()
   return {
@@ -91,7 +91,7 @@ function makePools(dice: Dice) {
   return { threads: rules.map((rule): Thread => ruleThread(withMemory(rule))), proposals }
 }
 
-/** What may happen under these rules, by their bids alone. */
+/** Returns what may happen under these rules, by their bids alone. */
 function permitted(threads: readonly Thread[], wishes: Wishes): Set<string> {
   const states: unknown[] = threads.map(({ init }) => init)
   const acted = new Set<string>()
@@ -119,7 +119,7 @@ function permitted(threads: readonly Thread[], wishes: Wishes): Set<string> {
   return acted
 }
 
-/** The same by the whole program, where the world does what it is asked. */
+/** Returns the same from the whole program, in a world that cooperates. */
 function actedIn(rules: readonly Thread[], wishes: Wishes): Set<string> {
   const engine = createEngine<RunEvent>({ threads: [...program({ maxToolRounds: 9, maxParallel: 2 }), ...rules] })
   const acted = new Set<string>()

@@ -1,4 +1,4 @@
-/** A user's rule as it stands in a JSON file: read strictly, with everything that is wrong said at once. */
+/** Parses a user's rules from a JSON file strictly, and reports all problems at once. */
 
 import { isObject, type Json } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
@@ -8,17 +8,17 @@ import { createReport, knownKeys, type Report } from './problem.ts'
 
 export type Rule = {
   readonly name: string
-  /** Where it was written. */
+  /** The file of the rule. */
   readonly file: string
-  /** As it was written: what a journal has to keep for a replay. */
+  /** The rule as written; the journal keeps it for a replay. */
   readonly source: Json
   readonly target: Matcher
   readonly blocks: readonly Blockable[]
-  /** Only once the model asked for such a call. */
+  /** The rule applies only after the model requested such a call. */
   readonly after?: Matcher
-  /** No longer once such a call ran and succeeded. */
+  /** The rule ends after such a call succeeded. */
   readonly until?: Matcher
-  /** So many of the calls are let through, by this rule. */
+  /** This rule lets so many of the calls through. */
   readonly atMost?: number
   readonly reason: string
 }
@@ -28,7 +28,7 @@ export type Blockable = (typeof blockable)[number]
 
 const keys = ['name', 'on', 'when', 'block', 'after', 'until', 'atMost', 'reason'] as const
 
-/** Why these may not be blocked: each of them is what a refusal, a stop or an honest end consists of. */
+/** Events that a rule may not block, because refusals, stops and the correct end of a run consist of them. */
 const protective = [
   'deny',
   'halt',
@@ -46,7 +46,7 @@ const protective = [
 
 const MAX_RULES = 200
 
-/** `text` is the file's; it holds one rule or a list of them. Of a file with a problem no rule is to be used: see `problems`. */
+/** `text` is the content of the file: one rule or a list. If `problems` is not empty, the caller must use none of the file's rules. */
 export function parseRules(given: { readonly text: string; readonly file: string; readonly places: Places }): {
   readonly rules: readonly Rule[]
   readonly problems: readonly string[]
@@ -64,7 +64,7 @@ export function parseRules(given: { readonly text: string; readonly file: string
   return problems.length > 0 ? { rules: [], problems } : { rules, problems }
 }
 
-/** Names that come more than once. */
+/** Returns the names that occur more than once. */
 export function repeated(rules: readonly { readonly name: string }[]): string[] {
   const names = rules.map(({ name }) => name)
   return [...new Set(names.filter((name, at) => names.indexOf(name) !== at))]
@@ -129,7 +129,7 @@ function targetOf({ on, when }: { readonly [key: string]: unknown }, report: Rep
   const known = knownKeys(on, ['type', 'tool'], at)
   if (on.type !== 'propose')
     return at.at('type').say(`must be "propose", the moment at which the model asks for a call; got ${quote(on.type)}`)
-  // Parsed even so, for what else is wrong.
+  // Parsed although the rule is already invalid, to report further problems.
   const target = parseMatcher(
     { tool: on.tool, when },
     { ...report, at: (step) => (step === 'tool' ? at.at(step) : report.at(step)) },
@@ -152,7 +152,7 @@ function wrongBlock(type: unknown): string {
   return `${quote(type)} is nothing that can be blocked; allowed: ${blockable.join(', ')}${didYouMean(String(type), blockable)}`
 }
 
-/** @returns undefined when absent, null when wrong. */
+/** @returns undefined when absent, null when invalid. */
 function beside(given: unknown, report: Report, places: Places): Matcher | null | undefined {
   if (given === undefined) return undefined
   if (!isObject(given) || Object.keys(given).length === 0)
@@ -166,7 +166,7 @@ function countOf(given: unknown, report: Report): number | null | undefined {
   return report.say(`must be a whole number from 0 to 1000; got ${quote(given)}`) ?? null
 }
 
-/** Empty when absent. */
+/** Returns an empty text when absent. */
 function reasonOf(given: unknown, report: Report): string | undefined {
   if (given === undefined) return ''
   if (typeof given === 'string' && given.trim() !== '' && given.length <= 1000) return given.trim()

@@ -1,11 +1,11 @@
-/** What is wrong with a rule, said where it stands; collected, so that a person sees all of it at once. */
+/** Collects problems of a rule with their position, so that a person sees all of them at once. */
 
 import { didYouMean, quote } from '../../kit/text.ts'
 
 export type Report = {
-  /** `rules/net.json: when["input.url"]: …` */
+  /** Reports a problem: `rules/net.json: when["input.url"]: …` */
   say(message: string): undefined
-  /** The same file, one step deeper. */
+  /** Returns a report for a position one step deeper in the same file. */
   at(step: string | number): Report
 }
 
@@ -23,7 +23,7 @@ export function createReport(problems: string[], place: string): Report {
   }
 }
 
-/** Says every key that is not known, with the one that was probably meant. @returns whether all are known. */
+/** Reports every unknown key with the most similar known key. @returns whether all keys are known. */
 export function knownKeys(value: { readonly [key: string]: unknown }, known: readonly string[], report: Report): boolean {
   const unknown = Object.keys(value).filter((key) => !known.includes(key))
   for (const key of unknown) report.say(`unknown key ${quote(key)}; allowed: ${known.join(', ')}${didYouMean(key, known)}`)

@@ -1,4 +1,4 @@
-/** JSON Schema over one field: the plain part of it, where an unknown keyword is an error and never silently fulfilled. */
+/** Parses the supported subset of JSON Schema for one field; an unknown keyword is an error, so that no keyword is silently ignored. */
 
 import { canonical, isObject, type Json } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
@@ -9,7 +9,7 @@ import { parseRegex } from './text/regex.ts'
 
 export type Fits = (value: Json) => boolean
 
-/** One keyword's reader: undefined after it has said what is wrong. */
+/** Parses one keyword; returns undefined after it reported a problem. */
 type Keyword = (given: unknown, report: Report, depth: number) => Fits | undefined
 
 const MAX_DEPTH = 20
@@ -75,7 +75,7 @@ const keywords: { readonly [keyword: string]: Keyword } = {
   oneOf: several((count) => count === 1),
 }
 
-/** @returns undefined after the report has said everything that is wrong. */
+/** @returns undefined after it reported every problem. */
 export function parseSchema(schema: unknown, report: Report, depth = 0): Fits | undefined {
   if (typeof schema === 'boolean') return () => schema
   if (!isObject(schema)) return report.say('must be a JSON Schema: an object, true or false')
@@ -117,7 +117,7 @@ function several(enough: (count: number, all: number) => boolean): Keyword {
   }
 }
 
-/** What was read from JSON is JSON; a member of it that is not there reads as null. */
+/** Narrows a value that was parsed from JSON; a missing member reads as null. */
 function json(value: unknown): Json {
   return isJson(value) ? value : null
 }

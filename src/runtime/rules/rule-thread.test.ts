@@ -22,7 +22,7 @@ const rule = (more: object) => {
 
 type Asked = [tool: string, input?: JsonObject, verdict?: Judgement['verdict']]
 
-/** One run: in each round the model asks for these calls, and each that is acted succeeds unless its input says `fail`. */
+/** Runs once: in each round the model requests these calls, and each call that runs succeeds unless its input says `fail`. */
 function run(rules: ReturnType<typeof rule>, ...rounds: Asked[][]) {
   const engine = createEngine<RunEvent>({ threads: [...program({ maxToolRounds: 20, maxParallel: 9 }), ...rules] })
   const events: RunEvent[] = []

@@ -1,4 +1,4 @@
-/** A user's rule as a b-thread: it blocks the act of each call that it forbids and asks for the denial under its own name. */
+/** Turns a user's rule into a b-thread, which blocks the act of each forbidden call and requests the denial under the rule's name. */
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
 import { blockedActs, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
@@ -9,27 +9,27 @@ import type { Rule } from './parse-rules.ts'
 type Proposed = Extract<RunEvent, { type: 'propose' }>
 
 type RuleState = {
-  /** `after` was asked for, or there is no such condition. */
+  /** A call matched `after`, or the rule has no `after`. */
   readonly armed: boolean
-  /** `until` came true: the rule is over. */
+  /** A call fulfilled `until`: the rule no longer applies. */
   readonly lifted: boolean
   readonly count: number
-  /** Calls in flight whose success lifts the rule. */
+  /** Calls in flight that lift the rule if they succeed. */
   readonly lifting: readonly string[]
   readonly refusals: Refusals
-  /** No further thought. */
+  /** Blocks every further `think`. */
   readonly shut: boolean
 }
 
-/** For the model checker: `samples` are calls that the rule looks at, `burst` as many at once as it does not let pass. */
+/** For the model checker: `samples` are calls that the rule matches, `burst` is one call more than the rule lets pass. */
 export type RuleThread = BThread<RuleState, RunEvent> & { readonly samples: readonly SampleCall[]; readonly burst: readonly SampleCall[] }
 
-/** A longer burst is not explored. */
+/** The checker does not explore longer bursts. */
 const MAX_BURST = 8
 
 /**
- * Decided once, when the call is proposed, from what was proposed before and which calls succeeded in earlier rounds. What is asked for
- * counts, even if it is refused: so another rule, which can only refuse more, never loosens this one.
+ * Decides once, when a call is proposed, from the earlier proposals and the calls that succeeded in earlier rounds. A requested call counts
+ * even if it is refused; so another rule, which can only refuse more, never loosens this rule.
  */
 export function ruleThread(rule: Rule): RuleThread {
   const wait: readonly Pattern<RunEvent>[] = [{ type: 'propose', match: (event) => event.type === 'propose' && isOfInterest(rule, event) }]
@@ -72,7 +72,7 @@ function isOfInterest({ target, after }: Rule, event: Proposed): boolean {
   return target.matches(event) || after?.matches(event) === true
 }
 
-/** A call may be what arms the rule and what it forbids: the first such call passes. */
+/** A call may match both `after` and the target: the first such call passes. */
 function proposed(state: RuleState, event: Proposed, rule: Rule): RuleState {
   const armed = state.armed || rule.after?.matches(event) === true
   if (!state.armed || !rule.target.matches(event)) return { ...state, armed }

@@ -1,4 +1,4 @@
-/** A developer's thread, checked and made into one of the program: the kernel never sees the developer's own objects, nor do they see ours. */
+/** Checks a developer's thread and wraps it as a thread of the program. Both sides only see copies of each other's objects. */
 
 import { settled } from '../../kernel/event-text.ts'
 import { advances } from '../../kernel/select.ts'
@@ -14,8 +14,8 @@ import { ThreadFailure, USER, USER_PRIORITY } from './thread-failure.ts'
 
 export type PreparedThread = { readonly name: string; readonly digest: string; readonly thread: AnyThread<RunEvent> }
 
-/** `asked`: calls that the gate is looking at. `open`: calls that were proposed and have not begun. */
-type DaemonLock = {
+/** `asked`: calls that the gate is judging. `open`: calls that were proposed and have not started. */
+type ProgramState = {
   readonly state: Json
   readonly asked: readonly string[]
   readonly open: readonly Proposal[]
@@ -33,7 +33,7 @@ export function prepareThread(given: AnyUserThread): PreparedThread {
   return { name, digest: threadDigest({ ...given, priority }), thread }
 }
 
-/** @throws ThreadFailure; also when two are of one name */
+/** @throws ThreadFailure when a thread is invalid or two have the same name */
 export function prepareThreads(given: readonly AnyUserThread[]): PreparedThread[] {
   const prepared = given.map(prepareThread)
   for (const [at, { name }] of prepared.entries())
@@ -56,11 +56,11 @@ function checkShape(given: unknown): void {
 
 type Made = { readonly name: string; readonly priority: number; readonly state: Json }
 
-function programThread({ bid, next }: AnyUserThread, { name, priority, state }: Made): BThread<DaemonLock, RunEvent> {
+function programThread({ bid, next }: AnyUserThread, { name, priority, state }: Made): BThread<ProgramState, RunEvent> {
   const view = createView()
-  const known = new WeakMap<DaemonLock, OwnBid>()
+  const known = new WeakMap<ProgramState, OwnBid>()
 
-  function own(held: DaemonLock): OwnBid {
+  function own(held: ProgramState): OwnBid {
     const before = known.get(held)
     if (before !== undefined) return before
     const read = readBid(
@@ -71,13 +71,13 @@ function programThread({ bid, next }: AnyUserThread, { name, priority, state }: 
     return read
   }
 
-  /** What it asked for it hears of when it is proposed: before that only the gate is concerned. */
+  /** A thread advances on its requested call when the call is proposed, not when the gate is asked to judge it. */
   function moves({ request, wait, interrupt }: OwnBid, event: RunEvent): boolean {
     if (event.type === 'propose' && request.some((each) => each.type === 'judge' && each.id === event.id)) return true
     return advances({ request: request.filter(({ type }) => type === 'user'), wait, interrupt }, event)
   }
 
-  function moved(held: DaemonLock, event: RunEvent): Json {
+  function moved(held: ProgramState, event: RunEvent): Json {
     if (!moves(own(held), event)) return held.state
     const found = guarded(name, () => next(frozen(held.state), view(event)), `next() after ${eventName(event)}`)
     return jsonOf(name, found, `state after ${eventName(event)}`)
@@ -110,8 +110,8 @@ function programThread({ bid, next }: AnyUserThread, { name, priority, state }: 
   }
 }
 
-/** What becomes of calls, whether or not the developer's thread listens. */
-function followed(held: DaemonLock, event: RunEvent, name: string): DaemonLock {
+/** Tracks the state of calls, whether or not the developer's thread waits for these events. */
+function followed(held: ProgramState, event: RunEvent, name: string): ProgramState {
   const { asked, open, refusals } = held
   if (event.type === 'judge' && event.by === name) return { ...held, asked: [...asked, event.id] }
   if (event.type === 'propose')
@@ -121,8 +121,8 @@ function followed(held: DaemonLock, event: RunEvent, name: string): DaemonLock {
   return { ...held, open: rest, refusals: event.type === 'deny' ? denied(refusals, event.id) : refusals }
 }
 
-/** A block of `act` with a reason denies the calls that wait for it. */
-function refuseOpen(held: DaemonLock, { refuses }: OwnBid, name: string): DaemonLock {
+/** Denies the waiting calls that the thread blocks with a reason. */
+function refuseOpen(held: ProgramState, { refuses }: OwnBid, name: string): ProgramState {
   if (refuses.length === 0) return held
   const refusals = held.open.reduce((known, { call, judgement }) => {
     if (known.ids.includes(call.id)) return known
@@ -133,7 +133,7 @@ function refuseOpen(held: DaemonLock, { refuses }: OwnBid, name: string): Daemon
   return refusals === held.refusals ? held : { ...held, refusals }
 }
 
-/** Events as the developer's functions see them: copies that cannot be altered, each made once. */
+/** Creates the events that the developer's functions see: frozen copies, each created once. */
 function createView(): (event: RunEvent) => ThreadEvent {
   const copies = new WeakMap<RunEvent, ThreadEvent>()
   return (event) => {

@@ -1,4 +1,4 @@
-/** Runs a program with developers' threads in it, live and in replay: one of them that fails or holds the run for ever ends it, and is named. */
+/** Runs a program that includes developers' threads, live and in replay: a thread that fails or blocks the run forever ends it. */
 
 import type { States } from '../../kernel/check-program.ts'
 import { AdmissionError, createEngine } from '../../kernel/engine.ts'
@@ -11,20 +11,20 @@ import { standIn, ThreadFailure, USER } from './thread-failure.ts'
 
 export type ProgramOptions = {
   readonly threads: readonly AnyThread<RunEvent>[]
-  /** The thread that a `thread.add` names. */
+  /** Finds the thread that a `thread.add` names. */
   readonly threadOf?: (name: string) => AnyThread<RunEvent> | undefined
   readonly onExternal?: (event: RunEvent) => void
 }
 
-/** `blockers`: who holds a stalled run back, in words. */
+/** `blockers` names the threads that block a stalled run. */
 export type OnSelect = (event: RunEvent, blockers: string) => void
 
 export type Program = {
-  /** One event from outside, and all that follows from it. @returns who rejected it. @throws what our own threads throw */
+  /** Processes one external event and all its consequences. @returns the thread that rejected it. @throws what our own threads throw */
   take(event: ExternalEvent, onSelect: OnSelect): string | undefined
 }
 
-/** They report what has happened, or stop: a thread that will not have them cannot undo that. */
+/** These events report facts or stop the run; a developer's thread that blocks one cannot undo it, so the thread counts as failed. */
 const mustBeTaken: readonly RunEvent['type'][] = [
   'run.start',
   'model.done',
@@ -39,7 +39,7 @@ const mustBeTaken: readonly RunEvent['type'][] = [
 
 export function createProgram({ threads, threadOf = () => undefined, onExternal }: ProgramOptions): Program {
   const engine = createEngine<RunEvent>({ threads, ...(onExternal ? { onExternal } : {}) })
-  /** Developers' threads that take part, and have not failed. */
+  /** The developers' threads that take part and have not failed. */
   const trusted = new Set(threads.map(({ name }) => name).filter((name) => name.startsWith(USER)))
 
   function take(event: ExternalEvent, onSelect: OnSelect): string | undefined {
@@ -57,7 +57,7 @@ export function createProgram({ threads, threadOf = () => undefined, onExternal 
     }
   }
 
-  /** `failed`: a developer's thread did, and another one took its place. */
+  /** `failed`: a developer's thread failed and a stand-in replaced it. */
   function attempt(step: () => string | undefined): { readonly failed: boolean; readonly by?: string | undefined } {
     try {
       return { failed: false, by: step() }
@@ -76,12 +76,12 @@ export function createProgram({ threads, threadOf = () => undefined, onExternal 
     engine.put(thread)
   }
 
-  /** `at`: what was on its way in. It is journalled before all that follows from the failure. */
+  /** `at` is the external event that was being processed. The journal has it before all consequences of the failure. */
   function replace(failure: ThreadFailure, at?: RunEvent): void {
     if (trusted.delete(failure.thread)) engine.put(standIn(failure, at))
   }
 
-  /** Nothing is under way and nobody is asked, so what is blocked now is blocked for ever. */
+  /** Nothing is in progress and nobody is asked, so the current blocks would last forever. */
   function releaseStuck(): boolean {
     if (trusted.size === 0) return false
     const held = engine.explain().flatMap(({ event, by }) => by.filter((name) => trusted.has(name)).map((name) => ({ name, event })))
@@ -97,7 +97,7 @@ function isOwed(event: ExternalEvent): boolean {
   return mustBeTaken.includes(event.type) || (event.type === 'approval.decision' && event.by === 'expiry')
 }
 
-/** As the watchdog sees it: the run has begun, nobody owes it an answer, and it is not over. */
+/** Uses the watchdog's definition: the run has started, nobody owes it an answer, and it is not over. */
 function isQuiet({ watchdog, finisher }: States): boolean {
   if (!isObject(watchdog) || !isObject(finisher)) return false
   const { started, thinking, inFlight, gates } = watchdog

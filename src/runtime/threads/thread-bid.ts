@@ -1,4 +1,4 @@
-/** What a developer's thread bids, checked and put into the words of the program. */
+/** Checks the bid of a developer's thread and translates it into a bid of the program. */
 
 import { plain } from '../../kernel/check-program.ts'
 import type { Bid, Pattern } from '../../kernel/thread.ts'
@@ -8,19 +8,19 @@ import type { RunEvent } from '../event.ts'
 import { isKnown, vocabulary } from '../vocabulary.ts'
 import { ThreadFailure } from './thread-failure.ts'
 
-/** `refuses`: blocks of `act` with a reason. */
+/** `refuses` holds the blocks of `act` that have a reason. */
 export type OwnBid = Required<Bid<RunEvent>> & {
   readonly refuses: readonly { readonly reason: string; matches(event: RunEvent): boolean }[]
 }
 
-/** Whose bid it is, and how it sees an event. */
+/** The thread whose bid is read, and its view of an event. */
 export type Reader = { readonly name: string; readonly view: (event: RunEvent) => unknown }
 
 const members = ['request', 'wait', 'block', 'interrupt']
 const ownName = /^user\.[\w.-]{1,64}$/
 const callId = /^[\w.:-]{1,64}$/
 
-/** @throws ThreadFailure that says what is wrong with it */
+/** @throws ThreadFailure that says what is wrong with the bid */
 export function readBid(given: unknown, reader: Reader): OwnBid {
   const fail = failing(reader)
   if (given instanceof Promise) return fail('bid() returned a promise; it must return the bid itself')
@@ -42,7 +42,10 @@ export function readBid(given: unknown, reader: Reader): OwnBid {
   }
 }
 
-/** Its own events and calls for the gate: nothing else can ever be selected in its name, since the kernel sees these copies alone. */
+/**
+ * Accepts only the thread's own events and calls for the gate. The kernel sees only these copies, so it selects nothing else for this
+ * thread.
+ */
 function readRequest(given: unknown, { name }: Reader): RunEvent {
   const fail = failing({ name })
   const event = jsonOf(name, given, 'a request')
@@ -104,7 +107,7 @@ function refusalOf(given: unknown, { id, match }: Pattern<RunEvent>, reader: Rea
   return [{ reason, matches }]
 }
 
-/** What the developer's code does. Whatever it throws names the thread. */
+/** Runs the developer's code. Any error that it throws becomes a ThreadFailure that names the thread. */
 export function guarded<T>(name: string, step: () => T, where = ''): T {
   try {
     return step()
@@ -114,7 +117,7 @@ export function guarded<T>(name: string, step: () => T, where = ''): T {
   }
 }
 
-/** A copy of what must be plain JSON. */
+/** Copies a value that must be plain JSON. */
 export function jsonOf(name: string, value: unknown, where: string): Json {
   try {
     return plain(value, where)

@@ -6,7 +6,7 @@ import type { Thread } from './thread.ts'
 import { veto } from './veto.ts'
 
 describe('a call of a thread', () => {
-  /** Asks for one call after the event, and once only. */
+  /** Requests one call after the event, once only. */
   const proposing = (type: RunEvent['type'], id = 't1'): Thread<string> => ({
     name: 'tests',
     init: 'new',

@@ -1,14 +1,14 @@
-/** A developer's thread that cannot go on, and what takes its place: the run ends, and says why. */
+/** Defines the failure of a developer's thread, and the stand-in that ends the run and reports why. */
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
 import { beginnings } from '../behaviours/beginnings.ts'
 import type { RunEvent } from '../event.ts'
 import { isKnown, vocabulary } from '../vocabulary.ts'
 
-/** What names of developers' threads begin with in the program; no thread of ours has it. */
+/** The prefix of developers' threads in the program; none of our own threads has it. */
 export const USER = 'user/'
 
-/** Asked after the gate's refusals and the limits, before questions are put to people and anything begins. */
+/** The engine asks these threads after the gate's refusals and the limits, and before gates open and effects start. */
 export const USER_PRIORITY = 24
 
 /** `thread` is its name in the program. */
@@ -23,8 +23,8 @@ export class ThreadFailure extends Error {
 }
 
 /**
- * Begins nothing any more, whatever the failed thread would have blocked, and asks for the end of the run. With `at`, it first lets that
- * event from outside happen and nothing else.
+ * Blocks everything new, whatever the failed thread would have blocked, and requests the end of the run. With `at`, it first lets only that
+ * external event happen.
  */
 export function standIn({ thread, message }: Pick<ThreadFailure, 'thread' | 'message'>, at?: RunEvent): BThread<Phase, RunEvent> {
   const others: Pattern<RunEvent>[] = []

@@ -1,31 +1,31 @@
-/** A b-thread of the developer's own, as a program that uses the library writes it. */
+/** Defines b-threads that a developer writes in a program that uses the library. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import type { RunEvent } from '../event.ts'
 
-/** An event that threads send one another: JSON, and a name of their own. */
+/** An event that threads send each other: JSON, with a name of the developer's choice. */
 export type OwnEvent = { readonly type: `user.${string}`; readonly id?: string; readonly [detail: string]: unknown }
 
-/** A tool call that a thread asks for. It passes the gate as the model's calls do. `id` must be new in the run. */
+/** A tool call that a thread requests. It passes the gate as the model's calls do. `id` must be new in the run. */
 export type CallRequest = {
   readonly type: 'propose'
   readonly id: string
   readonly call: { readonly name: string; readonly input: JsonObject }
 }
 
-/** What a thread hears of: every event of the run. They are copies, and frozen. */
+/** The events that a thread can see: every event of the run, as frozen copies. */
 export type ThreadEvent = Exclude<RunEvent, { type: 'user' }> | OwnEvent
 
 type PatternOf<E> = E extends ThreadEvent
   ? { readonly type: E['type']; readonly id?: string; readonly match?: (event: E) => boolean | undefined }
   : never
 
-/** Which events are meant: of this type, of this id if given, and for which `match` holds. */
+/** Matches events of this type, of this id if given, and for which `match` returns true. */
 export type ThreadPattern = PatternOf<ThreadEvent>
 
 /**
- * What a thread asks for at this moment. With a `reason`, a block of `act` refuses the call: it is denied and the model reads the reason.
- * Without one the call waits until the block is lifted.
+ * What a thread bids in its current state. A block of `act` with a `reason` refuses the call: it is denied and the model reads the reason.
+ * Without a reason the call waits until the block is lifted.
  */
 export type ThreadBid = {
   readonly request?: readonly (OwnEvent | CallRequest)[]
@@ -35,21 +35,21 @@ export type ThreadBid = {
 }
 
 /**
- * A reducer over plain JSON: `bid` and `next` are pure and called without `this`. `next` is called for an event that the thread requested,
- * waited for or is interrupted by. It can take away from what a run may do and ask for calls, and permit nothing.
+ * A reducer over plain JSON: `bid` and `next` are pure and called without `this`. The program calls `next` for an event that the thread
+ * requested, waited for or is interrupted by. A thread can restrict what a run may do and request calls; it cannot permit anything.
  */
 export type Thread<S = unknown> = {
   /** 1 to 64 of a–z, 0–9, "-", "_". Logs and errors say `user/NAME`. */
   readonly name: string
-  /** From 0 to 9, 5 when absent: who of several threads is asked first. All of them come after the program's own guards. */
+  /** From 0 to 9, default 5: the order among developers' threads, lowest first. All of them come after the program's own guards. */
   readonly priority?: number
   readonly init: S
   bid(this: void, state: S): ThreadBid
   next(this: void, state: S, event: ThreadEvent): S
-  /** Values and functions that the source of `bid` and `next` only names: they count for its digest. */
+  /** Values and functions that `bid` and `next` refer to; they count for the thread's digest. */
   readonly uses?: readonly unknown[]
 }
 
-/** Threads of any state type side by side. */
+/** Threads with different state types in one list. */
 // biome-ignore lint/suspicious/noExplicitAny: the one place where state types differ within a list
 export type AnyUserThread = Thread<any>

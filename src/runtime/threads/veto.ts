@@ -1,12 +1,12 @@
-/** The shortest thread: calls that are refused, with a reason that the model reads. */
+/** Builds a thread that refuses calls with a reason that the model reads. */
 
 import type { Call, Judgement } from '../event.ts'
 import type { Thread } from './thread.ts'
 
-/** A call as the gate judged it. */
+/** A call with the gate's judgement. */
 export type JudgedCall = { readonly id: string; readonly call: Call; readonly judgement: Judgement }
 
-/** Refuses every call for which `when` holds. What `when` takes from around it belongs into `uses`. */
+/** Refuses every call for which `when` returns true. List the values that `when` takes from its scope in `uses`. */
 export function veto(
   name: string,
   when: (call: JudgedCall) => boolean | undefined,

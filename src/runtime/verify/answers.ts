@@ -1,4 +1,4 @@
-/** P15, what must be possible: some run answers after more than one round of calls. */
+/** Checks P15, a property of possibility: some run answers after more than one round of calls. */
 
 import { createEngine } from '../../kernel/engine.ts'
 import type { Property } from '../../kernel/property.ts'
@@ -14,7 +14,7 @@ const ROUNDS = 2
 
 type Progress = { readonly rounds: number; readonly answered: boolean }
 
-/** Never broken by itself: `onAnswer` hears of each run that answers after more than one round, and the search must hear of one. */
+/** Never breaks by itself. It calls `onAnswer` for each run that answers after more than one round; the search must see at least one. */
 export function answersLate(onAnswer: () => void): Property<RunEvent, Progress> {
   return {
     name: P15,
@@ -28,10 +28,10 @@ export function answersLate(onAnswer: () => void): Property<RunEvent, Progress> 
   }
 }
 
-/** `refused`: what the world had to say and the program did not take. */
+/** `refused` holds the external events that the program rejected. */
 export type Attempt = { readonly answered: boolean; readonly trace: readonly Selection<RunEvent>[]; readonly refused: readonly RunEvent[] }
 
-/** The plainest such run, in a world that does what it is asked: as long as it ends in no answer, it shows what is in the way. */
+/** Runs the simplest such run, in a world that cooperates. If it ends without an answer, its trace shows what prevents one. */
 export function attemptAnswer(threads: readonly AnyThread<RunEvent>[]): Attempt {
   const world = createWorld({ replies: [[], [read]], tokens: 0, outcomes: ['allowed'] })
   const engine = createEngine<RunEvent>({ threads })
@@ -49,7 +49,7 @@ export function attemptAnswer(threads: readonly AnyThread<RunEvent>[]): Attempt 
   return { answered: last?.type === 'finish' && last.ending.code === 'answered', trace, refused: [] }
 }
 
-/** A start, a reply with one call in each of the first rounds and without one then, the true result of each call. */
+/** Returns a start, a reply with one call in each of the first rounds and without a call after that, and the true result of each call. */
 function helpful(offers: readonly RunEvent[], { thinking, round, judging, calls }: Seen, isNew: boolean): RunEvent | undefined {
   if (isNew) return offers.find(({ type }) => type === 'run.start')
   if (thinking) return offers.find((event) => event.type === 'model.done' && (event.proposals.length === 0) === round > ROUNDS)

@@ -7,14 +7,14 @@ import { verifyProgram } from './verify-program.ts'
 // A search takes a second at most; a busy machine takes longer.
 setDefaultTimeout(30_000)
 
-/** What the checker says of the program with this thread in it. */
+/** Returns the checker's findings for the program with this thread in it. */
 function planted(thread: AnyThread<RunEvent>) {
   const { ok, counterexample } = verifyProgram({ rules: [thread] })
   const { property, steps = [], heldBack } = counterexample ?? {}
   return { ok, property, steps: steps.map(sentence), heldBack }
 }
 
-/** Asks for what `answer` makes of each event of one type. */
+/** Requests the result of `answer` for each event of one type. */
 const answering = (type: RunEvent['type'], answer: (event: RunEvent) => readonly RunEvent[]): BThread<readonly RunEvent[], RunEvent> => ({
   name: 'planted',
   priority: 40,
@@ -31,7 +31,7 @@ const always = (bid: Bid<RunEvent>): AnyThread<RunEvent> => ({
   next: (state) => state,
 })
 
-/** Lets so many events of one type happen and blocks all that follow. */
+/** Lets this many events of one type happen and blocks all that follow. */
 const blockingFrom = (type: RunEvent['type'], passed: number): BThread<number, RunEvent> => ({
   name: 'planted',
   priority: 40,

@@ -1,4 +1,4 @@
-/** What the program owes the world outside: P13 (who sends what), P14 (a stop always gets through) and P16 (no mode without its checks). */
+/** Defines P13 (who sends what), P14 (the program always accepts a stop) and P16 (no mode without its checks). */
 
 import type { Property } from '../../kernel/property.ts'
 import { EXTERNAL } from '../../kernel/select.ts'
@@ -14,7 +14,7 @@ export const onlyTheWorldAnswers: Property<RunEvent, { readonly forged: boolean 
 
 type Stops = { readonly cancelled: boolean; readonly stopped: boolean; readonly over: boolean }
 
-/** A cancel counts for nothing after an emergency stop; an emergency stop still counts after a cancel. */
+/** A cancel has no effect after an emergency stop; an emergency stop still has one after a cancel. */
 export const stopsGetThrough: Property<RunEvent, Stops> = {
   name: 'Until one came or the run is over, an emergency stop and a cancel are accepted; a halt that is asked for happens.',
   init: { cancelled: false, stopped: false, over: false },

@@ -1,4 +1,4 @@
-/** What must happen in a run: every call is resolved once (P7), and a run that is not over waits for somebody (P8). */
+/** Defines what must happen in a run: every call is resolved once (P7), and an unfinished run waits for somebody (P8). */
 
 import type { Property, Rest } from '../../kernel/property.ts'
 import type { RunEvent } from '../event.ts'
@@ -6,7 +6,7 @@ import type { RunEvent } from '../event.ts'
 type Stage = 'new' | 'proposed' | 'acting' | 'done' | 'twice'
 type Ledger = { readonly calls: { readonly [id: string]: Stage }; readonly broken: boolean }
 
-/** Which stage an event leads to, and from which alone. */
+/** For each event, the stage that it leads to and the only stage that may precede it. */
 const moves: { readonly [type: string]: { readonly from: Stage; readonly to: Stage } } = {
   propose: { from: 'new', to: 'proposed' },
   act: { from: 'proposed', to: 'acting' },
@@ -80,7 +80,7 @@ export const somebodyOwesAnAnswer: Property<RunEvent, Owed> = {
 
 const without = (ids: readonly string[], id: string) => (ids.includes(id) ? ids.filter((each) => each !== id) : ids)
 
-/** Something is owed, and whatever is owed is accepted. Once the run is stopped nobody is asked any more, so a gate left open counts for nothing. */
+/** Some answer is outstanding, and the program accepts it. A stopped run asks nobody any more, so open gates do not count. */
 function isAwaited({ thinking, judging, acting, gates, stopped }: Owed, { offers }: Rest<RunEvent>): boolean {
   if (!thinking && judging === null && acting.length === 0 && (stopped || gates.length === 0)) return false
   const takes = (type: RunEvent['type'], id?: string) =>

@@ -1,4 +1,4 @@
-/** The properties by the names that the design gives them. */
+/** Lists the properties by the names that the design gives them. */
 
 import { LIVELOCK } from '../../kernel/explore.ts'
 import type { Property } from '../../kernel/property.ts'
@@ -18,12 +18,12 @@ import {
   withinLimits,
 } from './safety-properties.ts'
 
-/** `holds` is null where nothing was decided: `note` says why. */
+/** `holds` is null if the checker decided nothing; `note` says why. */
 export type Finding = { readonly id: string; readonly says: string; readonly holds: boolean | null; readonly note?: string }
 
 export const P9 = 'A replay of the external events selects the same events, in the same order.'
 
-/** Until checks exist there is nothing to explore. */
+/** There is nothing to explore until checks exist. */
 const P6: Finding = {
   id: 'P6',
   says: 'Wiggum mode ends well only after every check passed since the last edit.',
@@ -49,10 +49,13 @@ export function propertiesOf(limits: RunLimits): { readonly id: string; readonly
   ]
 }
 
-/** `unanswered`: why P15 is open although nothing broke. */
+/** `unanswered`: why P15 is undecided although nothing broke. */
 type Outcome = { readonly broken?: string; readonly cut: readonly string[]; readonly unanswered?: string }
 
-/** All of them, in order. `broken` is the name of the one that broke; after it, and in a search that was `cut`, nothing else is decided. */
+/**
+ * Returns all findings in order. `broken` names the property that broke; after a break, or in a search that was `cut`, the others are
+ * undecided.
+ */
 export function findings({ broken, cut, unanswered }: Outcome): Finding[] {
   const explored = propertiesOf({ maxToolRounds: 0, maxParallel: 0 }).map(({ id, property: { name } }) => ({ id, says: name, name }))
   const asked = [

@@ -1,4 +1,4 @@
-/** Remembers what pure reducers answered, so that the checker asks each only once for the same state and event. */
+/** Memoizes pure reducers, so that the checker calls each only once for the same state and event. */
 
 import type { AnyThread, Bid } from '../../kernel/thread.ts'
 import { canonical } from '../../kit/json.ts'
@@ -7,8 +7,8 @@ import type { RunEvent } from '../event.ts'
 type Step = (state: unknown, event: RunEvent) => unknown
 
 /**
- * The same thread, asked less often. Equal states become one object, so that whatever was made from them recurs by reference.
- * `onBlock` hears of each state in which it blocks something. It hides a thread that is not pure; replays of the bare threads (walks.ts) uncover that.
+ * Wraps a thread with a cache. Equal states become one object, so that values derived from them recur by reference. It calls `onBlock` for
+ * each state in which the thread blocks something. The cache hides an impure thread; replays of the original threads (walks.ts) reveal it.
  */
 export function recallThread(thread: AnyThread<RunEvent>, onBlock: (name: string) => void = () => {}): AnyThread<RunEvent> {
   const bids = new Map<unknown, Bid<RunEvent>>()
@@ -28,7 +28,7 @@ export function recallThread(thread: AnyThread<RunEvent>, onBlock: (name: string
   }
 }
 
-/** `step` must be pure and give plain JSON. States and events are looked up by reference. Steps that share a unifier share their states. */
+/** `step` must be pure and return plain JSON. States and events are keys by reference. Steps that share a unifier share their states. */
 export function recallStep<S>(step: (state: S, event: RunEvent) => S, one?: Unifier): (state: S, event: RunEvent) => S
 export function recallStep(step: Step, one = createUnifier()): Step {
   const answers = new Map<unknown, Map<RunEvent, unknown>>()
@@ -42,7 +42,7 @@ export function recallStep(step: Step, one = createUnifier()): Step {
 
 export type Unifier = (value: unknown) => unknown
 
-/** The first of all equal values. What has no canonical text is left alone: the checker itself says what is wrong with it. */
+/** Returns the first of all equal values. It returns a value without canonical text unchanged: the checker itself reports the problem. */
 export function createUnifier(): Unifier {
   const byText = new Map<string, unknown>()
   return (value) => {

@@ -1,4 +1,4 @@
-/** What must never happen in a run, as monitors over its events: P1 to P5 and P10 to P12. */
+/** Defines what must never happen in a run, as monitors over its events: P1 to P5 and P10 to P12. */
 
 import type { Property } from '../../kernel/property.ts'
 import { canonical } from '../../kit/json.ts'
@@ -6,12 +6,12 @@ import type { RunEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
 import { LATE } from './world.ts'
 
-/** Nothing else, so that one monitor state says: it happened. */
+/** It has no other fields, so that all violations share one monitor state. */
 const broken = { broken: true } as const
 
 type Watched<M> = M | typeof broken
 
-/** A monitor that ends in `broken`: `step` returns it, or the next state. */
+/** Builds a monitor that ends in `broken`: `step` returns `broken` or the next state. */
 function never<M extends object>(name: string, init: M, step: (monitor: M, event: RunEvent) => Watched<M>): Property<RunEvent, Watched<M>> {
   const isBroken = (monitor: Watched<M>): monitor is typeof broken => monitor === broken
   return { name, init, next: (monitor, { event }) => (isBroken(monitor) ? monitor : step(monitor, event)), violated: isBroken }
@@ -68,7 +68,7 @@ export const nothingAfterTheEnd = never<{ readonly finished: boolean }>(
 
 type Spent = { readonly thinks: number; readonly tokens: number; readonly late: boolean }
 
-/** Tokens stand for money too: both are counted by the same lines. */
+/** Tokens stand for money too: the same code counts both. */
 export function withinLimits({ maxToolRounds, maxTokens, maxMs }: RunLimits): Property<RunEvent, Watched<Spent>> {
   return never<Spent>(
     'No more rounds than the limit, no thought after the budget is spent, nothing begins after the deadline.',
@@ -120,7 +120,7 @@ type Circling = {
   readonly stuck: boolean
 }
 
-/** In the words of the calls themselves, where the thread counts digests. */
+/** Compares the texts of the calls, where the thread compares digests. */
 export function goingInCircles({ maxSameResults }: RunLimits): Property<RunEvent, Watched<Circling>> {
   return never<Circling>(
     'Nothing begins after the same call gave the same result too often with nothing new changed in between.',

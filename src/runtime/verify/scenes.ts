@@ -1,4 +1,4 @@
-/** The scenes that are explored: limits of a run, and the replies that a hostile model may give within them. */
+/** Builds the scenes to explore: limits of a run, and the replies that a hostile model may give within them. */
 
 import type { AnyThread } from '../../kernel/thread.ts'
 import { canonical } from '../../kit/json.ts'
@@ -6,15 +6,15 @@ import type { RunEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
 import type { Sample, WorldOptions } from './world.ts'
 
-/** `toolRounds`: how many rounds of calls are explored. `maxStates`: where the search of one scene is cut; it then proves nothing. */
+/** `toolRounds`: how many rounds of calls to explore. `maxStates`: where the search of one scene stops; it then proves nothing. */
 export type Bounds = { readonly toolRounds: number; readonly maxStates: number }
 
 export const defaultBounds: Bounds = { toolRounds: 2, maxStates: 200_000 }
 
-/** `threads`: in this scene, beside those of the program. */
+/** `threads`: extra threads in this scene, in addition to the program's. */
 export type Scene = WorldOptions & { readonly name: string; readonly limits: RunLimits; readonly threads?: readonly AnyThread<RunEvent>[] }
 
-/** A rule may bring calls that it looks at, so that the hostile model asks for them, and a whole reply of them. */
+/** A rule may supply calls that it matches (`samples`) and a reply full of them (`burst`), so that the hostile model requests them. */
 export type Sampled = AnyThread<RunEvent> & { readonly samples?: readonly Sample[]; readonly burst?: readonly Sample[] }
 
 export const read: Sample = { name: 'file_read', input: { path: 'a' } }
@@ -23,7 +23,7 @@ const forbidden: Sample = { name: 'shell', input: { command: 'rm -rf /' }, verdi
 const write: Sample = { name: 'file_write', input: { path: 'x' }, writes: ['/w/x'] }
 const kinds: readonly Sample[] = [read, risky, forbidden, write]
 
-/** Lets no call run and asks for no denial: such a run must not hang. */
+/** Blocks every call and requests no denial: such a run must not hang. */
 const mute: AnyThread<RunEvent> = {
   name: 'a blocker that says nothing',
   priority: 15,
@@ -32,7 +32,10 @@ const mute: AnyThread<RunEvent> = {
   next: (state) => state,
 }
 
-/** `more`: calls that the hostile model asks for besides. Each scene is small where another is wide, so that together they stay far below a second or two. */
+/**
+ * `more`: extra calls that the hostile model requests. Each scene is small in a dimension where another is large, so that all together stay
+ * far below a second or two.
+ */
 export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more: readonly Sample[] = []): Scene[] {
   const once = { maxToolRounds: 1, maxParallel: 2 }
   const deep = { maxToolRounds: toolRounds, maxParallel: 2 }
@@ -59,12 +62,12 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
   ]
 }
 
-/** The calls that rules look at, one a round: what is asked for first may forbid what comes later. */
+/** Requests the calls that rules match, one per round: an earlier request may forbid a later call. */
 function rulesInRounds(own: readonly Sample[], limits: RunLimits): Scene {
   return { name: 'rules in rounds', limits, replies: alone(own), tokens: 0, outcomes: ['allowed', 'failed'] }
 }
 
-/** The calls that one rule looks at, two in one reply, and those that need a yes besides. */
+/** Requests the calls that one rule matches, two in one reply, and also those that need approval. */
 function rulesAtOnce(asked: readonly (readonly Sample[])[], bursts: readonly (readonly Sample[])[], limits: RunLimits): Scene {
   const gated = distinct(asked.flat()).map((sample): Sample => ({ ...sample, verdict: 'ask' }))
   return {
@@ -76,7 +79,7 @@ function rulesAtOnce(asked: readonly (readonly Sample[])[], bursts: readonly (re
   }
 }
 
-/** No call, or one. */
+/** Returns replies with no call or with one. */
 function alone(samples: readonly Sample[]): Sample[][] {
   return [[], ...samples.map((one) => [one])]
 }

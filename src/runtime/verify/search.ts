@@ -1,4 +1,4 @@
-/** One scene of the model checker: explored to the end, then sampled for replays. */
+/** Model-checks one scene: explores it completely, then samples random runs for replays. */
 
 import { type Exploration, explore } from '../../kernel/explore.ts'
 import type { Property } from '../../kernel/property.ts'
@@ -15,7 +15,7 @@ import { createWorld, memory, type Seen } from './world.ts'
 export type Listeners = {
   /** A thread blocked something in some state. */
   readonly onBlock: (thread: string) => void
-  /** An event happened in some run; told of again and again. */
+  /** An event happened in some run; called repeatedly for the same event. */
   readonly onEvent: (event: RunEvent) => void
   /** A run answered after more than one round of calls. */
   readonly onLateAnswer: () => void
@@ -43,7 +43,7 @@ function recalled(property: Property<RunEvent>): Property<RunEvent> {
 
 type Next<M> = (monitor: M, selection: Selection<RunEvent>) => M
 
-/** Our monitors look at the event of a selection, and whether it came from outside. */
+/** Our monitors read the event of a selection, and whether it came from outside. */
 function bySelection<M>(next: Next<M>, onEvent: (event: RunEvent) => void = () => {}): Next<M> {
   const one = createUnifier()
   const from = (source: string) =>

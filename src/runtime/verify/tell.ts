@@ -1,4 +1,4 @@
-/** A counterexample in words: numbered steps, who asked for each, and what was held back at that moment. */
+/** Describes a counterexample: numbered steps, the thread that requested each, and the requests that were blocked at that moment. */
 
 import { arrange, initialStates } from '../../kernel/check-program.ts'
 import { advance, bidsOf, blockersOf, EXTERNAL, explainBids, nameOf, type Selection } from '../../kernel/select.ts'
@@ -6,23 +6,23 @@ import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 import { eventName } from '../stall-report.ts'
 
-/** `heldBack`: requests that could not happen when this one did, each with who held it back. */
-export type Reply = { readonly step: number; readonly event: string; readonly by: string; readonly heldBack: readonly string[] }
+/** `heldBack`: requests that were blocked at this step, each with the threads that blocked it. */
+export type ToldStep = { readonly step: number; readonly event: string; readonly by: string; readonly heldBack: readonly string[] }
 
 export type Story = {
-  readonly steps: readonly Reply[]
-  /** What cannot happen now that it is over: a run that hangs, hangs on these. */
+  readonly steps: readonly ToldStep[]
+  /** The requests that are still blocked at the end; if the run hangs, they are the cause. */
   readonly heldBack: readonly string[]
 }
 
-/** `owed`: events from outside that the program should take when it is over. */
+/** `owed`: external events that the program should accept at the end. */
 export function tellTrace(
   threads: readonly AnyThread<RunEvent>[],
   trace: readonly Selection<RunEvent>[],
   owed: readonly RunEvent[] = [],
 ): Story {
   const arranged = arrange(threads)
-  const steps: Reply[] = []
+  const steps: ToldStep[] = []
   const last = trace.reduce<ReturnType<typeof advance>['states']>((states, { event, source }, at) => {
     steps.push({ step: at + 1, event: describe(event), by: source, heldBack: heldBack(arranged, states) })
     return advance({ threads: arranged, states, bids: bidsOf(arranged, states), event }).states
@@ -43,8 +43,8 @@ function refused(threads: readonly AnyThread<RunEvent>[], states: readonly unkno
   })
 }
 
-/** One line: `4. act a1 shell, asked by calls; held back: think by cancel`. */
-export function sentence({ step, event, by, heldBack }: Reply): string {
+/** Formats one line: `4. act a1 shell, asked by calls; held back: think by cancel`. */
+export function sentence({ step, event, by, heldBack }: ToldStep): string {
   const who = by === EXTERNAL ? 'from outside' : `asked by ${by}`
   return `${step}. ${event}, ${who}${heldBack.length > 0 ? `; held back: ${heldBack.join('; ')}` : ''}`
 }

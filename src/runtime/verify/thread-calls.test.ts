@@ -10,7 +10,7 @@ import { verifyProgram } from './verify-program.ts'
 // A search takes a second at most; a busy machine takes longer.
 setDefaultTimeout(30_000)
 
-/** Asks for one call after each event of the type, in all so often. */
+/** Requests one call after each event of the type, up to this many in all. */
 const proposing = (type: 'run.start' | 'model.done' | 'act' | 'cancel', times: number): Thread<{ wants: boolean; made: number }> => ({
   name: 'asks',
   init: { wants: false, made: 0 },
@@ -43,7 +43,7 @@ test.each([
   expect(counterexample?.property).toBe(broken)
 })
 
-/** What takes the place of a thread that failed at such an event. */
+/** Returns the stand-in of a thread that failed at such an event. */
 const failedAt = (type: RunEvent['type']): BThread<'well' | Parameters<typeof failed.bid>[0], RunEvent> => ({
   ...failed,
   init: 'well',
@@ -56,7 +56,7 @@ test.each(['run.start', 'propose', 'gate.open', 'act', 'tool.done', 'observe'] a
   'after a thread failed at %s nothing begins, and every run comes to its end',
   (type) => {
     const { counterexample } = verifyProgram({ rules: [failedAt(type)] })
-    // That it never answers is meant.
+    // It never answers, which is intended.
     expect(counterexample?.property ?? 'P15').toBe('P15')
   },
 )

@@ -18,7 +18,7 @@ setDefaultTimeout(30_000)
 type Thread = AnyThread<RunEvent>
 type Change = (bid: Bid<RunEvent>) => Bid<RunEvent>
 
-/** The program with one thread changed, or with more of them. */
+/** Returns the program with one thread changed, or with additional threads. */
 const changed = (thread: Thread, change: Change, ...more: Thread[]) =>
   verifyProgram({ without: [thread.name, ...more.map(({ name }) => name)], rules: [weak(thread, change), ...more] })
 const weak = (thread: Thread, change: Change): Thread => ({ ...thread, bid: (state) => change(thread.bid(state)) })

@@ -1,4 +1,4 @@
-/** `verifyProgram`: every run that a hostile world can provoke, explored over the very threads that run in production. */
+/** Provides `verifyProgram`, which explores every run that a hostile world can provoke, over the same threads that run in production. */
 
 import type { Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
@@ -14,32 +14,32 @@ import { type Story, tellTrace } from './tell.ts'
 import { dueAnswers, memory, type Sample } from './world.ts'
 
 export type VerifyOptions = {
-  /** Beside the program's own threads. */
+  /** Threads in addition to the program's own. */
   readonly rules?: readonly Sampled[]
-  /** Calls that the hostile model asks for besides its own and those of rules. */
+  /** Calls that the hostile model requests in addition to its own and those of rules. */
   readonly samples?: readonly Sample[]
   readonly bounds?: Partial<Bounds>
-  /** Names of the program's threads to leave out: what then breaks shows what they are there for. */
+  /** Names of the program's threads to leave out; what then breaks shows what they are for. */
   readonly without?: readonly string[]
 }
 
-/** What happened in at least one run; where nothing can happen every "never" is true and worth nothing. */
+/** What happened in at least one run. If nothing can happen, every "never" property holds trivially. */
 export type Reached = { readonly answer: boolean; readonly call: boolean; readonly callAfterYes: boolean; readonly denial: boolean }
 
 export type VerifyReport = {
-  /** Every property that can be decided holds, in all states. */
+  /** Every decidable property holds in all states. */
   readonly ok: boolean
   readonly states: number
   readonly transitions: number
   readonly properties: readonly Finding[]
   readonly reached: Reached
-  /** Rules that never blocked anything: of them nothing was learned. */
+  /** Rules that never blocked anything; the result says nothing about them. */
   readonly idleRules: readonly string[]
   /** The shortest run that breaks the property. */
   readonly counterexample?: Story & { readonly property: string }
 }
 
-/** @throws TypeError when threads do not fit together (two of one name), and whatever a thread throws. */
+/** @throws TypeError when threads conflict (two have one name), and whatever a thread throws. */
 export function verifyProgram({ rules = [], samples = [], bounds, without = [] }: VerifyOptions = {}): VerifyReport {
   const within = { ...defaultBounds, ...bounds }
   const tally = createTally()
@@ -57,14 +57,17 @@ export function verifyProgram({ rules = [], samples = [], bounds, without = [] }
   return { ...tally.report(rules), ok: cut.length === 0, properties: findings({ cut, ...blocked }) }
 }
 
-/** Limits under which two rounds of calls and an answer have room. */
+/** Limits that leave room for two rounds of calls and an answer. */
 const unhurried: RunLimits = { maxToolRounds: 2, maxParallel: 1 }
 
 type InTheWay =
   | ({ readonly type: 'threads'; readonly threads: readonly AnyThread<RunEvent>[] } & Broken)
   | { readonly type: 'rules'; readonly unanswered: string }
 
-/** An operator may rule that no run has a second round; a thread of the program that brings this about is a mistake. */
+/**
+ * Finds out whether rules or threads prevent a late answer. An operator's rules may forbid a second round; a thread of the program that
+ * does so is a mistake.
+ */
 function whatIsInTheWay(own: readonly AnyThread<RunEvent>[], rules: readonly Sampled[]): InTheWay {
   const others = rules.filter(({ samples }) => samples === undefined)
   const threads = [...own, ...others]
@@ -75,7 +78,7 @@ function whatIsInTheWay(own: readonly AnyThread<RunEvent>[], rules: readonly Sam
 
 type Broken = { readonly property: string; readonly trace: readonly Selection<RunEvent>[]; readonly refused?: Attempt['refused'] }
 
-/** What P8 and P14 want to be taken: whoever refuses it is to be named. */
+/** Returns the events that P8 and P14 require the program to accept, so that the report can name who rejects them. */
 function owedAfter(trace: Broken['trace']): { readonly [property: string]: readonly RunEvent[] } {
   return {
     [somebodyOwesAnAnswer.name]: dueAnswers(trace.reduce(memory.next, memory.init)),

@@ -1,4 +1,4 @@
-/** P9 by sample: random runs, the same every time, are replayed from their external events alone and must select the same. */
+/** Checks P9 by sampling: replays random runs (the same ones every time) from their external events alone and compares the selections. */
 
 import { createEngine } from '../../kernel/engine.ts'
 import { divergence, replay } from '../../kernel/replay-steps.ts'
@@ -14,7 +14,7 @@ export type Walking = {
   readonly steps: number
 }
 
-/** @returns the run whose replay selected something else, if there is one. */
+/** @returns the run whose replay selected other events, if any. */
 export function unlikeItsReplay({ threads, world, walks, steps }: Walking): readonly Selection<RunEvent>[] | undefined {
   const dice = createDice()
   for (let walk = 0; walk < walks; walk++) {
@@ -41,12 +41,12 @@ function wander({ threads, world, steps, dice }: Omit<Walking, 'walks'> & { read
   return { selected, externals }
 }
 
-/** What ends a run comes in one of ten rolls only, or no walk would get anywhere. */
+/** Offers the events that end a run in only one of ten rolls; otherwise most walks would end early. */
 export function likely(offers: readonly RunEvent[], roll: number): readonly RunEvent[] {
   return roll === 0 ? offers : offers.filter(({ type }) => !['cancel', 'estop', 'clock', 'model.fail'].includes(type))
 }
 
-/** Numbers that look random and are the same in every run of the checker (Lehmer, modulus 2^31 − 1). */
+/** Generates pseudo-random numbers that are the same in every run of the checker (Lehmer, modulus 2^31 − 1). */
 function createDice(): (sides: number) => number {
   let state = 20_011
   return (sides) => {

@@ -1,18 +1,18 @@
-/** The hostile world of the model checker: what it remembers of a run, and everything it may send next, forged and late things too. */
+/** Simulates a hostile world for the model checker: its memory of a run, and every event it may send next, forged and late ones too. */
 
 import type { History } from '../../kernel/explore.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import type { Call, ExternalEvent, Judgement, Proposal, RunEvent, ToolOutcome } from '../event.ts'
 
-/** A call that a hostile model may ask for. */
+/** A call that a hostile model may request. */
 export type Sample = { readonly name: string; readonly input: JsonObject } & Partial<
   Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'summary' | 'writes'>
 >
 
-/** `new`: proposed at most. `open`: a gate asks about it. */
+/** `new`: at most proposed. `open`: a gate asks about it. */
 type Phase = 'new' | 'open' | 'acting' | 'done'
 
-/** Bounded: the calls are those of the latest reply, or the one of a developer's thread. `judging`: a call that is with the gate. */
+/** Bounded: the calls are those of the latest reply, or the one of a developer's thread. `judging`: the call that the gate is judging. */
 export type Seen = {
   readonly thinking: boolean
   readonly round: number
@@ -54,7 +54,7 @@ function turn(seen: Seen, id: string, phase: Phase): Seen {
   return { ...seen, calls: seen.calls.map((call) => (call.id === id ? { ...call, phase } : call)) }
 }
 
-/** When the clock of this world is past every deadline, in milliseconds after the start. */
+/** A time after every deadline in this world, in milliseconds after the start. */
 export const LATE = 1_000_000
 
 const endings: readonly ToolOutcome[] = [
@@ -66,7 +66,7 @@ const forged: ToolOutcome = { status: 'allowed', output: 'forged' }
 
 const fail: ExternalEvent = { type: 'model.fail', code: 'server', message: 'the model failed' }
 
-/** What may arrive at any moment, whether it makes sense or not. */
+/** Events that may arrive at any moment, whether they make sense or not. */
 const anyTime: readonly ExternalEvent[] = [
   { type: 'run.start', prompt: 'go', mode: 'structured', at: 0, model: 'hostile' },
   { type: 'cancel', by: 'user' },
@@ -83,15 +83,15 @@ const anyTime: readonly ExternalEvent[] = [
 ]
 
 export type WorldOptions = {
-  /** Which calls one reply may make. */
+  /** The calls that one reply may make. */
   readonly replies: readonly (readonly Sample[])[]
-  /** What each reply costs. */
+  /** The tokens that each reply costs. */
   readonly tokens: number
-  /** How a call may end. */
+  /** The ways in which a call may end. */
   readonly outcomes: readonly ToolOutcome['status'][]
 }
 
-/** Replies are made once a round and kept, so that states recur by reference. */
+/** It creates replies once per round and reuses them, so that states recur by reference. */
 export function createWorld({ replies, tokens, outcomes }: WorldOptions) {
   const results = endings.filter(({ status }) => outcomes.includes(status))
   const rounds = new Map<number, readonly ExternalEvent[]>()
@@ -102,7 +102,7 @@ export function createWorld({ replies, tokens, outcomes }: WorldOptions) {
     return known
   }
 
-  /** Everything that may arrive now; the program has to reject what it must not take. */
+  /** Returns every event that may arrive now; the program has to reject the invalid ones. */
   return ({ thinking, round, judging, calls }: Seen): readonly ExternalEvent[] => {
     const thoughts = repliesOf(round)
     return [
@@ -115,7 +115,7 @@ export function createWorld({ replies, tokens, outcomes }: WorldOptions) {
   }
 }
 
-/** What the gate may say of a thread's call. */
+/** Returns the judgements that the gate may give on a thread's call. */
 function judgementsOf({ call, by }: NonNullable<Seen['judging']>): ExternalEvent[] {
   return (['allow', 'ask', 'deny'] as const).map((verdict) => judgedAs(verdict, call, by))
 }
@@ -124,7 +124,7 @@ function judgedAs(verdict: Judgement['verdict'], call: Call, by: string): Extern
   return { type: 'judged', id: call.id, by, parts: [], proposals: [propose({ name: call.name, input: call.input, verdict }, call.id)] }
 }
 
-/** True answers to whatever is asked: a reply, a judgement, results of tools, decisions at gates. */
+/** Returns true answers to every open request: a reply, a judgement, tool results, decisions at gates. */
 export function dueAnswers({ thinking, round, judging, calls }: Seen): ExternalEvent[] {
   const answers = calls.flatMap(({ id, plan, phase }): ExternalEvent[] => {
     if (phase === 'acting') return [{ type: 'tool.done', id, outcome: { status: 'allowed', output: 'done' } }]
@@ -133,7 +133,7 @@ export function dueAnswers({ thinking, round, judging, calls }: Seen): ExternalE
   return [...(thinking ? [reply([], round, 0)] : []), ...(judging ? [judgedAs('allow', judging.call, judging.by)] : []), ...answers]
 }
 
-/** Results and decisions for one call: true ones when they are owed, forged, second and stale ones otherwise. */
+/** Returns results and decisions for one call: true ones if they are expected, otherwise forged, duplicate and stale ones. */
 function about({ id, plan, phase }: Seen['calls'][number], outcomes: readonly ToolOutcome[]): ExternalEvent[] {
   const results = phase === 'acting' ? outcomes : [forged]
   return [
@@ -144,7 +144,7 @@ function about({ id, plan, phase }: Seen['calls'][number], outcomes: readonly To
   ]
 }
 
-/** A result for a call of the round before. */
+/** Returns a result for a call of the previous round. */
 function stale(round: number): ExternalEvent[] {
   return round > 1 ? [{ type: 'tool.done', id: `a${round - 1}`, outcome: forged }] : []
 }

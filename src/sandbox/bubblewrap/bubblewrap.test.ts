@@ -240,7 +240,7 @@ describe('what a command can do', () => {
     const { stdout } = await box.run('head -c 3000000 /dev/zero | tr "\\0" x')
     expect(stdout.length).toBe(3_000_000)
     for (let at = 0; at < 12; at++) await box.run(':')
-    // The runtime closes some a little later; a leak would be one or two for each command.
+    // The runtime closes some descriptors a little later; a leak would add one or two per command.
     expect(descriptors()).toBeLessThan(before + 8)
   })
 
@@ -265,7 +265,7 @@ real('closing takes back the folder and the control group, and the next start sw
   const left = (state: string) => readdirSync(join(state, 'run')).filter((name) => name.startsWith('sandbox-'))
   using box = await confined()
   const state = box.settings.stateHome
-  // As the one that stands there, of a process that is no more.
+  // Copies the name of the existing folder, with the number of a process that does not exist.
   mkdirSync(join(state, 'run', left(state)[0]?.replace(/-\d+-\d+-\w+$/, '-999999999-1-crash') ?? ''))
   expect(left(state)).toHaveLength(2)
   const created = await createSandbox(box.settings)

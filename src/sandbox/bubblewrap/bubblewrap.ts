@@ -1,4 +1,4 @@
-/** Confinement by bubblewrap: namespaces and mounts of its own for every command, a system-call filter, and limits. */
+/** Confines commands with bubblewrap: each command gets its own namespaces and mounts, a system-call filter and limits. */
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ import { createWarmSandbox } from './warm-sandbox.ts'
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
 type Way = Extract<SandboxNetwork, { ok: true }>
 
-/** Tries it once: finding the program does not mean that the kernel lets it work. */
+/** Creates the sandbox and runs one trial command, because an installed program does not prove that the kernel lets it work. */
 export async function createBubblewrap({ settings, places }: Making): Promise<Created> {
   const program = Bun.which('bwrap', { PATH: fixedPath })
   if (program === null) return { ok: false, ...notInstalled }
@@ -87,7 +87,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
     const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare, inspect })
-    // Afterwards: nobody waits for it then, and making namespaces would hold up this command's leaving its own.
+    // Start the next sandbox after this turn: nobody waits for it then, and creating namespaces now would delay the end of this command's
+    // namespaces.
     setTimeout(() => warmSandbox.prepare(guards.mounts), 0).unref()
     return ended
   }
@@ -104,7 +105,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
 
 type Guarded = { readonly stubs: Stubs; readonly gate: Gate; readonly start: Spawn }
 
-/** Place holders stand and the gate is open while any command runs. */
+/** Keeps the place holders in place and the gate open while any command runs. */
 function guarded({ stubs, gate, start }: Guarded): Spawn {
   return async (plan) => {
     if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
@@ -139,13 +140,13 @@ function inside({ way, places, without }: Inside): string[] {
 
 type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string }
 
-/** A home that cannot be seen cannot be written to: programs get the private /tmp for their caches. */
+/** A command cannot write to a home folder that it cannot see, so programs get the private /tmp for their caches. */
 function commandOf({ plan, way, home }: Asked): Command {
   const own: Environment = plan.env.HOME === undefined || isWithin(plan.env.HOME, home) ? { HOME: '/tmp' } : {}
   return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...way.env } }
 }
 
-/** Only to show the probe what a careless start would leak. */
+/** Passes our whole environment on. Only tests use it, to show the probe what a careless start would leak. */
 function inherited(): { [name: string]: string } {
   return Object.fromEntries(Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 }

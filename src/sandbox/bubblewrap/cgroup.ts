@@ -1,20 +1,22 @@
-/** A control group for the processes of one sandbox, where this user may make one: the only limits that count all of them together. */
+/** Creates a control group for the processes of one sandbox where the user may create one: no other limit counts all processes together. */
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Limits } from '../confinement.ts'
 
-/** A process that writes "0" to each file of `join` is inside, and so is all that it starts. */
+/** A process that writes "0" to each file of `join` enters the group, together with every process that it starts. */
 export type Group = { readonly join: readonly string[]; readonly words: string; remove(): Promise<void> }
 
 type Place = { readonly folder: string; readonly join: string; readonly files: readonly (readonly [string, number])[] }
 
-/** The shell, bubblewrap's two processes. */
+/** The shell and bubblewrap's two processes. */
 const OURS = 3
 const PREFIX = 'braidclaw-'
 const TRIES = 50
 
-/** @returns undefined when no hierarchy lets us; half a group (processes without memory) is still better than none. */
+/**
+ * @returns undefined when we may not create a group in any hierarchy. A partial group (processes without memory) is better than no group.
+ */
 export function createGroup({ limits, root = '/sys/fs/cgroup' }: { readonly limits: Limits; readonly root?: string }): Group | undefined {
   const made = places({ limits, root }).filter(make)
   if (made.length === 0) return undefined
@@ -27,7 +29,7 @@ export function createGroup({ limits, root = '/sys/fs/cgroup' }: { readonly limi
   }
 }
 
-/** Version 2 wherever it holds the controllers, else the separate hierarchies of version 1. */
+/** Uses version 2 where that hierarchy has the controllers, otherwise the separate hierarchies of version 1. */
 function places({ limits, root }: { readonly limits: Limits; readonly root: string }): Place[] {
   const name = `${PREFIX}${process.pid}-${crypto.randomUUID().slice(0, 8)}`
   const own = ownGroups()
@@ -46,7 +48,7 @@ function places({ limits, root }: { readonly limits: Limits; readonly root: stri
   })
 }
 
-/** Controller → path; version 2 under the empty name. */
+/** Maps a controller to its path; version 2 has the empty name. */
 function ownGroups(): ReadonlyMap<string, string> {
   const lines = text('/proc/self/cgroup').trim().split('\n')
   return new Map(
@@ -57,7 +59,7 @@ function ownGroups(): ReadonlyMap<string, string> {
   )
 }
 
-/** A group with processes of its own may not hand controllers down; then the next candidate is asked. */
+/** A group that has its own processes cannot delegate controllers; then we try the next candidate. */
 function enable(folder: string): boolean {
   const has = () => ['pids', 'memory'].every((name) => text(join(folder, 'cgroup.subtree_control')).split(/\s+/).includes(name))
   if (has()) return true
@@ -77,7 +79,7 @@ function make({ folder, files }: Place): boolean {
   return false
 }
 
-/** Groups of processes that ended without a goodbye. One that is still in use cannot be removed. */
+/** Removes the groups of processes that were killed. The kernel refuses to remove a group that is still in use. */
 function sweep(parent: string): void {
   for (const name of list(parent)) {
     const pid = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split('-')[0]) : process.pid
@@ -85,7 +87,7 @@ function sweep(parent: string): void {
   }
 }
 
-/** False while a process in it is still dying; what stays is for the next sweep. */
+/** Returns false while a process of the group is still ending; the next sweep removes such a group. */
 function remove(folder: string): boolean {
   try {
     rmdirSync(folder)

@@ -1,4 +1,4 @@
-/** The layers of a bubblewrap sandbox in words, for `doctor` and the receipts. */
+/** Describes the layers of a bubblewrap sandbox for `doctor` and the receipts. */
 
 import type { Layer, SandboxSettings } from '../confinement.ts'
 

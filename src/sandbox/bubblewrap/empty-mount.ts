@@ -1,4 +1,4 @@
-/** The cheapest mount that makes a folder read as empty and lets nobody write in it. */
+/** Chooses the cheapest mount that makes a folder appear empty and refuses all writes. */
 
 import { readFileSync } from 'node:fs'
 import type { Layer } from '../confinement.ts'
@@ -6,8 +6,9 @@ import type { Layer } from '../confinement.ts'
 export type Cover = (path: string) => readonly string[]
 
 /**
- * The message queue file system: mounting it once more costs no new file system, a tenth of a tmpfs, and with a limit of no bytes
- * (limits.ts) nothing can be made in it. It belongs to the IPC namespace; without one of our own, or in kernels that lack it, a tmpfs.
+ * Prefers the message queue file system: another mount of it creates no new file system and costs a tenth of a tmpfs, and with a limit of
+ * zero bytes (resource-limits.ts) nobody can create anything in it. It belongs to the IPC namespace, so a sandbox without its own IPC
+ * namespace, or a kernel without message queues, gets a tmpfs.
  */
 export function chooseCover(without: ReadonlySet<Layer>): Cover {
   const limited = !without.has('ipc namespace') && !without.has('limits')

@@ -5,7 +5,7 @@ import { createWarmSandbox } from './warm-sandbox.ts'
 
 const guards = { key: 'k', early: [], late: [], deep: [] }
 
-/** Any program that waits is as good as a sandbox here. */
+/** These tests may use any waiting program instead of a sandbox. */
 function stage(idleMs: number) {
   const libc = openLibc()
   const started: ReturnType<typeof startWaiting>[] = []

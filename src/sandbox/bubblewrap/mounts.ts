@@ -1,4 +1,4 @@
-/** The mounts of a sandbox: the system is looked over once, the protected names at each command, for they come and go. */
+/** Computes the mounts of a sandbox: the system mounts once, and those of protected names at each command, because names change. */
 
 import type { SandboxSettings, SpawnPlan } from '../confinement.ts'
 import { type Discovered, discover, rootNames } from '../discover.ts'
@@ -7,17 +7,17 @@ import { guardsFor, MOST } from '../protect/protected-mounts.ts'
 import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments } from './view.ts'
 
 type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }
-/** What of a command changes its mounts. */
+/** The parts of a command's plan that change its mounts. */
 type Besides = Pick<SpawnPlan, 'readablePaths' | 'readOnly'>
 type Guarded = { readonly ok: true; readonly mounts: GuardMounts } | { readonly ok: false; readonly message: string }
 
 export type Mounts = {
   fixed(): readonly string[]
-  /** `make` puts a place holder and says whether it is needed. */
+  /** `make` creates a place holder and says whether the mount needs it. */
   guards(make: (path: string) => boolean, plan: Besides): Guarded
 }
 
-/** Repositories and names further below come and go as well; looking for them at every command would cost more than the command. */
+/** How long a search for repositories and deeper names stays valid: a search at every command would cost more than the command. */
 const SEARCH_MS = 5_000
 
 export function createMounts({ settings, view, gitStub }: Mounting): Mounts {

@@ -1,9 +1,9 @@
-/** The namespaces of a command and how it enters its control group: bubblewrap's arguments that do not speak of files. */
+/** Builds bubblewrap's arguments that are not about files: the namespaces of a command and the entry into its control group. */
 
 import type { Layer } from '../confinement.ts'
 import { descriptors } from './run-confined.ts'
 
-/** Inside, nobody is root: programs behave as for an ordinary user. */
+/** Nobody is root inside the sandbox, so programs behave as they do for an ordinary user. */
 const NOBODY = 65534
 
 export function wallArguments(without: ReadonlySet<Layer>): string[] {
@@ -14,7 +14,7 @@ export function wallArguments(without: ReadonlySet<Layer>): string[] {
   ]
 }
 
-/** A namespace each, no capabilities, a session without terminal, and death with us. */
+/** Gives the command its own namespaces, no capabilities and a session without a terminal, and ends it when our process ends. */
 export function namespaceArguments(without: ReadonlySet<Layer>): string[] {
   return [
     ...['--unshare-user', '--uid', String(process.getuid?.() || NOBODY), '--gid', String(process.getgid?.() || NOBODY)],
@@ -26,7 +26,7 @@ export function namespaceArguments(without: ReadonlySet<Layer>): string[] {
   ]
 }
 
-/** A process joins a group by itself: moving one from outside waits for the whole machine, some 10 ms. */
+/** The process joins the group itself: moving a process from outside synchronises the whole machine, which takes some 10 ms. */
 export function enterGroup(files: readonly string[]): string[] {
   if (files.length === 0) return []
   const joins = files.map((_, at) => `echo 0 >"$${at + 1}" || exit 1`).join('; ')

@@ -1,4 +1,4 @@
-/** The one way out of a sandbox with listed hosts: a proxy of ours on a socket, and socat inside to reach it. */
+/** Connects a sandbox to the allowed hosts: our proxy listens on a socket, and socat inside the sandbox forwards to it. */
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ export type SandboxNetwork =
   | {
       readonly ok: true
       readonly mounts: readonly string[]
-      /** Stands before the command's own words. */
+      /** Arguments that precede the command's own arguments. */
       readonly prologue: readonly string[]
       readonly env: { readonly [name: string]: string }
       stop(): void
@@ -21,10 +21,10 @@ const PORT = 3128
 const INSIDE = '/run/proxy.sock'
 const FILTER = '/run/filter'
 
-/** What must be installed where a domain is allowed. */
+/** Programs that must be installed when a domain is allowed. */
 export const networkPrograms = ['socat', 'perl'] as const
 
-/** Of these, what is missing. */
+/** @returns those of `networkPrograms` that are not installed */
 export function missingForNetwork(): readonly string[] {
   return networkPrograms.filter((program) => Bun.which(program, { PATH: fixedPath }) === null)
 }
@@ -34,7 +34,7 @@ const prologue = `socat TCP-LISTEN:${PORT},bind=127.0.0.1,fork,reuseaddr UNIX-CO
 until grep -q ':0C38 .* 0A ' /proc/net/tcp; do kill -0 $! 2>/dev/null || { echo 'the proxy inside did not start' >&2; exit 126; }; sleep 0.01; done
 exec "$@"`
 
-/** socat alone needs local sockets: what comes after it gives them up, by a second filter of the calls (PR_SET_SECCOMP, filter mode). */
+/** Only socat needs local sockets: every later program gives them up through a second system-call filter (PR_SET_SECCOMP, filter mode). */
 const giveUp = `open F, "<", shift or die "filter: $!\n"; binmode F; local $/; my $code = <F>; close F;
 my $program = pack "S x6 P", length($code) / 8, $code;
 syscall(shift() + 0, 22, 2, $program) == 0 or die "filter: $!\n"; exec { $ARGV[0] } @ARGV; die "exec: $!\n"`
@@ -42,7 +42,7 @@ syscall(shift() + 0, 22, 2, $program) == 0 or die "filter: $!\n"; exec { $ARGV[0
 type Joining = {
   readonly settings: SandboxSettings
   readonly folder: string
-  /** The filter of calls for what is no socat; absent in tests of the probe. */
+  /** The system-call filter for every program except socat; absent in tests of the probe. */
   readonly filter: Uint8Array | undefined
 }
 

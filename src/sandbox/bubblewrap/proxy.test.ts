@@ -17,7 +17,7 @@ const web = (socket: Socket): Connection => {
   return { readable, writable } as unknown as Connection
 }
 
-/** The far side: keeps what it was sent in a connection, and answers a little after the first of it. */
+/** A server that keeps the bytes of each connection, and answers shortly after the first bytes. */
 async function echo(): Promise<{ readonly port: number; readonly seen: string[]; readonly server: Server }> {
   const seen: string[] = []
   const server = createServer((socket) => {
@@ -33,7 +33,7 @@ async function echo(): Promise<{ readonly port: number; readonly seen: string[];
   return { port: typeof address === 'object' && address ? address.port : 0, seen, server }
 }
 
-/** Dials the loopback server whatever the name, as if it had been resolved. */
+/** Dials the loopback server for every name, as if the name had resolved to it. */
 function network(port: number, dialled: string[]): Network {
   return {
     listen(path, accept) {

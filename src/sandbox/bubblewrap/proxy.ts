@@ -1,16 +1,16 @@
-/** An HTTP proxy for the inside of a sandbox: CONNECT and plain requests, to listed hosts only. Names are resolved out here. */
+/** Serves an HTTP proxy to the inside of a sandbox: CONNECT and plain requests, to listed hosts only, with names resolved outside. */
 
 import type { Connection, Log, Network } from '../confinement.ts'
 
 type Proxy = {
   readonly allowedDomains: readonly string[]
-  /** Besides 80 and 443. */
+  /** Ports besides 80 and 443. */
   readonly allowedPorts?: readonly number[]
   readonly dial: Network['dial']
   readonly log: Log
 }
 
-/** `body`: how many bytes follow the head; all there are in a tunnel. */
+/** `body` says how many bytes follow the head; 'all' means a tunnel, which passes every byte. */
 type Request = { readonly host: string; readonly port: number; readonly head: string; readonly body: number | 'all' }
 
 const HEAD_BYTES = 16_384
@@ -19,7 +19,7 @@ const CONNECTIONS = 128
 const LINGER_MS = 60_000
 const PORTS = [80, 443]
 
-/** Exact host, or `*.suffix` on a label border; case and a final dot do not count. */
+/** Matches the exact host, or `*.suffix` at a label boundary; ignores case and a final dot. */
 export function isListed(host: string, domains: readonly string[]): boolean {
   const name = plain(host)
   return domains.map(plain).some((domain) => (domain.startsWith('*.') ? name.endsWith(domain.slice(1)) : name === domain))
@@ -29,7 +29,7 @@ function plain(name: string): string {
   return name.toLowerCase().replace(/\.$/, '')
 }
 
-/** One request a connection; whatever cannot be read exactly is refused. Never throws into the listener. */
+/** Serves one request per connection and refuses every request that it cannot parse exactly. Never throws into the listener. */
 export function createProxy(proxy: Proxy): (connection: Connection) => void {
   let open = 0
   const each = async (connection: Connection) => {
@@ -69,9 +69,9 @@ async function serve({ proxy, connection }: { readonly proxy: Proxy; readonly co
 }
 
 type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array }> }
-type RunContext = { readonly head: string; readonly rest: Uint8Array }
+type RequestHead = { readonly head: string; readonly rest: Uint8Array }
 
-async function readHead(reader: Reader): Promise<RunContext | undefined> {
+async function readHead(reader: Reader): Promise<RequestHead | undefined> {
   let bytes = Buffer.alloc(0)
   while (bytes.length < HEAD_BYTES) {
     const { value } = await reader.read()
@@ -82,7 +82,7 @@ async function readHead(reader: Reader): Promise<RunContext | undefined> {
   }
 }
 
-/** Plain requests lose what speaks of the connection, and are sent with one answer a connection. */
+/** Removes the connection headers of a plain request and asks the server to close after one response. */
 function parse(head: string): Request | undefined {
   const [line = '', ...headers] = head.split('\r\n')
   if (headers.some((header) => !/^[!#$%&'*+.^_`|~\w-]+:[^\r\n\0]*$/.test(header))) return undefined
@@ -98,7 +98,9 @@ function parse(head: string): Request | undefined {
   return { host, port: Number(digits ?? 80), head: lines.join('\r\n'), body }
 }
 
-/** Two ways to say where a body ends are how one request is made to look like two: only one length is taken, and no pieces. */
+/**
+ * Two different body lengths let an attacker smuggle a second request, so the proxy accepts exactly one Content-Length and no chunked body.
+ */
 function bodyOf(headers: readonly string[]): number | undefined {
   if (headers.some((header) => /^transfer-encoding:/i.test(header))) return undefined
   const lengths = headers.filter((header) => /^content-length:/i.test(header))
@@ -114,12 +116,12 @@ async function join({ inside, outside, request: { head, body }, rest }: Joined):
   await write(outside, Buffer.concat([Buffer.from(head, 'latin1'), first]))
   const up = body === 'all' ? inside.readable.pipeTo(outside.writable) : sendBody({ inside, outside, bytes: body - first.length })
   const late = new AbortController()
-  // A side that is gone looks like one that has said all: what the other still wants to say may not take for ever.
+  // A closed peer looks the same as a peer that has finished sending, so limit how long the other side may continue.
   if (body === 'all') void up.catch(() => {}).then(() => setTimeout(() => late.abort(), LINGER_MS).unref())
   await Promise.allSettled([up, outside.readable.pipeTo(inside.writable, { signal: late.signal })])
 }
 
-/** What follows the body is not for the far side: to another of its hosts it would be a request of its own. */
+/** Drops the bytes after the body: a far side that serves several hosts would read them as a second request to another host. */
 async function sendBody({ inside, outside, bytes }: { readonly bytes: number } & Pick<Joined, 'inside' | 'outside'>): Promise<void> {
   const reader = inside.readable.getReader()
   try {

@@ -12,7 +12,7 @@ import { createGate } from './start-gate.ts'
 if (!hasBubblewrap()) console.warn(`sandboxes that are sent away are not tested: ${install}`)
 const real = test.if(hasBubblewrap())
 
-/** A sandbox that waits, and would leave `ran` in the folder if it ever went on without a command. */
+/** Starts a waiting sandbox that would create `ran` in the folder if it ever continued without a command. */
 function waitingIn(folder: string, ...options: string[]): Waiting {
   const walls = ['--unshare-pid', '--ro-bind', '/', '/', '--dev', '/dev', '--bind', folder, folder, '--chdir', folder]
   const reports = ['--json-status-fd', descriptors.status, '--block-fd', descriptors.go]
@@ -28,7 +28,7 @@ function place(): { readonly folder: string } & Disposable {
   return { folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** Living processes that were started for the folder; a zombie that nobody has reaped yet does not live. */
+/** Returns the living processes that were started for the folder, without unreaped zombies. */
 function alive(folder: string): string[] {
   return readdirSync('/proc').filter(
     (name) => /^\d+$/.test(name) && read(name, 'cmdline').includes(folder) && !/\) [ZX] /.test(read(name, 'stat')),
@@ -43,7 +43,7 @@ function read(pid: string, what: string): string {
   }
 }
 
-/** Until the inner process stands: its number is reported before it waits. */
+/** Waits until the inner process has started: bubblewrap reports its number before it waits. */
 async function settled(folder: string): Promise<void> {
   while (alive(folder).length < 2) await Bun.sleep(1)
 }

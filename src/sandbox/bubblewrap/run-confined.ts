@@ -1,4 +1,4 @@
-/** Starts a sandbox that waits, and runs one command in it: in the end everything in its PID namespace is gone. */
+/** Starts a waiting sandbox and runs one command in it; when the command ends, every process in its PID namespace has ended. */
 
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import type { Ended, SpawnPlan } from '../confinement.ts'
@@ -6,14 +6,14 @@ import { type Command, commandLines, failureCode, failureMark } from '../late-co
 import type { Libc } from '../libc.ts'
 import { openReport, type Report } from '../report.ts'
 
-/** bubblewrap reads the filter from 3, reports on 4, and waits at "go" until 6 is closed; the shell inside reads the command from 5. */
+/** bubblewrap reads the filter from 3, reports on 4, and waits until 6 is closed; the shell inside reads the command from 5. */
 export const descriptors = { filter: '3', status: '4', command: '5', go: '6' } as const
 
 export type Starting = {
-  /** The whole command line, bubblewrap and its options included. */
+  /** The whole command line, including bubblewrap and its options. */
   readonly argv: readonly string[]
   readonly env: { readonly [name: string]: string }
-  /** File with the system-call filter. */
+  /** Path of the file with the system-call filter. */
   readonly filter: string | undefined
   readonly libc: Libc
 }
@@ -24,9 +24,11 @@ export type Confined = {
   readonly waiting: Waiting
   readonly command: Command
   readonly plan: Pick<SpawnPlan, 'signal' | 'onOutput'>
-  /** Called while the sandbox waits. @returns what failed; then the command never starts. */
+  /** Called while the sandbox waits. @returns the failure; then the command never starts */
   prepare(pid: number): string | undefined
-  /** Called when the sandbox goes on, before it gets the command. @returns what is wrong; then it never gets one. */
+  /**
+   * Called after the sandbox continues and before it receives the command. @returns the problem; then the sandbox never receives a command
+   */
   inspect?(pid: number): Promise<string | undefined>
 }
 
@@ -34,10 +36,10 @@ const DEATH_MS = 5_000
 const SPIN_MS = 0.5
 const KEPT = 2_000
 
-/** How far the child came, as bubblewrap tells it. */
+/** The progress of the child, as bubblewrap reports it. */
 type Status = { child?: number; exit?: number; refused?: string }
 
-/** Does not keep this process alive; it dies with it. */
+/** The waiting sandbox does not keep this process alive, and ends with it. */
 export function startWaiting(starting: Starting): Waiting | Error {
   try {
     const report = openReport(starting.libc)
@@ -51,7 +53,7 @@ export function startWaiting(starting: Starting): Waiting | Error {
   }
 }
 
-/** The child alone holds the writing end afterwards, so that its end is the end of the report. */
+/** Closes our copy of the writing end, so that the report ends when the child ends. */
 function reporting<T>({ read, write }: Report, start: () => T): T {
   try {
     return start()
@@ -63,7 +65,7 @@ function reporting<T>({ read, write }: Report, start: () => T): T {
   }
 }
 
-/** The filter is opened anew for each: a shared descriptor would be at its end after the first. */
+/** Opens the filter file for each start: a shared descriptor would be at its end after the first start. */
 function spawn({ argv, env, filter }: Starting, report: number) {
   const opened = openSync(filter ?? '/dev/null', 'r')
   try {
@@ -79,9 +81,10 @@ export function isWaiting({ child }: Waiting): boolean {
 }
 
 /**
- * For one that gets no command. Until it starts the command, bubblewrap's inner process does not die with the outer one: both are killed at
- * once, as a group, for this process may be about to end; then the inner one by its own number, should it have left the group. The
- * descriptors are closed when it is dead. Before, that would let it go on.
+ * Ends a sandbox that gets no command. Until bubblewrap starts the command, its inner process survives the end of the outer one. So this
+ * function kills both at once as a group, because our process may be about to end, and then kills the inner one by its process number in
+ * case it has left the group. It closes the descriptors only after both have ended: closing them earlier would let the inner process
+ * continue.
  */
 export async function discard({ child, report, command, go }: Waiting): Promise<void> {
   killAll(child.pid, undefined)
@@ -92,7 +95,7 @@ export async function discard({ child, report, command, go }: Waiting): Promise<
   for (const descriptor of [report, command, go]) closeSync(descriptor)
 }
 
-/** The report fits into one read. */
+/** One read returns the whole report. */
 function readNow(descriptor: number): string {
   const bytes = Buffer.alloc(4_096)
   try {
@@ -133,7 +136,7 @@ export async function runConfined({ waiting, command, plan, prepare, inspect }: 
   return ended({ status, complaint: complaint.text(), mark, signal: child.signalCode, plan, program: command.argv[0] ?? '' })
 }
 
-/** The child's number comes first and the exit code only when the command really ran. */
+/** The report gives the child's process number first, and an exit code only if the command really ran. */
 async function follow({
   waiting,
   status,
@@ -162,7 +165,7 @@ function number(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Number(text)
 }
 
-/** In pieces, for a long command fills the pipe. Ends with the descriptor closed, whatever became of the reader. */
+/** Writes in parts, because a long command fills the pipe. Always closes the descriptor, even if the reader has ended. */
 async function send(descriptor: number, text: string): Promise<void> {
   const bytes = Buffer.from(text)
   try {
@@ -172,12 +175,12 @@ async function send(descriptor: number, text: string): Promise<void> {
       if (more === 0) await Bun.sleep(1)
     }
   } catch {
-    // it died before it read all: its end says why
+    // The reader ended before it read everything; its exit explains why.
   }
   closeSync(descriptor)
 }
 
-/** @returns 0 when there is no room now. */
+/** @returns 0 when the pipe is full */
 function writeSome(descriptor: number, bytes: Uint8Array): number {
   try {
     return writeSync(descriptor, bytes)
@@ -187,7 +190,7 @@ function writeSome(descriptor: number, bytes: Uint8Array): number {
   }
 }
 
-/** The first process of a PID namespace takes all others with it. */
+/** Killing the first process of a PID namespace ends all others in it. */
 function killAll(outer: number, inner: number | undefined): void {
   for (const pid of [inner, -outer]) {
     try {
@@ -198,7 +201,10 @@ function killAll(outer: number, inner: number | undefined): void {
   }
 }
 
-/** The namespace's first process becomes a zombie only after every other one in it is dead: mostly within the first look or two. */
+/**
+ * Waits for the first process of the namespace. It becomes a zombie only after every other process in it has ended, mostly within one or
+ * two checks.
+ */
 async function gone(pid: number): Promise<void> {
   const began = performance.now()
   const until = began + DEATH_MS
@@ -234,7 +240,7 @@ function ended({ status, complaint, mark, signal, plan, program }: End): Ended {
   return { ok: false, message: `the sandbox could not be set up: ${complaint.trim() || 'it ended without a word'}` }
 }
 
-/** Remembers how the error stream began: bubblewrap's own complaint, if it never came to the command. */
+/** Keeps the start of the error stream: it holds bubblewrap's own message if the command never started. */
 function keeper() {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -252,6 +258,6 @@ async function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array
   try {
     for (let piece = await reader.read(); !piece.done; piece = await reader.read()) take(piece.value)
   } catch {
-    // a stream of a dead child
+    // The stream belonged to a child that has ended.
   }
 }

@@ -1,4 +1,4 @@
-/** Keeps a waiting sandbox from going on when we die: the end of our process closes its descriptor, which looks like "go". */
+/** Keeps a waiting sandbox from continuing when our process ends: the kernel then closes our descriptor, which looks like "go". */
 
 import { mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,19 +6,19 @@ import type { Cover } from './empty-mount.ts'
 import { descriptors } from './run-confined.ts'
 
 export type Gate = {
-  /** bubblewrap's arguments: wait, then stop with an error unless the gate is open. */
+  /** bubblewrap's arguments: wait, then fail unless the gate is open. */
   readonly arguments: readonly string[]
-  /** For the time of a command. */
+  /** Opens the gate while a command runs. */
   open(): void
   shut(): void
 }
 
-/** How the gate of a sandbox shows in its command line: `--ro-bind …/gate /.gate`. */
+/** The gate in the command line of a sandbox: `--ro-bind …/gate /.gate`. */
 export const gateArgument = { option: '--ro-bind', name: 'gate', at: '/.gate' } as const
 
 /**
- * The gate is open while a folder stands in a read-only mount: bubblewrap mounts on it, and cannot make it. Without that it would go on to
- * the protected names, and make those that have no place holder, for good.
+ * The gate is open while a folder exists in a read-only mount: bubblewrap mounts on that folder and cannot create it. Without the gate,
+ * bubblewrap would continue to the protected names and permanently create those that have no place holder.
  */
 export function createGate({ folder, cover, sealed }: { readonly folder: string; readonly cover: Cover; readonly sealed: boolean }): Gate {
   const { option, name, at } = gateArgument

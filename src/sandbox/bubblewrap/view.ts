@@ -1,4 +1,4 @@
-/** What a command sees of the file system: bubblewrap's arguments, built once for a sandbox and once more for each command. */
+/** Builds bubblewrap's arguments for the file system that a command sees: one part once per sandbox, one part for each command. */
 
 import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
@@ -12,11 +12,11 @@ import type { Cover } from './empty-mount.ts'
 export type View = {
   readonly places: Places
   readonly secretPaths: readonly string[]
-  /** An empty file that nobody may read, to lay over secret ones. */
+  /** An empty file without read permission, mounted over secret files. */
   readonly blank: string
-  /** Makes a folder read as empty. */
+  /** Makes a folder appear empty. */
   readonly cover: Cover
-  /** For /tmp, which is memory. */
+  /** Size limit of /tmp, which is held in memory. */
   readonly scratchBytes: number
   readonly without: ReadonlySet<Layer>
 }
@@ -25,7 +25,7 @@ const programs = ['/usr', '/opt', '/nix/store', '/gnu/store', '/etc']
 const links = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
 const devices = ['null', 'zero', 'urandom']
 
-/** Everything that is the same for every command. The order matters: later mounts lie on earlier ones. */
+/** Builds the arguments that are equal for every command. The order matters: later mounts cover earlier ones. */
 export function viewArguments(view: View): string[] {
   const { places, without } = view
   if (without.has('mount namespace')) return ['--bind', '/', '/', ...processes(view), '--dev-bind', '/dev', '/dev']
@@ -42,8 +42,8 @@ export function viewArguments(view: View): string[] {
 }
 
 /**
- * For root read-only as a whole: the kernel lets it, whatever its capabilities, write to /proc/sys and /proc/sysrq-trigger.
- * Without its own PID namespace a fresh /proc cannot be had; then it is the machine's.
+ * Makes /proc read-only for root: the kernel lets root write to /proc/sys and /proc/sysrq-trigger without any capability. A sandbox without
+ * its own PID namespace cannot mount a fresh /proc, so it gets that of the machine.
  */
 function processes({ without }: View): string[] {
   if (without.has('pid namespace')) return ['--ro-bind', '/proc', '/proc']
@@ -56,7 +56,7 @@ function linkOrFolder(path: string): string[] {
   return stat?.isDirectory() ? ['--ro-bind', path, path] : []
 }
 
-/** No terminal, no shared memory of others: programs that ask for /dev/shm get a folder in /tmp. */
+/** Provides no terminal and no shared memory with other processes: programs that use /dev/shm get /tmp. */
 function deviceLinks(): string[] {
   const targets = [
     ['urandom', 'random'],
@@ -69,7 +69,7 @@ function deviceLinks(): string[] {
   return targets.flatMap(([target, name]) => ['--symlink', target, `/dev/${name}`])
 }
 
-/** The system's files that only this user and root may read, and whatever of the user's lies among the programs. */
+/** Hides the system files that only this user and root may read, and the user's own paths among the programs. */
 function hiddenOutside(view: View): string[] {
   const system = [privateBelow('/etc'), privateBelow('/opt', 2)]
   const seen = named(view).filter(
@@ -94,16 +94,19 @@ export type Guarding = {
   readonly readOnly?: boolean
 }
 
-/** `early` can be mounted before the command is known, as long as `key` stays the same; `late` needs the place holders. */
+/** bubblewrap can mount `early` before the command is known, as long as `key` stays equal; `late` needs the place holders. */
 export type GuardMounts = {
   readonly key: string
   readonly early: readonly string[]
   readonly late: readonly string[]
-  /** What is mounted below a folder that a command may put something else in the place of. */
+  /** Paths mounted below a folder that a concurrent command may replace. */
   readonly deep: readonly string[]
 }
 
-/** `gitStub` is a file as the place holder for git's `commondir`: the place holder itself need not be there yet when these are read. */
+/**
+ * `gitStub` is a file with the content of the place holder for git's `commondir`: bubblewrap may read these arguments before the place
+ * holder exists.
+ */
 export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnly = false }: Guarding): GuardMounts {
   const there = guards.filter(({ type }) => type !== 'absent')
   const hidden = there.filter(({ type }) => type === 'hide').map(({ path }) => path)
@@ -128,7 +131,7 @@ export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnl
   return { key: [...inodes, ...there.map(({ inode }) => inode), readable.key, ...early, ...late].join('\0'), early, late, deep }
 }
 
-/** Our own files and secrets that stand in the workspace. */
+/** @returns our own files and the secrets that lie in the workspace */
 export function secretsInside(view: View): string[] {
   if (view.without.has('hidden files')) return []
   const { workspace } = view.places

@@ -1,19 +1,19 @@
-/** One sandbox is kept started, so that a command finds its namespaces and mounts already made. It is used for a single command, and let go when none comes for long. */
+/** Keeps one sandbox started for the next command, so that its namespaces and mounts are ready, and discards it when idle. */
 
 import { discard, isWaiting, type Waiting } from './run-confined.ts'
 import type { GuardMounts } from './view.ts'
 
 export type WarmSandbox = {
-  /** The kept one if it was started for the same protected names, else a new one. */
+  /** Returns the kept sandbox if it was started for the same protected names, otherwise a new one. */
   take(guards: GuardMounts): Waiting | Error
-  /** Starts the next, if none is kept. */
+  /** Starts the next sandbox unless one is kept. */
   prepare(guards: GuardMounts): void
   close(): Promise<void>
 }
 
 type Kept = { readonly key: string; readonly waiting: Waiting; readonly idle: ReturnType<typeof setTimeout> }
 
-/** So long one waits for a command that does not come, in milliseconds. */
+/** How long a sandbox waits for a command, in milliseconds. */
 const usualIdleMs = 60_000
 
 export function createWarmSandbox(start: (guards: GuardMounts) => Waiting | Error, idleMs = usualIdleMs): WarmSandbox {

@@ -1,4 +1,4 @@
-/** The hidden command that confines itself by Landlock and becomes the command it was given: there is no hook before a child's start. */
+/** Runs the hidden command that confines itself with Landlock and becomes the given command; no hook runs before a child's start. */
 
 import { ptr } from 'bun:ffi'
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
@@ -8,13 +8,13 @@ import { limitProcess } from '../resource-limits.ts'
 import { filterProgram } from '../seccomp.ts'
 import { type Grant, grantedAccess, ruleBytes, rulesetBytes } from './landlock-rules.ts'
 
-/** What the launcher is told, as JSON in its first argument; the command follows. */
+/** The launcher's instructions, as JSON in its first argument; the command follows. */
 export type Orders = {
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
   readonly grants: readonly { readonly path: string; readonly grant: Grant }[]
   readonly limits: Limits
-  /** Printed before a failure of our own, so that it is not taken for the command's, which never learns it. */
+  /** Printed before our own failures to distinguish them from the command's output. The command never learns the mark. */
   readonly mark: string
 }
 
@@ -23,21 +23,27 @@ export const failureCode = 126
 const [createRuleset, addRule, restrictSelf] = [444n, 445n, 446n]
 const VERSION = 1n
 const [PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER_MODE] = [22, 38, 2n]
-/** The runtime ignores them, and a child would inherit that. */
+/** The runtime ignores these signals, and a child would inherit that. */
 const [SIGPIPE, SIGXFSZ] = [13, 25]
-/** Opens nothing for reading: a named pipe does not wait, and what this user cannot read is no hindrance. The same on x86-64 and arm64. */
+/**
+ * O_PATH opens nothing for reading: a named pipe does not block, and an unreadable path is no obstacle. Both values are equal on x86-64 and
+ * arm64.
+ */
 const [O_PATH, O_CLOEXEC] = [0o10000000, 0o2000000]
 const PR_CAPBSET_DROP = 24
 const LAST_CAPABILITY = 63
 const capset = process.arch === 'arm64' ? 91n : 126n
 const CAPABILITY_VERSION = 0x20080522
 
-/** @returns 0 where the kernel has no Landlock. */
+/** @returns 0 when the kernel has no Landlock */
 export function landlockVersion(libc: Libc): number {
   return Math.max(0, Number(libc.syscall(createRuleset, 0n, 0n, VERSION, 0n, 0n)))
 }
 
-/** Never returns: the process becomes the command, or ends with 126 and a line that begins with the mark. Orders that cannot be read hold no mark, and throw. */
+/**
+ * Never returns: the process becomes the command, or ends with 126 and a line that starts with the mark.
+ * @throws when the orders cannot be parsed, because then there is no mark
+ */
 export function runLandlocked([text = '', ...argv]: readonly string[]): never {
   const orders = parse(text)
   try {
@@ -59,12 +65,12 @@ function confine(orders: Orders, argv: readonly string[]): void {
   restrict({ libc, abi, grants: orders.grants })
   dropCapabilities(libc)
   filter(libc)
-  // Last: this runtime itself has more data than a command may get.
+  // The limits come last, because this runtime itself uses more data than a command may.
   must('limits', limitProcess({ libc, pid: 0, limits: orders.limits }) === undefined)
   become({ libc, program, argv, env: orders.env })
 }
 
-/** Written by our own process; still looked at, for it crosses a process border. */
+/** Our own process wrote the orders, but they cross a process boundary, so we check them. */
 function parse(text: string): Orders {
   const { cwd, env, grants, limits, mark }: Partial<Orders> = JSON.parse(text)
   if (cwd === undefined || env === undefined || grants === undefined || limits === undefined || mark === undefined)
@@ -92,7 +98,9 @@ function restrict({ libc, abi, grants }: Restriction): void {
   closeSync(Number(ruleset))
 }
 
-/** Root's reach beyond file permissions, such as reading any process's environment. An ordinary user has none and may drop none. */
+/**
+ * Drops root's powers beyond file permissions, such as reading the environment of any process. An ordinary user has none and may drop none.
+ */
 function dropCapabilities(libc: Libc): void {
   for (let capability = 0; capability <= LAST_CAPABILITY; capability++) libc.prctl(PR_CAPBSET_DROP, BigInt(capability), 0n, 0n, 0n)
   const header = new Int32Array([CAPABILITY_VERSION, 0])
@@ -100,7 +108,7 @@ function dropCapabilities(libc: Libc): void {
   must('no capabilities', libc.syscall(capset, address(header), address(none), 0n, 0n, 0n) === 0n)
 }
 
-/** No sockets at all but pairs: without a network namespace that is the only wall on older kernels. */
+/** Refuses all sockets except pairs: without a network namespace, older kernels offer no other protection. */
 function filter(libc: Libc): void {
   const program = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: false, unix: false })
   const header = new BigUint64Array([BigInt(program.length / 8), address(program)])

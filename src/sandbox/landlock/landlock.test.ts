@@ -76,7 +76,7 @@ describe('landlock', () => {
   real('the probe finds exactly what it is said to lack', async () => {
     const ground = prepareGround()
     mkdirSync(join(ground.settings.stateHome, 'run'), { recursive: true })
-    // With a secret in the workspace the folder above it would be closed to new names, and so to hooks.
+    // A secret in the workspace would close the folder above it to new names, and so to hooks.
     const created = await createSandbox({ ...ground.settings, secretPaths: [], kind: 'landlock', spawnPlain, log() {} })
     if (!created.ok) throw new Error(created.missing)
     const only = [

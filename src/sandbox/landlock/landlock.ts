@@ -1,4 +1,4 @@
-/** The fall-back without namespaces: our own program starts first, gives up all but a few paths, and becomes the command. */
+/** Provides the fallback without namespaces: our own program gives up access to all but a few paths and becomes the command. */
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,7 +42,10 @@ export async function createLandlock({ settings, places }: Making): Promise<Crea
   }
 }
 
-/** Reading only what everybody may read: a rule on a folder holds for all below it, so folders with secrets are opened piece by piece. */
+/**
+ * Grants read access only to files that everybody may read. A rule on a folder covers everything below it, so folders with secrets are
+ * opened entry by entry.
+ */
 function systemGrants(): Grants {
   const { files, folders } = privateBelow('/etc')
   const read = [
@@ -68,19 +71,19 @@ function openBelow(folder: string, secrets: readonly string[]): string[] {
   })
 }
 
-/** What in the workspace stays closed: the forbidden paths, and what is ours. */
+/** @returns the paths in the workspace that stay closed: the forbidden paths, and our own files */
 function closedIn({ forbiddenPaths, secretPaths = [] }: SandboxSettings, { workspace, stateHome, home }: Places): readonly string[] {
   const secrets = [home, stateHome, ...secretPaths].filter((path) => existsSync(path)).map((path) => realpathSync(path))
   return forbiddenIn(workspace, [...(forbiddenPaths?.() ?? []), ...secrets])
 }
 
-type RunContext = { readonly workspace: string; readonly closed: readonly string[]; readonly grant: 'read' | 'write' }
+type GrantRequest = { readonly workspace: string; readonly closed: readonly string[]; readonly grant: 'read' | 'write' }
 
 /**
- * A rule holds for everything below its folder, so a folder that holds something closed only lets its names be listed, and each other thing
- * in it gets a rule of its own. What is made there anew would be readable, or writable past the rule, so nothing can be.
+ * A rule covers everything below its folder. So a folder with a closed path inside only gets permission to list its names, and each other
+ * entry gets its own rule. A new entry there would be readable, or writable without a rule, so commands cannot create any.
  */
-function workspaceGrants({ workspace, closed, grant }: RunContext): Grants {
+function workspaceGrants({ workspace, closed, grant }: GrantRequest): Grants {
   if (!closed.some((path) => isWithin(path, workspace))) return [{ path: workspace, grant }]
   const inside = readdirSync(workspace).map((name) => join(workspace, name))
   const open = inside.filter((path) => !closed.includes(path) && !isLink(path))
@@ -121,7 +124,7 @@ async function launch({ plan: given, settings, places, scratch, grants }: Launch
   return failed ? { ok: false, message: first.text?.slice(orders.mark.length).trim() ?? '' } : ended
 }
 
-/** The compiled program knows the hidden word; from source the function is called directly. */
+/** The compiled program has a hidden command for this; from source, the function is called directly. */
 function launcher(): string[] {
   if (import.meta.path.startsWith('/$bunfs/')) return [process.execPath, '__landlock']
   const module = join(import.meta.dir, 'landlock-launch.ts')

@@ -1,15 +1,15 @@
-/** What an attempt to escape is, and how its outcome is put. */
+/** Defines an attempt to escape from a sandbox and formats its outcome. */
 
 import type { Environment, Layer, SandboxName } from '../confinement.ts'
 import type { Ground } from './ground.ts'
 import type { Outside } from './outside.ts'
 
-/** What the attempts find when they start. */
+/** The environment in which the attempts run. */
 export type Field = {
   readonly ground: Ground
   readonly outside: Outside
   readonly name: SandboxName
-  /** Whether a system-call filter is at work inside. */
+  /** Whether a system-call filter is active inside. */
   readonly filtered: boolean
   readonly env: Environment
 }
@@ -20,14 +20,14 @@ export type Verdict = { readonly stopped: boolean; readonly layer: string; reado
 
 export type Attempt = {
   readonly name: string
-  /** Looked for on the fixed PATH; without it the attempt is skipped, and says so. */
+  /** Programs needed on the fixed PATH; if one is missing, the attempt is skipped and reports that. */
   readonly needs: readonly string[]
   argv(field: Field): readonly string[]
-  /** After the command has ended. Looks from outside wherever there is something to see. */
+  /** Called after the command has ended. It checks from outside wherever an effect is visible there. */
   judge(seen: Seen): Verdict | Promise<Verdict>
 }
 
-/** In a landlock sandbox the same attempt meets other walls. */
+/** Maps a layer to the layer that stops the same attempt in a landlock sandbox. */
 const landlockWalls: { readonly [layer: string]: string } = {
   'mount namespace': 'landlock',
   'hidden files': 'landlock',
@@ -37,7 +37,7 @@ const landlockWalls: { readonly [layer: string]: string } = {
   'network namespace': 'seccomp',
 }
 
-/** `layer` is the one whose removal lets the attempt through: the tests remove each and see. */
+/** `layer` is the layer whose removal lets the attempt succeed: the tests remove each layer and check. */
 export function verdict(
   seen: Seen,
   escaped: boolean,
@@ -47,7 +47,7 @@ export function verdict(
   return { stopped: !escaped, layer: escaped ? 'none' : wall, detail: oneLine(seen) }
 }
 
-/** A refused call and a missing right look alike (EPERM); the filter comes first where there is one. */
+/** A call that the filter refused and a missing right give the same error (EPERM); the filter runs first where there is one. */
 export function callVerdict(seen: Seen, escaped: boolean, otherwise: Parameters<typeof verdict>[2]): Verdict {
   return verdict(seen, escaped, seen.field.filtered && /errno=(1|38)\b/.test(seen.output) ? 'seccomp' : otherwise)
 }
@@ -64,7 +64,7 @@ export function sh(script: string, ...words: readonly string[]): readonly string
   return ['/bin/sh', '-c', script, 'sh', ...words]
 }
 
-/** `$!` as a number, for errno is what tells the layers apart. */
+/** Prints `$!` as a number, because errno distinguishes the layers. */
 export function perl(script: string, ...words: readonly string[]): readonly string[] {
   return ['perl', '-e', `$| = 1; sub no_ { printf "%s errno=%d (%s)\\n", $_[0], $! + 0, $!; exit 1 } ${script}`, ...words]
 }

@@ -1,4 +1,4 @@
-/** Attempts on files: outside the workspace, secret, or protected inside of it. */
+/** Lists attempts on files: outside the workspace, secret files, and protected files inside the workspace. */
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** A fresh piece of land for the probe: canaries in a temporary folder, so that a broken sandbox destroys nothing of worth. */
+/** Prepares a temporary folder with canary files for the probe, so that a broken sandbox destroys nothing of value. */
 
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import type { SandboxSettings } from '../confinement.ts'
 
 export type Ground = {
-  /** What no attempt may print, and what the files outside hold. */
+  /** The content of the secret files; no attempt may print it. */
   readonly token: string
-  /** A folder next to the workspace that nothing inside may reach. */
+  /** A folder next to the workspace that no command may reach. */
   readonly outside: string
   readonly settings: Pick<
     SandboxSettings,
@@ -17,10 +17,10 @@ export type Ground = {
   remove(): void
 }
 
-/** Small enough that breaking a limit of a broken sandbox costs little: the attempts stop by themselves just above these. */
+/** Limits small enough that exceeding one in a broken sandbox costs little: the attempts stop by themselves just above them. */
 const limits = { memoryBytes: 256 * 2 ** 20, processes: 48, fileBytes: 8 * 2 ** 20, cpuSeconds: 20 }
 
-/** The sandbox under test is to be made with these settings. */
+/** Create the sandbox under test with the returned `settings`. */
 export function prepareGround(): Ground {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-probe-')))
   const token = `canary-${crypto.randomUUID()}`

@@ -1,4 +1,4 @@
-/** Attempts on the kernel: new namespaces and mounts, devices, rights, and the calls with a bad record. */
+/** Lists attempts on the kernel: new namespaces and mounts, devices, rights, and system calls with a history of security bugs. */
 
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -69,7 +69,7 @@ type Call = {
   readonly otherwise: 'user namespace' | 'capabilities'
 }
 
-/** A result of -1 is a refusal; anything else got through. */
+/** A result of -1 means that the kernel refused the call; any other result means that the call succeeded. */
 function call({ name, call, words, otherwise }: Call): Attempt {
   const declared = words.map((word, at) => `my $w${at} = ${typeof word === 'number' ? word : text(word)};`).join(' ')
   const passed = words.map((_, at) => `, $w${at}`).join('')

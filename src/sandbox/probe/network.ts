@@ -1,4 +1,4 @@
-/** Attempts to talk to somebody outside. */
+/** Lists attempts to reach a network peer outside the sandbox. */
 
 import { join } from 'node:path'
 import { type Attempt, callVerdict, perl, verdict } from './attempt.ts'
@@ -6,7 +6,7 @@ import { type Attempt, callVerdict, perl, verdict } from './attempt.ts'
 const SETTLE_MS = 20
 const AF_VSOCK = 40
 
-/** The visitor's side of the server outside; the door says whether anybody came. */
+/** The client for the server outside; the server reports each connection. */
 const tcp =
   'use Socket; use IO::Handle; my $to = inet_aton($ARGV[0]) or no_("resolve"); socket(my $s, PF_INET, SOCK_STREAM, 0) or no_("socket"); connect($s, sockaddr_in($ARGV[1], $to)) or no_("connect"); print "connected\n"'
 const unix =
@@ -74,12 +74,12 @@ type Door = {
   readonly name: string
   readonly door: string
   readonly layer: 'network namespace' | 'mount namespace' | 'seccomp'
-  /** What it prints when it got through; `connected` unless said otherwise. */
+  /** The output of a successful attempt; `connected` by default. */
   readonly through?: string
   argv: Attempt['argv']
 }
 
-/** New visits are counted, for two attempts use one door. */
+/** Checks both the output and the server's record, which names the door of each connection. */
 function door({ name, door, argv, layer, through = 'connected' }: Door): Attempt {
   return {
     name,

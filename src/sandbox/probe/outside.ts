@@ -1,23 +1,23 @@
-/** What lives outside while the probe runs: a server that counts its visitors, and a process that must not be hurt. */
+/** Runs the probe's targets outside the sandbox: a server that counts connections, and a process that no attempt may harm. */
 
 import { join } from 'node:path'
 import { fixedPath } from '../install.ts'
 import type { Ground } from './ground.ts'
 
 export type Outside = {
-  /** The TCP port on 127.0.0.1, the System V memory segment; 0 without perl. */
+  /** The TCP port on 127.0.0.1 and the System V memory segment; both are 0 without perl. */
   readonly port: number
   readonly memory: number
   readonly abstractName: string
-  /** Its environment holds the token. */
+  /** Process number; its environment contains the token. */
   readonly victim: number
   isVictimAlive(): boolean
-  /** Names of the doors that somebody came through: tcp, abstract, outside, workspace. */
+  /** @returns the doors that accepted a connection: tcp, abstract, outside, workspace */
   visits(): readonly string[]
   stop(): void
 }
 
-/** Ends when its input does, so that it never outlives us; 60 s at most. */
+/** Ends when its input ends, so that it never outlives our process; 60 s at most. */
 const server = String.raw`
 use Socket; $| = 1; alarm 60;
 my ($abstract, $outside, $workspace, $token) = @ARGV; my %doors;
@@ -59,7 +59,7 @@ export async function openOutside({ token, outside, settings }: Ground): Promise
   }
 }
 
-/** The first line, and the doors of all that follow. */
+/** Reads the first line, and the door names of all later lines. */
 function reader(stream: ReadableStream<Uint8Array>) {
   let text = ''
   const first = Promise.withResolvers<string>()

@@ -1,4 +1,4 @@
-/** Attempts on other processes and on the limits: seeing, killing and outliving; forks, memory and files without end. */
+/** Lists attempts on other processes and on the limits: seeing, killing and outliving processes; unlimited forks, memory and files. */
 
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { type Attempt, callVerdict, perl, sh, verdict } from './attempt.ts'
 const column = process.arch === 'arm64' ? 1 : 0
 const SURVIVOR_MS = 300
 const PTRACE_ATTACH = 16
-/** How far above a limit an attempt goes before it stops by itself. */
+/** How far an attempt exceeds a limit before it stops by itself. */
 const ABOVE = 1.5
 
 export const processAttempts: readonly Attempt[] = [

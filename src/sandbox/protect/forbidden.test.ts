@@ -9,7 +9,7 @@ import { forbiddenIn, forbiddenOutside, withForbidden } from './forbidden.ts'
 
 const content = 'forbidden-bytes'
 
-/** `key` and `vault/` are there, `later` and `deep/later` are not, `gone/x` lies in a folder that is not there either. */
+/** `key` and `vault/` exist; `later` and `deep/later` do not; `gone/x` lies in a folder that does not exist either. */
 async function box(kind: SandboxKind): Promise<Running & Disposable> {
   const state: { workspace?: string } = {}
   const paths = () => ['key', 'vault', 'later', 'deep/later', 'gone/x'].map((name) => join(state.workspace ?? '', name))

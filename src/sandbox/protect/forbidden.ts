@@ -1,4 +1,4 @@
-/** Forbidden paths inside the workspace: what is there cannot be read, listed, replaced or moved away, and what is not there cannot be made. */
+/** Guards forbidden paths inside the workspace: commands cannot read, list, replace or move them, nor create missing ones. */
 
 import { existsSync } from 'node:fs'
 import { dirname, relative } from 'node:path'
@@ -6,25 +6,25 @@ import { isWithin } from './places.ts'
 import { type Guard, type Guards, rank, walk } from './protected-mounts.ts'
 
 /**
- * A place holder for a name in a folder that is missing too would keep that folder from being made, so the name is only held once its
- * folder is there.
+ * Skips names whose folder is missing: a place holder would need that folder, and would prevent commands from creating it. The guard starts
+ * once the folder exists.
  */
 export function forbiddenIn(workspace: string, paths: readonly string[]): readonly string[] {
   const places = paths.filter((path) => path !== workspace && isWithin(path, workspace) && existsSync(dirname(path)))
   return [...new Set(places)].filter((path) => !places.some((other) => other !== path && isWithin(path, other)))
 }
 
-/** Every program needs some of these as a whole; below them whatever is forbidden can be covered. */
+/** Every program needs some of these folders as a whole; forbidden paths below them can be covered. */
 const needed = /^\/(usr|etc|opt|bin|sbin|lib\w*|nix|gnu|nix\/store|gnu\/store|usr\/[^/]+|usr\/local\/[^/]+)?$/
 
-/** What of the paths may be covered outside of the workspace. */
+/** @returns the paths outside the workspace that may be covered */
 export function forbiddenOutside(workspace: string, paths: readonly string[]): readonly string[] {
   return paths.filter((path) => !isWithin(path, workspace) && !isWithin(workspace, path) && !needed.test(path))
 }
 
 type Hiding = { readonly workspace: string; readonly guards: readonly Guard[]; readonly forbidden: readonly string[] }
 
-/** Adds the forbidden paths to the guards. Of those, what lies in a hidden folder cannot be reached and goes. */
+/** Adds the forbidden paths to the guards. It drops guards inside a hidden folder, because no command can reach them. */
 export function withForbidden({ workspace, guards, forbidden }: Hiding): Guards {
   const found = new Map(guards.map((guard) => [guard.path, guard]))
   for (const path of forbidden) {

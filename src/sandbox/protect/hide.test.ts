@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { place } from '../fixture.ts'
 import { fixedPath } from '../install.ts'
 
-/** Root sees everything; only as an ordinary user can a child be refused. */
+/** Root can read everything, so only the child of an ordinary user can be refused. */
 const asRoot = process.getuid?.() === 0
 const canSwitch = !asRoot || Bun.which('setpriv') !== null
 if (!canSwitch) console.warn('hiding our process from its children is not tested: this is root, and there is no setpriv')

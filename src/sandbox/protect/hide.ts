@@ -1,4 +1,4 @@
-/** Closes our own process to others of the same user: no /proc/PID/environ, memory or descriptors for them, and no core dumps. */
+/** Closes our own process to other processes of the same user: no /proc/PID/environ, memory or descriptors, and no core dumps. */
 
 import { openLibc } from '../libc.ts'
 
@@ -7,9 +7,9 @@ const PR_SET_DUMPABLE = 4
 const RLIMIT_CORE = 4
 
 /**
- * Children are not touched: a new program starts dumpable again. Root with all its capabilities looks in all the same. Costs the half
- * millisecond that loading the C library takes, so it is done before the first child, not at start.
- * @returns false when the system refuses, or is no Linux
+ * Does not affect children: a new program starts dumpable again. Root with all capabilities can still look in. Loading the C library takes
+ * half a millisecond, so call this before the first child starts rather than at start-up.
+ * @returns false when the system refuses, or is not Linux
  */
 export function hideProcess(): boolean {
   if (process.platform !== 'linux') return false

@@ -1,6 +1,6 @@
 /**
- * Moves aside what a command made in the workspace itself under a protected name, once it is over: a mount needs something to stand on, and a
- * place holder for every name would be a folder full of them. Only what is looked at all the time has one (watchedNames).
+ * Moves aside, after a command, what the command created under a protected name in the workspace folder. A mount needs an existing target,
+ * and place holders for all names would fill the folder, so only the names that other programs check constantly have one (watchedNames).
  */
 
 import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, renameSync, symlinkSync } from 'node:fs'
@@ -12,10 +12,10 @@ import { isWithin } from './places.ts'
 
 const O_PATH = 0o10000000
 
-/** Path relative to the workspace → what tells the same file or folder from another, and where a link leads. */
+/** Path relative to the workspace → the identity of the file or folder, and the target of a link. */
 export type Names = ReadonlyMap<string, { readonly identity: string; readonly link?: string }>
 
-/** `.git` and other watched names are not among them: what a person puts in a place holder is theirs. */
+/** Excludes `.git` and the other watched names: a file that a person puts into a place holder belongs to that person. */
 export function namesIn(workspace: string): Names {
   return new Map(
     rootNames(workspace).flatMap((path) => {
@@ -28,12 +28,12 @@ export function namesIn(workspace: string): Names {
   )
 }
 
-/** Of another command, for a name that the settings protect as well. */
+/** An empty place holder of another command, for a name that the settings also protect. */
 function isEmptyStub(path: string): boolean {
   return isStub(path) && lstatSync(path).isDirectory() && readdirSync(path).length === 0
 }
 
-/** A link that was replaced is put back; everything else that was there is read-only. @returns a sentence for each kind of thing done */
+/** Restores a replaced link; all other existing names are read-only. @returns one sentence for each kind of change */
 export function moveNewAside(workspace: string, before: Names): string[] {
   const now = namesIn(workspace)
   const isSame = (path: string) => before.get(path)?.identity === now.get(path)?.identity
@@ -60,7 +60,9 @@ function putBack(workspace: string, path: string, link: string): string {
   return `${JSON.stringify(path)}${failure === undefined ? '' : `: FAILED (${failure})`}`
 }
 
-/** Held by descriptor, and only inside: another command may be moving things about. @returns what went wrong */
+/**
+ * Opens the folder by descriptor and acts only inside the workspace, because another command may be moving folders. @returns the failure
+ */
 function inFolder(workspace: string, folder: string, act: (held: string) => void): string | undefined {
   try {
     const held = openSync(join(workspace, folder), O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW)

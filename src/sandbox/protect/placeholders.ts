@@ -1,21 +1,21 @@
-/** Place holders for protected names that do not exist: a mount needs something to stand on. Gone again when the last command is. */
+/** Creates place holders for missing protected names, because a mount needs an existing target, and removes them after the last command. */
 
 import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, rmdirSync, unlinkSync, writeSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { Libc } from '../libc.ts'
 
-/** Nobody sets these by hand, so that a place holder left by a crash is known for what it is. Moving a folder needs its write bit. */
+/** An unusual mode, so that we recognise a place holder that a crash left behind. Moving a folder needs its write bit. */
 const MARK = 0o1700
 const [LOCK_SH, LOCK_EX, LOCK_NB, LOCK_UN] = [1, 2, 4, 8]
 const TRIES = 50
 
-/** Git reads this file even when it is empty, and fails; this content means "here". */
+/** Git reads this file even when it is empty, and fails; this content means "this folder". */
 export const gitStub = { name: 'commondir', content: './\n', mode: 0o1400 } as const
 
 export type Stubs = {
-  /** Resolves when place holders may be made and will stay until `release`. */
+  /** Resolves when place holders may be created; they stay until `release`. */
   acquire(): Promise<void>
-  /** False when nobody could create that name anyway: the folder is read-only. */
+  /** Returns false when the folder is read-only, so that nobody could create the name anyway. */
   make(path: string): boolean
   release(): void
 }
@@ -23,8 +23,8 @@ export type Stubs = {
 type Making = { readonly workspace: string; readonly pool: string; readonly libc: Libc }
 
 /**
- * Commands of several processes may run in one workspace: each holds a shared lock on the folder, and only who gets it alone, after
- * its last command, takes the place holders away. The kernel drops the lock of a process that dies.
+ * Commands of several processes may run in one workspace. Each process holds a shared lock on the folder. After its last command, a process
+ * removes the place holders only if it gets the exclusive lock. The kernel releases the lock of a process that ends.
  */
 export function createStubs({ workspace, pool: folder, libc }: Making): Stubs {
   const pool = createPool(folder)
@@ -44,7 +44,8 @@ export function createStubs({ workspace, pool: folder, libc }: Making): Stubs {
         commands--
         throw error
       }
-      // Held alone only for the microseconds of a clean-up; a stranger who keeps it makes us no worse than without.
+      // The exclusive lock lasts microseconds, during a clean-up. If an unrelated process keeps it, we are no worse off than without a
+      // lock.
       for (let attempt = 0; attempt < TRIES && libc.flock(lock, LOCK_SH | LOCK_NB) !== 0; attempt++) await Bun.sleep(1)
     },
     make(path) {
@@ -61,7 +62,7 @@ export function createStubs({ workspace, pool: folder, libc }: Making): Stubs {
   }
 }
 
-/** Folders, for a mount of a file costs four times as much. */
+/** Creates folders, because a mount on a file costs four times as much. */
 function put(path: string, pool: Pool): boolean {
   try {
     if (basename(path) === gitStub.name) writeGitStub(path)
@@ -69,7 +70,7 @@ function put(path: string, pool: Pool): boolean {
     return true
   } catch (error) {
     if (['EACCES', 'EPERM', 'EROFS'].includes(code(error))) return false
-    // Another process was faster; its place holder serves us as well.
+    // Another process created its place holder first; we use that one.
     if (code(error) === 'EEXIST' && (basename(path) === gitStub.name || isStub(path))) return true
     throw error
   }
@@ -83,13 +84,13 @@ function writeGitStub(path: string): void {
 }
 
 type Pool = {
-  /** Moves a kept folder to `path`; false when none can be had. */
+  /** Moves a kept folder to `path`; returns false when there is none. */
   give(path: string): boolean
-  /** Moves an empty folder here; puts it back when somebody was just filling it. */
+  /** Moves an empty folder into the pool; moves it back if another process has just put something into it. */
   keep(path: string): void
 }
 
-/** Moving a folder is twenty times as cheap as making and removing one, so they are kept for the next command, of whichever process. */
+/** Moving a folder costs a twentieth of creating and removing one, so the pool keeps folders for the next command of any process. */
 function createPool(folder: string): Pool {
   const state: { names?: string[] } = {}
   return {
@@ -108,7 +109,7 @@ function createPool(folder: string): Pool {
   }
 }
 
-/** False when the workspace is on another file system, or when another process was faster. */
+/** Returns false when the workspace is on another file system, or when another process was faster. */
 function moved(from: string, to: string): boolean {
   try {
     renameSync(from, to)
@@ -118,18 +119,18 @@ function moved(from: string, to: string): boolean {
   }
 }
 
-/** Only what is still exactly as we made it. */
+/** Removes only what is still exactly as we created it. */
 function take(path: string, pool: Pool): void {
   try {
     if (!isStub(path)) return
     if (basename(path) === gitStub.name) unlinkSync(path)
     else pool.keep(path)
   } catch {
-    // gone, or filled by somebody: theirs now
+    // It is gone, or another process filled it and owns it now.
   }
 }
 
-/** By its mark: also that of another process, or one left by a crash. */
+/** Recognises a place holder by its mode, including those of other processes and those left by a crash. */
 export function isStub(path: string): boolean {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (stat === undefined) return false

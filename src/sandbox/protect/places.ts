@@ -1,11 +1,11 @@
-/** Which folder can be a workspace at all, and the paths of a sandbox with every symbolic link followed. */
+/** Decides which folders can be a workspace, and resolves the symbolic links in the paths of a sandbox. */
 
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, sep } from 'node:path'
 
 export type Places = { readonly workspace: string; readonly home: string; readonly stateHome: string }
 
-/** A command may write anywhere in its workspace: what the system or the user lives in can be none. */
+/** A command may write anywhere in its workspace, so no folder that the system or the user depends on can be one. */
 const systemFolders = '/ /bin /home /lib /lib32 /lib64 /media /mnt /opt /root /run /sbin /srv /tmp /usr /var /var/tmp /var/lib'.split(' ')
 const systemTrees = '/boot /dev /etc /proc /sys'.split(' ')
 
@@ -25,7 +25,7 @@ export function resolvePlaces(
   return { ok: true, places }
 }
 
-/** True for the folder itself too. */
+/** Also true for the folder itself. */
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }

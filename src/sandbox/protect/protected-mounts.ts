@@ -1,4 +1,4 @@
-/** What inside the workspace stays as it is, whether it exists yet or not, and the mounts that hold it. */
+/** Computes the mounts that keep protected names in the workspace unchanged, whether they exist yet or not. */
 
 import { existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
@@ -10,17 +10,17 @@ import { isWithin } from './places.ts'
 /** `commondir` would send git to another config and other hooks. */
 const gitNames = ['hooks', 'config', 'config.worktree', 'commondir', 'modules'] as const
 
-/** Mounts: a hundred cost some 30 ms, and a thousand seconds. */
+/** Limits the number of mounts: a hundred cost some 30 ms, a thousand cost seconds. */
 export const MOST = 100
 
 /**
- * pin: stays writable but cannot be renamed away, nor replaced; keep: read-only;
- * hide: reads as empty, or not at all; absent: a place holder stands there while commands run, and a mount on it.
+ * pin: stays writable but cannot be renamed or replaced; keep: read-only;
+ * hide: appears empty, or cannot be read; absent: a place holder with a mount on it exists while commands run.
  */
 export type Guard = {
   readonly type: 'pin' | 'keep' | 'hide' | 'absent'
   readonly path: string
-  /** Of what is there: a file that an editor replaces has another. */
+  /** Inode of the existing file: it changes when an editor replaces the file. */
   readonly inode?: number
 }
 
@@ -28,15 +28,15 @@ export type Guards = { readonly ok: true; readonly guards: readonly Guard[] } | 
 
 export type Guarded = {
   readonly workspace: string
-  /** Absolute or relative to the workspace. What lies outside is read-only or hidden anyway. */
+  /** Absolute or relative to the workspace. Paths outside the workspace are read-only or hidden anyway. */
   readonly extra: readonly string[]
-  /** Folders with a `.git`, relative to the workspace, '' for itself. */
+  /** Folders with a `.git`, relative to the workspace; '' for the workspace itself. */
   readonly repositories: readonly string[]
-  /** Protected names that exist, relative to the workspace, the nearest first. */
+  /** Existing protected names, relative to the workspace, nearest to the root first. */
   readonly names?: readonly string[]
 }
 
-/** What is guarded also before it exists: paths relative to the workspace, each once. */
+/** @returns the names that are guarded even before they exist, relative to the workspace, without duplicates */
 export function protectedIn({ workspace, extra, repositories }: Guarded): string[] {
   const watched = watchedNames.filter((name) => name !== '.git')
   const own = extra.map((path) => (isAbsolute(path) ? relative(workspace, path) : join(path)))
@@ -60,8 +60,9 @@ export function guardsFor(guarded: Guarded): Guards {
 type Kept = { readonly workspace: string; readonly path: string; readonly found: Map<string, Guard> }
 
 /**
- * What is there, as it is. In the workspace itself the folders on the way are pinned; further below they are not, for moving a file out of a
- * pinned folder is copying it. A link is not held (in the workspace itself new-names.ts looks after it), but what it leads to is.
+ * Guards existing names. Folders on the way are pinned when the name starts in the workspace folder; deeper ones are not, because moving a
+ * file out of a pinned folder would copy it. A link itself is not guarded (new-names.ts restores links in the workspace folder), but its
+ * target is.
  */
 function keep({ workspace, path, found }: Kept): void {
   const at = join(workspace, path)
@@ -86,14 +87,14 @@ function keepTarget({ workspace, path, found }: Kept): void {
     found.set(target, { type: 'keep', path: target, inode: statSync(target).ino })
 }
 
-/** Pins first: a bind over a folder would cover the mounts inside of it. */
+/** Pins come first: a bind mount over a folder would cover the mounts inside it. */
 export function rank({ type }: Guard): number {
   return type === 'pin' ? 0 : 1
 }
 
 type Walk = { workspace: string; path: string; found: Map<string, Guard>; leaf?: 'keep' | 'hide' }
 
-/** @returns the path of a symbolic link on the way. */
+/** @returns the path of a symbolic link on the way */
 export function walk({ workspace, path, found, leaf = 'keep' }: Walk): string | undefined {
   const parts = path.split(sep).filter(Boolean)
   for (let length = 1; length <= parts.length; length++) {
@@ -107,7 +108,7 @@ export function walk({ workspace, path, found, leaf = 'keep' }: Walk): string | 
   }
 }
 
-/** A place holder, of another command or left by a crash, counts as nothing. */
+/** Treats a place holder, from another command or left by a crash, as a missing file. */
 function look(path: string): Stats | undefined {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   return stat === undefined || isStub(path) ? undefined : stat

@@ -1,11 +1,12 @@
-/** One agent a folder of FIFOs: two would take each other's lines. */
+/** Locks a folder of FIFOs for one agent, because two agents would read each other's lines. */
 
 import { existsSync, openSync, rmSync, statSync, symlinkSync } from 'node:fs'
 
 /**
- * The lock is a link to the folder by way of a descriptor of its holder: it leads nowhere once that process has ended, however it ended.
- * @returns its path, to be removed by whoever goes on without the FIFOs; nothing when another holds it.
- * @throws EEXIST when somebody takes it at the same moment
+ * The lock is a symlink to the folder through a file descriptor of its holder: it is dangling once that process has ended, however it
+ * ended.
+ * @returns the path of the lock, which the caller removes if it goes on without the FIFOs; undefined when another process holds it.
+ * @throws EEXIST when another process takes it at the same moment
  */
 export function claim(dir: string): string | undefined {
   const lock = `${dir}/.server.lock`

@@ -96,7 +96,7 @@ describe('made', () => {
 })
 
 describe('while somebody else makes them too', () => {
-  /** The command of the system, but somebody does `first` right before it. */
+  /** Runs the system's command, but calls `first` right before it. */
   const after = (first: string): string => {
     const bin = join(home, 'bin')
     mkdirSync(bin)

@@ -1,20 +1,20 @@
-/** The folder with the six FIFOs: made when missing, refused when anybody but its owner could have a hand in it. */
+/** Creates the folder with the six FIFOs if it is missing, and refuses a folder that anybody but its owner could change. */
 
 import { lstatSync, mkdirSync, type Stats } from 'node:fs'
 import { FIFOS } from '../../kit/wire.ts'
 
 export type Created = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
-/** The same as `troubleMaking`, in the usual shape. */
+/** Returns the result of `troubleMaking` in the usual shape. */
 export async function createFifos(dir: string): Promise<Created> {
   const message = await troubleMaking(dir)
   return message ? { ok: false, message } : { ok: true }
 }
 
 /**
- * Makes `dir` (0700) and in it what is missing of the six FIFOs (0600). FIFOs of ours that are there already stay: a bridge that outlived
- * its agent has them open. Symlinks, other files, other owners and wider modes are refused, and nothing is changed then.
- * @returns what is wrong, for people; nothing when all is there. @throws only on I/O errors such as a full disk.
+ * Creates `dir` (0700) and the missing ones of the six FIFOs in it (0600). Our own existing FIFOs stay: a bridge that outlived its agent
+ * has them open. It refuses symlinks, other files, other owners and wider modes, and changes nothing then.
+ * @returns a message for people that says what is wrong; undefined when all FIFOs exist. @throws only on I/O errors such as a full disk.
  */
 export async function troubleMaking(dir: string): Promise<string | undefined> {
   const paths = FIFOS.map((name) => `${dir}/${name}`)
@@ -24,12 +24,12 @@ export async function troubleMaking(dir: string): Promise<string | undefined> {
     if (trouble) return trouble
     const missing = paths.filter((path) => !stat(path))
     if (failed || !missing[0]) return missing[0] && failed
-    // Somebody else may make one meanwhile, and the command fails then: what counts is what is there afterwards.
+    // Another process may create a FIFO meanwhile, and the command then fails; only the final state counts.
     failed = await make(dir, missing)
   }
 }
 
-/** Neither runtime can make a FIFO by itself; every Linux has the command. @returns what to say if something is missing still */
+/** Neither runtime can create a FIFO itself; every Linux has the command. @returns the message to show if a FIFO is still missing */
 async function make(dir: string, paths: readonly string[]): Promise<string> {
   const { spawnSync } = await import('node:child_process')
   mkdirSync(dir, { recursive: true, mode: 0o700 })
@@ -37,15 +37,15 @@ async function make(dir: string, paths: readonly string[]): Promise<string> {
   return `mkfifo: ${error ?? stderr}`
 }
 
-/** Of the thing itself: a symlink is one. */
+/** Does not follow symlinks. */
 function stat(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false })
 }
 
-/** What is wrong with something that is there; undefined when it is missing or fine. */
+/** Returns what is wrong with an existing path; undefined when it is missing or valid. */
 function troubleWith(path: string, isFolder: boolean): string | undefined {
   const found = stat(path)
-  // Of a mode, the kind of the thing and what others may do with it.
+  // Compares the file type and the permissions of others within the mode.
   if (!found || (found.uid === process.geteuid?.() && (found.mode & 0o170077) === (isFolder ? 0o040000 : 0o010000))) return undefined
   const mode = found.mode.toString(8)
   return `${path} is no ${isFolder ? 'folder' : 'FIFO'} of ours alone (user ${found.uid}, mode ${mode}); remove it or chmod go= it`

@@ -189,8 +189,8 @@ test('an empty answer is one', () => {
 })
 
 /**
- * Bridges that read a question, answer and read on, as shells do: a byte at a time, or all there is. They are slow, are stopped, die at any
- * point and are replaced; we give up at any point. Each step is one of theirs or ours, in any order.
+ * Simulates bridges that read a question, answer and read on, as shells do: one byte at a time, or everything available. They are slow, get
+ * stopped, die at any point and are replaced; the agent gives up at any point. Each step belongs to a bridge or to the agent, in any order.
  */
 test('no answer is ever taken for that of another question', () => {
   const often: Step[] = ['look', 'read', 'answer', 'write'].flatMap((step) => Array(10).fill(step))
@@ -203,7 +203,7 @@ test('no answer is ever taken for that of another question', () => {
     }),
     { numRuns: 500 },
   )
-  // The play is one in which questions are answered.
+  // Makes sure that the simulation answers questions at all.
   expect(answered).toBeGreaterThan(300)
 })
 
@@ -221,7 +221,7 @@ function play(steps: readonly Step[], length: number, atOnce: number): number {
 
   const settle = (found: Answer): void => {
     if (!found.ok) throw new Error(`ended as ${found.why}`)
-    // The whole of it, or its end: the bridge before may have died with the beginning.
+    // The whole question, or its end: the previous bridge may have died with the beginning.
     expect(`answer to ${question().trim()}`).toEndWith(found.answer.replace('answer to ', ''))
     expect(found.answer).toMatch(/\d$/)
     answered += 1
@@ -242,7 +242,7 @@ function play(steps: readonly Step[], length: number, atOnce: number): number {
       ask()
     } else if (step === 'die') bridge = { heard: '', toSay: '' }
     else if (step === 'write') {
-      // Some of it: an answer takes several writes.
+      // A part of the answer: it takes several writes.
       const count = answer.write(Buffer.from(bridge.toSay.slice(0, 5)))
       bridge.toSay = bridge.toSay.slice(count)
     } else if (bridge.toSay !== '') continue

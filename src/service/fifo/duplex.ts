@@ -1,47 +1,52 @@
-/** One question at a time to a bridge and its answer, on two FIFOs that carry no ids: no answer is ever taken for another question's. */
+/** Sends a bridge one question at a time and reads its answer, on two FIFOs without ids, never confusing answers. */
 
 import { parseEchoed } from '../../kit/echoed.ts'
 import type { Pipe } from './open-pipe.ts'
 
 /**
- * `unread`: nobody took the question in time, and it is withdrawn. `timeout`: somebody took it and did not answer in time.
- * `too_long`: the answer was longer than allowed.
+ * `unread`: nobody read the question in time, and it is withdrawn. `timeout`: a bridge read it and did not answer in time. `too_long`: the
+ * answer was longer than allowed.
  */
 export type Answer =
   | { readonly ok: true; readonly answer: string }
   | { readonly ok: false; readonly why: 'unread' | 'timeout' | 'too_long' }
 
-/** A question under way. To be looked at again and again until there is an answer, after so many ms or sooner when something has come. */
+/**
+ * A question in progress. The caller calls `look` until it returns an answer; a number is the longest wait in ms until the next call, which
+ * may come sooner when bytes have arrived.
+ */
 export type Asking = {
   look(): Answer | number
-  /** Given up: what nobody has read is withdrawn. True when nobody had begun to read it. */
+  /** Gives up and withdraws what nobody has read. @returns true when nobody had begun to read it */
   cancel(): boolean
 }
 
-/** A question ends as the wire demands: a line with `\n`, a frame with `\n\n`. One must end before the next begins. */
+/** A question ends as the protocol demands: a line with `\n`, a frame with `\n\n`. One question must end before the next begins. */
 export type Talk = { ask(text: string, timeoutMs: number): Asking }
 
-/** The longest between two looks. */
+/** The longest wait between two calls of `look`, in ms. */
 const WAIT_MS = 20
-/** Reads at once, of a peer that never stops writing. */
+/** The most reads in one call, in case a peer never stops writing. */
 const DRAINED = 1024
-/** After so long without a byte, an answer that does not look whole is all that comes. */
+/** After this many ms without a byte, an answer that looks incomplete counts as complete. */
 const QUIET_MS = 1000
 
-/** Ends whatever a reader holds the beginning of, be it a line or a frame. */
+/** Ends a partial line or frame that a reader holds. */
 const END = '\n\n'
 
 /**
- * `maxBytes` is the most of an answer.
- * The rule. A bridge reads a question, writes its answer, and only then reads on. So whatever stands in the answer FIFO at the moment when
- * the bridge takes the first byte of a question is older than that question, and is thrown away.
- * To know that moment the first byte is offered alone: as long as we can read it back ourselves the bridge has not come to it, whether it
- * is slow, dead, or busy for our predecessor. Once the byte is gone, the answer FIFO is emptied and the rest of the question follows.
- * A question is taken back before we give up, whole or the unread rest of it, so that no later reader starts in its middle; a reader who
- * holds the beginning of one gets its end before the next.
- * It does not cover a bridge that takes the next question before it has answered the last.
- * An answer ends at a blank line; one that begins like JSON only where it is JSON, since a string of it may hold blank lines that an `echo`
- * has expanded. What never gets so far ends when nothing more comes: after a blank line, or when its writer has left.
+ * `maxBytes` is the limit for an answer.
+ * The rule: a bridge reads a question, writes its answer, and only then reads on. So everything in the answer FIFO at the moment when the
+ * bridge takes the first byte of a question is older than that question, and is discarded.
+ * To detect that moment, `look` offers the first byte alone: as long as we can read it back ourselves the bridge has not taken it, whether
+ * it is slow, dead, or busy with a question of a previous agent. Once the byte is gone, we empty the answer FIFO and send the rest of the
+ * question.
+ * Before it gives up, it withdraws the question, whole or the unread rest, so that no later reader starts in its middle; a reader that
+ * holds the beginning of a question gets the end of it before the next question.
+ * The rule does not cover a bridge that takes the next question before it has answered the last.
+ * An answer ends at a blank line. An answer that begins like JSON ends only where it is valid JSON, since a string in it may contain blank
+ * lines that an `echo` has expanded. An answer that never gets that far ends when no more bytes come: after a blank line, or when its
+ * writer has left.
  */
 export function createTalk([request, answer]: readonly [Pipe, Pipe], maxBytes: number): Talk {
   let closing = ''
@@ -58,12 +63,12 @@ export function createTalk([request, answer]: readonly [Pipe, Pipe], maxBytes: n
     let offering = true
     let wait = 0.05
 
-    /** Writes what there is room for, up to here. */
+    /** Writes the bytes up to `to`, as far as there is room. */
     function send(to: number): void {
       sent += request.write(out.subarray(sent, to))
     }
 
-    /** Takes back what nobody has read; true when nobody has begun to read it. */
+    /** Withdraws what nobody has read. @returns true when nobody has begun to read it */
     function recall(): boolean {
       sent -= drain(request).length
       const untouched = sent <= head
@@ -75,14 +80,15 @@ export function createTalk([request, answer]: readonly [Pipe, Pipe], maxBytes: n
       if (offering) {
         offering = recall()
         drain(answer)
-        // Not together: who reads all there is would have taken the byte before it has answered what the end completes.
+        // Not in one write: a reader that takes all available bytes would take the first byte before it answers the question that this end
+        // completes.
         if (offering) send(sent < head ? head : head + 1)
         else wait = 0.05
       }
       if (!offering) {
         send(out.length)
         const bytes = drain(answer)
-        // What comes before the question is out is no answer to it.
+        // Bytes that arrive before the question is sent completely are no answer to it.
         held = Buffer.concat(sent < out.length ? [] : [held, bytes])
         if (bytes.length > 0) {
           wait = 0.05
@@ -100,13 +106,13 @@ export function createTalk([request, answer]: readonly [Pipe, Pipe], maxBytes: n
       return { ok: false, why: recall() ? 'unread' : 'timeout' }
     }
 
-    /** Nothing more comes. */
+    /** Tells whether no more bytes will come. */
     function isLeft(): boolean {
       const text = held.toString()
       return performance.now() - heard > QUIET_MS && text.trim() !== '' && (answer.abandoned() || BLANK_LINE.test(text))
     }
 
-    /** What came at once was written in answer to one question, blank lines and all. */
+    /** Bytes that arrived together answer one question, including their blank lines. */
     function settle(): Answer {
       drain(request)
       closing = ''
@@ -126,7 +132,7 @@ function isWhole(answer: Buffer): boolean {
   return /\n\r?\n$/.test(text.slice(-3)) && (!/^\s*[[{]\s*["[{]/.test(text) || parseEchoed(text) !== undefined)
 }
 
-/** All that is there. */
+/** Reads everything that is available. */
 function drain(pipe: Pipe): Uint8Array {
   const chunks: Uint8Array[] = []
   for (let bytes = pipe.read(); bytes.length > 0; bytes = pipe.read()) {

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { createExchange, type Exchange } from './exchange.ts'
-import { type AgentFolderFixture, createAgentFolderFixture } from './fixture.ts'
+import { createFifoFixture, type FifoFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
-let den: AgentFolderFixture
+let den: FifoFixture
 const open = new Set<Exchange>()
 beforeEach(async () => {
-  den = await createAgentFolderFixture()
+  den = await createFifoFixture()
 })
 afterEach(async () => {
   for (const exchange of open) await exchange.close()
@@ -21,9 +21,9 @@ function exchange(timeoutMs = 20_000, maxBytes?: number): Exchange {
   return made
 }
 
-/** Answers each line with `echo LINE`, in the way the wire was meant: a shell that reads and writes by redirection. */
+/** Answers each line with `echo LINE`, as the protocol intends: a shell that reads and writes by redirection. */
 const ECHO = String.raw`while :; do while IFS= read -r line; do printf 'echo %s\n\n' "$line" > claw_out; done < claw_in; done`
-/** The same, but the first line it reads is answered only when there is a file called go. */
+/** Does the same, but answers the first line only when a file called go exists. */
 const SLOW = String.raw`exec < claw_in; read -r line; touch taken; while [ ! -e go ]; do sleep 0.01; done
 printf 'late %s\n\n' "$line" > claw_out; while IFS= read -r line; do printf 'echo %s\n\n' "$line" > claw_out; done`
 
@@ -62,7 +62,7 @@ describe('no answer', () => {
 
   test('to our predecessor’s question is ours, though its bridge lives on', async () => {
     den.script(SLOW)
-    // Somebody held the FIFOs open, asked, and was killed while the bridge was at it.
+    // Another process held the FIFOs open, asked, and was killed while the bridge was working.
     const held = [openPipe(den.path('claw_in')), openPipe(den.path('claw_out'))]
     held[0]?.write(Buffer.from('old\n'))
     await exists('taken')

@@ -1,27 +1,30 @@
-/** Questions to the brain or the claw and their answers, for a program that does other things meanwhile. */
+/** Asks the brain or the claw questions asynchronously, for a program that does other work meanwhile. */
 
 import { type Answer, type Asking, createTalk } from './duplex.ts'
 import { FRAME_BYTES } from './fifo-reader.ts'
 import { openPipe, READER } from './open-pipe.ts'
 import { createWaiter } from './wait.ts'
 
-/** `died`: the bridge took the question and ended, each time that it was asked. `down`: it is not running, nor will it be soon. */
+/** `died`: the bridge took the question and ended, on every attempt. `down`: it is not running and will not start soon. */
 export type Exchanged = Answer | { readonly ok: false; readonly why: 'cancelled' | 'closed' | 'died' | 'down' }
 
-/** What whoever keeps the bridge running tells of it. Without a word it may be there or not. */
+/** What the supervisor of the bridge reports. Without a report the bridge may be running or not. */
 export type BridgeWatch = {
   started(): void
-  /** It will be started again after so many ms. */
+  /** The supervisor starts it again after this many ms. */
   ended(againInMs: number): void
-  /** Whether it has answered anything since it was started. */
+  /** Tells whether it has answered any question since it was started. */
   answered(): boolean
 }
 
 export type Exchange = {
-  /** One at a time, in order; the time counts from when it is this question's turn. `text` ends as the wire demands. */
+  /**
+   * Queues a question: the bridge gets one at a time, in order. The timeout starts with the question's turn. `text` ends as the protocol
+   * demands.
+   */
   ask(text: string, signal?: AbortSignal): Promise<Exchanged>
   readonly bridge: BridgeWatch
-  /** A question under way is withdrawn and ends as `closed`, as does every later one. */
+  /** Withdraws a question in progress, which ends as `closed`; so does every later one. */
   close(): Promise<void>
 }
 
@@ -29,18 +32,18 @@ export type ExchangeOptions = {
   readonly requestPath: string
   readonly answerPath: string
   readonly timeoutMs: number
-  /** Of an answer. */
+  /** The limit for an answer. */
   readonly maxBytes?: number
-  /** How often a question is asked again when the bridge ended with it. 0, for what may have been done, unless said. */
+  /** How often to ask a question again when the bridge ended with it. Default 0, because the bridge may already have acted on it. */
   readonly again?: number
 }
 
-/** Who would wait longer than this for the bridge to be started is told so at once. */
+/** If the bridge will start only after more than this many ms, a question fails at once. */
 const DOWN_MS = 5_000
 
 /**
- * How an answer is known to be this question's: see `createTalk`.
- * @throws errno errors; the paths are such as `createFifos` has looked at
+ * `createTalk` describes how an answer is assigned to its question.
+ * @throws errno errors; `createFifos` must have checked the paths
  */
 export function createExchange({ requestPath, answerPath, timeoutMs, maxBytes = FRAME_BYTES, again = 0 }: ExchangeOptions): Exchange {
   const [request, answer, waiter] = [openPipe(requestPath), openPipe(answerPath, READER), createWaiter(answerPath)]
@@ -57,7 +60,7 @@ export function createExchange({ requestPath, answerPath, timeoutMs, maxBytes = 
     }
   }
 
-  /** A death counts when the bridge had begun to read. Its answer is looked for first: who ends after answering has answered. */
+  /** A death counts only if the bridge had begun to read. It looks for the answer first, because the bridge may end after answering. */
   async function attempt({ text, until, signal }: Attempt): Promise<Exchanged> {
     let asking: Asking | undefined
     for (let ends = state.ends; ; ) {
@@ -100,7 +103,7 @@ export function createExchange({ requestPath, answerPath, timeoutMs, maxBytes = 
     return { ok: false, why: closing.signal.aborted ? 'closed' : 'cancelled' }
   }
 
-  /** Who cancels while others are still asking need not wait for them. */
+  /** A cancelled question does not wait for the questions before it. */
   async function ask(text: string, signal?: AbortSignal): Promise<Exchanged> {
     const either = AbortSignal.any(signal === undefined ? [closing.signal] : [closing.signal, signal])
     const turn = last.then(() => run(text, either))

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
 import { createFifos } from './create-fifos.ts'
 import { openFrames, openLines } from './fifo-reader.ts'
-import { type AgentFolderFixture, cpuMs, createAgentFolderFixture } from './fixture.ts'
+import { cpuMs, createFifoFixture, type FifoFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
-let den: AgentFolderFixture
+let den: FifoFixture
 let stopping: AbortController
 beforeEach(async () => {
-  den = await createAgentFolderFixture()
+  den = await createFifoFixture()
   stopping = new AbortController()
 })
 afterEach(() => {
@@ -18,7 +18,7 @@ afterEach(() => {
 
 const lines = (maxBytes?: number) => openLines(den.path('interact_in'), { signal: stopping.signal, maxBytes })
 
-/** The next so many, as text; what is no text, with what is wrong. */
+/** Returns the next lines as text; for a line that is no text, its error. */
 async function next(source: ReturnType<typeof lines>, count: number): Promise<string[]> {
   const found: string[] = []
   while (found.length < count) {

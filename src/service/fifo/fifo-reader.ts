@@ -1,4 +1,4 @@
-/** Lines and frames as they arrive in a FIFO. */
+/** Reads lines and frames as they arrive in a FIFO. */
 
 import { lstatSync } from 'node:fs'
 import { createFifoLines, type FifoLines } from '../../kit/fifo-lines.ts'
@@ -8,35 +8,35 @@ import { openPipe, READER } from './open-pipe.ts'
 import { createWaiter, LONGEST_WAIT_MS } from './wait.ts'
 
 export type ReadOptions = {
-  /** Ends the reading and closes the FIFO; a reading that is never begun is closed only so. */
+  /** Ends the reading and closes the FIFO; if iteration never starts, only this signal closes it. */
   readonly signal: AbortSignal
-  /** A longer line or frame is told as `ok: false` with its beginning. */
+  /** A longer line or frame is reported as `ok: false` with its beginning. */
   readonly maxBytes?: number
 }
 
-/** A line to the agent: a long article, not a book. */
+/** The limit for a line to the agent: enough for a long article, not for a book. */
 const LINE_BYTES = 1_048_576
-/** A whole conversation with its tools. */
+/** The limit for a frame: enough for a whole conversation with its tools. */
 export const FRAME_BYTES = 16_777_216
 
 /**
- * Each line without its newline, from now on: the FIFO is open when this returns, whether anybody writes yet or not. It goes on whoever
- * comes and goes, until the signal aborts or the caller breaks out; when the FIFO itself is removed the last one says so.
- * A line that its writer left unfinished is told as `ok: false` when nobody has the FIFO open for writing any more. While others have, it is
- * told when after a pause something comes that is a message by itself, a channel and a tab: no later part of a message begins so, because
- * the wire escapes the tabs of its text. Only what two writers write within that pause can still be one line.
- * @throws errno errors; `path` is one that `createFifos` has looked at.
+ * Yields each line without its newline. The FIFO is open when this returns, whether or not a writer exists. It continues while writers come
+ * and go, until the signal aborts or the caller breaks out; if the FIFO itself is removed, the last line reports that.
+ * A partial line is reported as `ok: false` when no process has the FIFO open for writing any more. While others have, it is reported when,
+ * after a pause, bytes arrive that are a message by themselves, a channel and a tab: no later part of a message begins so, because the
+ * protocol escapes the tabs of its text. Only text that two writers write within that pause can still merge into one line.
+ * @throws errno errors; `createFifos` must have checked `path`.
  */
 export function openLines(path: string, { signal, maxBytes = LINE_BYTES }: ReadOptions): AsyncGenerator<Line, void, undefined> {
   return pieces({ path, signal, splitter: createFifoLines(maxBytes) })
 }
 
-/** The same for text that ends at a blank line, however many writers it is of; see `createSplitter`. */
+/** Yields texts that end at a blank line, from any number of writers; see `createSplitter`. */
 export function openFrames(path: string, { signal, maxBytes = FRAME_BYTES }: ReadOptions): AsyncGenerator<Line, void, undefined> {
   return pieces({ path, signal, splitter: { ...createSplitter(maxBytes), end: () => [] } })
 }
 
-/** How long a writer may pause and still be taken for the same, and the longest between two looks whether it has left. */
+/** How long a writer may pause within a message, and the longest wait between two checks whether it has left, in ms. */
 const PAUSE_MS = 250
 const LEFT_MS = 20
 const NEWLINE = 10
@@ -83,7 +83,7 @@ function pieces({ path, signal, splitter }: Source): AsyncGenerator<Line, void, 
   return read()
 }
 
-/** Or at least its beginning. */
+/** Tells whether the bytes begin with a channel and a tab. */
 function isMessage(bytes: Uint8Array): boolean {
   return /^[^\t\n]+\t/.test(Buffer.from(bytes).toString('latin1'))
 }

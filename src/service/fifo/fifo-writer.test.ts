@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { openLines } from './fifo-reader.ts'
 import { openWriter, type Writer } from './fifo-writer.ts'
-import { type AgentFolderFixture, createAgentFolderFixture } from './fixture.ts'
+import { createFifoFixture, type FifoFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'
 
-let den: AgentFolderFixture
+let den: FifoFixture
 let writer: Writer
 beforeEach(async () => {
-  den = await createAgentFolderFixture()
+  den = await createFifoFixture()
   writer = openWriter(den.path('interact_out'))
 })
 afterEach(() => {
@@ -20,7 +20,7 @@ const soon = { timeoutMs: 30 }
 const patient = { timeoutMs: 20_000 }
 const line = (letter: string, length: number): string => `${letter.repeat(length)}\n`
 
-/** What a shell that reads so many lines gets, in short: a letter and how often, for each. */
+/** Returns a summary of what a shell that reads this many lines gets: a letter and its count, for each line. */
 async function read(count: number): Promise<string[]> {
   const script = den.script(`head -n ${count} < interact_out > got`)
   expect(await script.done).toBe(0)

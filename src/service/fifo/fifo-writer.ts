@@ -1,30 +1,30 @@
-/** Writing into a FIFO that may have no reader for a while. */
+/** Writes into a FIFO that may have no reader for a while. */
 
 import { openPipe } from './open-pipe.ts'
 
 /**
- * `begun: false`: nothing of it went out, and nothing will. `begun: true`: it was too long for the pipe at once; its beginning is out and
- * the rest follows, before anything else, as soon as somebody reads.
+ * `begun: false`: no byte was written, and none will be. `begun: true`: the message was too long for one write; its beginning is out and
+ * the rest follows, before anything else, as soon as a process reads.
  */
 export type Written = { readonly ok: true } | { readonly ok: false; readonly begun: boolean; readonly message: string }
 
 export type Writer = {
-  /** One whole message with its end. Resolves when all of it is in the pipe, which holds 64 KiB for a reader that is still to come. */
+  /** Writes one whole message with its end. Resolves when all of it is in the pipe, which holds 64 KiB for a reader that opens it later. */
   write(text: string, limits: WriteLimits): Promise<Written>
-  /** Messages that wait are given up. */
+  /** Gives up waiting messages. */
   close(): void
 }
 
-/** `timeoutMs` counts anew whenever somebody has read some of what is in the pipe: who reads slowly is there. */
+/** `timeoutMs` restarts whenever a process has read from the pipe: a slow reader is still present. */
 export type WriteLimits = { readonly timeoutMs: number; readonly signal?: AbortSignal }
 
-/** The longest between two tries to write into a full pipe. */
+/** The longest wait between two attempts to write into a full pipe, in ms. */
 const LONGEST_WAIT_MS = 250
 
 /**
- * Messages go out whole and in order, also after one that ran out of time in its middle. Up to 4,096 bytes a message is never mixed with
- * those of another process that writes into the same FIFO; longer ones can be, so only one process should write those.
- * @throws errno errors; `path` is one that `createFifos` has looked at
+ * Writes messages whole and in order, also after a message that timed out in its middle. Up to 4,096 bytes a message never mixes with those
+ * of another process that writes into the same FIFO; longer messages can, so only one process should write those.
+ * @throws errno errors; `createFifos` must have checked `path`
  */
 export function openWriter(path: string): Writer {
   const pipe = openPipe(path)
@@ -32,7 +32,7 @@ export function openWriter(path: string): Writer {
   let timer: Timer | undefined
   let wait = 1
   let closed = false
-  /** When the pipe last took something. */
+  /** When the pipe last accepted bytes. */
   let moved = Number.NEGATIVE_INFINITY
 
   function pump(): void {
@@ -99,7 +99,7 @@ export function openWriter(path: string): Writer {
   return { write, close }
 }
 
-/** Settling twice changes nothing: who has begun may run out of time and still go out. */
+/** Settling twice has no effect: a partly written message may time out and still be written. */
 type Waiting = { readonly bytes: Uint8Array; sent: number; readonly settle: (result: Written) => void }
 
 type Timer = ReturnType<typeof setTimeout>

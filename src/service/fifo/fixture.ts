@@ -1,21 +1,21 @@
-/** What the tests of this folder share: a folder with the six FIFOs, shell scripts at their other ends, and an end to all of it. */
+/** Provides a folder with the six FIFOs and shell scripts as bridges for the tests of this folder, and cleans both up. */
 
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createFifos } from './create-fifos.ts'
 
-export type AgentFolderFixture = {
+export type FifoFixture = {
   readonly dir: string
   path(name: string): string
-  /** A shell script in the folder; `$0` is its path. Killed at the end of the test at the latest. */
+  /** Starts a shell script in the folder; `$0` is its path. It is killed at the end of the test at the latest. */
   script(text: string): Script
   remove(): void
 }
 
 export type Script = { kill(): Promise<void>; readonly done: Promise<number>; stop(): void; go(): void }
 
-export async function createAgentFolderFixture(): Promise<AgentFolderFixture> {
+export async function createFifoFixture(): Promise<FifoFixture> {
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-fifo-'))
   const created = await createFifos(dir)
   if (!created.ok) throw new Error(created.message)
@@ -47,7 +47,7 @@ export async function createAgentFolderFixture(): Promise<AgentFolderFixture> {
         try {
           process.kill(-child.pid, 'SIGKILL')
         } catch {
-          // It has ended by itself.
+          // It has already ended.
         }
       }
       rmSync(dir, { recursive: true, force: true })
@@ -55,7 +55,7 @@ export async function createAgentFolderFixture(): Promise<AgentFolderFixture> {
   }
 }
 
-/** User and system time of this process so far, in ms. */
+/** Returns user and system time of this process so far, in ms. */
 export function cpuMs(): number {
   const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) * 10

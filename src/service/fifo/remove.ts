@@ -1,10 +1,10 @@
-/** Takes away the six FIFOs when nobody needs them any more. */
+/** Removes the six FIFOs when no process needs them any more. */
 
 import { lstatSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { FIFOS } from '../../kit/wire.ts'
 
-/** Removes what is a FIFO of ours, then the folder if nothing else is in it. A bridge that has one open keeps it, and hears nobody. */
+/** Removes our own FIFOs, then the folder if it is empty. A bridge that has a FIFO open keeps it, and receives nothing from then on. */
 export function removeFifos(dir: string): void {
   for (const name of FIFOS) {
     const path = join(dir, name)
@@ -14,6 +14,6 @@ export function removeFifos(dir: string): void {
   try {
     rmdirSync(dir)
   } catch {
-    // Somebody keeps something else there.
+    // The folder contains other files.
   }
 }

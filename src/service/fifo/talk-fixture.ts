@@ -1,9 +1,9 @@
-/** For tests of a talk: pipes in memory, and a bridge at their other end. */
+/** Simulates pipes in memory and a bridge at their other end, for tests of `createTalk`. */
 
 import { createTalk } from './duplex.ts'
 import type { Pipe } from './open-pipe.ts'
 
-/** A pipe in memory, as the kernel's: of bounded size, whole writes up to 4,096 bytes. */
+/** Simulates a kernel pipe in memory: of bounded size, with atomic writes up to 4,096 bytes. */
 export function createPipe(size = 65_536) {
   let held = Buffer.alloc(0)
   const take = (most: number): Uint8Array => {
@@ -27,12 +27,12 @@ export function createPipe(size = 65_536) {
 
 export function createTalkStage({ writing = false } = {}) {
   const [request, answer] = [createPipe(), createPipe()]
-  // Whether somebody has the answer open for writing.
+  // Whether a process has the answer FIFO open for writing.
   const heard = { ...answer, abandoned: () => !writing }
   return { request, answer, talk: createTalk([request, heard], 1000) }
 }
 
-/** A bridge that takes all there is, until the whole question has come. */
+/** Simulates a bridge that reads everything available until the whole question has come. */
 export function sendWhole(desk: ReturnType<typeof createTalkStage>, question: string) {
   const asking = desk.talk.ask(question, 1e9)
   let taken = ''

@@ -1,19 +1,19 @@
-/** Waiting for something to arrive in a FIFO, without a thread that blocks and without a loop that burns. */
+/** Waits for bytes in a FIFO without a blocked thread and without a busy loop. */
 
 import { type FSWatcher, watch } from 'node:fs'
 
 export type Waiter = {
-  /** Resolves after at most `ms`, sooner when something was written or the signal aborts. */
+  /** Resolves after at most `ms`; sooner when bytes were written or the signal aborts. */
   wait(ms: number, signal?: AbortSignal): Promise<void>
   close(): void
 }
 
-/** The longest anybody should wait between two looks: the notice of a write can get lost, and is missing on some file systems. */
+/** The longest wait between two reads, in ms: a write notification can get lost, and some file systems send none. */
 export const LONGEST_WAIT_MS = 500
 
 /**
- * The kernel tells of writes (inotify). Notices that follow each other within a few ms may be told as one, so look often at first, at
- * doubling distances. Without notices (no watches left) only the clock wakes.
+ * Uses the kernel's write notifications (inotify). It may merge notifications within a few ms, so callers should read often at first, at
+ * doubling intervals. Without notifications (no watches left) only the timer resolves.
  */
 export function createWaiter(path: string): Waiter {
   let written = false

@@ -1,13 +1,13 @@
-/** ask_user: a question to the person at the other end, if there is one. */
+/** Defines the tool ask_user, which asks the user a question when a user is connected. */
 
 import type { Schema } from '../../runtime/port.ts'
 import { done, fail } from '../input.ts'
 import type { ToolKind } from '../tool-kind.ts'
 
-/** Undefined when the person gave no answer (end of input). Rejects or settles soon after the signal fires. */
+/** Resolves to undefined when the user gave no answer (end of input). Settles or rejects soon after the signal fires. */
 export type Ask = (question: string, signal: AbortSignal) => Promise<string | undefined>
 
-/** Without `ask` nobody is there. */
+/** Without `ask`, no user is connected, and the tool tells the model to decide itself. */
 const parameters = {
   type: 'object',
   properties: { question: { type: 'string' } },
@@ -20,7 +20,7 @@ export const askUser = {
   description: 'Ask the user a question.',
   parameters,
   risk: 'low',
-  // People think longer than machines: ten minutes, like an approval.
+  // A person needs more time than a machine: ten minutes, like an approval.
   timeoutMs: 600_000,
   idempotent: false,
   touches: () => [],

@@ -1,4 +1,4 @@
-/** file_edit: one exact, unique piece of a text file is replaced. */
+/** Defines the tool file_edit, which replaces one exact, unique piece of a text file. */
 
 import type { Schema } from '../../runtime/port.ts'
 import { done, refused, textOr } from '../input.ts'

@@ -1,4 +1,4 @@
-/** file_list: the entries of a folder, a line each. */
+/** Defines the tool file_list, which lists the entries of a folder, one per line. */
 
 import type { Schema } from '../../runtime/port.ts'
 import { done, refused, textOr } from '../input.ts'
@@ -36,7 +36,7 @@ function shown({ entries, total, complete }: Listing): string {
   return entries.map(line).join('\n') + notice + unseen
 }
 
-/** A name with control characters is shown in JSON quotes, or it could forge a line. */
+/** Shows a name with control characters in JSON quotes, because it could otherwise forge a line. */
 function line({ path, type, size }: Entry): string {
   const name = /[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path
   if (type === 'directory') return `${name}/`

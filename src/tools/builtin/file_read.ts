@@ -1,4 +1,4 @@
-/** file_read: a text file, or a range of its lines. */
+/** Defines the tool file_read, which reads a text file or a range of its lines. */
 
 import { grouped } from '../../kit/count.ts'
 import type { Schema } from '../../runtime/port.ts'

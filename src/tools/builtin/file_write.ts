@@ -1,4 +1,4 @@
-/** file_write: a whole text file, created with its folders or replaced at once. */
+/** Defines the tool file_write, which creates a text file with its folders, or replaces the file atomically. */
 
 import type { Schema } from '../../runtime/port.ts'
 import { done, refused, textOr } from '../input.ts'

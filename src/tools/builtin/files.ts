@@ -1,4 +1,4 @@
-/** What the file tools need of the workspace. */
+/** Declares the workspace functions that the file tools use. */
 
 export type Refusal = { readonly ok: false; readonly denied?: string; readonly message: string }
 

@@ -1,28 +1,28 @@
-/** Lines of files by regular expression, read through the workspace alone. */
+/** Finds lines by regular expression and reads files only through the workspace. */
 
 import type { Files } from './files.ts'
 
 export type Match = { readonly path: string; readonly line: number; readonly text: string }
 
-/** `unsearched`: files of which not all was looked at, with the reason. */
+/** `unsearched` lists the files that were not searched completely, with the reason. */
 export type Found =
   | { readonly ok: true; readonly matches: readonly Match[]; readonly unsearched: readonly string[] }
   | { readonly ok: false; readonly message: string }
 
-/** `find` gives at most `most` matches, in the order of the files. */
+/** `find` returns at most `most` matches, in the order of the files. */
 export type Grep = { readonly ok: true; find(paths: readonly string[], most: number): Promise<Found> }
 
-/** Of a line, as far as it is shown. */
+/** The length limit of a displayed line. */
 export const SHOWN_BYTES = 300
 
-/** As far as the workspace scans a file. */
+/** The workspace scans at most this much of a file. */
 export const SEARCHED_BYTES = 64 * 1024 * 1024
 export const tooLarge = (path: string) => `${path} (larger than 64 MiB)`
 const TESTED_BYTES = 2_000
 const SLOW_MS = 100
 const BREATH_MS = 25
 
-/** A backtracking engine can take very long on one line; the first slow line ends the search, with a word about why. */
+/** A backtracking engine can take very long on one line, so the first slow line ends the search with an explanation. */
 export function grepOwn(
   files: Pick<Files, 'scan'>,
   pattern: string,
@@ -47,13 +47,13 @@ export function grepOwn(
   return { ok: true, find }
 }
 
-/** `(?i)` at the start is how other engines spell the flag. */
+/** Accepts `(?i)` at the start, because other engines spell the flag that way. */
 function compile(pattern: string): RegExp | string {
   const [, flags = '', body = ''] = /^(?:\(\?([ims]+)\))?(.*)$/s.exec(pattern) ?? []
   try {
     return new RegExp(body, `u${flags}`)
   } catch {
-    // Without "u" more is allowed, such as a needless backslash.
+    // A pattern without the "u" flag may contain more, such as a needless backslash.
   }
   try {
     return new RegExp(body, flags)
@@ -70,7 +70,7 @@ type Task = {
   readonly unsearched: string[]
 }
 
-/** Undefined, or the place where the engine was slow. A binary file has no lines. */
+/** @returns undefined, or the line on which the engine was slow. A binary file has no lines. */
 function matchesIn({ files, path, regex, most, unsearched }: Task, matches: Match[]): string | undefined {
   let slow: string | undefined
   const own: Match[] = []

@@ -1,4 +1,4 @@
-/** http: reads a page or posts to one, through the guarded fetch. */
+/** Defines the tool http, which reads a page or posts to a URL through the guarded fetch. */
 
 import type { Schema, ToolResult } from '../../runtime/port.ts'
 import { refused, textOr } from '../input.ts'

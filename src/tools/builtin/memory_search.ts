@@ -1,10 +1,10 @@
-/** memory_search: what was said before, in this conversation and others. */
+/** Defines the tool memory_search, which searches the messages of this conversation and of earlier ones. */
 
 import type { Schema } from '../../runtime/port.ts'
 import { done, fail } from '../input.ts'
 import type { ToolKind } from '../tool-kind.ts'
 
-/** `at` in milliseconds since 1970. */
+/** `at` is in milliseconds since 1970. */
 export type Remembered = { readonly conversationId: string; readonly role: string; readonly at: number; readonly snippet: string }
 
 export type Search = (request: { readonly query: string; readonly limit: number }) => readonly Remembered[] | Promise<readonly Remembered[]>

@@ -1,6 +1,6 @@
 /**
- * ripgrep as a fast finder of line numbers. What is shown is read anew through the workspace: a file swapped while ripgrep read it by
- * name shows nothing from outside.
+ * Uses ripgrep to find line numbers quickly, and reads the displayed lines again through the workspace: a file that was replaced while
+ * ripgrep read it by name reveals nothing from outside the workspace.
  */
 
 import { statSync } from 'node:fs'
@@ -21,7 +21,7 @@ type Options = {
 const MAX_ARGUMENT_BYTES = 100_000
 const MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 
-/** Undefined when ripgrep does not run or does not understand the pattern. */
+/** @returns undefined when ripgrep does not run or does not understand the pattern */
 export async function createRipgrep(options: Options): Promise<Grep | undefined> {
   const { ended } = await run(options, ['/dev/null'])
   if (!ended.ok || (ended.code !== 0 && ended.code !== 1)) return undefined
@@ -30,7 +30,7 @@ export async function createRipgrep(options: Options): Promise<Grep | undefined>
 
 async function find(options: Options, paths: readonly string[], most: number): Promise<Found> {
   const matches: Match[] = []
-  // Given by name, a file is searched to its end: a sparse one would keep ripgrep busy for as long as it claims to be.
+  // ripgrep searches a named file to its end, so a sparse file would keep ripgrep busy for its whole apparent size.
   const large = new Set(paths.filter((path) => sizeOf(resolve(options.files.root, path)) > SEARCHED_BYTES))
   for (const group of groups(paths.filter((path) => !large.has(path)))) {
     if (options.signal.aborted || matches.length >= most) break
@@ -46,7 +46,7 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
-/** As many paths as surely fit on one command line. */
+/** Groups as many paths as fit safely on one command line. */
 function groups(paths: readonly string[]): string[][] {
   const all: string[][] = []
   let room = 0
@@ -62,7 +62,7 @@ function groups(paths: readonly string[]): string[][] {
   return all
 }
 
-/** Prints `path NUL line ":"` a match and nothing of the line itself. */
+/** Prints `path NUL line ":"` for each match and nothing of the line itself. */
 const flags =
   '--no-config --no-messages --color=never --no-heading --with-filename --line-number --null --only-matching --replace= --max-count=200 --max-filesize=64M --threads=2'
 

@@ -1,4 +1,4 @@
-/** search: files by glob, lines by regular expression, or both. */
+/** Defines the tool search, which finds files by glob, lines by regular expression, or both. */
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import { sayingSandbox } from '../confined.ts'
@@ -12,7 +12,7 @@ export type SearchDeps = {
   readonly files: Pick<Files, 'root' | 'walk' | 'scan' | 'stat'>
   readonly spawn: Spawn
   readonly env: Environment
-  /** Where ripgrep is; null: do without. Looked up on the environment's PATH when left out. */
+  /** Path of ripgrep; null means not to use it. When absent, the tool looks it up on the environment's PATH. */
   readonly ripgrep?: string | null
 }
 
@@ -47,7 +47,7 @@ export const search = {
 type Candidates = { readonly batches: AsyncIterable<readonly string[]>; readonly skipped: string[]; complete(): boolean }
 type Survey = { readonly candidates: Candidates; readonly context: ToolContext }
 
-/** Files in batches, with a breath between them so that a cancel is heard. */
+/** Yields files in batches, and gives control back between batches so that a cancellation takes effect. */
 function candidates({ files }: SearchDeps, path: string, glob: string): Candidates {
   const skipped: string[] = []
   const matches = matcher(glob)
@@ -71,7 +71,7 @@ function candidates({ files }: SearchDeps, path: string, glob: string): Candidat
   return { batches: batches(), skipped, complete: () => complete }
 }
 
-/** A glob without a slash means a name in any folder. */
+/** A glob without a slash matches a name in any folder. */
 function matcher(glob: string): (path: string) => boolean {
   if (glob === '') return () => true
   const compiled = new Bun.Glob(glob.includes('/') ? glob.replace(/^\.?\//, '') : `**/${glob}`)
@@ -108,7 +108,7 @@ async function lines(deps: SearchDeps, { candidates, context }: Survey, pattern:
   return finish(candidates, shown.length === 0 ? [`no line matches in ${files} files`] : [...shown, ...notice], shown.length)
 }
 
-/** Ripgrep where it is and understands the pattern, else ours. */
+/** Uses ripgrep where it is installed and understands the pattern, otherwise our own search. */
 async function grepFor(
   deps: SearchDeps,
   pattern: string,
@@ -133,7 +133,7 @@ function finish(candidates: Candidates, shown: readonly string[], results: numbe
   return done([...body, ...notes].join('\n'), { results })
 }
 
-/** A name with control characters could forge a line. */
+/** Shows a name with control characters in JSON quotes, because it could otherwise forge a line. */
 function printable(path: string): string {
   return /[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path
 }

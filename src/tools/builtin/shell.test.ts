@@ -47,7 +47,7 @@ describe('floods and failures', () => {
     const { success, output, metadata } = await run('yes | head -c 50M')
     expect({ success, bytes: metadata?.bytes }).toEqual({ success: true, bytes: 52_428_800 })
     const [notice = '', omitted = ''] = /\[… ([\d,]+) of 52,428,800 bytes omitted …\]\n/.exec(output) ?? []
-    // Only the last newline is trimmed from what is shown.
+    // Only the last newline is removed from the output.
     expect(Number(omitted.replaceAll(',', ''))).toBe(52_428_800 - (Buffer.byteLength(output) - Buffer.byteLength(notice) + 1))
     expect(output.length).toBeLessThanOrEqual(10_000)
   })

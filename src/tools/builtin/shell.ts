@@ -1,4 +1,4 @@
-/** shell: carries out the command exactly as the gate analysed it, never the text the model sent. */
+/** Defines the tool shell, which runs the command exactly as the gate analysed it, never the text that the model sent. */
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import { sayingSandbox } from '../confined.ts'
@@ -7,7 +7,7 @@ import { createCollector } from '../output-limit.ts'
 import type { Ended, Environment, Spawn } from '../process.ts'
 import type { ToolKind } from '../tool-kind.ts'
 
-/** The analysed command: an executable with literal arguments, or a script that was printed anew from its syntax tree. */
+/** The analysed command: an executable with literal arguments, or a script printed again from its syntax tree. */
 export type ShellPlan = {
   readonly plan:
     | { readonly kind: 'argv'; readonly argv: readonly string[]; readonly executable: string }
@@ -17,17 +17,17 @@ export type ShellPlan = {
 
 export type ShellDeps = {
   readonly spawn: Spawn
-  /** Undefined when the gate never gave out this hash: then nothing is run. */
+  /** Returns undefined when the gate never issued this hash; then the tool runs nothing. */
   readonly planOf: (planHash: string) => ShellPlan | undefined
   readonly env: Environment
   readonly maxOutputBytes: number
-  /** Absolute. */
+  /** Absolute path. */
   readonly bash?: string
 }
 
 const NOTE_ROOM = 256
 
-/** Whoever prints more than this is stopped, or it would keep a processor busy until its time is over. */
+/** Stops a command that prints more than this; otherwise it would keep a processor busy until its time limit. */
 const FLOOD_BYTES = 64 * 1024 * 1024
 
 const parameters = {
@@ -114,7 +114,10 @@ function report({ ended, output, bytes, flooded, stopped }: Report): ToolResult 
   return { success: false, output: text, error: [...flood, why, ...undone].join('; '), metadata }
 }
 
-/** A shell or a sandbox that stands between us and the command reports its signal n as 128 + n. The names are loaded only for a failure. */
+/**
+ * Names the signal: a shell or sandbox between us and the command reports its signal n as 128 + n. The names are loaded only after a
+ * failure.
+ */
 function signalBehind(code: number | null): string {
   const { signals } = process.getBuiltinModule('node:os').constants
   const [name] = Object.entries(signals).find(([, number]) => number === (code ?? 0) - 128) ?? []

@@ -1,4 +1,4 @@
-/** time: what a clock on the wall here and in Greenwich shows. */
+/** Defines the tool time, which tells the current local time and UTC. */
 
 import type { Clock, Schema } from '../../runtime/port.ts'
 import { done } from '../input.ts'

@@ -1,17 +1,17 @@
-/** Asking an executable what it is: foreign code, so in the sandbox, without network, in a read-only workspace, and not for long. */
+/** Asks an executable, as foreign code, for its description: in the sandbox, without network or writes, with a short time limit. */
 
 import { cut, visible } from '../../kit/text.ts'
 import type { ToolSpec } from '../../runtime/port.ts'
 import { parseDescription } from './description.ts'
-import { type HostOptions, type Program, type Run, runExecutable } from './run-executable.ts'
+import { type ExecutableHost, type Program, type Run, runExecutable } from './run-executable.ts'
 
 export type Described = { readonly ok: true; readonly spec: ToolSpec; readonly text: string } | { readonly ok: false; readonly why: string }
 
 const TIMEOUT_MS = 5_000
 const MAX_BYTES = 65_536
 
-/** `text` is what it printed, for the cache. Never rejects. `timeoutMs` is for tests. */
-export async function describe(around: HostOptions, program: Program, timeoutMs = TIMEOUT_MS): Promise<Described> {
+/** `text` is the printed description, for the cache. Never rejects. Only tests pass `timeoutMs`. */
+export async function describe(around: ExecutableHost, program: Program, timeoutMs = TIMEOUT_MS): Promise<Described> {
   const late = new AbortController()
   const alarm = setTimeout(() => late.abort(), timeoutMs)
   const limits = { keep: MAX_BYTES, flood: MAX_BYTES, readOnly: true }

@@ -1,4 +1,4 @@
-/** What an executable says of itself, parsed once: a name, a sentence, a JSON Schema of an object. Anything else it claims is ignored. */
+/** Parses an executable's description of itself: a name, a sentence and a JSON Schema of an object. It ignores all other members. */
 
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
@@ -9,7 +9,7 @@ export type Parsed = { readonly ok: true; readonly spec: ToolSpec } | { readonly
 const MAX_DESCRIPTION = 4_096
 const MAX_DEPTH = 32
 
-/** As every model vendor takes them. */
+/** The names that every model vendor accepts. */
 const namePattern = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 
 export const nameRule = 'a letter, then letters, digits, "_" and "-", 64 characters at most'
@@ -18,7 +18,7 @@ export function isToolName(name: string): boolean {
   return namePattern.test(name)
 }
 
-/** Never throws. `why` completes "… was refused: it". */
+/** Never throws. `why` completes the sentence "… was refused: it". */
 export function parseDescription(text: string): Parsed {
   const value = parsed(text)
   if (!isObject(value)) return no(`printed no JSON object for --describe but ${quote(text.trim().slice(0, 80))}`)
@@ -53,7 +53,7 @@ function flawOf(parameters: unknown): string {
     : '"required" that is no list of names'
 }
 
-/** What JSON.parse made, so everything below is JSON. */
+/** Expects a value from JSON.parse, so everything inside is JSON. */
 export function isSchema(value: unknown): value is Schema {
   if (!isJsonObject(value) || value.type !== 'object') return false
   const { properties, required } = value

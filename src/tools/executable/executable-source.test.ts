@@ -1,4 +1,4 @@
-/** The folder as tools, described and run as real children without a sandbox; what the sandbox adds is tested through the executable. */
+/** Tests the folder as tools, described and run as real children without a sandbox; tests through the executable cover the sandbox. */
 
 import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { describe } from './ask-description.ts'
 import { createSource, type SourceOptions } from './executable-source.ts'
 import { createStore } from './executable-store.ts'
 
-/** Like a sandbox without mounts. */
+/** Behaves like a sandbox without mounts. */
 const spawnCopy = (plan: SpawnPlan) => {
   const [program = '', ...rest] = plan.argv
   return spawnPlain({ ...plan, argv: [plan.readablePaths?.find(({ path }) => path === program)?.from ?? program, ...rest] })

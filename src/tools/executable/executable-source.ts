@@ -1,4 +1,4 @@
-/** The executables of a folder as tools, looked over again before each turn: what is new or changed is described, what is gone is no longer offered. */
+/** Offers the executables of a folder as tools, and updates the list before each turn with new, changed and deleted files. */
 
 import type { Risk } from '../../runtime/event.ts'
 import { describe } from './ask-description.ts'
@@ -6,23 +6,23 @@ import { parseDescription } from './description.ts'
 import type { Store } from './executable-store.ts'
 import { type Executable, executableTool } from './executable-tool.ts'
 import { type Found, findExecutables, type Refused } from './find-executables.ts'
-import type { HostOptions, Program } from './run-executable.ts'
+import type { ExecutableHost, Program } from './run-executable.ts'
 
 export type SourceOptions = {
-  /** A folder, or one executable. */
+  /** Path of a folder or of one executable. */
   readonly at: string
   readonly store: Store
-  readonly around: HostOptions
-  /** Names that are taken. */
+  readonly around: ExecutableHost
+  /** Names of the built-in tools, which an executable may not use. */
   readonly builtIn: readonly string[]
   readonly untrusted: (folder: string) => string | undefined
-  /** What the operator said of the tool of this name. */
+  /** The risk that the operator configured for the tool of this name. */
   readonly riskOf: (name: string) => Risk
   readonly readOnly: boolean
   readonly maxOutputBytes: number
 }
 
-/** `tools` is the same array as long as nothing has changed. `why`: the folder itself is no good. */
+/** `tools` stays the same array while nothing changes. `why` explains why the folder itself is unusable. */
 export type Survey =
   | { readonly ok: true; readonly tools: readonly Executable[]; readonly refused: readonly Refused[] }
   | { readonly ok: false; readonly why: string }
@@ -31,7 +31,7 @@ type Looked = { readonly tool: Executable } | { readonly refused: Refused }
 
 const AT_ONCE = 4
 
-/** @returns one look. Never rejects. */
+/** @returns a function that surveys the folder once and never rejects */
 export function createSource(options: SourceOptions): () => Promise<Survey> {
   const known = new Map<string, { readonly sha256: string; readonly looked: Looked }>()
   const state: { tools: readonly Executable[] } = { tools: [] }
@@ -57,7 +57,7 @@ export function createSource(options: SourceOptions): () => Promise<Survey> {
   }
 }
 
-/** Described at most once for the same bytes in the same place: by this process, or as the store recalls it. */
+/** Describes the same bytes at the same path at most once: this process remembers the description, or the store does. */
 async function toolFrom(options: SourceOptions, program: Program, sha256: string): Promise<Looked> {
   const { store, around } = options
   const recalled = store.recall({ sha256, path: program.path })
@@ -93,7 +93,7 @@ function changed({ untrusted, store }: SourceOptions, { path }: Program, sha256:
     : `${path} is another file than the one that was described (sha256 ${now.sha256.slice(0, 12)}, was ${sha256.slice(0, 12)})`
 }
 
-/** Of two tools with one name neither is offered: which of them would run must not depend on an order. */
+/** Offers neither of two tools with one name: the choice between them must not depend on an order. */
 function distinct(looked: readonly Looked[], builtIn: readonly string[]): readonly Looked[] {
   const tools = looked.flatMap((one) => ('tool' in one ? [one.tool] : []))
   return looked.map((one) => {

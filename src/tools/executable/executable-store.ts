@@ -1,4 +1,4 @@
-/** Private copies of executables by their SHA-256: what was hashed and described is what runs, whatever becomes of the file it came from. */
+/** Keeps private copies of executables by SHA-256, so that exactly the hashed and described bytes run even if the original file changes. */
 
 import {
   chmodSync,
@@ -25,9 +25,9 @@ export type Kept = { readonly ok: true; readonly sha256: string; readonly copy: 
 export type Described = { readonly sha256: string; readonly path: string }
 
 export type Store = {
-  /** The copy of the file as it is now; hashed anew only when its inode, size or times have changed. Never throws. */
+  /** Copies the file as it is now; hashes it again only when its inode, size or times have changed. Never throws. */
   keep(path: string): Kept
-  /** What `remember` was told of these very bytes under this path, in whatever process: a program may ask for its own name. */
+  /** Returns the text that any process remembered for these bytes at this path. The path counts because a program may read its own name. */
   recall(program: Described): string | undefined
   remember(program: Described, text: string): void
 }
@@ -35,7 +35,7 @@ export type Store = {
 const MAX_BYTES = 512 * 1024 * 1024
 const STALE_MS = 30 * 24 * 3_600_000
 
-/** `folder` must be one that nobody but this user, and no tool, can write to; it is made when it is first needed. */
+/** Only this user, and no tool, may have write access to `folder`; it is created when first needed. */
 export function createStore(folder: string, now: () => number): Store {
   const known = new Map<string, { readonly stamp: string; readonly kept: Kept }>()
   return {
@@ -70,7 +70,7 @@ function noteOf(program: Described): string {
   return `${program.sha256}-${sha256(program.path).slice(0, 16)}.json`
 }
 
-/** The change time cannot be set back by whoever writes the file. */
+/** Includes the change time, because a writer of the file cannot set it back. */
 function stampOf(path: string): string {
   const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
   return [dev, ino, size, mtimeNs, ctimeNs].join(':')
@@ -78,7 +78,7 @@ function stampOf(path: string): string {
 
 type Copying = { readonly folder: string; readonly path: string; readonly now: () => number }
 
-/** The copy is hashed, not the file: so no change of the file can come between. */
+/** Hashes the copy rather than the file, so that no change of the file can happen in between. */
 function copyInto({ folder, path, now }: Copying): Kept {
   const { size } = statSync(path)
   if (size > MAX_BYTES) return { ok: false, why: `it has ${size} bytes; ${MAX_BYTES} are the limit` }
@@ -113,7 +113,7 @@ function hashOf(path: string): string {
   return hasher.digest('hex')
 }
 
-/** What nobody used for a month. */
+/** Removes copies that nobody used for a month. */
 function sweep(folder: string, now: () => number): void {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name)

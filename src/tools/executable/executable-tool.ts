@@ -1,18 +1,18 @@
-/** An executable as a tool: arguments as JSON in its first argument, the result on stdout, errors on stderr, success in the exit code. */
+/** Turns an executable into a tool: JSON arguments in its first argument, the result on stdout, errors on stderr, an exit code. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import type { Risk } from '../../runtime/event.ts'
 import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port.ts'
 import { sayingSandbox } from '../confined.ts'
 import { done, fail } from '../input.ts'
-import { type HostOptions, type Program, type Run, runExecutable } from './run-executable.ts'
+import { type ExecutableHost, type Program, type Run, runExecutable } from './run-executable.ts'
 
 export type Executable = Tool & {
-  /** Where it lies. */
+  /** Path of the executable. */
   readonly source: string
-  /** Of the bytes that were described and that will run. */
+  /** Hash of the bytes that were described and that will run. */
   readonly sha256: string
-  /** Why it may not be run any more: the file is gone, refused, or another one. */
+  /** Returns the reason why the tool may no longer run: the file is gone, refused, or different. */
   changed(): string | undefined
 }
 
@@ -20,20 +20,20 @@ export type Making = {
   readonly spec: ToolSpec
   readonly program: Program
   readonly sha256: string
-  readonly around: HostOptions
-  /** The operator's word, never the tool's own. */
+  readonly around: ExecutableHost
+  /** The risk that the operator configured, never the tool's own claim. */
   readonly risk: Risk
   readonly readOnly: boolean
   readonly maxOutputBytes: number
   changed(): string | undefined
 }
 
-/** The kernel's limit for one argument, less its end. */
+/** The kernel's limit for one argument, without the terminating NUL. */
 const MAX_ARGUMENT = 131_071
 const FLOOD_BYTES = 64 * 1024 * 1024
 const KEPT_STDERR = 1_000
 
-/** `risk` is all the gate knows: the call touches neither paths nor addresses that could be judged, it is confined instead. */
+/** The gate knows only `risk`: it cannot judge paths or addresses of the call, so the sandbox confines the call instead. */
 export function executableTool(making: Making): Executable {
   const { spec, program, sha256, risk, changed } = making
   return {

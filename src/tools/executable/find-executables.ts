@@ -1,9 +1,9 @@
-/** The executables of one folder, and those that are refused unseen: nothing is run here. */
+/** Finds the executables of one folder and refuses unsafe ones, without running any. */
 
 import { accessSync, closeSync, constants, openSync, readdirSync, readSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** `path` as it stands in the folder; `real` with links followed. */
+/** `path` is the path in the folder; `real` is the path with links followed. */
 export type Found = { readonly path: string; readonly real: string }
 
 export type Refused = { readonly path: string; readonly why: string }
@@ -13,16 +13,21 @@ export type Finding =
   | { readonly ok: false; readonly why: string }
 
 export type Search = {
-  /** A folder, or one executable. */
+  /** Path of a folder or of one executable. */
   readonly at: string
-  /** Why nothing is to be run from this real folder, if so. Asked of where the name stands, and of where a link leads. */
+  /**
+   * Returns the reason why nothing may run from this real folder, if there is one. It is called for the folder of the name and for the
+   * folder of a link's target.
+   */
   readonly untrusted: (folder: string) => string | undefined
 }
 
-/** Describing runs every executable of a folder: nobody means /usr/bin. */
+/** Describing runs every executable of a folder, so a folder such as /usr/bin must be a mistake. */
 const MOST = 100
 
-/** In the order of names. Folders in it, hidden files and files that are neither executable nor scripts are passed over. Never throws. */
+/**
+ * Returns executables sorted by name. It skips subfolders, hidden files, and files that are neither executable nor scripts. Never throws.
+ */
 export function findExecutables({ at, untrusted }: Search): Finding {
   const looked = stat(at)
   if (!looked) return { ok: false, why: `${at}: there is no such folder` }
@@ -55,7 +60,7 @@ function look(path: string, untrusted: Search['untrusted']): Found | Refused | u
   return why === undefined ? { path, real } : { path, why }
 }
 
-/** In a sticky folder (/tmp) only the owner may replace a file. */
+/** In a folder with the sticky bit (/tmp), only the owner may replace a file. */
 function isOpen(found: Stats | undefined): boolean {
   return found !== undefined && (found.mode & 0o002) !== 0 && (found.mode & 0o1000) === 0
 }

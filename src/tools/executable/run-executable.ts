@@ -1,23 +1,23 @@
-/** One run of an executable in the sandbox: what it printed, apart and limited, and how it ended. */
+/** Runs an executable once in the sandbox, and returns its limited stdout and stderr separately, with its exit status. */
 
 import { dirname } from 'node:path'
 import { createCollector } from '../output-limit.ts'
 import type { Ended, Environment, Spawn } from '../process.ts'
 
-/** As it lies in its folder, and the private copy whose bytes are run. */
+/** The executable's path in its folder, its real path, and the private copy whose bytes run. */
 export type Program = { readonly path: string; readonly real: string; readonly copy: string }
 
-export type HostOptions = { readonly spawn: Spawn; readonly env: Environment; readonly workspace: string }
+export type ExecutableHost = { readonly spawn: Spawn; readonly env: Environment; readonly workspace: string }
 
 export type Running = {
-  readonly around: HostOptions
+  readonly around: ExecutableHost
   readonly program: Program
   readonly argument: string
   readonly signal: AbortSignal
-  /** Of each stream; whoever prints `flood` bytes is stopped. */
+  /** Bytes kept of each stream; a program that prints more than `flood` bytes is stopped. */
   readonly keep: number
   readonly flood: number
-  /** The workspace cannot be written. */
+  /** Makes the workspace read-only. */
   readonly readOnly: boolean
 }
 
@@ -30,8 +30,8 @@ export type Run = {
 }
 
 /**
- * No shell, one argument, nothing on stdin. The folder of the executable can be read, and is named in BRAIDCLAW_TOOL_DIR: where a sandbox has
- * no mounts, `$0` is the copy.
+ * Starts the program without a shell, with one argument and no stdin. The program may read its own folder, and BRAIDCLAW_TOOL_DIR names
+ * that folder, because `$0` is the copy in a sandbox without mounts.
  */
 export async function runExecutable({ around, program, argument, signal, keep, flood, readOnly }: Running): Promise<Run> {
   const { path, real, copy } = program

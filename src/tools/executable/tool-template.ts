@@ -1,16 +1,16 @@
-/** A working tool to begin with, in three languages: it describes itself, takes its arguments as JSON, answers and fails as it should. */
+/** Provides a working example tool in three languages, which describes itself, takes JSON arguments, and reports failures. */
 
 export const languages = ['sh', 'python', 'ts'] as const
 
 export type Language = (typeof languages)[number]
 
-/** What follows the name of the file. */
+/** File name extension. */
 export const extensionOf: { readonly [language in Language]: string } = { sh: '.sh', python: '.py', ts: '.ts' }
 
-/** Whatever runs TypeScript: Node does since 22.18. */
+/** The runtimes that execute TypeScript: Node does since 22.18. */
 export type TypeScriptRuntime = 'bun' | 'node'
 
-/** `name` must be a tool's name: it is written into the text as it stands. */
+/** `name` must be a valid tool name, because it is inserted into the text unescaped. */
 export function templateOf(language: Language, name: string, runtime: TypeScriptRuntime = 'bun'): string {
   return { sh, python, ts: ts.replace('RUNTIME', runtime) }[language].replaceAll('NAME', name)
 }

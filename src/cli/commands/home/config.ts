@@ -27,7 +27,7 @@ export const show = {
   ],
   run(context, { origin = false, json = false, workspace }) {
     const { config, origins, redactor } = loadSetup(context, { workspace })
-    context.process.stdout.write(redactor.text(showConfig(config, origins(), { origin, json, channels: context.channels })))
+    context.process.stdout.write(redactor.text(showConfig(config, origins, { origin, json, channels: context.channels })))
   },
 } as const satisfies Command<typeof showFlags>
 

@@ -99,7 +99,7 @@ function configuration({ file, paths }: CliSetup): Finding {
 }
 
 function folder({ config, origins }: CliSetup): Finding {
-  const [problem] = workspaceProblems(config, origins())
+  const [problem] = workspaceProblems(config, origins)
   if (problem) return { what: 'workspace', state: 'bad', says: describeProblem(problem) }
   try {
     accessSync(config.workspaceDir, constants.R_OK | constants.W_OK)

@@ -39,8 +39,8 @@ test('each agent has its own; PLANCKCLAW_DIR is the folder of the default one', 
   await memory('pin', '--agent', 'coder', 'tabs, not spaces')
   expect((await memory('pins')).stdout).toBe('')
   expect((await memory('pins', '--agent', 'coder')).stdout).toBe('1  tabs, not spaces\n')
-  const runExternalLoop = { env: { PLANCKCLAW_DIR: join(home.dir, 'memory') } }
-  await home.run(['memory', 'pin', 'elsewhere'], runExternalLoop)
+  const elsewhere = { env: { PLANCKCLAW_DIR: join(home.dir, 'memory') } }
+  await home.run(['memory', 'pin', 'elsewhere'], elsewhere)
   expect(readFileSync(join(home.dir, 'memory', 'pins.jsonl'), 'utf8')).toContain('elsewhere')
 })
 

@@ -75,7 +75,7 @@ function talkative(context: CliContext, flags: DaemonFlags): CliSetup {
   const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
   const given = { workspace, model, agent, autonomy, maxTurns, approveAllMedium }
   const setup = loadSetup(context, given, { stays: true })
-  if (context.env.BRAIDCLAW_LOG || setup.origins()['log.level']?.source !== 'default') return setup
+  if (context.env.BRAIDCLAW_LOG || setup.origins['log.level']?.source !== 'default') return setup
   return loadSetup({ ...context, env: { ...context.env, BRAIDCLAW_LOG: 'info' } }, given, { stays: true })
 }
 

@@ -60,10 +60,10 @@ export const list = {
       tools: request,
     })
     toolRuntime.close()
-    const toolsForModel = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
+    const isOffered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
     const trial = await trySandboxNow(setup, sandbox)
     const off = (tool: Tool, source: string) => {
-      const isListed = toolRuntime.tools.includes(tool) && toolsForModel(tool.name)
+      const isListed = toolRuntime.tools.includes(tool) && isOffered(tool.name)
       if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
       return tool.name === 'shell' && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
     }

@@ -1,4 +1,4 @@
-/** Globs over plain text and over paths. A glob always means the whole text, never a part of it. */
+/** Parses globs over plain text and over paths. A glob always matches the whole text, never a part of it. */
 
 import { any, literal, type Node, only, PatternError, type Range, repeat } from './node.ts'
 
@@ -8,12 +8,12 @@ const MAX_DEPTH = 10
 const slash: Node = literal('/')
 const notSlash: Node = { type: 'set', ranges: [only('/')], negated: true }
 
-/** `*` any text, `?` one character, `[a-z]`, `{this,that}`, `\` takes the next character as it is. @throws PatternError */
+/** `*` matches any text, `?` one character; also `[a-z]` and `{this,that}`; `\` makes the next character literal. @throws PatternError */
 export function parseGlob(source: string): Node {
   return whole(parse(source, { star: () => repeat(any, 0, Number.POSITIVE_INFINITY), one: any }))
 }
 
-/** The same within a path, where `*` and `?` stop at a slash and `**` does not. `base` is plain text that stands before. @throws PatternError */
+/** Parses a path glob, where `*` and `?` stop at a slash and `**` does not. `base` is literal text before the glob. @throws PatternError */
 export function parsePathGlob(source: string, base = ''): Node {
   const rest = parse(source, { star: pathStar, one: notSlash })
   return whole({ type: 'all', items: [literal(base), rest] })
@@ -23,7 +23,7 @@ function whole(node: Node): Node {
   return { type: 'all', items: [{ type: 'at', place: 'start' }, node, { type: 'at', place: 'end' }] }
 }
 
-/** Two stars and a slash are any folders or none, two stars alone are anything, one star stays in its folder. */
+/** `**` with a slash matches any number of folders, `**` alone matches anything, `*` stays within its folder. */
 function pathStar(reader: Reader): Node {
   if (!reader.eat('*')) return repeat(notSlash, 0, Number.POSITIVE_INFINITY)
   const anything = repeat(any, 0, Number.POSITIVE_INFINITY)
@@ -42,7 +42,7 @@ function parse(source: string, wild: Wild): Node {
   return sequence({ take: () => chars[at++], eat }, wild, 0).node
 }
 
-/** Up to the end, and inside braces to the comma or brace that ends this alternative. */
+/** Parses up to the end of the glob, or within braces to the comma or brace that ends this alternative. */
 function sequence(reader: Reader, wild: Wild, depth: number): { readonly node: Node; readonly ended?: ',' | '}' } {
   if (depth > MAX_DEPTH) throw new PatternError(`braces are nested more than ${MAX_DEPTH} deep`)
   const items: Node[] = []

@@ -1,4 +1,4 @@
-/** Runs patterns in linear time: all ways of matching advance together over the text, so no pattern can make it go back (Thompson, 1968). */
+/** Matches patterns in linear time: all alternatives advance together over the text, so no pattern causes backtracking (Thompson, 1968). */
 
 import { type Node, PatternError, type Place, type Range } from './node.ts'
 
@@ -8,12 +8,14 @@ type Step =
   | { readonly do: 'fork'; readonly to: readonly number[] }
   | { readonly do: 'match' }
 
-/** How many steps a pattern may come to; text length times this bounds the work. */
+/** The most steps of a compiled pattern; text length times this number bounds the work. */
 const MAX_STEPS = 1000
 
 export type Matcher = (text: string) => boolean
 
-/** True when some part of the text matches; anchor the pattern to mean the whole. @throws PatternError when it is too large. */
+/**
+ * Returns true when any part of the text matches; anchor the pattern to match the whole text. @throws PatternError when it is too large.
+ */
 export function compile(pattern: Node): Matcher {
   const steps: Step[] = []
   emit(pattern, steps)
@@ -27,7 +29,7 @@ function add(steps: Step[], step: Step): number {
   return steps.push(step) - 1
 }
 
-/** Appends the pattern's steps; whatever comes after them follows. */
+/** Appends the pattern's steps; the steps of the rest of the pattern follow them. */
 function emit(node: Node, steps: Step[]): void {
   if (node.type === 'set') add(steps, { do: 'take', ranges: node.ranges, negated: node.negated })
   else if (node.type === 'at') add(steps, { do: 'check', place: node.place })
@@ -67,7 +69,7 @@ function emitRepeat({ item, least, most }: Extract<Node, { type: 'repeat' }>, st
   for (const fork of forks) steps[fork] = { do: 'fork', to: [fork + 1, steps.length] }
 }
 
-/** Emits nothing however often it is repeated, which nested counts would take for ever to find out. */
+/** Detects nodes that emit no steps at any repetition count; expanding nested counts of such nodes would take forever. */
 function isEmpty(node: Node): boolean {
   if (node.type === 'all') return node.items.every(isEmpty)
   return node.type === 'repeat' && (node.most === 0 || isEmpty(node.item))
@@ -87,7 +89,7 @@ function run(steps: readonly Step[], text: string): boolean {
 
 type Reach = { readonly steps: readonly Step[]; readonly chars: readonly number[]; readonly at: number; readonly from: readonly number[] }
 
-/** Every step that can be stood on without taking a character, each once. */
+/** Returns every step that is reachable without consuming a character, each once. */
 function reach({ steps, chars, at, from }: Reach): number[] | 'match' {
   const seen = new Set<number>(from)
   for (const place of seen) {

@@ -1,4 +1,4 @@
-/** What a pattern over text is made of, whether it was written as a regex or as a glob. */
+/** Defines the syntax tree of a text pattern, for regexes and globs alike. */
 
 /** Code points from–to, both included. */
 export type Range = readonly [from: number, to: number]
@@ -10,15 +10,15 @@ export type Node =
   | { readonly type: 'repeat'; readonly item: Node; readonly least: number; readonly most: number }
   | { readonly type: 'at'; readonly place: Place }
 
-/** Zero-width: the very beginning, the very end, a word's edge, anything but one. */
+/** Zero-width positions: start of the text, end of the text, a word boundary, any position that is not a word boundary. */
 export type Place = 'start' | 'end' | 'edge' | 'inside'
 
-/** A pattern that cannot be used: the message says why, and what can be written instead. */
+/** Reports an invalid pattern: the message says why, and what to write instead. */
 export class PatternError extends Error {
   override readonly name = 'PatternError'
 }
 
-/** Any character, line breaks too: else a line break would slip past a rule. */
+/** Matches any character, line breaks too; otherwise a line break could bypass a rule. */
 export const any: Node = { type: 'set', ranges: [], negated: true }
 
 export function literal(text: string): Node {

@@ -1,4 +1,4 @@
-/** Regular expressions, the part of them that can be matched in linear time: no look-around, no back-references. */
+/** Parses the regular expressions that match in linear time: no look-around, no back-references. */
 
 import { any, type Node, only, PatternError, type Range, repeat } from './node.ts'
 
@@ -22,7 +22,10 @@ const spaces: readonly Range[] = [
 const classes: { readonly [letter: string]: readonly Range[] } = { d: digits, w: words, s: spaces }
 const controls: { readonly [letter: string]: string } = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', 0: '\0' }
 
-/** Matches anywhere unless anchored; `^` and `$` are the very ends, `.` is any character. Case counts. @throws PatternError */
+/**
+ * Matches anywhere unless anchored. `^` and `$` are the start and end of the text, `.` is any character. Case-sensitive. @throws
+ * PatternError
+ */
 export function parseRegex(source: string): Node {
   if (source.length > MAX_LENGTH) throw new PatternError(`the regex has ${source.length} characters; at most ${MAX_LENGTH} are allowed`)
   const reader = createReader(source)
@@ -165,7 +168,7 @@ function edge(reader: Reader): readonly Range[] {
   return negated ? others(ranges) : ranges
 }
 
-/** Every character outside the ranges, which are in order. */
+/** Returns the complement of the ranges, which must be sorted. */
 function others(ranges: readonly Range[]): Range[] {
   const gaps: Range[] = []
   let from = 0

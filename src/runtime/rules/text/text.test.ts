@@ -10,7 +10,7 @@ const regex = (source: string) => compile(parseRegex(source))
 const glob = (source: string) => compile(parseGlob(source))
 const path = (source: string, base?: string) => compile(parsePathGlob(source, base))
 
-/** Small patterns of everything that is allowed, over few letters so that they often match. */
+/** Generates small patterns with every allowed construct, over few letters so that they often match. */
 const patterns = fc.letrec<{ any: string; one: string }>((tie) => ({
   one: fc.oneof(
     fc.constantFrom(

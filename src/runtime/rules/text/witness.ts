@@ -1,4 +1,4 @@
-/** A text that a pattern matches, so that rules can be shown a call that they look at. */
+/** Generates a text that a pattern probably matches, so that the checker can test rules with a matching call. */
 
 import type { Node, Range } from './node.ts'
 
@@ -9,10 +9,10 @@ const liked: readonly Range[] = [
   [32, 126],
 ]
 
-/** Stands for a word's edge until it is known what it stands between. */
+/** Marks a word boundary until the characters on both sides are known. */
 const EDGE = '\ue000'
 
-/** A short one. It is a good guess, no more: try it before you trust it. */
+/** Returns a short text. It is only a guess: the caller must check that the pattern matches it. */
 export function witness(node: Node): string {
   return guess(node).replace(/\ue000+/g, (_edge, at: number, text: string) =>
     isEdge(text.slice(0, at), text.slice(at).replaceAll(EDGE, '')) ? '' : ' ',

@@ -3,7 +3,7 @@
 import { type Arg, HOLE, sure, tail } from './model.ts'
 
 /** `refuse`: the option alone is too much. `exec`: its value is run as a command. */
-export type ResolvedCommand = 'data' | 'read' | 'write' | 'refuse' | 'exec' | 'flag'
+export type OptionMeaning = 'data' | 'read' | 'write' | 'refuse' | 'exec' | 'flag'
 
 /**
  * Spaces separate options; every one listed, except in `flag` and `refuse`, takes a value, attached or as the next argument. Options in no
@@ -20,7 +20,7 @@ export type OptionTable = {
   readonly attached?: string
 }
 
-export type Option = { readonly name: string; readonly meaning: ResolvedCommand; readonly value: Arg | undefined; readonly arg: Arg }
+export type Option = { readonly name: string; readonly meaning: OptionMeaning; readonly value: Arg | undefined; readonly arg: Arg }
 
 export type Parsed = {
   readonly options: readonly Option[]
@@ -31,7 +31,7 @@ export type Parsed = {
   readonly unclear: Arg | undefined
 }
 
-type Words = { readonly [meaning in ResolvedCommand | 'attached']: readonly string[] }
+type Words = { readonly [meaning in OptionMeaning | 'attached']: readonly string[] }
 
 /** `inOrder`: the first operand ends the options. */
 export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder = false } = {}): Parsed {
@@ -73,11 +73,11 @@ function isOption({ texts }: Arg): boolean {
  */
 function isUncertain({ texts, kind }: Arg, { options, tookNext }: Found, behind: boolean): boolean {
   const [text = ''] = texts
-  const needsCompaction = text.startsWith('--')
-  const attached = needsCompaction ? text.indexOf('=') + 1 : tookNext || !options.at(-1)?.value ? 0 : options.length + 1
+  const isLongOption = text.startsWith('--')
+  const attached = isLongOption ? text.indexOf('=') + 1 : tookNext || !options.at(-1)?.value ? 0 : options.length + 1
   if (attached === 0) return texts.length > 1 || (behind && text.includes(HOLE))
   const mayBeNothing = (rest: string): boolean => rest === '' || (rest.startsWith(HOLE) && kind !== 'number' && kind !== 'glob')
-  return texts.some((one) => !one.startsWith(text.slice(0, attached)) || (behind && !needsCompaction && mayBeNothing(one.slice(attached))))
+  return texts.some((one) => !one.startsWith(text.slice(0, attached)) || (behind && !isLongOption && mayBeNothing(one.slice(attached))))
 }
 
 /** `exec -a $x ls`: with nothing in `$x`, `ls` is the value and what follows it the command. */
@@ -101,7 +101,7 @@ function wordsOf(table: OptionTable): Words {
 
 type Found = { readonly options: readonly Option[]; readonly tookNext: boolean; readonly unclear: boolean }
 
-const meanings: readonly ResolvedCommand[] = ['exec', 'refuse', 'write', 'read', 'data']
+const meanings: readonly OptionMeaning[] = ['exec', 'refuse', 'write', 'read', 'data']
 
 function long(arg: Arg, next: Arg | undefined, words: Words): Found {
   const text = arg.texts[0] ?? ''

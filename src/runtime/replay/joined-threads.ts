@@ -1,7 +1,7 @@
-/** Which threads of the developer's took part in a past run, and whether the ones at hand are those. */
+/** Finds the developers' threads of a past run and compares them with the available ones. */
 
-import { type Entry, externalOf } from '../replay/journal-reader.ts'
-import type { PreparedThread } from './prepare-thread.ts'
+import type { PreparedThread } from '../threads/prepare-thread.ts'
+import { type Entry, externalOf } from './journal-reader.ts'
 
 export type JoinedThread = Pick<PreparedThread, 'name' | 'digest'>
 
@@ -12,7 +12,7 @@ export function joinedThreads(entries: readonly Entry[]): JoinedThread[] {
   })
 }
 
-/** @returns a sentence for each thread that the run had and that is not at hand, or is another one by now */
+/** @returns a sentence for each thread of the run that is missing or has changed since */
 export function missingThreads(entries: readonly Entry[], given: readonly PreparedThread[]): string[] {
   return joinedThreads(entries).flatMap(({ name, digest }) => {
     const own = given.find((each) => each.name === name)

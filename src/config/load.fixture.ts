@@ -1,4 +1,4 @@
-/** For tests only: loads configuration from text, with files that exist only here. */
+/** Loads configuration from text in tests, with files that exist only in memory. */
 
 import { channelRows } from '../channels/list.ts'
 import type { Config } from './config.ts'
@@ -47,7 +47,7 @@ export function configOf(given: Given): Config {
   return loaded(given).config
 }
 
-/** `line:column key: message` of every problem; without a line, the source's name instead. */
+/** Returns `line:column key: message` for every problem; without a line, the source's name replaces the position. */
 export function problemsOf(given: Given): readonly string[] {
   const result = load(given)
   if (result.ok) throw new Error('should be refused, but it loads')
@@ -56,7 +56,7 @@ export function problemsOf(given: Given): readonly string[] {
   )
 }
 
-/** The smallest complete config: valid exactly as it stands. */
+/** The smallest complete config, valid without changes. */
 export const minimum = `workspace_dir = "~/braidclaw-workspace"
 default_provider = "local"
 default_model = "mock"

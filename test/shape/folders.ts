@@ -1,0 +1,83 @@
+/** Checks that folders depend on each other in one direction and stay small. The lists of present exceptions may only shrink. */
+
+import { isTest, type Module } from './module.ts'
+
+/** Pairs of entries of one folder that import each other, at least one of them a folder; each pair in order of its names. */
+const MUTUAL: readonly string[] = [
+  'src/config: extend.ts ⇄ output',
+  'src/host: api.ts ⇄ toolset',
+  'src/host: open-home.ts ⇄ run',
+  'src/host: setup ⇄ toolset',
+  'src/memory: agent-files ⇄ conversations',
+  'src/memory: agent-files ⇄ journal',
+  'src/sandbox: bubblewrap ⇄ private-folder.ts',
+  'src/security/command: flow ⇄ tools',
+]
+
+const MOST = 14
+/** Folders with more entries, and their present limits. */
+const CROWDED: { readonly [folder: string]: number } = {
+  'src/channels/discord': 16,
+  'src/channels/terminal': 23,
+  'src/cli/args': 15,
+  'src/config': 18,
+  'src/host/setup': 16,
+  'src/kit': 17,
+  'src/memory': 26,
+  'src/memory/agent-files': 22,
+  'src/providers': 22,
+  'src/receipts': 23,
+  'src/runtime': 26,
+  'src/runtime/behaviours': 15,
+  'src/sandbox': 24,
+  'src/security': 18,
+  'src/security/command/flow': 19,
+  'src/workspace': 21,
+}
+
+/** Returns the violations that are not listed, and the listed exceptions that no longer occur. */
+export function mutualFolders(modules: readonly Module[], debts: readonly string[] = MUTUAL): string[] {
+  const edges = new Set(sources(modules).flatMap((module) => module.imports.flatMap(({ target }) => edgeOf(module.path, target))))
+  const found = [...edges].flatMap((edge) => {
+    const [folder = '', from = '', to = ''] = edge.split('\n')
+    const isPair = from < to && edges.has([folder, to, from].join('\n')) && !(from.endsWith('.ts') && to.endsWith('.ts'))
+    return isPair ? [`${folder}: ${from} ⇄ ${to}`] : []
+  })
+  return differences(found, debts)
+}
+
+/** `src` itself is the architecture, which has a separate law. */
+export function crowdedFolders(modules: readonly Module[], debts: { readonly [folder: string]: number } = CROWDED): string[] {
+  const entries = new Map<string, Set<string>>()
+  for (const { path } of sources(modules)) {
+    const parts = path.split('/')
+    for (let depth = 2; depth < parts.length; depth += 1) {
+      const folder = parts.slice(0, depth).join('/')
+      entries.set(folder, (entries.get(folder) ?? new Set()).add(parts[depth] ?? ''))
+    }
+  }
+  const found = [...entries].filter(([, names]) => names.size > MOST).map(([folder, names]) => `${folder}: ${names.size} entries`)
+  return differences(
+    found,
+    Object.entries(debts).map(([folder, size]) => `${folder}: ${size} entries`),
+  )
+}
+
+function sources(modules: readonly Module[]): readonly Module[] {
+  return modules.filter((module) => module.path.startsWith('src/') && !isTest(module) && !/(^|[./])fixture\.ts$/.test(module.path))
+}
+
+/** Between the entries of the lowest folder that holds both. */
+function edgeOf(from: string, to: string | undefined): string[] {
+  if (to === undefined || !to.startsWith('src/')) return []
+  const [a, b] = [from.split('/'), to.split('/')]
+  const at = a.findIndex((part, index) => part !== b[index])
+  return at < 1 ? [] : [[a.slice(0, at).join('/'), a[at], b[at]].join('\n')]
+}
+
+function differences(found: readonly string[], debts: readonly string[]): string[] {
+  return [
+    ...found.filter((one) => !debts.includes(one)),
+    ...debts.filter((one) => !found.includes(one)).map((one) => `no debt any more, take it off the list: ${one}`),
+  ]
+}
