@@ -1,5 +1,5 @@
 #!/usr/bin/env bun
-/** `npm run build`: the whole program as the single executable dist/braidclaw. */
+/** Builds the whole program as the single executable dist/braidclaw: `npm run build`. */
 
 import { join } from 'node:path'
 import { compile } from './compile.ts'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bun
-/** The one command before a commit: format and lint, types, dead code, then all tests; stops at the first that fails. */
+/** Runs all checks before a commit: format and lint, types, dead code, then all tests; it stops at the first failure. */
 
 import { join } from 'node:path'
 import { main as runTests } from './test.ts'
@@ -15,7 +15,7 @@ const STEPS = [
 
 if (import.meta.main) process.exit(await main(Bun.argv.slice(2)))
 
-/** `--static` leaves the tests out. */
+/** `--static` skips the tests. */
 async function main(flags: readonly string[]): Promise<number> {
   for (const step of STEPS) if (!(await passes(step))) return 1
   if (flags.includes('--static')) return 0
@@ -23,7 +23,7 @@ async function main(flags: readonly string[]): Promise<number> {
   return await runTests([])
 }
 
-/** Says nothing but name and time of a step that passes, and all that a failing one said. */
+/** Prints only name and time of a passing step, and the whole output of a failing one. */
 async function passes({ name, command }: (typeof STEPS)[number]): Promise<boolean> {
   const start = performance.now()
   const child = Bun.spawn(command, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })

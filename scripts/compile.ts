@@ -1,12 +1,12 @@
-/** Makes one executable of one entry file, the same bytes every time, that takes no configuration from the folder it is run in. */
+/** Compiles one entry file to one executable with reproducible bytes, which reads no configuration from its working directory. */
 
 import { mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
 /**
- * A default executable loads `.env` and runs the `preload` of a `bunfig.toml` from the working directory. Splitting keeps what is imported
- * lazily out of the start; one bundled file would take 100 ms to load. Compiling to machine code waits a hundred times longer than usual: a
- * turn is 5 to 7 % faster so, and a command that computes for a second is as fast as before.
+ * A default executable loads `.env` and runs the `preload` of a `bunfig.toml` from the working directory. Splitting keeps lazy imports out
+ * of the start; one bundled file would take 100 ms to load. Compilation to machine code waits a hundred times longer than usual: a turn is
+ * 5 to 7 % faster, and a command that computes for a second is as fast as before.
  */
 const FLAGS = [
   '--compile',
@@ -23,8 +23,8 @@ const FLAGS = [
 export type Compiled = { readonly ok: true; readonly bytes: number } | { readonly ok: false; readonly message: string }
 
 /**
- * Builds beside `outfile` and renames, so that a failed build leaves the old file and nothing but a regular file is ever replaced.
- * The name goes into the executable: the same entry under another name gives other bytes.
+ * Builds beside `outfile` and renames, so that a failed build leaves the old file and only a regular file is ever replaced. The executable
+ * contains its name: the same entry under another name gives other bytes.
  */
 export async function compile({ entry, outfile }: { readonly entry: string; readonly outfile: string }): Promise<Compiled> {
   const old = statSync(outfile, { throwIfNoEntry: false })

@@ -1,8 +1,9 @@
 #!/usr/bin/env bun
 
 /**
- * Not at random: kills the executable at every single system call that opens, writes, syncs, links or cuts a file in one turn, in a new
- * home and in one that has a past. By hand, for it needs strace: `bun scripts/crash-points.ts [SYSCALL…]`. Prints what was broken; exit code 1 then.
+ * Kills the executable systematically, at every system call that opens, writes, syncs, links or truncates a file in one turn, in a new home
+ * and in a used one. Run it by hand, because it needs strace: `bun scripts/crash-points.ts [SYSCALL…]`. It prints what broke, with exit
+ * code 1.
  */
 
 import { type Binary, compiledBinary, createHome } from '../test/crash/home.ts'
@@ -30,7 +31,7 @@ async function main(wanted: readonly string[]): Promise<number> {
   return found.length === 0 ? 0 : 1
 }
 
-/** The first, the second, … such call of the main thread, until a turn has no more of them. */
+/** Kills at the first, the second, … call of this kind in the main thread, until a turn has no more of them. */
 async function everyPoint(binary: Binary, call: string, past: number) {
   const broken: string[] = []
   for (let when = 1; ; when += 1) {
@@ -42,7 +43,7 @@ async function everyPoint(binary: Binary, call: string, past: number) {
 
 type Point = { readonly call: string; readonly when: number; readonly past: number }
 
-/** Undefined when the turn lived to its end. */
+/** Undefined when the turn completed. */
 async function strikeAt(binary: Binary, { call, when, past }: Point): Promise<string[] | undefined> {
   using home = createHome({ binary: binary.path })
   for (let turn = 0; turn < past; turn += 1)

@@ -1,4 +1,4 @@
-/** `npm run docs`: the pages that are made from code. `--check` only says which are stale. */
+/** Generates the documentation pages that come from code: `npm run docs`. `--check` only lists the stale pages. */
 
 import { channelRows } from '../src/channels/list.ts'
 import { isRunnable } from '../src/cli/args/find-command.ts'
@@ -9,7 +9,7 @@ import { configDocs } from '../src/config/output/docs.ts'
 import { commandRules } from '../src/security/command/command-rules.ts'
 import { rules } from '../src/security/rules.ts'
 
-/** By path from the root of the repository. */
+/** Returns the pages by path from the root of the repository. */
 export async function pages(): Promise<{ readonly [path: string]: string }> {
   return { 'docs/config.md': configDocs(channelRows), 'docs/commands.md': await commandPages(), 'docs/rules-of-the-gate.md': gate() }
 }

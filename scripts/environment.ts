@@ -1,8 +1,10 @@
-/** The environment children of these scripts get: what a program needs to run, and nothing that could change what it does. */
+/**
+ * Builds the environment for child processes of these scripts: what a program needs to run, and nothing that could change its behaviour.
+ */
 
 const KEPT = ['PATH', 'LANG', 'USER', 'LOGNAME', 'SHELL', 'CI'] as const
 
-/** No keys, no BRAIDCLAW_*, BUN_* or NODE_OPTIONS; `home` and `temporary` are folders of the run's own. */
+/** Keeps no keys, no BRAIDCLAW_*, BUN_* or NODE_OPTIONS; `home` and `temporary` are folders of this run only. */
 export function scrubbed(
   from: { readonly [name: string]: string | undefined },
   folders: { readonly home: string; readonly temporary: string },

@@ -1,14 +1,16 @@
-/** What came of one test file, read from Bun's JUnit report and from how the process ended. */
+/** Determines the result of one test file from Bun's JUnit report and the ending of its process. */
 
 export type Counts = { readonly passed: number; readonly failed: number; readonly skipped: number }
 
 export type Ending = { readonly exitCode: number | null; readonly signal: string | number | null; readonly timedOut: boolean }
 
-export type FileResult = Counts & { /** Why the file as a whole failed, beside or instead of its tests. */ readonly trouble?: string }
+export type FileResult = Counts & {
+  /** Why the file as a whole failed, in addition to or instead of its tests. */ readonly trouble?: string
+}
 
 /**
- * A file whose process crashed, hung, left early or failed outside any test counts as one failure more, whatever its tests said:
- * Bun writes no report then, and exits 0 when a test calls `process.exit(0)`.
+ * A file whose process crashed, hung, exited early or failed outside any test counts as one more failure, whatever its tests reported: Bun
+ * then writes no report, and exits 0 when a test calls `process.exit(0)`.
  */
 export function fileResult(report: string | undefined, ending: Ending): FileResult {
   const counts = report === undefined ? undefined : countsOf(report)

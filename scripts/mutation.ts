@@ -1,9 +1,9 @@
 #!/usr/bin/env bun
 
 /**
- * How much of src/security and src/receipts the tests beside them would notice: every mutant that Stryker's instrumenter makes, against
- * every test file of the same folder that reaches it. By hand or at night, for it takes long:
- * `npm run mutation -- [security|receipts] [--files GLOB] [--since REF] [--sample N] [--out FOLDER] [--record]`.
+ * Measures how many mutants of src/security and src/receipts the tests beside them detect: it runs every mutant of Stryker's instrumenter
+ * against every test file of the same folder that reaches it. Run it by hand or at night, because it takes long: `npm run mutation --
+ * [security|receipts] [--files GLOB] [--since REF] [--sample N] [--out FOLDER] [--record]`.
  */
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ const FOLDERS = ['receipts', 'security']
 /** Tests that sync files to disk take a tenth of the time here. */
 const MEMORY = '/dev/shm'
 
-/** Too slow to meet every mutant: it runs what it judged. */
+/** Too slow to run for every mutant, because it executes the commands it judged. */
 const LEFT_OUT = /canary\.test\.ts$/
 
 type Options = {
@@ -67,7 +67,7 @@ async function measure(folder: string, options: Options): Promise<void> {
   }
 }
 
-/** A test that was ended while it had a small disk mounted leaves it behind. */
+/** A test that was killed while it had a small disk mounted leaves the mount behind. */
 function unmountBelow(folder: string): void {
   const mounts = readFileSync('/proc/mounts', 'utf8').split('\n')
   for (const path of mounts.flatMap((line) => line.split(' ')[1] ?? []).filter((path) => path.startsWith(`${folder}/`))) {
@@ -109,7 +109,7 @@ async function huntIn(mutants: readonly Mutant[], reaches: readonly Reach[], pla
   }
 }
 
-/** Not tests, not what only tests import. */
+/** Returns the source files without tests and fixtures. */
 async function sources(folder: string, { files, since }: Options): Promise<string[]> {
   const changed = since === undefined ? undefined : changedSince(since)
   const found = scan(`src/${folder}/**/*.ts`).filter((file) => !/\.test\.ts$|fixture\.ts$/.test(file))
@@ -128,14 +128,14 @@ function scan(pattern: string): string[] {
   return [...new Bun.Glob(pattern).scanSync({ cwd: root })].sort()
 }
 
-/** The same ones every time, from all over the list. */
+/** Returns the same sample every time, spread over the whole list. */
 function sampled(mutants: readonly Mutant[], most: number): readonly Mutant[] {
   return mutants.length <= most
     ? mutants
     : Array.from({ length: most }, (_, at) => mutants[Math.floor((at * mutants.length) / most)]).filter((one) => one !== undefined)
 }
 
-/** File by file, since the whole takes long: a row of the table, and the survivors. */
+/** Reports after each file, because the whole run takes long: a row of the table, and the survivors. */
 function tellTo(folder: string, out: string | undefined): Tell {
   if (out !== undefined) mkdirSync(out, { recursive: true })
   let all = ''

@@ -1,14 +1,17 @@
 #!/usr/bin/env bun
-/** `bun scripts/planck.ts`: the pure router as one small file for Bun and Node, dist/planck.js; fails when it is larger than it may be. */
+/**
+ * Bundles the pure router as one small file for Bun and Node, dist/planck.js: `bun scripts/planck.ts`. It fails when the file exceeds its
+ * size limit.
+ */
 
 import { chmodSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** What the smallest agent may weigh, in bytes. */
+/** The size limit of the smallest agent, in bytes. */
 export const PLANCK_BYTES = 8192
 
 const root = join(import.meta.dir, '..')
-/** The second line tells Bun that there is nothing left to translate; to Node it is a comment. */
+/** The second line tells Bun that the file needs no transpilation; Node reads it as a comment. */
 const BANNER = '#!/usr/bin/env node\n// @bun'
 
 if (import.meta.main) process.exit(await main())
@@ -19,7 +22,7 @@ async function main(): Promise<number> {
   return bytes <= PLANCK_BYTES ? 0 : 1
 }
 
-/** Writes an ES module without dependencies and makes it executable. Returns its size. @throws AggregateError when the source does not build */
+/** Writes an ES module without dependencies and makes it executable. @returns its size. @throws AggregateError when the build fails */
 export async function bundlePlanck(outfile: string): Promise<number> {
   const built = await Bun.build({ entrypoints: [join(root, 'src', 'planck.ts')], target: 'node', minify: true })
   const [file] = built.outputs
@@ -30,7 +33,7 @@ export async function bundlePlanck(outfile: string): Promise<number> {
   return bytes
 }
 
-/** The bundler leaves one import a file: those of the file system become one, in the place of the first. */
+/** The bundler keeps one import per file: this merges those of the file system into the first. */
 function withOneImport(code: string): string {
   const pattern = /import\{([^}]*)\}from"node:fs";/g
   const names = Array.from(code.matchAll(pattern), ([, list]) => list).join()

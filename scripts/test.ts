@@ -1,5 +1,5 @@
 #!/usr/bin/env bun
-/** Runs every test file in a process of its own, as many at a time as there are cores, and ends with the line `N passed, N failed`. */
+/** Runs every test file in its own process, as many at a time as there are cores, and ends with the line `N passed, N failed`. */
 
 import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { scrubbed } from './environment.ts'
 import { type FileResult, fileResult } from './junit.ts'
 
-/** No file and no test may take longer, so that the whole run is bounded even when something hangs. */
+/** The time limits of a file and of a test, so that the whole run is bounded even when something hangs. */
 const FILE_LIMIT_MS = 300_000
 const TEST_LIMIT_MS = 30_000
 
@@ -17,7 +17,7 @@ type Done = FileResult & {
   readonly file: string
   readonly output: string
   readonly ms: number
-  /** Tests that were left out, and what they would need (test/support/needs.ts). */
+  /** Skipped tests, and what they need (test/support/needs.ts). */
   readonly leftOut: readonly string[]
   readonly needs: readonly string[]
 }
@@ -28,14 +28,14 @@ if (import.meta.main) process.exit(await main(Bun.argv.slice(2)))
 export async function main(patterns: readonly string[]): Promise<number> {
   const files = testFiles().filter((file) => patterns.length === 0 || patterns.some((pattern) => file.includes(pattern)))
   const scratch = mkdtempSync(join(tmpdir(), 'braidclaw-test-'))
-  // What a test runs as another user must be able to pass through.
+  // Tests that run as another user must be able to enter this folder.
   chmodSync(scratch, 0o711)
   const done = await runAll(files, scratch)
   discard(scratch)
   return summarise(done)
 }
 
-/** Those that cross adapters first: they take longest, and a long file started last would leave a core idle. */
+/** Orders tests that cross adapters first: they take longest, and a long file started last would leave a core idle. */
 function testFiles(): string[] {
   const found = [...new Bun.Glob('{src,test,bench,scripts}/**/*.test.{ts,tsx}').scanSync({ cwd: root })]
   const weight = (file: string): number => statSync(join(root, file)).size + (file.startsWith('test/') ? 1e9 : 0)
@@ -56,7 +56,7 @@ async function runAll(files: readonly string[], scratch: string): Promise<Done[]
   return done
 }
 
-/** Output goes to a file, not a pipe: a pipe that some grandchild keeps open would never end. */
+/** Output goes to a file, because a pipe that a grandchild keeps open would never end. */
 async function runFile(file: string, scratch: string): Promise<Done> {
   const paths = {
     home: join(scratch, 'home'),
@@ -90,18 +90,21 @@ async function runFile(file: string, scratch: string): Promise<Done> {
   return { file, output: result.failed > 0 ? whole : '', ms: Math.round(performance.now() - start), ...result, ...told }
 }
 
-/** What follows this beginning of a line, wherever there is one. */
+/** Returns the rest of each line that starts with this text. */
 function after(beginning: string, output: string): readonly string[] {
   const lines = output.split('\n').filter((line) => line.startsWith(beginning))
   return [...new Set(lines.map((line) => line.slice(beginning.length)))]
 }
 
-/** What a test started and left behind ends with it. Not Bun's --no-orphans: our executable would inherit that and hide its own leaks. */
+/**
+ * Kills what a test started and left behind. It does not use Bun's --no-orphans, because our executable would inherit that and hide its own
+ * leaks.
+ */
 function killGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL')
   } catch {
-    // Nobody is left.
+    // The process group has already ended.
   }
 }
 
@@ -127,7 +130,7 @@ function summarise(done: readonly Done[]): number {
   return failed === 0 && passed > 0 ? 0 : 1
 }
 
-/** By name, and why: what was not tried must not look like what passed. */
+/** Lists skipped tests by name with the reason, so that a skipped test does not look like a passed one. */
 function leftOut(done: readonly Done[]): readonly string[] {
   const files = done.filter((one) => one.leftOut.length > 0).sort((a, b) => (a.file < b.file ? -1 : 1))
   if (files.length === 0) return []
@@ -145,7 +148,7 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** What a test left unremovable must not fail the run. */
+/** Files that a test left unremovable must not fail the run. */
 function discard(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })

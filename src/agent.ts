@@ -1,4 +1,4 @@
-/** The library: `import { createAgent } from 'braidclaw'`. The same host as on the command line, without a terminal. */
+/** Exports the library: `import { createAgent } from 'braidclaw'`. It runs the same host as the command line, without a terminal. */
 
 import { channelRows } from './channels/list.ts'
 import type { Conversation, ConversationChoice, Host, ReplayedRun } from './host/api.ts'
@@ -25,62 +25,66 @@ export type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-ag
 export type AgentOptions = {
   /** The workspace; default: the current folder. */
   readonly cwd?: string
-  /** Where memory and receipts are kept; default: BRAIDCLAW_HOME or ~/.braidclaw. */
+  /** The folder for memory and receipts; default: BRAIDCLAW_HOME or ~/.braidclaw. */
   readonly home?: string
-  /** Instead of the process's own; API keys are looked up here. */
+  /** Replaces the environment of the process; API keys are looked up here. */
   readonly env?: Readonly<Partial<Record<string, string>>>
   /** `provider/model` of the configuration. */
   readonly model?: string
-  /** How much may happen without asking. */
+  /** How much the agent may do without asking. */
   readonly permissionMode?: 'readonly' | 'supervised' | 'full'
   readonly maxTurns?: number
-  /** A model of your own, in place of a configured one. */
+  /** A custom provider; replaces the configured one. */
   readonly provider?: Provider
-  /** The same, as a bare function. */
+  /** A custom provider as a plain function. */
   readonly modelCall?: ModelCall
-  /** B-threads of your own: they can take away from what a run may do and ask for calls, and permit nothing. */
+  /** Custom b-threads: they can block actions of a run and request calls, but they cannot permit anything. */
   readonly threads?: readonly AnyUserThread[]
-  /** `new` (default), `latest`, or the id of a conversation to go on with. */
+  /** `new` (default), `latest`, or the id of a conversation to continue. */
   readonly conversation?: string
-  /** Log lines, redacted; default: none. */
+  /** Receives log lines, redacted; default: no log. */
   readonly log?: (line: string) => void
 }
 
 export type BraidClaw = {
   /**
-   * One turn. Yields events until `done`; breaking out of the loop, or aborting `signal`, cancels it. Calls that need a yes come as
-   * `approval_gate`: answer with `approve`, or they expire after ten minutes. A second turn while one is under way yields the error `busy` and
-   * ends, as one after `close` does with `closed`.
+   * Runs one turn. It yields events until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A call that needs
+   * approval arrives as `approval_gate`: answer with `approve`, or the question expires after ten minutes. A second turn during a running
+   * one yields the error `busy` and ends; a turn after `close` does the same with `closed`.
    * @throws Error when the configuration, workspace or memory cannot be used; the message says what to do
    */
   run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent>
   /**
-   * A thread that comes later: it takes part in the turn under way from now on, and in all that follow.
-   * @returns undefined when it does and that is on disk, else why not
+   * Adds a thread later: it takes part in the running turn from now on, and in all later turns.
+   * @returns undefined when the thread takes part and the record has it on disk, else the reason
    */
   addThread(thread: AnyUserThread): Promise<string | undefined>
   /**
-   * @param gateId the one of the event: RUN/CALL, as `braidclaw approvals` shows it
+   * @param gateId the `gateId` of the event: RUN/CALL, as `braidclaw approvals` shows it
    * @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it
    */
   approve(gateId: string, decision: { readonly allow: boolean; readonly by?: string; readonly note?: string }): Promise<string | undefined>
-  /** What an open gate asks about. */
+  /** Returns the proposal that an open gate asks about. */
   gate(gateId: string): Proposal | undefined
-  /** Of a turn that has only just begun, too. */
+  /** Cancels the running turn, also one that has only just begun. */
   cancel(): void
   setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
   /** How the latest run ended. */
   ending(): Ending | undefined
   conversationId(): string | undefined
-  /** Of the latest turn; for `replay`. */
+  /** The id of the latest turn; `replay` takes it. */
   runId(): string | undefined
-  /** Cancels the turn under way, waits until that is on disk (at most three seconds) and frees everything. No turn begins any more. */
+  /**
+   * Cancels the running turn, waits until the cancellation is on disk (at most three seconds) and frees everything. No turn can begin
+   * afterwards.
+   */
   close(): Promise<void>
 }
 
 /**
- * Nothing is opened before the first run. Agents of one home share a host; those of equal settings share provider, policy and sandbox too.
- * @throws Error when a thread is not fit to take part; the message says why
+ * Creates an agent. It opens nothing before the first run. Agents of one home share a host; agents with equal settings also share provider,
+ * policy and sandbox.
+ * @throws Error when a thread is not valid; the message says why
  */
 export function createAgent(options: AgentOptions = {}): BraidClaw {
   const state = { threads: [...(options.threads ?? [])], closed: false }
@@ -116,7 +120,7 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
   return {
     run,
     addThread,
-    // Before the first run there is no gate to answer.
+    // Before the first run no gate can be open.
     approve: async (gateId, { allow, by = 'program', note }) => {
       const talk = conversation()
       return talk ? await talk.approve(gateId, { allow, by, ...(note ? { note } : {}) }) : 'approval'
@@ -172,19 +176,25 @@ function choiceOf(conversation: string): ConversationChoice {
   return conversation === 'new' || conversation === 'latest' ? { kind: conversation } : { kind: 'resume', id: conversation }
 }
 
-/** The model checker over the agent program with these threads in it; nothing is run, and no home is opened. @throws Error when a thread fails */
+/**
+ * Runs the model checker over the agent program with these threads; it runs no turn and opens no home. @throws Error when a thread is not
+ * valid
+ */
 export async function verifyAgent(options: VerifyAgentOptions): Promise<AgentReport> {
   return (await import('./runtime/verify/verify-agent.ts')).verifyAgent(options)
 }
 
 export type ReplayOptions = Pick<AgentOptions, 'home' | 'env' | 'log' | 'threads'> & {
-  /** As `run list` shows it, the beginning of it, or `last`. */
+  /** A run id as `run list` shows it, a unique prefix of it, or `last`. */
   readonly runId: string
 }
 
 export type Replayed = ({ readonly ok: true } & ReplayedRun) | ({ readonly ok: false } & Failure)
 
-/** A past run again from its journal, with the threads that it had; nothing is executed, asked or fetched. @throws Error when a thread is not fit to take part */
+/**
+ * Replays a past run from its journal with the threads it had; it executes, asks and fetches nothing. @throws Error when a thread is not
+ * valid
+ */
 export function replay({ runId, threads = [], ...around }: ReplayOptions): Promise<Replayed> {
   return asValue<Replayed>(
     async () => {

@@ -1,4 +1,4 @@
-/** The executable. `--version` alone answers before anything else is loaded; all that every turn needs comes as one piece. */
+/** Starts the executable. It answers `--version` before it loads anything else, and loads all that a turn needs in one step. */
 
 import { version } from '../package.json'
 

@@ -1,4 +1,4 @@
-/** The library of the Unix half: `import { llmCall, composeSystem, session, tools } from 'braidclaw/unix'`. */
+/** Exports the library for Unix programs: `import { llmCall, composeSystem, session, tools } from 'braidclaw/unix'`. */
 
 import { statSync } from 'node:fs'
 import { channelRows } from './channels/list.ts'
@@ -18,27 +18,33 @@ export type { HostOptions } from './host/library.ts'
 export type { Entry, Loaded } from './memory/agent-files/session-file.ts'
 
 export type LlmOptions = HostOptions & {
-  /** In place of the agent's soul; a text, never a path. */
+  /** Replaces the agent's soul; a text, never a path. */
   readonly system?: string
   /** `provider/model` of the configuration. */
   readonly model?: string
-  /** Go on with the conversation of the agent's session; without one a new one begins. */
+  /** Continues the conversation of the agent's session; otherwise a new conversation begins. */
   readonly continue?: boolean
-  /** Whose soul, session and log; default: the configured one, or "default". */
+  /** The agent whose soul, session and log are used; default: the configured agent, or "default". */
   readonly agent?: string
-  /** What the model may call: `default`, a folder of executables, or a JSON list. Absent: nothing. Nobody is asked: what needs a yes is refused. */
+  /**
+   * The tools that the model may call: `default`, a folder of executables, or a JSON list. Absent: none. The call asks nobody, so it
+   * refuses every tool call that needs approval.
+   */
   readonly tools?: string
   readonly signal?: AbortSignal
-  /** The answer while it is written. */
+  /** Receives the answer piece by piece as the model writes it. */
   readonly onText?: (piece: string) => void
 }
 
-/** `code` names the exit code of the command line (README). A failure may come with a text: an answer over a refused tool, for one. */
+/** `code` names the exit code of the command line (README). A failure may carry a text, for example an answer after a refused tool call. */
 export type Answer =
   | { readonly ok: true; readonly text: string; readonly runId: string; readonly conversationId: string }
   | { readonly ok: false; readonly code: FailureCode; readonly message: string; readonly text: string }
 
-/** One question, one answer: the filter as a function. Journalled, redacted and mirrored like any other turn. Throws for bugs alone. */
+/**
+ * Sends one question and returns one answer: the filter as a function. The turn is journalled, redacted and written to the agent's files
+ * like any other. It throws only for bugs.
+ */
 export function llmCall(message: string, options: LlmOptions = {}): Promise<Answer> {
   return asValue<Answer>(
     () => ask(message, options),
@@ -74,8 +80,9 @@ async function refuse(conversation: Conversation, gateId: string): Promise<void>
 }
 
 /**
- * The system prompt of an agent's folder: exactly soul.md where there is nothing else, then context/*.md by name, pins and summary.
- * @throws Error when there is no such folder, or its soul cannot be read
+ * Composes the system prompt of an agent's folder: exactly soul.md when nothing else is there, otherwise also context/*.md by name, pins
+ * and summary.
+ * @throws Error when the folder does not exist, or its soul cannot be read
  */
 export async function composeSystem(folder: string): Promise<string> {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`no folder "${folder}"; name that of an agent`)
@@ -84,20 +91,23 @@ export async function composeSystem(folder: string): Promise<string> {
   return composed.text
 }
 
-/** Files of {"ts","role","content"} lines. Nothing is redacted here. All throw errno errors, but for a file that is not there: it is empty. */
+/**
+ * Reads and writes files of {"ts","role","content"} lines. It redacts nothing. All functions throw errno errors, except that a missing file
+ * counts as empty.
+ */
 export const session = {
-  /** One line, in one write: safe beside other writers. The file and its folder are made when absent. */
+  /** Appends one line in one write, which is safe beside other writers. It creates the file and its folder when absent. */
   append(file: string, role: string, content: string): void {
     appendSession(file, [{ role, content }], Date.now())
   },
-  /** The last `limit` entries, all without it. Torn and foreign lines are left out, and counted in `unreadable`. */
+  /** Loads the last `limit` entries, or all without a limit. It skips torn and foreign lines and counts them in `unreadable`. */
   load(file: string, limit?: number): Loaded {
     return loadSession(file, limit)
   },
   count(file: string): number {
     return countSession(file)
   },
-  /** Archives it as `<time>.jsonl` beside it. @returns that path, undefined when there was nothing */
+  /** Archives the file as `<time>.jsonl` beside it. @returns the path of the archive, undefined when there was no file */
   clear(file: string): string | undefined {
     return archiveSession(file, Date.now())
   },
@@ -106,11 +116,11 @@ export const session = {
 export type ToolInfo = { readonly name: string; readonly description: string; readonly parameters: Schema; readonly risk: string }
 
 export type ToolOptions = HostOptions & {
-  /** As llmCall's; default: the ten and the operator's own. */
+  /** The tools as for `llmCall`; default: the ten built-in tools and the operator's own. */
   readonly tools?: string
 }
 
-/** `denied`: the gate refused, or would have had to ask. */
+/** `denied`: the gate refused the call, or would have had to ask. */
 export type ToolRun =
   | { readonly ok: true; readonly output: string }
   | { readonly ok: false; readonly code: FailureCode; readonly message: string }
@@ -130,7 +140,7 @@ export const tools = {
     toolRuntime.close()
     return toolRuntime.tools.map(({ name, description, parameters, risk }) => ({ name, description, parameters, risk }))
   },
-  /** One call through the same gate as the model's, with a receipt. Nobody is asked. Throws for bugs alone. */
+  /** Runs one call through the same gate as the model's calls, with a receipt. It asks nobody. It throws only for bugs. */
   run(name: string, input: JsonObject, options: ToolOptions = {}): Promise<ToolRun> {
     return asValue<ToolRun>(
       () => runTool(name, input, options),

@@ -1,4 +1,4 @@
-/** Stands in for `bun:test` in the copy: keeps the tests of a file, so that they can be run again and again in one process. */
+/** Replaces `bun:test` in the copy: it collects the tests of a file, so that one process can run them repeatedly. */
 
 type Body = (...args: readonly unknown[]) => unknown
 type Hooks = { readonly [when in 'beforeAll' | 'afterAll' | 'beforeEach' | 'afterEach']: Body[] }
@@ -61,7 +61,7 @@ async function inOrder(bodies: readonly Body[]): Promise<void> {
 
 type Declare = (name: string, body: Body) => void
 
-/** With the forms `.each` and `.if`; `.concurrent` is one after the other here. */
+/** Has the forms `.each` and `.if`; `.concurrent` runs cases in sequence here. */
 function tableOf(declare: Declare) {
   const each = (rows: readonly unknown[]) => (name: string, body: Body) => {
     for (const row of rows) declare(name, () => body(...(Array.isArray(row) ? row : [row])))

@@ -1,4 +1,4 @@
-/** Inside a test process: runs cases of one test file with the mutants active that the parent names, until it says end. */
+/** Runs cases of one test file inside a test process, with the active mutants that the parent names, until the parent ends it. */
 
 import type { Case, Cases } from './cases.ts'
 import type { Counts, Switch } from './switch.ts'
@@ -8,7 +8,7 @@ export type Order =
   | { readonly type: 'run'; readonly active: readonly string[]; readonly cases: readonly number[]; readonly limit: number }
   | { readonly type: 'end'; readonly cases: readonly number[] }
 
-/** What the unchanged program does: mutants reached while loading, and in each case; `steady` when a second run passed as well. */
+/** The behaviour of the unchanged program: mutants reached while loading, and in each case; `steady` when a second run passed too. */
 export type Survey = {
   readonly type: 'survey'
   readonly loading: Counts
@@ -66,7 +66,7 @@ async function survey(cases: readonly Case[], at: Switch, loading: Counts): Prom
   return { type: 'survey', loading, cases: found, steady: (await attempt(cases)).passed }
 }
 
-/** Some cases once more without a mutant: what one left behind would show here. */
+/** Repeats some cases without a mutant, which shows whether a mutant left something behind. */
 async function finish(indices: readonly number[], { cases, finish }: Cases, at: Switch): Promise<Ran> {
   const ran = await run({ type: 'run', active: [], cases: indices, limit: 0 }, { at, cases })
   await finish()

@@ -1,4 +1,6 @@
-/** Which tests are tried on which mutants, in which order, until each mutant is killed or has survived all that reach it. */
+/**
+ * Chooses which tests run against which mutants, and in which order, until each mutant is killed or has survived all tests that reach it.
+ */
 
 import type { Mutant } from './instrument.ts'
 import type { Ending, Reach } from './trial.ts'
@@ -14,9 +16,9 @@ type Hunt = {
 const MOST_AT_ONCE = 64
 
 /**
- * Round by round, every mutant still alive meets the next test file that reaches it: the one named like its own file first, then the
- * quickest. Where few die, many are active at once and a failure is halved down to single mutants: only a mutant that fails a test
- * alone counts as killed. One that hides another in such a group makes a survivor of it, so the score is rather too low than too high.
+ * In each round every live mutant meets the next test file that reaches it: first the one named like its own file, then the fastest. Where
+ * few mutants die, many are active at once and a failure is bisected to single mutants: only a mutant that fails a test alone counts as
+ * killed. A mutant that another one hides in such a group survives, so the score is too low rather than too high.
  */
 export async function hunt({ mutants, reaches, trial }: Hunt): Promise<Map<string, Fate>> {
   const queues = new Map(mutants.map((mutant) => [mutant.id, queueOf(mutant, reaches)]))
@@ -41,7 +43,7 @@ function queueOf(mutant: Mutant, reaches: readonly Reach[]): Reach[] {
   return reaches.filter(({ by }) => by.has(mutant.id)).toSorted((a, b) => weight(a) - weight(b))
 }
 
-/** Neighbours hide each other most: they are dealt to different groups. */
+/** Neighbours hide each other most often, so they go to different groups. */
 function scattered(ids: readonly string[]): string[] {
   const stride = Math.ceil(Math.sqrt(ids.length))
   return ids

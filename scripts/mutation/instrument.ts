@@ -1,4 +1,4 @@
-/** A copy of the tree in which the mutants of Stryker's instrumenter stand behind switches; the tree itself stays as it is. */
+/** Makes a copy of the tree in which switches control the mutants of Stryker's instrumenter; the tree itself stays unchanged. */
 
 import { cpSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -33,11 +33,11 @@ type Instrumenter = {
 
 export type Copy = {
   readonly mutants: readonly Mutant[]
-  /** How a file stands in the copy: counting what is reached, only with its mutants (three times as fast), or as it is. */
+  /** The form of a file in the copy: with reach counters, with mutants only (three times as fast), or plain. */
   put(file: string, form: 'counting' | 'mutants' | 'plain'): Promise<void>
 }
 
-/** Copies `root` to `copy`; `files` are relative to it, and count at first. Throws when npm cannot bring the instrumenter. */
+/** Copies `root` to `copy`; `files` are relative to it, and start in the counting form. Throws when npm cannot install the instrumenter. */
 export async function instrumentCopy(job: { root: string; copy: string; tools: string; files: readonly string[] }): Promise<Copy> {
   const { root, copy } = job
   const left = new Set(['node_modules', 'dist', '.git'].map((name) => join(root, name)))
@@ -73,7 +73,7 @@ async function bring(folder: string): Promise<Instrumenter> {
   return new Instrumenter({ debug: quiet, info: quiet, warn: console.error, error: console.error, isDebugEnabled: quiet })
 }
 
-/** The copy's tests ask `.mutation` instead of Bun. */
+/** Makes the copy's tests import `.mutation` instead of Bun's module. */
 async function prepareTests(copy: string): Promise<void> {
   for (const [name, text] of Object.entries(glue(join(copy, 'scripts/mutation')))) await Bun.write(join(copy, '.mutation', name), text)
   for (const file of new Bun.Glob('src/**/*.ts').scanSync({ cwd: copy, absolute: true })) {

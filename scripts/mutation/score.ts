@@ -1,10 +1,10 @@
-/** What came of the mutants: counts and score a file, the survivors by place, as JSON and as tables. */
+/** Summarises the results of the mutants: counts and score per file, and the survivors by location, as JSON and as tables. */
 
 import type { Fate } from './hunt.ts'
 import type { Mutant } from './instrument.ts'
 
 export type Tally = { readonly [fate in Fate]: number }
-export type Row = Tally & { readonly name: string /** Percent of all mutants that a test noticed. */; readonly score: number }
+export type Row = Tally & { readonly name: string /** The percentage of all mutants that a test detected. */; readonly score: number }
 export type Survivor = Omit<Mutant, 'id'> & { readonly fate: 'survived' | 'no coverage' }
 export type Report = { readonly total: Row; readonly files: readonly Row[]; readonly survivors: readonly Survivor[] }
 
@@ -41,7 +41,7 @@ export function table(rows: readonly Row[]): string {
   return ['| file | killed | timeout | survived | no coverage | score |', '|---|---|---|---|---|---|', ...lines].join('\n')
 }
 
-/** One line a survivor: `file:line:column mutator: original → replacement`. */
+/** Formats one line per survivor: `file:line:column mutator: original → replacement`. */
 export function listed(survivors: readonly Survivor[]): string {
   const brief = (text: string): string => text.replace(/\s+/g, ' ').slice(0, 120)
   return survivors

@@ -1,13 +1,13 @@
-/** What instrumented code asks and tells: whether a mutant is active, and that one was reached. Runs inside a test process. */
+/** Tells instrumented code which mutants are active, and counts the mutants it reaches. It runs inside a test process. */
 
-/** How a process ends that reached its active mutants far more often than the unchanged program does. */
+/** The exit code of a process that reached its active mutants far more often than the unchanged program does. */
 export const ENDLESS = 87
 
 export type Counts = Record<string, number>
 
 export type Switch = ReturnType<typeof createSwitch>
 
-/** Several mutants may be active at once. The odd names are those that the instrumenter writes into the code. */
+/** Several mutants may be active at once. The instrumenter writes the unusual names into the code. */
 export function createSwitch(first: readonly string[], stop: (code: number) => void) {
   let only: string | undefined
   let several: ReadonlySet<string> | undefined
@@ -31,7 +31,7 @@ export function createSwitch(first: readonly string[], stop: (code: number) => v
     },
     stryNS_9fa48: () => ({}),
     activate,
-    /** The counts since the last call; counts on only when told so. */
+    /** Returns the counts since the last call; counts further only when `goOn` is true. */
     take: (goOn: boolean): Counts => {
       const taken = counts ?? {}
       counts = goOn ? {} : undefined

@@ -1,4 +1,4 @@
-/** One test file against mutants: surveyed without any, then tried with some active, in one process where that can be. */
+/** Runs one test file against mutants: first a survey without any, then trials with active mutants, in one process where possible. */
 
 import type { Survey } from './drive.ts'
 import { ENDLESS } from './switch.ts'
@@ -8,9 +8,9 @@ export type Ending = 'passed' | 'failed' | 'timeout'
 
 export type Reach = {
   readonly file: string
-  /** Mutants reached already while the file loads: each needs a process of its own. */
+  /** Mutants reached while the file loads: each needs its own process. */
   readonly loading: ReadonlySet<string>
-  /** By mutant: the cases that reach it, quickest first, their time, and how often they do. */
+  /** By mutant: the cases that reach it, fastest first, their time, and how often they reach it. */
   readonly by: ReadonlyMap<string, { readonly cases: readonly number[]; readonly ms: number; readonly hits: number }>
   readonly all: { readonly cases: readonly number[]; readonly ms: number }
   readonly times: readonly number[]
@@ -18,7 +18,7 @@ export type Reach = {
 
 const PATIENCE_MS = 3_000
 
-/** Throws when the file fails without any mutant: there is nothing to compare with then. */
+/** Throws when the file fails without any mutant, because there is then nothing to compare with. */
 export async function reachOf(file: string, place: Place): Promise<Reach> {
   const worker = startWorker({ file, active: [], place })
   try {
@@ -31,12 +31,12 @@ export async function reachOf(file: string, place: Place): Promise<Reach> {
   }
 }
 
-/** So that each mutant gets a process of its own. */
+/** Gives each mutant its own process. */
 export function alone(reach: Reach): Reach {
   return { ...reach, loading: new Set(reach.by.keys()) }
 }
 
-/** Those that together take half a second. */
+/** Returns the cases that together take half a second. */
 function quickOnes({ all, times }: Reach): number[] {
   let left = 500
   return all.cases.filter((index) => {
@@ -58,7 +58,7 @@ function reach(file: string, { loading, cases, steady }: Survey): Reach {
   return { file, loading: early, by: new Map(by), all, times: cases.map(({ ms }) => ms) }
 }
 
-/** Keeps one process a test file; `end` it before another file of the copy is changed. */
+/** Keeps one process per test file; call `end` before another file of the copy changes. */
 export function createTrials(place: Place) {
   const workers = new Map<string, { readonly reach: Reach; readonly worker: Worker }>()
   const workerFor = async (reach: Reach): Promise<Worker> => {
@@ -76,7 +76,7 @@ export function createTrials(place: Place) {
   const dropAll = (): void => {
     for (const file of workers.keys()) drop(file)
   }
-  /** The test files that no longer pass without a mutant: one has left something behind, and what died after it may be innocent. */
+  /** Returns the test files that no longer pass without a mutant: a mutant left something behind, and later kills may be false. */
   async function end(): Promise<string[]> {
     const broken: string[] = []
     for (const { reach, worker } of workers.values()) {

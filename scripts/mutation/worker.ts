@@ -1,4 +1,4 @@
-/** The parent's side of a test process in the instrumented copy. */
+/** Implements the parent's side of a test process in the instrumented copy. */
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,12 +7,12 @@ import type { Answer, Order } from './drive.ts'
 
 export type Place = { readonly copy: string; readonly scratch: string }
 
-/** `gone` when it ended, `late` when it was ended for taking too long. */
+/** `gone` when the process ended, `late` when it was killed after its time limit. */
 export type Reply = Answer | { readonly type: 'gone'; readonly code: number | null } | { readonly type: 'late' }
 
 export type Worker = ReturnType<typeof startWorker>
 
-/** One test file; `active` mutants are so from the first line on. */
+/** Starts a process for one test file; the `active` mutants are active from the start. */
 export function startWorker({ file, active, place }: { file: string; active: readonly string[]; place: Place }) {
   const queue: Reply[] = []
   let waiting: ((reply: Reply) => void) | undefined
@@ -69,6 +69,6 @@ function killGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL')
   } catch {
-    // Nobody is left.
+    // The process group has already ended.
   }
 }

@@ -1,9 +1,9 @@
-/** Where the people of a conversation were heard last on a channel, so that something can be sent there unasked. */
+/** Remembers the latest address of each conversation on a channel, so that the channel can send messages unasked. */
 
 export type Addresses = {
-  /** @returns a function to be called with the conversation that the message from there is taken in */
+  /** @returns a function to call with the conversation that takes the message from this address */
   note(address: string): (conversationId: string) => void
-  /** @throws Error when nobody of that conversation was heard here */
+  /** @throws Error when no message of that conversation came through this channel */
   of(conversationId: string): string
 }
 

@@ -1,4 +1,7 @@
-/** The conversations of an agent that stays: its own, whose past is its files, and one for each further place where people talk to it. */
+/**
+ * Opens the conversations of a long-lived agent: its own, whose history is in its files, and one for each other place where people talk to
+ * it.
+ */
 
 import { existsSync } from 'node:fs'
 import type { Conversation, ConversationOptions, Host, Past, Setup } from '../host/api.ts'
@@ -11,9 +14,9 @@ import type { Provider } from '../runtime/port.ts'
 import type { AnsweringConversation } from './answer-message.ts'
 
 export type AgentConversations = {
-  /** The agent's own without a name; opened when it is first asked for. @throws FailureError */
+  /** Returns the agent's own conversation when there is no name; opens a conversation on first use. @throws FailureError */
   answering(name: string | undefined): Promise<AnsweringConversation>
-  /** Of all that are open. */
+  /** Cancels the turns of all open conversations. */
   cancel(by: string): void
 }
 
@@ -66,7 +69,7 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
     return messages
   }
 
-  /** Without any tool of ours nothing is said of where they work: the soul speaks alone. */
+  /** Without built-in tools the prompt does not mention the workspace: the soul is the whole system prompt. */
   async function words(): Promise<Past> {
     const soul = isComposed(setup, agentProfile) ? await soulOf(setup, agentProfile) : recall.system()
     return tools?.builtIn.length === 0 ? { systemPrompt: soul } : { soul }
@@ -98,7 +101,7 @@ function recallOf({ config, log, redactor }: Setup, { paths }: AgentProfile): Re
   throw new FailureError('error', opened.message)
 }
 
-/** More than soul.md, summary and pins. */
+/** True when the system prompt has more parts than soul.md, summary and pins. */
 function isComposed({ config }: Setup, { id, paths }: AgentProfile): boolean {
   return existsSync(paths.context) || (Object.hasOwn(config.agents, id) && config.agents[id]?.soul !== undefined)
 }

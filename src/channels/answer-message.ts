@@ -1,4 +1,4 @@
-/** One message of a channel from its turn to the memory of it: run, answer, and only then make room. */
+/** Answers one message of a channel: it runs the turn, sends the answer, and only then compacts the history. */
 
 import type { Conversation, InboundMessage } from '../host/api.ts'
 import type { AgentEvent } from '../runtime/event.ts'
@@ -7,16 +7,18 @@ import type { ChannelQuestions } from './ask-in-channel.ts'
 import { type Reply, replyOf } from './reply-text.ts'
 import { refusedBy, takeTurn } from './take-turn.ts'
 
-/** A conversation that messages are answered in. */
+/** A conversation that answers messages. */
 export type AnsweringConversation = {
   readonly conversation: Conversation
-  /** Has what is long summarised. Never rejects. */
+  /** Summarises long history. Never rejects. */
   compact(): Promise<void>
 }
 
 export type AnswerOptions = {
   readonly log: Log
-  /** By the name of InboundMessage. May reject: then the message is answered so, and the next one tries again. */
+  /**
+   * Returns the conversation for a name of InboundMessage. May reject: this message then gets an error reply, and the next one tries again.
+   */
   readonly answering: (name: string | undefined) => Promise<AnsweringConversation>
   readonly questions: ChannelQuestions
 }
@@ -24,11 +26,11 @@ export type AnswerOptions = {
 export type Answers = {
   /** Answers one message; never rejects. */
   take(message: InboundMessage): Promise<void>
-  /** Resolves when no summary is being written. */
+  /** Resolves when no compaction is running. */
   settled(): Promise<void>
 }
 
-/** What Discord shows of "typing" fades after ten seconds. */
+/** Discord's "typing" indicator fades after ten seconds. */
 const WORKING_MS = 8_000
 
 export function createAnswers({ log, answering, questions }: AnswerOptions): Answers {
@@ -61,7 +63,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     return replyOf({ ending, ...seen, open: conversation.unanswered() })
   }
 
-  /** Beside the next turn: a summary takes a model's time, and must not cost a person's. */
+  /** Compacts in parallel with the next turn: a summary takes model time, and people must not wait for it. */
   function compact({ conversation: { id }, compact: make }: AnsweringConversation): void {
     if (compacting.has(id)) return
     compacting.set(

@@ -5,7 +5,7 @@ import { createChannelQuestions } from './ask-in-channel.ts'
 
 const stranger = { approver: '' }
 
-/** One question, asked in channel "home" of "fifo"; each message that is heard, with what was answered to it. */
+/** One question, asked in channel "home" of "fifo"; it records each message and the answers to it. */
 async function stage({ rejected }: { readonly rejected?: string } = {}) {
   const questions = createChannelQuestions()
   const closed = Promise.withResolvers<void>()

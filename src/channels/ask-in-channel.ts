@@ -1,4 +1,4 @@
-/** A call that needs a yes is put to the people in the channel where it was asked for; only who is allowed to may answer. */
+/** Asks the people in a channel to approve a call that was requested there; only configured approvers may answer. */
 
 import type { Conversation, InboundMessage } from '../host/api.ts'
 import { escapeHidden } from '../kit/escape.ts'
@@ -13,15 +13,15 @@ export type Asked = {
 }
 
 export type ChannelQuestions = {
-  /** Resolves when it has been said; the answer comes with a later message. */
+  /** Resolves when the question was sent; the answer arrives as a later message. */
   ask(message: InboundMessage, asked: Asked): Promise<void>
-  /** @returns whether the message was an answer to a question: then it is dealt with, and is none for the agent */
+  /** @returns true when the message was an answer to a question; the agent must then not get it */
   hear(message: InboundMessage): boolean
 }
 
 type Open = Asked & Pick<InboundMessage, 'channel' | 'from'>
 
-/** A code of a question that is over is still one for so many further questions. */
+/** How many codes of closed questions are remembered as codes. */
 const remembered = 1_000
 
 export function createChannelQuestions(): ChannelQuestions {
@@ -67,13 +67,13 @@ export function createChannelQuestions(): ChannelQuestions {
   }
 }
 
-/** Five characters that are easily typed, with a digit first, so that no word looks like one. */
+/** Makes a code of five characters that is easy to type. The first is a digit, so that no word looks like a code. */
 function codeOf(random: Uint8Array): string {
   const [, letters = ''] = createId('q', random).split('_')
   return `${(random[0] ?? 0) % 10}${letters.slice(0, 4)}`
 }
 
-/** In one piece, and with nothing of the model's that could look like words of ours on a line of its own. */
+/** Formats the question as one piece of text, in which no line of the model's text can look like a line of ours. */
 function questionText(code: string, { gateId, proposal: { call, judgement } }: Asked): string {
   const { risk, reason, summary } = judgement
   return [

@@ -1,9 +1,9 @@
-/** A host for a channel where somebody is: opened for it, and closed when it has ended. */
+/** Runs an attended channel: it opens a host for the channel and closes the host when the channel has ended. */
 
 import type { AttendedChannel, Setup } from '../host/api.ts'
 import { openHost } from '../host/open-host.ts'
 
-/** @throws what opening the host throws, and what ended the channel */
+/** @throws what opening the host throws, and the error that ended the channel */
 export async function attend(setup: Setup, channel: AttendedChannel): Promise<void> {
   const host = openHost(setup)
   try {

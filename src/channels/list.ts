@@ -1,4 +1,4 @@
-/** The channels that the daemon listens to, each of which its settings switch on; and all that have a section of their own. */
+/** Lists the channels that the daemon can listen to, each enabled by its settings, and all channels with a configuration section. */
 
 import type { ChannelRows } from '../config/table.ts'
 import type { ChannelKind } from '../host/api.ts'
@@ -7,10 +7,10 @@ import { fifo } from './fifo/channel.ts'
 import { cliChannel } from './terminal/settings.ts'
 
 export const channelKinds: readonly ChannelKind[] = [
-  // One line a channel.
+  // One line per channel.
   fifo,
   discord,
 ]
 
-/** Loading the configuration knows no channel: it is told of these. */
+/** The configuration loader knows no channel by itself; callers pass these rows to it. */
 export const channelRows: readonly ChannelRows[] = [cliChannel, ...channelKinds]

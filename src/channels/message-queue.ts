@@ -1,12 +1,12 @@
-/** Messages that wait: those of one conversation are taken one after the other, in the order in which they came; conversations side by side. */
+/** Queues messages: it processes messages of one conversation in order of arrival, and different conversations in parallel. */
 
 import type { InboundMessage } from '../host/api.ts'
 import type { Log } from '../runtime/port.ts'
 
 export type MessageQueue = {
-  /** Never waits: with too many waiting in its conversation the message is answered so, and is not taken. */
+  /** Returns at once; when too many messages wait in the conversation, the message gets a refusal as its answer. */
   put(message: InboundMessage): void
-  /** Nothing more is taken: what waits, and what is still put, is told so. Resolves when the messages at hand are answered. */
+  /** Stops accepting messages: waiting and later messages get a refusal. Resolves when the current messages are answered. */
   close(): Promise<void>
 }
 
@@ -14,7 +14,7 @@ export type QueueOptions = {
   /** Answers one message, and never rejects. */
   readonly take: (message: InboundMessage) => Promise<void>
   readonly log: Log
-  /** So many messages, and so many characters of them, may wait in one conversation. */
+  /** The most messages, and the most characters of them, that may wait in one conversation. */
   readonly most?: number
   readonly mostChars?: number
 }
@@ -24,7 +24,7 @@ const waitingWords = (count: number) => (count === 1 ? '1 message waits' : `${co
 type Line = { readonly waiting: InboundMessage[]; chars: number }
 
 export function createMessageQueue({ take, log, most = 1_000, mostChars = 16_777_216 }: QueueOptions): MessageQueue {
-  /** Those at work, by conversation. */
+  /** The conversations at work. */
   const lines = new Map<string | undefined, Line>()
   const state: { closed: boolean; readonly working: Set<Promise<void>> } = { closed: false, working: new Set() }
 

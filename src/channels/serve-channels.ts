@@ -1,4 +1,4 @@
-/** The daemon at work: all its channels are listened to, and their conversations held side by side, until it is told to stop. */
+/** Runs the daemon: it listens to all channels and serves their conversations in parallel until the signal stops it. */
 
 import { channelSettings } from '../config/config.ts'
 import type { Channel, ChannelHost, ConversationOptions, Setup } from '../host/api.ts'
@@ -16,28 +16,28 @@ export type ServeOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
   readonly agentProfile: AgentProfile
   readonly dir: string
   readonly provider: Provider
-  /** What is said when everybody can be heard. */
+  /** Called when all channels are listening. */
   readonly ready: () => void
-  /** Aborted: stop. */
+  /** Stops the daemon when aborted. */
   readonly signal: AbortSignal
 }
 
-/** How long the answers at hand may still take after we were told to stop, and then to be written once they are cancelled. */
+/** How long current answers may take after the stop signal, and then how long they may take to be written once they are cancelled. */
 const FINISH_MS = 3_000
 const CANCELLED_MS = 500
-/** How long a channel may take to leave, and a summary to be given up. */
+/** How long a channel may take to stop, and a compaction to be aborted. */
 const LEAVE_MS = 1_000
-/** What was written before we were told to stop has been heard by then. */
+/** After this time everything written before the stop signal has been read. */
 const HEARD_MS = 20
 
-/** Resolves when all is stopped. @throws FailureError for what keeps it from starting, or from going on */
+/** Resolves when everything has stopped. @throws FailureError when it cannot start or continue */
 export async function serve({ setup, dir, ready, ...options }: ServeOptions): Promise<void> {
   const { signal } = options
   const host = openHost(setup, { ahead: false })
   const { log } = setup
   try {
     const conversations = createAgentConversations({ ...options, host })
-    // What is wrong with it is said before anybody is heard.
+    // Opens the agent's own conversation first, so that its errors surface before the first message.
     await conversations.answering(undefined)
     const kinds = channelKinds
       .map((kind) => ({ kind, settings: channelSettings(setup.config, kind) }))
@@ -74,12 +74,12 @@ export async function serve({ setup, dir, ready, ...options }: ServeOptions): Pr
   }
 }
 
-/** Begins at once, so that whoever is told that we are ready is heard. */
+/** Starts the channel synchronously, so that a client that sees "ready" is served. */
 async function run(channel: Channel, host: ChannelHost, signal: AbortSignal): Promise<void> {
   await channel.start(host, signal)
 }
 
-/** The answers at hand get a moment, then they are cancelled, and say so. What was heard meanwhile is told that it is not answered. */
+/** Gives current answers some time, then cancels them; a cancelled answer says so. Messages that arrived meanwhile get a refusal. */
 async function finish(close: () => Promise<void>, cancel: (by: string) => void, deaf: AbortController): Promise<void> {
   const late = setTimeout(() => cancel('SIGTERM'), FINISH_MS)
   const tooLate = setTimeout(() => deaf.abort(), FINISH_MS + CANCELLED_MS)

@@ -1,4 +1,4 @@
-/** One turn that somebody follows: events are shown as they come, questions are put to whoever can answer. */
+/** Runs one turn for a follower: it shows events as they arrive, and passes questions to whoever can answer. */
 
 import type { Conversation } from '../host/api.ts'
 import type { AgentEvent, Ending, Proposal } from '../runtime/event.ts'
@@ -7,9 +7,9 @@ export type Turn = {
   readonly conversation: Conversation
   readonly prompt: string
   readonly show: (event: AgentEvent) => void
-  /** Has an open question answered, now or later. */
+  /** Gets an open question answered, now or later. */
   readonly onGate: (gateId: string, proposal: Proposal) => Promise<void>
-  /** Checked after each event: true ends the turn (the reader of our output went away). */
+  /** Checked after each event: true ends the turn (the reader of our output has gone away). */
   readonly gone?: () => boolean
 }
 
@@ -28,7 +28,7 @@ export async function takeTurn({ conversation, prompt, show, onGate, gone = () =
   return conversation.ending() ?? { stop: 'error', code: 'error', message: 'the run ended without an ending' }
 }
 
-/** Where nobody can be asked: the call is refused, and the question stays open for an operator elsewhere. */
+/** Refuses the call when nobody can be asked; an operator elsewhere can still answer the open question. */
 export function refusedBy({ approve }: Conversation): Turn['onGate'] {
   return async (gateId) => void (await approve(gateId, { allow: false, by: 'nobody', note: nobody }))
 }

@@ -1,4 +1,4 @@
-/** What every command gets: streams, environment, home. Built once, without touching `process.stdout`, which costs 8 ms. */
+/** Builds the context of every command once: streams, environment, home. It does not touch `process.stdout`, which costs 8 ms. */
 
 import { channelRows } from '../channels/list.ts'
 import type { CliContext } from '../channels/terminal/context.ts'
@@ -13,7 +13,7 @@ import type { Redactor } from '../security/redaction/redact.ts'
 import { exitCodes } from './exit.ts'
 import { exitOf } from './trouble.ts'
 
-/** @throws FailureError when nothing says where our records are */
+/** @throws FailureError when no variable says where our home is */
 export function createContext(given: Environment): CliContext {
   const messagesOut = openDescriptor(2)
   const status = createStatusLine({ put: messagesOut.put, columns: columnsOfStderr, now: Date.now })
@@ -32,7 +32,7 @@ export function createContext(given: Environment): CliContext {
   }
 }
 
-/** With BRAIDCLAW_LOG=json whatever goes to stderr is a JSON line, also what is meant for people. */
+/** With BRAIDCLAW_LOG=json every line on stderr is a JSON line, also messages for people. */
 function messages({ BRAIDCLAW_LOG: request = '' }: Environment, redactor: Redactor, printer: Printer): Printer {
   const json = request.startsWith('json')
   const write = (text: Printed) => {

@@ -1,4 +1,4 @@
-/** The environment of the daemon and its bridges: our own, and under it what a file of assignments says. */
+/** Builds the environment of the daemon and its bridges: the process environment, completed from a file of assignments. */
 
 import { join } from 'node:path'
 import type { CliContext } from '../channels/terminal/context.ts'
@@ -8,8 +8,8 @@ import { createContext } from './context.ts'
 import { CliExit, exitCodes } from './exit.ts'
 
 /**
- * `named`, or config.env in the home when there is one: read, never run. A variable that is set already stays as it is.
- * @throws CliExit 1 when the file cannot be read, names every line that is no assignment
+ * Reads `named`, or config.env in the home when it exists; it never executes the file. A variable that is already set stays unchanged.
+ * @throws CliExit 1 when the file cannot be read, or with every line that is no assignment
  */
 export function withEnvFile(context: CliContext, named?: string): CliContext {
   const path = named === undefined ? join(context.home, 'config.env') : join(named.startsWith('/') ? '' : context.cwd, named)
@@ -22,6 +22,6 @@ export function withEnvFile(context: CliContext, named?: string): CliContext {
   const said = Object.fromEntries(assignments.map(({ name, value }) => [name, value]))
   const { cwd, outputClosed, outputFailure } = context
   const fresh = createContext({ ...said, ...context.env })
-  // Its stderr knows the keys that stand in the file.
+  // The new stderr redacts the keys from the file.
   return { ...fresh, cwd, outputClosed, outputFailure, process: { ...context.process, stderr: fresh.process.stderr } }
 }

@@ -1,4 +1,4 @@
-/** Exit codes: stable, documented in --help, one meaning each. */
+/** Defines the exit codes: stable, documented in --help, one meaning each. */
 
 import type { Ending } from '../runtime/event.ts'
 
@@ -33,7 +33,7 @@ export const exitCodeHelp: readonly (readonly [number, string])[] = [
   [130, 'cancelled (Ctrl-C, SIGTERM)'],
 ]
 
-/** Ends a command with this code; the message goes to stderr, an empty one says nothing. */
+/** Ends a command with this code; the message goes to stderr unless it is empty. */
 export class CliExit extends Error {
   constructor(
     readonly code: number,

@@ -1,4 +1,4 @@
-/** A newcomer is told who answers when nobody chose it, and how to choose: a note once a turn, or an error when a model was asked for by name. */
+/** Tells a new user which provider answers when nobody chose one, and how to choose: one note per turn. */
 
 import type { CliSetup } from '../channels/terminal/context.ts'
 import type { Config } from '../config/config.ts'
@@ -21,7 +21,7 @@ function offlineNote({ file, config, context: { env } }: CliSetup): string | und
   return `the offline helper answers; to connect a real model, ${howToConnect(env)}`
 }
 
-/** The offline helper answers because init found nobody else. */
+/** True when the offline helper is the default because `init` found no other provider. */
 export function isInitsChoice(file: string): boolean {
   const read = readConfigFile(file)
   return read.state === 'text' && isOfflineDefault(read.text)

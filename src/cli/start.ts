@@ -1,4 +1,4 @@
-/** From the command line to an exit code. */
+/** Runs a command line and turns the result into an exit code. */
 
 import { version } from '../../package.json'
 import type { CliContext } from '../channels/terminal/context.ts'
@@ -13,7 +13,7 @@ import { createContext } from './context.ts'
 import { exitCodes } from './exit.ts'
 import { exitOf } from './trouble.ts'
 
-/** Ends the process. */
+/** Runs the command line and ends the process. */
 export async function start(words: readonly string[]): Promise<never> {
   if (words[0] === '__landlock') (await import('../sandbox/landlock/landlock-launch.ts')).runLandlocked(words.slice(1))
   const context = contextFor(words)
@@ -21,7 +21,7 @@ export async function start(words: readonly string[]): Promise<never> {
   process.exit(outputError(context) ?? code)
 }
 
-/** Help is for everybody, also for who has no HOME. */
+/** Help also works without HOME. */
 function contextFor(words: readonly string[]): CliContext {
   const asksForHelp =
     words.length > 0 && words.some((word) => ['help', '--help', '-h', '--version', 'completion', '__complete'].includes(word))
@@ -52,7 +52,7 @@ async function run(context: CliContext, words: readonly string[]): Promise<numbe
   return meaning.kind === 'doubt' || words.length === 0 ? exitCodes.usage : 0
 }
 
-/** Nothing runs before the whole line is right. */
+/** Runs the command only when the whole line is valid. */
 async function runCommand(context: CliContext, { name, load }: Runnable, words: readonly string[]): Promise<number> {
   const { stderr } = context.process
   try {
@@ -72,7 +72,7 @@ async function runCommand(context: CliContext, { name, load }: Runnable, words: 
   }
 }
 
-/** An answer that did not arrive is no success, whatever was answered. */
+/** Returns an exit code when the answer could not be written, because that is a failure whatever the answer was. */
 function outputError({ outputFailure, process: { stderr } }: CliContext): number | undefined {
   const code = outputFailure()
   if (code === undefined) return undefined

@@ -1,4 +1,4 @@
-/** The last net: whatever a command throws becomes a sentence and an exit code. A stack trace is for bugs alone. */
+/** Converts whatever a command throws to a sentence and an exit code. Only bugs get a stack trace. */
 
 import { errorCode, explainErrno } from '../config/text/read-toml-file.ts'
 import { FailureError, storageProblem } from '../host/failure.ts'
@@ -24,7 +24,7 @@ function isSqlite(error: unknown): boolean {
   return error instanceof Error && error.name === 'SQLiteError'
 }
 
-/** The file that the system refused; undefined when it refused nothing. */
+/** Returns the file of a system error; undefined for any other error. */
 function pathOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('errno' in error) || !('syscall' in error)) return undefined
   return 'path' in error && typeof error.path === 'string' ? error.path : String(error.syscall)

@@ -1,4 +1,4 @@
-/** What entrances see of the host: its context, the loaded setup, and a conversation. Types only. */
+/** Declares the types that entrances share with the host: its context, the loaded setup, conversations and channels. */
 
 import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
@@ -14,37 +14,40 @@ import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
 
-/** What a home and its conversations need of the process they run in. */
+/** What a home and its conversations need from their process. */
 export type HostContext = {
   readonly env: Environment
-  /** The channels there are, each with the rows of its section. */
+  /** The available channels, each with the rows of its configuration section. */
   readonly channels: readonly ChannelRows[]
   readonly cwd: string
-  /** BRAIDCLAW_HOME (or SHELLCLAW_HOME), or ~/.braidclaw: everything we keep. */
+  /** BRAIDCLAW_HOME (or SHELLCLAW_HOME), or ~/.braidclaw: the folder of all our files. */
   readonly home: string
-  /** Knows the keys in the environment from the start; all that is logged, shown or stored passes it. */
+  /** Knows the keys of the environment from the start; everything that is logged, shown or stored passes through it. */
   readonly redactor: Redactor
-  /** Lines for whoever looks after this process, each with its end. */
+  /** Writes lines for the person who operates this process; each line includes its newline. */
   readonly say: (text: string) => void
-  /** Why the keys that onboard kept are not used. */
+  /** Why the keys that `onboard` stored are not used. */
   readonly keysProblem?: string
 }
 
 export type Setup<Context extends HostContext = HostContext> = {
   readonly config: Config
-  /** Where each value comes from, by its key in the file. */
+  /** Maps each key of the file to the source of its value. */
   readonly origins: Origins
   readonly paths: HomePaths
   readonly log: Log
   readonly redactor: Redactor
   readonly context: Context
-  /** The user's config file, absent when there is none yet. */
+  /** The user's config file; absent when it does not exist yet. */
   readonly file?: string
-  /** The variable that decided who answers, because nobody named a provider. */
+  /** The variable that decided the provider, because nobody named one. */
   readonly assumed?: string
 }
 
-/** `session`: that conversation, or a new one when there is none of that id; `called`: the one of that name, begun when it is first asked for. */
+/**
+ * `session`: the conversation of that id, or a new one when it does not exist; `called`: the conversation of that name, created on first
+ * use.
+ */
 export type ConversationChoice =
   | { readonly kind: 'new' }
   | { readonly kind: 'latest' }
@@ -53,41 +56,44 @@ export type ConversationChoice =
   | { readonly kind: 'called'; readonly name: string }
 
 export type ConversationOptions = {
-  /** What receipts and `run list` show. */
+  /** The channel name that receipts and `run list` show. */
   readonly channel: string
-  /** Other settings than those of the host: another model, another workspace. Equal ones share provider, policy, rules and sandbox. */
+  /**
+   * Settings that differ from those of the host, such as another model or workspace. Conversations with equal settings share provider,
+   * policy, rules and sandbox.
+   */
   readonly setup?: Setup
-  /** Absent when nobody is there to answer. */
+  /** Absent when nobody can answer. */
   readonly ask?: AskLine
-  /** Go on with a conversation although its record was altered; leaves a receipt that says so. */
+  /** Continues a conversation although its record was altered; this leaves a receipt. */
   readonly acceptAltered?: boolean
-  /** How commands are confined; `auto` when absent. */
+  /** How commands are confined; default: `auto`. */
   readonly sandbox?: SandboxKind
-  /** Instead of the configured one. */
+  /** Replaces the configured provider. */
   readonly provider?: Provider
-  /** A line for the person who began this conversation; absent: the log. */
+  /** Receives lines for the person who began this conversation; absent: they go to the log. */
   readonly tell?: (line: string) => void
-  /** The ten tools when absent. */
+  /** Default: the ten built-in tools. */
   readonly tools?: ToolSelection
   /** The developer's own b-threads. */
   readonly threads?: readonly AnyUserThread[]
-  /** In place of all our own words, and without the project's: the model hears this alone. */
+  /** Replaces our whole system prompt and the project's instructions: the model gets only this text. */
   readonly systemPrompt?: string
-  /** In place of the first sentence of our own. */
+  /** Replaces the first sentence of our system prompt. */
   readonly soul?: string
-  /** In whose files its runs are told. */
+  /** The agent whose files get the log of the runs. */
   readonly agent?: RunAgent
-  /** In place of the above and of the conversation's own past, asked afresh before each run. */
+  /** Replaces the history, soul and system prompt above; called before each run. */
   readonly past?: () => Past | Promise<Past>
 }
 
-/** A conversation and how it is held, in one. */
+/** The choice of a conversation together with its options. */
 export type ConversationRequest = ConversationOptions & { readonly conversation: ConversationChoice }
 
-/** `soul` and `systemPrompt` as in ConversationOptions; without `history` the conversation has its own. */
+/** `soul` and `systemPrompt` as in ConversationOptions; without `history` the conversation uses its own. */
 export type Past = { readonly history?: readonly Message[]; readonly soul?: string; readonly systemPrompt?: string }
 
-/** Opens no file, watch or child process of its own: thousands may be open. */
+/** A conversation opens no file, watcher or child process of its own, so thousands may be open. */
 export type Conversation = {
   readonly id: string
   /** `provider/model`. */
@@ -95,47 +101,53 @@ export type Conversation = {
   /** Real path. */
   readonly workspace: string
   /**
-   * One turn. Yields until `done`; breaking out of the loop, or aborting `signal`, cancels it. One at a time: a second one yields the error
-   * `busy` and ends, as one after `close` does with `closed`. With too many turns under way in this process it waits for its own.
+   * Runs one turn. It yields until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A conversation runs one turn
+   * at a time: a second one yields the error `busy` and ends; a turn after `close` does the same with `closed`. The turn waits while too
+   * many turns run in this process.
    */
   run(message: string, signal?: AbortSignal): AsyncGenerator<AgentEvent>
   /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used) */
   approve(gateId: string, decision: Decision): Promise<string | undefined>
-  /** What an open gate asks about. */
+  /** Returns the proposal that an open gate asks about. */
   gate(gateId: string): Proposal | undefined
-  /** Resolves when the question is no longer open, whoever answered it and however the turn ended. */
+  /** Resolves when the question is closed, whoever answered it and however the turn ended. */
   gateClosed(gateId: string): Promise<void>
   setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
   /**
-   * A thread of the developer's, for the turn under way and all later ones.
-   * @returns undefined when it takes part and that is on disk, else why it does not
+   * Adds a thread of the developer for the running turn and all later ones.
+   * @returns undefined when the thread takes part and the record has it on disk, else the reason
    */
   addThread(thread: AnyUserThread): Promise<string | undefined>
-  /** Ends the turn under way: nothing new begins, what runs is aborted. */
+  /** Ends the running turn: it starts nothing new and aborts what runs. */
   cancel(by?: string): void
   /** How the latest turn ended; undefined while it runs. */
   ending(): Ending | undefined
   runId(): string | undefined
   usage(): Usage | undefined
-  /** Questions of the latest turn that an operator can still answer, by their ids. */
+  /** The ids of the latest turn's questions that an operator can still answer. */
   unanswered(): readonly string[]
-  /** Remembers a yes for good. @returns what is allowed from now on, in words; undefined when no rule can be made of the call */
+  /**
+   * Stores a permanent approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call
+   */
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(proposal: Proposal): boolean
-  /** The tools and the gate before them, loaded when asked for. */
+  /** The tools and their gate, loaded on first use. */
   tools(): Promise<Pick<ToolRuntime, 'tools' | 'policy' | 'refresh'>>
   search(request: { readonly query: string; readonly limit?: number }): readonly Hit[]
-  /** Has the older turns summarised when the conversation has become long; said through `tell` when it is. Never rejects. */
+  /** Summarises the older turns when the conversation has become long, and announces that through `tell`. Never rejects. */
   compact(options: { readonly tell: (line: string) => void; readonly signal: AbortSignal }): Promise<void>
-  /** Cancels the turn under way, and resolves when that has ended. */
+  /** Cancels the running turn, and resolves when it has ended. */
   close(): Promise<void>
 }
 
-/** A question that waits for an answer. `id` is RUN/CALL. */
+/** A question that is open. `id` is RUN/CALL. */
 export type OpenQuestion = { readonly id: string; readonly conversationId: string; readonly proposal: Proposal }
 
-/** A past run again, from its journal alone. `digest` is that of `run show`; `ended` says whether the journal holds its end. */
+/**
+ * A replay of a past run from its journal alone. `digest` is the one that `run show` prints; `ended` says whether the journal contains the
+ * end of the run.
+ */
 export type ReplayedRun = {
   readonly runId: string
   readonly events: readonly AgentEvent[]
@@ -143,69 +155,75 @@ export type ReplayedRun = {
   readonly ended: boolean
 }
 
-/** A home, opened once a process for all who use it: database, writer, stop watch, sandboxes, providers, approvals. */
+/** A home, opened once per process for all users: database, writer, emergency-stop watcher, sandboxes, providers, approvals. */
 export type Host = {
   readonly setup: Setup
-  /** @throws FailureError when workspace, provider or conversation cannot be had; the message says what to do */
+  /** @throws FailureError when workspace, provider or conversation cannot be used; the message says what to do */
   conversation(which: ConversationChoice, options: ConversationOptions): Promise<Conversation>
-  /** All conversations of this home and process. */
+  /** The open questions of all conversations of this home in this process. */
   readonly questions: () => readonly OpenQuestion[]
-  /** Of the conversation that was used last in another folder, when none was begun in this one. */
+  /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
-  /** @throws FailureError error for a run that is not there, or without the threads that it had; integrity where it was altered */
+  /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */
   replay(wanted: string, threads: readonly AnyUserThread[]): Promise<ReplayedRun>
-  /** Cancels what runs in this host's conversations, waits for it at most so long, and lets go of the home: the last one closes its files. */
+  /**
+   * Cancels the running turns of this host, waits at most `graceMs` milliseconds for them, and releases the home: the last user closes its
+   * files.
+   */
   close(graceMs?: number): Promise<void>
 }
 
-/** A message from outside, whichever way it came, and the way back for its answer. */
+/** A message from outside, from any channel, with the way to send its answer. */
 export type InboundMessage = {
-  /** Whom the answer goes to: the channel of the wire, or of Discord. */
+  /** The channel that gets the answer: the wire's channel or Discord's. */
   readonly channel: string
   readonly text: string
-  /** Where it came from, for the log. */
+  /** The origin of the message, for the log. */
   readonly from: string
-  /** Messages of one name are answered one after the other, those of another beside them. Absent: the agent's own conversation. */
+  /** Messages with the same name are answered in order; different names run in parallel. Absent: the agent's own conversation. */
   readonly conversation?: string
-  /** Who wrote it, when that person may answer questions; absent: may not. */
+  /** The author, when that person may answer questions; absent: the author may not. */
   readonly approver?: string
-  /** Somebody who may answer questions reads this channel. */
+  /** True when a person who may answer questions reads this channel. */
   readonly asks?: boolean
-  /** Called when its turn has come, with the id of the conversation that it is taken in. */
+  /** Called when the turn of the message begins, with the id of its conversation. */
   taken?(conversationId: string): void
-  /** Never rejects; what could not be delivered is in the log. */
+  /** Delivers the answer. Never rejects; failed deliveries are logged. */
   answer(text: string): Promise<void>
-  /** Somebody is at work on it, where that can be shown. */
+  /** Shows that the message is being worked on, where the channel can show that. */
   working?(): void
 }
 
-/** What a channel that hears messages gets of the host. */
+/** What a channel that receives messages gets from the host. */
 export type ChannelHost = Host & {
-  /** Takes a message over, to be answered in its conversation when its turn has come. */
+  /** Accepts a message and answers it in its conversation when its turn comes. */
   receive(message: InboundMessage): void
 }
 
-/** Where people or programs talk to agents. */
+/** A place where people or programs talk to agents. */
 export type Channel = {
   readonly name: string
-  /** Resolves when `signal` is aborted and nothing more is heard, or when the channel has ended by itself. Rejects with what ended it. */
+  /**
+   * Resolves when `signal` is aborted and the channel has stopped listening, or when the channel ends by itself. Rejects with the error
+   * that ended it.
+   */
   start(host: ChannelHost, signal: AbortSignal): Promise<void>
-  /** @throws Error that says what kept it from delivering */
+  /** @throws Error that says why it could not deliver the message */
   send(conversationId: string, message: string): Promise<void>
   supportsDraftUpdates(): boolean
 }
 
-/** One that holds its conversations itself, because somebody is there who began it: the terminal, the filter. */
+/** A channel that runs its conversations itself because a person or program started it: the terminal, the filter. */
 export type AttendedChannel = Omit<Channel, 'start'> & { start(host: Host, signal: AbortSignal): Promise<void> }
 
-/** A line of channels/list.ts. */
+/** One entry of channels/list.ts. */
 export type ChannelKind<R extends Rows = Rows> = {
   readonly name: string
   /** The rows of [channels.NAME]. */
   readonly settings: R
-  /** Without it the others do not go on. */
+  /** When a vital channel ends, the other channels end too. */
   readonly vital?: true
   isOn(settings: Values<R>): boolean
-  /** Loads what is heavy. `dir`: the folder of the FIFOs. @throws FailureError for what is wrong before anything is tried */
+  /** Loads the heavy modules. `dir`: the folder of the FIFOs. @throws FailureError when the settings cannot work */
   create(making: { readonly settings: Values<R>; readonly setup: Setup; readonly dir: string }): Promise<Channel>
 }

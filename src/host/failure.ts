@@ -1,11 +1,11 @@
-/** Why something was not done, in one word and in sentences. Only an entrance knows what number or status that is. */
+/** Describes why an operation failed, as one code and as sentences. Only an entrance translates the code to an exit code or status. */
 
 import type { Ending } from '../runtime/event.ts'
 
-/** The words of a run's ending, and the one that ends it before it begins. */
+/** The codes of a run's ending, and `usage` for a request that fails before a run begins. */
 export type FailureCode = Exclude<Ending['code'], 'answered'> | 'usage'
 
-/** `problems`: what, why and what to do; without "error: ", one a problem. `message` has them a line each. */
+/** `problems`: what, why and what to do; one entry per problem, without "error: ". `message` has one line per problem. */
 export class FailureError extends Error {
   readonly problems: readonly string[]
 
@@ -19,7 +19,7 @@ export class FailureError extends Error {
   }
 }
 
-/** Altered content is an integrity matter; a disk that is full or closed to us is not. */
+/** Altered content is an integrity failure; a full or unreadable disk is not. */
 export function storageProblem({ code, message }: { readonly code: string; readonly message: string }): FailureError {
   return new FailureError(code === 'corrupt' ? 'integrity' : 'error', message)
 }

@@ -1,17 +1,19 @@
-/** Takes the secrets of all users of a home out of what any of them stores: it learns from each of them, and forgets nothing. */
+/**
+ * Redacts the secrets of every user of a home from everything that any of them stores: it learns from each user and never forgets a secret.
+ */
 
 import type { Redact } from '../runtime/port.ts'
 import { createRedactor, nameOfLabel, type Redactor } from '../security/redaction/redact.ts'
 
 export type HomeRedactor = {
   readonly redact: Redact
-  /** @returns a function for when this user is gone: nothing more is learned from it */
+  /** @returns a function to call when this user leaves: the redactor then stops learning from it */
   learnFrom(user: Redactor): () => void
 }
 
 export function createHomeRedactor(): HomeRedactor {
   const all = createRedactor()
-  /** How many secrets of each are known here, and how many users have it. */
+  /** For each user redactor: how many of its secrets are known here, and how many users share it. */
   const known = new Map<Redactor, { count: number; users: number }>()
 
   function learn(): void {

@@ -1,4 +1,6 @@
-/** A home is opened once a process: all conversations share its database connection, its one writer and its watch on the emergency stop. */
+/**
+ * Opens a home once per process: all conversations share its database connection, its only writer and its watcher of the emergency stop.
+ */
 
 import { statSync } from 'node:fs'
 import type { Memory } from '../memory/memory.ts'
@@ -14,21 +16,21 @@ import { createProfiles, type Profiles } from './setup/profile.ts'
 import { createSharedProviders } from './setup/provider-pool.ts'
 import { createSandboxPool, type SandboxPool } from './toolset/command-sandbox.ts'
 
-/** What a first user opens for all. */
+/** What the first user opens for all users. */
 export type HomeParts = { readonly memory: Memory; readonly record: RecordWriter }
 
 export type HomeOptions = {
-  /** Where the database is or will be. */
+  /** The path of the database, which may not exist yet. */
   readonly database: string
-  /** What must be equal besides for a home to be the same: where its receipts and its emergency stop are. */
+  /** The paths of the receipts and the emergency stop: two users share a home only when these are equal too. */
   readonly key: string
-  /** Knows this user's secrets; those of any user of the home are taken out of all that is stored. */
+  /** Knows this user's secrets; the home removes the secrets of every user from everything it stores. */
   readonly redactor: (shared: HomeServices) => Redactor
-  /** May throw; then nothing is left open. */
+  /** May throw; nothing is left open then. */
   readonly open: (redact: Redact) => HomeParts
-  /** Puts right what dead processes left; called for each user, as at each start of a process. May throw; then this user has not joined. */
+  /** Repairs what dead processes left; called for each user, as at each start of a process. May throw; this user has then not joined. */
   readonly recover: (record: RecordWriter) => void
-  /** @returns a function that ends the watch */
+  /** @returns a function that stops the watcher */
   readonly watchStop: (onStop: (reason: string) => void) => () => void
 }
 
@@ -43,9 +45,9 @@ export type HomeServices = {
 export type Home = HomeParts & {
   readonly recorder: OneWriter
   readonly services: HomeServices
-  /** Called when the emergency stop is set. @returns a function that ends that */
+  /** Calls the listener when the emergency stop is set. @returns a function that removes the listener */
   onStop(listener: (reason: string) => void): () => void
-  /** Once a user; the last one closes the database. */
+  /** Call once per user; the last one closes the database. */
   release(): void
 }
 
@@ -58,11 +60,14 @@ type Shared = HomeParts & {
   users: number
 }
 
-/** The one list of this process, found by two copies of the package too. By the file itself: two paths may lead to one database. */
+/**
+ * The registry of this process, which two copies of the package share as well. Homes are identified by the database file itself, because
+ * two paths may lead to one file.
+ */
 const homesKey = Symbol.for('braidclaw.homes')
 type WithHomes = typeof globalThis & { [homesKey]?: Map<string, Shared> }
 
-/** Throws what `open` and `recover` throw. */
+/** Throws the errors of `open` and `recover`. */
 export function openHome(options: HomeOptions): Home {
   const homes = homesOf(globalThis)
   const shared = homes.get(identityOf(options) ?? '') ?? openFirst(options)
@@ -82,7 +87,7 @@ function homesOf(holder: WithHomes): Map<string, Shared> {
   return holder[homesKey]
 }
 
-/** Without opening it: closing any descriptor of the file would drop the locks of this process. */
+/** Identifies the file without opening it: closing any descriptor of it would drop the locks of this process. */
 function identityOf({ database, key }: HomeOptions): string | undefined {
   const found = statSync(database, { throwIfNoEntry: false })
   return found ? `${found.dev}:${found.ino} ${key}` : undefined

@@ -1,4 +1,4 @@
-/** `openHost`: a home, opened once a process, and the conversations that are held in it. */
+/** Implements `openHost`: it opens a home once per process and the conversations in it. */
 
 import { watchStop } from '../service/stop-file.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from './api.ts'
@@ -10,14 +10,15 @@ import { latestElsewhere } from './run/find-conversation.ts'
 import { preconnect } from './setup/provider-pool.ts'
 import { warnOfWeakKeys } from './setup/weak-keys.ts'
 
-/** How long `close` waits for turns under way, in milliseconds, unless said otherwise. */
+/** How long `close` waits for running turns by default, in milliseconds. */
 const usualGraceMs = 3_000
 
-/** `ahead`: connects to the configured provider at once; false where another one will answer. */
+/** `ahead`: connect to the configured provider at once; false when another provider will answer. */
 export type HostWish = { readonly ahead?: boolean }
 
 /**
- * Further calls for the same home share its database, writer, stop watch, sandboxes and, for equal settings, provider, policy and rules.
+ * Opens a host. Further calls for the same home share its database, writer, stop watcher, sandboxes and, for equal settings, provider,
+ * policy and rules.
  * @throws FailureError when the record cannot be used; the message says what to do
  */
 export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
@@ -70,7 +71,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   }
 }
 
-/** A host for one conversation: both are closed when `use` has ended. @throws what openHost and conversation throw */
+/** Opens a host for one conversation and closes both when `use` has ended. @throws what openHost and conversation throw */
 export async function withConversation<T>(
   { setup, which, ...options }: ConversationOptions & { readonly setup: Setup; readonly which: ConversationChoice },
   use: (conversation: Conversation, host: Host) => Promise<T>,
@@ -83,7 +84,7 @@ export async function withConversation<T>(
   }
 }
 
-/** One for all that have the same files. @throws FailureError when its record cannot be used */
+/** Returns one home for all setups with the same files. @throws FailureError when its record cannot be used */
 function homeOf(setup: Setup): Home {
   const { config, paths } = setup
   return openHome({

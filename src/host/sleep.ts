@@ -1,6 +1,6 @@
-/** Waiting that can be cut short. */
+/** Provides a pause that a signal can end early. */
 
-/** Settles after `ms`, or at once when the signal aborts. */
+/** Resolves after `ms`, or at once when the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

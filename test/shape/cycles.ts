@@ -1,8 +1,8 @@
-/** No import cycle, types and lazy imports included: whoever is called stands below its caller. */
+/** Forbids import cycles, type and lazy imports included: a module is below every module that imports it. */
 
 import type { Law, Module } from './module.ts'
 
-/** One violation a knot of files, naming the way round. */
+/** Reports one violation per group of files in a cycle, with the cycle's path. */
 export const noImportCycle: Law = (modules) => {
   const byPath = new Map(modules.map((module) => [module.path, module]))
   const done = new Set<string>()
@@ -15,7 +15,7 @@ export const noImportCycle: Law = (modules) => {
   })
 }
 
-/** The shortest way from a module back to itself. */
+/** Returns the shortest path from a module back to itself. */
 function cycleFrom(start: Module, byPath: ReadonlyMap<string, Module>): string[] | undefined {
   const cameFrom = new Map<string, string>()
   const queue = [start.path]

@@ -1,13 +1,14 @@
 /**
- * The database file is opened by SQLite alone, in one module. When a process closes any descriptor of a file, the system drops all POSIX locks
- * that the process holds on it: whoever opens and closes the database by hand unlocks it under every connection of the same process.
+ * Requires that only SQLite opens the database file, in one module. When a process closes any descriptor of a file, the system drops all
+ * POSIX locks that the process holds on it: code that opens and closes the database directly would unlock it under every connection of the
+ * process.
  */
 
 import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 
 const STORE = 'src/memory/store.ts'
 const CREATES = 'src/memory/database-file.ts'
-/** Where SQLite connections are made; the lock is an empty file of its own. */
+/** The modules that create SQLite connections; the lock is an empty file of its own. */
 const CONNECTS = new Set([STORE, 'src/memory/agent-files/folder-lock.ts'])
 
 const OPENERS = new Set(
@@ -32,7 +33,7 @@ function judge(module: Module, call: Node): Violation[] {
   return [violation(module, call, `${name} of the database would drop this process's locks when it is closed; stat it, or ask SQLite`)]
 }
 
-/** In the folder of the database whatever is opened is taken for it; its subfolders hold files of their own. */
+/** In the folder of the database the law treats every opened file as the database; its subfolders hold other files. */
 function beside(path: string, given: string): boolean {
   return /^src\/memory\/[^/]+$/.test(path) && !/['"`]\/proc\//.test(given)
 }

@@ -1,4 +1,4 @@
-/** How a file looks from outside: its name, its length, its first sentence, what it exports and where its imports lead. */
+/** Checks the outside of each file: its name, its length, its first sentence, its exports and the targets of its imports. */
 
 import { type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 
@@ -31,7 +31,7 @@ export const exportsAreNamed: Law = (modules) =>
       .map((one) => violation(module, one, 'only named exports')),
   )
 
-/** A relative import names a file that is there, extension and all; that data files are there is the compiler's to say. */
+/** A relative import names an existing file with its extension; the compiler checks data files. */
 export const importsLeadSomewhere: Law = (modules) => {
   const known = new Set(modules.map((module) => module.path))
   return modules.flatMap((module) =>

@@ -1,8 +1,8 @@
-/** Folders stand in one order and stay small. What does not hold yet is a debt: the list may only shrink. */
+/** Checks that folders depend on each other in one direction and stay small. The lists of present exceptions may only shrink. */
 
 import { isTest, type Module } from './module.ts'
 
-/** Two entries of one folder that import each other, at least one of them a folder; each pair in order of its names. */
+/** Pairs of entries of one folder that import each other, at least one of them a folder; each pair in order of its names. */
 const MUTUAL: readonly string[] = [
   'src/config: extend.ts ⇄ output',
   'src/host: api.ts ⇄ toolset',
@@ -15,7 +15,7 @@ const MUTUAL: readonly string[] = [
 ]
 
 const MOST = 14
-/** Folders with more entries than that, and how many they may have. */
+/** Folders with more entries, and their present limits. */
 const CROWDED: { readonly [folder: string]: number } = {
   'src/channels/discord': 16,
   'src/channels/terminal': 23,
@@ -35,7 +35,7 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/workspace': 21,
 }
 
-/** What is wrong that is no debt, and what is a debt no more. */
+/** Returns the violations that are not listed, and the listed exceptions that no longer occur. */
 export function mutualFolders(modules: readonly Module[], debts: readonly string[] = MUTUAL): string[] {
   const edges = new Set(sources(modules).flatMap((module) => module.imports.flatMap(({ target }) => edgeOf(module.path, target))))
   const found = [...edges].flatMap((edge) => {
@@ -46,7 +46,7 @@ export function mutualFolders(modules: readonly Module[], debts: readonly string
   return differences(found, debts)
 }
 
-/** `src` itself is the architecture, which has its own law. */
+/** `src` itself is the architecture, which has a separate law. */
 export function crowdedFolders(modules: readonly Module[], debts: { readonly [folder: string]: number } = CROWDED): string[] {
   const entries = new Map<string, Set<string>>()
   for (const { path } of sources(modules)) {

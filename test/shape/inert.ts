@@ -1,9 +1,9 @@
-/** Nothing happens on import: no statement runs, nothing is awaited, nothing registers itself, nothing is patched. */
+/** Requires that an import has no effect: no statement runs, nothing is awaited, nothing registers itself, nothing is patched. */
 
 import { layerOf } from './layers.ts'
 import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 
-/** Files that are run, not imported. */
+/** Files that are executed, not imported. */
 const ENTRY = new Set(['src/main.ts', 'src/planck.ts'])
 
 const STATEMENTS = new Set([
@@ -15,7 +15,7 @@ const STATEMENTS = new Set([
   'ClassDeclaration',
 ])
 
-/** Called or constructed with data, they only make a value. */
+/** Called or constructed with data, these only create a value. */
 const MAKERS = new Set([
   'Set',
   'Map',
@@ -33,14 +33,14 @@ const MAKERS = new Set([
   'Uint8Array',
 ])
 const NAMESPACES = new Set(['Object', 'Array', 'Math', 'JSON', 'Symbol', 'String', 'Number', 'BigInt', 'Uint8Array', 'Buffer'])
-/** Objects that share the names above but act: they change or read the world. */
+/** Members of allowed objects that have effects: they change or read state outside. */
 const ACTS = new Set(['Object.assign', 'Object.defineProperty', 'Object.defineProperties', 'Object.setPrototypeOf', 'Math.random'])
 const METHODS = new Set(
   'map filter flatMap flat join split concat slice toSorted toReversed keys values entries trim toLowerCase toUpperCase replace replaceAll repeat padEnd padStart at includes union'.split(
     ' ',
   ),
 )
-/** Packages whose calls build a description and do nothing else. */
+/** Packages whose calls only build a description. */
 const BUILDERS = new Set(['zod'])
 
 export const nothingHappensOnImport: Law = (modules) =>
@@ -69,10 +69,10 @@ function happenings(module: Module): Violation[] {
   })
 }
 
-/** What this file may call while it loads: imported makers, and its own functions as long as those only make something too. */
+/** What this file may call while it loads: imported makers, and its own functions as long as those only create values too. */
 type Known = { readonly makers: ReadonlySet<string>; readonly functions: ReadonlyMap<string, Node> }
 
-/** Every node that is evaluated when the module is: all but the insides of functions and of instance members. */
+/** Returns every node that is evaluated on import: all except the bodies of functions and of instance members. */
 function eager(node: Node): Node[] {
   if (/Function/.test(node.type) && node.type !== 'TSParameterProperty') return [node]
   if (node.type === 'PropertyDefinition' && node.static !== true) return node.computed === true ? nodes(node.key).flatMap(eager) : []
@@ -110,7 +110,7 @@ function isMaking(call: Node, known: Known): boolean {
   return (NAMESPACES.has(root) && members.length === 1) || METHODS.has(members.at(-1) ?? '')
 }
 
-/** `a.b.c` for a chain of members, whatever calls lie between: `z.string().min(1)` is `z.string.min`. */
+/** Returns `a.b.c` for a chain of members, whatever calls are between: `z.string().min(1)` is `z.string.min`. */
 function calleeName(callee: unknown): string {
   const [node] = nodes(callee)
   if (node === undefined) return ''
@@ -120,7 +120,7 @@ function calleeName(callee: unknown): string {
   return ''
 }
 
-/** A function of this file whose body, run now, would only make something. */
+/** True for a function of this file whose body only creates a value. */
 function isMaker(name: string, known: Known): boolean {
   const body = known.functions.get(name)
   const rest = { ...known, functions: new Map([...known.functions].filter(([other]) => other !== name)) }
@@ -141,7 +141,7 @@ function ownFunctions(module: Module): ReadonlyMap<string, Node> {
   )
 }
 
-/** Names imported from core, which by its own laws changes nothing, and from packages that only build descriptions. */
+/** Returns names imported from core, which by its own laws has no effects, and from packages that only build descriptions. */
 function makerNames(module: Module): ReadonlySet<string> {
   const imports = nodes(module.program.body).filter((one) => one.type === 'ImportDeclaration' && isInert(module, nameOf(one.source)))
   return new Set(imports.flatMap((one) => nodes(one.specifiers).map((part) => nameOf(part.local))))

@@ -1,4 +1,4 @@
-/** Every law that judges files one by one, each with sources that break it and sources it must let be. */
+/** Lists every law that judges files one by one, each with sources that break it and sources that it must accept. */
 
 import { databaseIsOpenedInOnePlace } from './database.ts'
 import { exportsAreNamed, filesAreShort, filesParse, filesSayWhatTheyAreFor, importsLeadSomewhere, noBarrels, TOO_LONG } from './files.ts'

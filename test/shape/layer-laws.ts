@@ -1,4 +1,4 @@
-/** Who may import whom, with offenders and innocents. */
+/** Lists the import laws, each with sources that break it and sources that it must accept. */
 
 import {
   adapterImportsCoreAndItself,

@@ -1,4 +1,4 @@
-/** Who may import whom: core sees core, an adapter sees core and itself, and only the shell sees several adapters. */
+/** Checks who may import whom: core imports core, an adapter imports core and itself, and only the shell imports several adapters. */
 
 import { COMPUTED, type Import, isTest, type Law, type Module, type Violation } from './module.ts'
 
@@ -16,16 +16,16 @@ const ADAPTERS = new Set([
   'control',
   'service',
 ])
-/** One home opened once; it knows core and the adapters, and no entrance. */
+/** The host opens a home once; it imports core and the adapters, but no entrance. */
 const HOST = 'host'
 /** Where people and programs talk to agents. */
 const ENTRANCES = new Set(['channels'])
 const SHELL = new Set(['main.ts', 'planck.ts', 'agent.ts', 'unix.ts', 'cli', 'config'])
 
-/** Third parties that only compute. A new one is a decision: it must touch neither world nor clock. */
+/** Third-party packages that only compute. A new one needs a decision: it must use neither I/O nor the clock. */
 const PURE_PACKAGES = new Set(['unbash', 'zod'])
 const PURE_BUILTINS = new Set(['node:util', 'node:path'])
-/** They read the working directory. */
+/** These read the working directory. */
 const IMPURE_PATH = new Set(['resolve', 'relative', 'default', '*'])
 
 type Layer = 'core' | 'adapter' | 'host' | 'entrance' | 'shell' | 'unknown' | 'outside'
@@ -41,7 +41,7 @@ export function layerOf(path: string): { readonly layer: Layer; readonly folder:
   return { layer: SHELL.has(folder) ? 'shell' : 'unknown', folder }
 }
 
-/** `ls src` is the architecture, so nothing may stand there that the architecture does not name. */
+/** `ls src` shows the architecture, so src may contain only folders that the architecture names. */
 export const everyFolderIsKnown: Law = (modules) =>
   modules
     .filter((module) => layerOf(module.path).layer === 'unknown')
@@ -70,7 +70,7 @@ export const adapterImportsCoreAndItself: Law = (modules) =>
     return `"${from.folder}" imports core and itself; let main.ts pass in the function it needs`
   })
 
-/** Neither a command nor a channel: whoever talks to people or programs calls the host, not the other way round. */
+/** The host imports neither a command nor a channel: entrances call the host, not the other way round. */
 export const hostImportsNoEntrance: Law = (modules) =>
   check(modules, 'host', (module, one) => {
     if (one.target === undefined) return isOurselves(one) ? 'the host does not import the package it is part of' : undefined
@@ -93,7 +93,7 @@ export const entrancesImportNoCommand: Law = (modules) =>
       : undefined
   })
 
-/** The program never reaches into its own tests, benchmarks or scripts, nor imports from an absolute path. */
+/** The program imports none of its tests, benchmarks or scripts, and nothing from an absolute path. */
 export const theProgramStandsAlone: Law = (modules) =>
   modules
     .filter((module) => module.path.startsWith('src/') && !isTest(module))

@@ -1,4 +1,4 @@
-/** A source file as the laws see it: its text, its syntax tree and everything it imports, types included. */
+/** Represents a source file for the laws: its text, its syntax tree and all its imports, type imports included. */
 
 import { parseSync, visitorKeys } from 'oxc-parser'
 
@@ -9,7 +9,7 @@ export type Import = {
   /** The repository path of a relative import, whether or not such a file exists. */
   readonly target?: string
   readonly line: number
-  /** `import './x.ts'`: nothing is taken, so only its side effects can be meant. */
+  /** `import './x.ts'`: it takes no name, so only its side effects can be intended. */
   readonly bare: boolean
   readonly typeOnly: boolean
   readonly names: readonly string[]
@@ -90,7 +90,7 @@ function sourceOf(node: Node): string | undefined {
   }
 }
 
-/** What is imported when the name is only known at run time. */
+/** The name of an import that is known only at run time. */
 export const COMPUTED = '(computed)'
 
 function literal(value: unknown): string {
@@ -125,7 +125,7 @@ function resolve(from: string, specifier: string): string {
   return steps.join('/')
 }
 
-/** A path and a source that stands there. */
+/** A path and the source of the file there. */
 export type Sample = readonly [path: string, source: string]
 
 export type LawCase = {

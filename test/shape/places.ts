@@ -1,4 +1,4 @@
-/** One place each for the database, the server and the network, so that one file at a time can be read to know what they do. */
+/** Restricts the database, the server and the network to one place each, so that reading one file at a time shows what each does. */
 
 import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 import { memberOf } from './purity.ts'
@@ -28,7 +28,7 @@ export const serversHaveTheirPlaces: Law = (modules) =>
       .map((use) => violation(module, use.node, `Bun.serve belongs to ${SERVE.join(', ')}`)),
   )
 
-/** Calling it and handing it on are both a way out: only the guarded one is ever passed in. */
+/** Calling fetch and passing it on both reach the network: only the guarded fetch may be passed in. */
 export const networkHasOnePlace: Law = (modules) =>
   outside(modules, NETWORK).flatMap((module) => [
     ...globals(module)
@@ -52,7 +52,7 @@ function isNetwork(use: Reference): boolean {
   return GLOBAL_OBJECTS.has(use.name) && (member === 'fetch' || member === 'Bun')
 }
 
-/** Memory is opened for all by the host, and by tests. */
+/** Only the host opens memory for all users, and tests do. */
 const OPENS_MEMORY = ['src/host/open-records.ts']
 
 export const memoryIsOpenedByTheHost: Law = (modules) =>
@@ -69,7 +69,7 @@ export const memoryIsOpenedByTheHost: Law = (modules) =>
       })),
   )
 
-/** Whoever waits is woken; only these look again and again, or show that they are at work. */
+/** Waiting code is woken by events; only these modules poll, or repeat an activity signal. */
 const REPEATS = ['src/host/run/pending-approvals.ts', 'src/service/', 'src/channels/answer-message.ts']
 
 export const lookingAgainHasItsPlaces: Law = (modules) =>
@@ -79,19 +79,19 @@ export const lookingAgainHasItsPlaces: Law = (modules) =>
       .map((use) => violation(module, use.node, `setInterval belongs to ${REPEATS.join(', ')}; have whoever knows say so`)),
   )
 
-/** Everything printed passes the printer, which escapes it: these alone may touch a stream or a descriptor of the terminal. */
+/** All output goes through the printer, which escapes it: only these files may touch a stream or a descriptor of the terminal. */
 const PRINTING = [
   'src/channels/terminal/printer.ts',
   'src/channels/terminal/descriptor.ts',
   'src/channels/terminal/editor-stream.ts',
   'src/channels/terminal/tty.ts',
 ]
-/** Programs without the printer; what they print is escaped where they do it, or is not from outside. */
+/** Programs without the printer; they escape their output themselves, or it comes from no outside source. */
 const PROGRAMS = ['src/main.ts', 'src/planck.ts', 'src/sandbox/landlock/landlock-launch.ts']
-/** Names that a confined command finds, and what tests start. */
+/** Names that a confined command finds, and programs that tests start. */
 const NAMED = ['src/sandbox/bubblewrap/view.ts', 'src/sandbox/leftovers.fixture.ts', 'src/service/fifo/fixture.ts']
 const RAW = ['src/channels/terminal/descriptor.ts']
-/** A name of the terminal, and what hands it on to a child. */
+/** Names of the terminal, and ways to pass it to a child process. */
 const TERMINALS = new Set([
   '/dev/tty',
   '/dev/stdout',
@@ -122,7 +122,7 @@ export const printingHasOnePlace: Law = (modules) =>
       .map((one) => ({ file: module.path, line: one.line, message: `"${one.specifier}" goes past the printer` })),
   ])
 
-/** Beside the tests that use it, and no part of the program. */
+/** A fixture is beside the tests that use it, and not part of the program. */
 function isFixture(path: string): boolean {
   return /[/.]fixture\.ts$/.test(path)
 }
@@ -134,7 +134,7 @@ function isPrinting(use: Reference): boolean {
   return use.name === 'process' && (member === undefined || member === 'stdout' || member === 'stderr')
 }
 
-/** `stdout.ts` makes the printer of stdout, and `context.ts` the one of stderr. */
+/** `output-stream.ts` creates the printer of stdout, and `context.ts` the printer of stderr. */
 function isWayAround({ path }: Module, { specifier, target }: Module['imports'][number]): boolean {
   if (['node:tty', 'tty', 'node:process', 'process', 'node:console', 'console'].includes(specifier)) return true
   return RAW.includes(target ?? '') && !['src/channels/terminal/output-stream.ts', 'src/cli/context.ts'].includes(path)
@@ -155,7 +155,7 @@ function nodesBelow(node: Node): Node[] {
   return [node, ...children(node).flatMap(nodesBelow)]
 }
 
-/** `const { serve } = Bun` and `import { serve } from 'bun'` would hide from the laws above. */
+/** `const { serve } = Bun` and `import { serve } from 'bun'` would bypass the laws above. */
 export const bunIsSpelledOut: Law = (modules) =>
   outside(modules, []).flatMap((module) => [
     ...globals(module)

@@ -1,10 +1,10 @@
-/** Core does no I/O: no world, no clock, no chance; they are passed in. */
+/** Requires that core does no I/O: callers pass in the file system, the clock and randomness. */
 
 import { layerOf } from './layers.ts'
 import { isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 import { type Reference, references } from './references.ts'
 
-/** Globals that reach the world, the clock or chance, or that hide such a reach from this law. */
+/** Globals that reach the outside, the clock or randomness, or that hide such a use from this law. */
 const WORLD = new Set([
   'process',
   'fetch',
@@ -42,7 +42,7 @@ const WORLD = new Set([
   '__filename',
 ])
 
-/** Of these only the named members are forbidden. */
+/** Of these objects only the named members are forbidden. */
 const WORLDLY_MEMBERS: { readonly [name: string]: ReadonlySet<string> } = {
   Date: new Set(['now']),
   Math: new Set(['random']),
@@ -78,12 +78,15 @@ function readsClock(parent: Node, name: Node): boolean {
   return parent.callee === name && (parent.type === 'CallExpression' || nodes(parent.arguments).length === 0)
 }
 
-/** `new Date(at)`, `x instanceof Date`. But `const { now } = Date`, `f(Math)`, `Math[name]` leave this law's sight and are not allowed. */
+/**
+ * Allows `new Date(at)` and `x instanceof Date`. It forbids `const { now } = Date`, `f(Math)` and `Math[name]`, which this law cannot
+ * follow.
+ */
 function isPlainUse(parent: Node | undefined, name: Node): boolean {
   return parent?.type === 'BinaryExpression' || (parent?.type === 'NewExpression' && parent.callee === name)
 }
 
-/** The literal member a reference is used for: `now` in `Date.now` and `Date['now']`. */
+/** Returns the literal member that a reference uses: `now` in `Date.now` and `Date['now']`. */
 export function memberOf(use: Reference): string | undefined {
   const parent = use.trail.at(-1)
   if (parent?.type !== 'MemberExpression' || parent.object !== use.node) return undefined

@@ -1,20 +1,20 @@
-/** Every use of a name as a value, with what it is bound to, so that a parameter called `fetch` is not taken for the global one. */
+/** Finds every use of a name as a value with its binding, so that a parameter called `fetch` is not mistaken for the global one. */
 
 import { children, type Node, nameOf, nodes } from './module.ts'
 
 export type Reference = {
   readonly name: string
   readonly node: Node
-  /** `global` is nobody's declaration, `module` one at the top of this file (an import too), `local` any other. */
+  /** `global` has no declaration, `module` is declared at the top of this file (imports too), `local` is any other. */
   readonly origin: 'global' | 'module' | 'local'
-  /** Enclosing nodes, the nearest last. */
+  /** The enclosing nodes, nearest last. */
   readonly trail: readonly Node[]
 }
 
 type Scope = { readonly names: ReadonlySet<string>; readonly outer?: Scope }
 type Place = { readonly scope: Scope; readonly trail: readonly Node[] }
 
-/** The use `import.meta` is reported as a global of that name. */
+/** Reports `import.meta` as a global of that name. */
 export function references(program: Node): Reference[] {
   return visit(program, { scope: { names: new Set() }, trail: [] })
 }
@@ -73,7 +73,7 @@ function record(name: string, node: Node, place: Place): Reference {
   return { name, node, origin: originOf(name, place.scope), trail: place.trail }
 }
 
-/** A pattern declares names; only its defaults and computed keys use any. */
+/** A pattern declares names; only its defaults and computed keys use names. */
 function patterns(value: unknown, place: Place): Reference[] {
   return nodes(value).flatMap((node) => {
     const inner = within(node, place)
@@ -95,7 +95,7 @@ function originOf(name: string, scope: Scope): Reference['origin'] {
   return 'global'
 }
 
-/** What is a value inside TypeScript's own syntax: the left of `as`, an enum's initialisers, a namespace's body. */
+/** Returns the values inside TypeScript's own syntax: the left of `as`, an enum's initialisers, a namespace's body. */
 function valuesInType(node: Node): Node[] {
   if (node.type === 'TSEnumDeclaration')
     return nodes(node.body).flatMap((body) => nodes(body.members).flatMap((member) => nodes(member.initializer)))
@@ -122,12 +122,12 @@ function patternParts(node: Node): Node[] {
   }
 }
 
-/** The names a pattern declares. */
+/** Returns the names that a pattern declares. */
 export function boundNames(pattern: Node): string[] {
   return pattern.type === 'Identifier' ? [nameOf(pattern)] : patternParts(pattern).flatMap(boundNames)
 }
 
-/** The names one statement declares in the block it stands in. */
+/** Returns the names that one statement declares in its block. */
 export function declaredNames(statement: Node): string[] {
   switch (statement.type) {
     case 'VariableDeclaration':
@@ -165,7 +165,7 @@ function blockNames(node: Node): string[] | undefined {
   }
 }
 
-/** `var` belongs to the whole function, wherever it stands. */
+/** `var` belongs to the whole function, wherever it is. */
 function hoisted(node: Node): string[] {
   return children(node).flatMap((child) => {
     if (/Function|Class/.test(child.type)) return []

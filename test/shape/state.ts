@@ -1,4 +1,4 @@
-/** State lives in one place with one writer, and that place is never a module. */
+/** Requires that state lives in one place with one writer, and never in a module. */
 
 import { isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 import { type Reference, references } from './references.ts'
@@ -13,7 +13,7 @@ export const noModuleLevelLet: Law = (modules) =>
       .map((one) => violation(module, one, `module-level ${one.kind}; keep the state in a closure that its owner makes`)),
   )
 
-/** A collection that is empty when the module loads can only be meant to be filled. */
+/** A collection that is empty when the module loads can only be intended as a store. */
 export const noModuleLevelStore: Law = (modules) =>
   program(modules).flatMap((module) =>
     topLevel(module)
@@ -24,7 +24,7 @@ export const noModuleLevelStore: Law = (modules) =>
       ),
   )
 
-/** Neither what this module declares nor what it imports from another is changed in place. */
+/** A module may change in place neither its own declarations nor its imports. */
 export const noModuleStateIsChanged: Law = (modules) =>
   program(modules).flatMap((module) => {
     const foreign = packageNames(module)
@@ -33,7 +33,7 @@ export const noModuleStateIsChanged: Law = (modules) =>
       .map((use) => violation(module, use.node, `"${use.name}" is module-level and is changed here`))
   })
 
-/** `test` and `exec` of a global or sticky pattern remember where they stopped, from one caller to the next. */
+/** `test` and `exec` of a global or sticky pattern keep their position between calls of different callers. */
 export const noPatternRemembers: Law = (modules) =>
   program(modules).flatMap((module) => {
     const sticky = new Set(topLevel(module).flatMap(stickyNames))
@@ -53,7 +53,7 @@ function topLevel(module: Module): Node[] {
   return nodes(module.program.body).flatMap((one) => (one.type === 'ExportNamedDeclaration' ? nodes(one.declaration) : [one]))
 }
 
-/** Past `as`, `satisfies` and `!`, which change nothing at run time. */
+/** Removes `as`, `satisfies` and `!`, which change nothing at run time. */
 function unwrapped(node: Node): Node {
   return node.type.startsWith('TS') ? (nodes(node.expression).map(unwrapped)[0] ?? node) : node
 }
@@ -64,7 +64,7 @@ function isEmptyStore(node: Node): boolean {
   return node.type === 'NewExpression' && /^(Weak)?(Map|Set)$/.test(nameOf(node.callee)) && nodes(node.arguments).length === 0
 }
 
-/** Names bound to packages: a schema builder's `.set()` is its own affair. */
+/** Returns names bound to packages: the law ignores, for example, a schema builder's `.set()`. */
 function packageNames(module: Module): ReadonlySet<string> {
   const imports = nodes(module.program.body).filter((one) => one.type === 'ImportDeclaration' && !nameOf(one.source).startsWith('.'))
   return new Set(imports.flatMap((one) => nodes(one.specifiers).map((part) => nameOf(part.local))))
@@ -89,7 +89,7 @@ function isObjectMutator(callee: unknown): boolean {
   return node?.type === 'MemberExpression' && nameOf(node.object) === 'Object' && OBJECT_MUTATORS.has(nameOf(node.property))
 }
 
-/** The members taken from a reference, outwards: `['a', 'push']` for `list.a.push`. */
+/** Returns the members taken from a reference, outwards: `['a', 'push']` for `list.a.push`. */
 function memberChain(use: Reference): string[] {
   return memberTrail(use)
     .slice(0, -1)
@@ -97,7 +97,7 @@ function memberChain(use: Reference): string[] {
     .map((node) => nameOf(node.property) || '?')
 }
 
-/** The outermost member expression on the reference first, the reference itself last. */
+/** Returns the outermost member expression first, the reference itself last. */
 function memberTrail(use: Reference): Node[] {
   const chain = [use.node]
   for (const node of use.trail.toReversed()) {

@@ -1,4 +1,4 @@
-/** What an agent's folder holds, as tests look at it. */
+/** Reads and writes the files of an agent's folder for tests. */
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,13 +6,13 @@ import type { Nest } from './cli.ts'
 
 export const agentFile = (at: Nest, path: string, id = 'default') => join(at.home, '.braidclaw/agents', id, path)
 
-/** With its folders. */
+/** Creates missing folders too. */
 export function write(path: string, text: string): void {
   mkdirSync(join(path, '..'), { recursive: true })
   writeFileSync(path, text)
 }
 
-/** `event: message` of each line of the trace. */
+/** Returns `event: message` for each line of the trace. */
 export const events = (at: Nest, id?: string) =>
   readFileSync(agentFile(at, 'agent.jsonl', id), 'utf8')
     .trimEnd()
@@ -20,7 +20,7 @@ export const events = (at: Nest, id?: string) =>
     .map((line) => JSON.parse(line))
     .map(({ event, message }) => `${event}: ${message}`)
 
-/** `role: content` of each line of the session. */
+/** Returns `role: content` for each line of the session. */
 export const session = (at: Nest, id?: string) => {
   const path = agentFile(at, 'sessions/current.jsonl', id)
   if (!existsSync(path)) return []

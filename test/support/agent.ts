@@ -1,4 +1,4 @@
-/** An agent over scripted replies and in-memory ports, for tests of the runtime alone: the kernel and all behaviours are the real ones. */
+/** Creates an agent over scripted replies and in-memory ports, for tests of the runtime alone: the kernel and all behaviours are real. */
 
 import { createPendingApprovals } from '../../src/host/run/pending-approvals.ts'
 import { type Agent, createAgent } from '../../src/runtime/create-agent.ts'
@@ -32,10 +32,10 @@ export type Script = {
   threads?: AnyUserThread[]
   record?: { external?: (event: ExternalEvent) => void; intent?: () => void; denied?: () => void }
   redact?: Redact
-  /** Waited for before a batch is kept. */
+  /** Awaited before a batch is kept. */
   commit?: (batch: readonly RecordEntry[]) => Promise<unknown>
   ttlMs?: number
-  /** What the record says of a gate that opens, of an approval that is used, and of answers given elsewhere. */
+  /** What the record returns when a gate opens, when an approval is used, and for answers given elsewhere. */
   questions?: { opened?: () => Decision | undefined; use?: () => string | undefined; answered?: () => Decision | undefined }
 }
 
@@ -96,7 +96,7 @@ export function stage(script: Script): Stage {
   return { agent, log, requests, acted, pulled: () => state.pulled }
 }
 
-/** Throws what the script's hooks throw, with nothing kept. */
+/** Throws what the script's hooks throw, and keeps nothing then. */
 function keep({ record, questions }: Script, log: string[], batch: readonly RecordEntry[]): Committed {
   const earlier = new Map<string, Decision>()
   const unusable = new Map<string, string>()
@@ -149,7 +149,7 @@ async function* chat(reply: Reply, signal: AbortSignal, pulled: () => void): Asy
   }
 }
 
-/** Runs one prompt to its end; `on` sees each event as it comes. */
+/** Runs one prompt to its end; `on` receives each event as it arrives. */
 export async function collect(agent: Agent, prompt: string, on: (event: AgentEvent) => unknown = () => {}): Promise<AgentEvent[]> {
   const events: AgentEvent[] = []
   for await (const event of agent.run(prompt)) {
@@ -159,7 +159,7 @@ export async function collect(agent: Agent, prompt: string, on: (event: AgentEve
   return events
 }
 
-/** The kinds of a run in one line, partial texts left out. */
+/** Returns the event types of a run in one line, without partial texts. */
 export function kinds(events: readonly AgentEvent[]): string {
   return events
     .filter((event) => event.type !== 'text' || !event.isPartial)

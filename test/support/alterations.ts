@@ -1,4 +1,4 @@
-/** A home with a past, and what somebody may do to its files and rows behind the program's back: by the sqlite3 shell, or by editing a file. */
+/** Prepares a used home, and alters its files and rows behind the program's back: with the sqlite3 shell, or by editing a file. */
 
 import { expect } from 'bun:test'
 import { appendFileSync, chmodSync, copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,8 +10,9 @@ const state = (at: Nest, name: string) => join(at.home, '.braidclaw', name)
 const list = call('file_list', { path: '.' })
 
 /**
- * Receipts 1 to 7: a call (1) and a refusal (2) in two conversations, two that only talked, the rotation (3); a conversation of two turns
- * with two calls in each (4 to 7), which is the latest. `older` and `other` hold copies of the database: of before the last two steps, and of another home.
+ * Receipts 1 to 7: a call (1) and a refusal (2) in two conversations, two turns without calls, the rotation (3); and the latest
+ * conversation, with two turns of two calls each (4 to 7). `older` and `other` hold copies of the database: from before the last two steps,
+ * and of another home.
  */
 export async function madeHome(): Promise<Nest> {
   const at = home()
@@ -67,7 +68,7 @@ const firstRun = '(SELECT run_id FROM runs ORDER BY rowid LIMIT 1)'
 const erase = (run: string) => ['turns', 'journal', 'runs'].map((table) => `DELETE FROM ${table} WHERE run_id = ${run}`).join(';')
 const talkOnly = `(SELECT run_id FROM turns WHERE content = 'only talk')`
 
-/** By the words in the table of docs/proof.md. */
+/** The keys are the words in the table of docs/proof.md. */
 export const alterations: { readonly [words: string]: (at: Nest) => unknown } = {
   nothing: () => {},
 
@@ -168,7 +169,7 @@ export const alterations: { readonly [words: string]: (at: Nest) => unknown } = 
   'the configuration is edited': (at) => edit(at, 'config.toml', (text) => text.replace(/autonomy = .*/, 'autonomy = "full"')),
 }
 
-/** The head file as it was after that receipt. */
+/** Returns the head file as it was after that receipt. */
 function headOf(at: Nest, count: number): string {
   const line =
     readFileSync(state(at, log), 'utf8')

@@ -1,4 +1,7 @@
-/** The real executable in a home of its own: spawned, fed, timed out, read. BRAIDCLAW_TEST_BINARY picks the compiled one. */
+/**
+ * Runs the real executable in its own home: it spawns it, feeds it, limits its time and reads its output. BRAIDCLAW_TEST_BINARY selects the
+ * compiled one.
+ */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +10,7 @@ import { minimum } from '../../src/config/load.fixture.ts'
 
 const root = join(import.meta.dir, '../..')
 
-/** What runs as `braidclaw` here. */
+/** The executable that runs as `braidclaw` here. */
 export const executable = process.env.BRAIDCLAW_TEST_BINARY || join(root, 'bin/braidclaw')
 
 const hasBubblewrap = Bun.which('bwrap', { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }) !== null
@@ -19,15 +22,15 @@ export type Invocation = {
   /** Text for stdin; absent: stdin is closed. */
   readonly stdin?: string | Uint8Array
   readonly cwd?: string
-  /** Killed, and the test fails, after this many ms. */
+  /** Kills the process and fails the test after this many ms. */
   readonly timeoutMs?: number
-  /** What starts the executable instead of us: an argv to which it and its arguments are appended. */
+  /** A launcher for the executable: an argv to which the executable and its arguments are appended. */
   readonly through?: readonly string[]
 }
 
 export type Started = {
   readonly pid: number
-  /** Resolves when this text has come on stderr. */
+  /** Resolves when this text has appeared on stderr. */
   says(text: string): Promise<void>
   readonly result: Promise<Result>
 }
@@ -38,19 +41,19 @@ export type Nest = Disposable & {
   readonly workspace: string
   readonly env: { readonly [name: string]: string }
   run(args: readonly string[], invocation?: Invocation): Promise<Result>
-  /** The same, handed over while it runs. */
+  /** As `run`, but returns while the process runs. */
   start(args: readonly string[], invocation?: Invocation): Started
-  /** On a pseudo-terminal; `answers` are typed when their key appears on the screen. */
+  /** Runs on a pseudo-terminal; it types each answer when its key appears on the screen. */
   terminal(
     args: readonly string[],
     answers: readonly (readonly [appears: string, type: string])[],
     invocation?: Invocation,
   ): Promise<Result>
-  /** Writes ~/.braidclaw/config.toml: the seed's minimum, with these lines added or put in its place. */
+  /** Writes ~/.braidclaw/config.toml: the seed's minimum, with these lines added or replaced. */
   config(toml: string): void
-  /** A fixture file; returns its path. */
+  /** Writes a fixture file; returns its path. */
   fixture(responses: readonly object[]): string
-  /** A file in the workspace. */
+  /** Writes a file in the workspace. */
   file(path: string, text: string): string
 }
 
@@ -139,7 +142,7 @@ export function nest(): Nest {
   }
 }
 
-/** Where bubblewrap is missing every turn with tools warns of it, which is none of what the tests of other things are about. */
+/** Without bubblewrap every turn with tools warns about it, which is irrelevant to tests of other features. */
 function unwarned(text: string): string {
   return hasBubblewrap ? text : text.replace(/^warn: shell tool off .*\n/gm, '')
 }
@@ -171,5 +174,5 @@ function listen(stream: ReadableStream<Uint8Array>): { says(text: string): Promi
   return { says, whole: read() }
 }
 
-/** The smallest complete configuration, from its second line on: what a test puts in line 1 is its own. */
+/** The smallest complete configuration, from its second line on: a test writes line 1 itself. */
 export const minimumConfig = `\n${minimum}`

@@ -1,6 +1,6 @@
 /**
  * Dies by kill -9 at one point of a call: `crash-child.ts FOLDER POINT STATUS`. POINT is begun, appended or committed; with recover it is a
- * start that puts things right and dies when it has appended a receipt.
+ * start that repairs the record and dies after it has appended a receipt.
  */
 
 import { acting, callOf, runOf, started } from '../../src/memory/fixture.ts'
@@ -15,7 +15,7 @@ function die(): never {
   throw new Error('still alive')
 }
 
-/** The append itself is real, and on disk. */
+/** The append itself is real and synced to disk. */
 const dying =
   (open: OpenLedger): OpenLedger =>
   (...known) => {

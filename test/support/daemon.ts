@@ -1,4 +1,4 @@
-/** A daemon (or any agent) behind FIFOs in a folder of the test's own, and a person who talks through them. */
+/** Runs a daemon (or any agent) behind FIFOs in the test's own folder, and a person who talks through them. */
 
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,21 +11,21 @@ import type { Invocation, Nest, Result, Started } from './cli.ts'
 
 export type Daemon = Started & {
   readonly dir: string
-  /** SIGTERM, and what came of it. */
+  /** Sends SIGTERM and returns the result. */
   stop(): Promise<Result>
   kill(): Promise<Result>
 }
 
 export const folderOf = (at: Nest) => join(at.dir, 'fifos')
 
-/** Resolves when it is ready. The test's own time limit is the end of it. */
+/** Resolves when the daemon is ready. Only the test's own time limit ends the wait. */
 export async function daemon(at: Nest, args: readonly string[] = [], invocation: Invocation = {}): Promise<Daemon> {
   const started = launch(at, args, invocation)
   await started.says('ready: ')
   return started
 }
 
-/** The same, ready or not. */
+/** As `daemon`, without waiting until it is ready. */
 export function launch(at: Nest, args: readonly string[] = [], invocation: Invocation = {}): Daemon {
   const dir = folderOf(at)
   const folder = args.includes('--fifo-dir') ? [] : ['--fifo-dir', dir]
@@ -38,16 +38,16 @@ export function launch(at: Nest, args: readonly string[] = [], invocation: Invoc
 }
 
 export type Person = AsyncDisposable & {
-  /** Anything, as it stands. */
+  /** Writes any bytes unchanged. */
   write(text: string | Uint8Array): Promise<void>
   say(text: string, channel?: string): Promise<void>
-  /** The next line that is meant for anybody. */
+  /** Returns the next line for any channel. */
   hear(): Promise<Message>
-  /** Says it, and hears the text of the next line. */
+  /** Sends the text, and returns the text of the next line. */
   ask(text: string, channel?: string): Promise<string>
 }
 
-/** Holds both FIFOs open from now on; makes them when they are not there. */
+/** Holds both FIFOs open from now on; creates them when they do not exist. */
 export async function person(dir: string): Promise<Person> {
   const created = await createFifos(dir)
   if (!created.ok) throw new Error(created.message)
@@ -85,7 +85,7 @@ export async function person(dir: string): Promise<Person> {
 export const historyOf = (at: Nest, id?: string): readonly string[] =>
   lines(agentFile(at, 'history.jsonl', id)).map(({ content }) => content)
 
-/** What a file of JSON lines holds. */
+/** Returns the contents of a file of JSON lines. */
 export function lines(path: string) {
   if (!existsSync(path)) return []
   return readFileSync(path, 'utf8')
@@ -103,10 +103,10 @@ export function runs(pid: number): boolean {
   }
 }
 
-/** The number that a script wrote there; 0 while it has not. */
+/** Returns the number that a script wrote to the file; 0 while it has not. */
 export const pidIn = (path: string): number => (existsSync(path) ? Number(readFileSync(path, 'utf8')) : 0)
 
-/** Told to end when the test does. */
+/** Stops the agent when the test ends. */
 export function stopping(agent: Daemon): Daemon & AsyncDisposable {
   const end = async () => {
     if (runs(agent.pid)) await agent.stop()
@@ -114,7 +114,7 @@ export function stopping(agent: Daemon): Daemon & AsyncDisposable {
   return { ...agent, [Symbol.asyncDispose]: end }
 }
 
-/** A script that runs beside the test, with all that it starts, until the test ends. */
+/** Runs a script beside the test, with all that it starts, until the test ends. */
 export function background(
   at: Nest,
   script: string,

@@ -1,24 +1,24 @@
-/** What models say, spelled in each vendor's real wire format. No tests of its own. */
+/** Formats model replies in each vendor's real wire format. It has no tests of its own. */
 
 import type { WireKind } from '../../src/providers/wire/provider-settings.ts'
 
-/** What the model says, told to a dialect, which spells it on its wire. */
+/** A model's reply, which a dialect formats for its wire. */
 export type Speech = {
   readonly thinking?: { readonly text: readonly string[]; readonly signature: string }
   readonly text?: readonly string[]
   readonly calls?: readonly { readonly id: string; readonly name: string; readonly args: readonly string[] }[]
-  /** Deltas of several calls take turns. */
+  /** True: the deltas of several calls alternate. */
   readonly interleaved?: boolean
 }
 
 export type Dialect = {
   readonly kind: WireKind
   readonly path: string
-  /** One SSE event each, complete with its blank line. */
+  /** Returns one SSE event each, complete with its blank line. */
   events(speech: Speech): readonly string[]
-  /** The answer to a request that did not ask for a stream. */
+  /** Returns the answer to a request without streaming. */
   whole(speech: Speech): string
-  /** An error in the middle of a stream. */
+  /** Returns an error in the middle of a stream. */
   errorEvent(type: string, message: string): string
   errorBody(type: string, message: string): string
 }
@@ -26,7 +26,7 @@ export type Dialect = {
 const sse = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`
 const named = (data: { type: string } & Record<string, unknown>) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
 
-/** Start, deltas and end of each call, one call after the other or taking turns. */
+/** Returns start, deltas and end of each call, one call after the other or alternating. */
 function callEvents<T>(
   speech: Speech,
   spell: { start(n: number): T; delta(n: number, text: string): T; end(n: number): readonly T[] },
@@ -251,7 +251,7 @@ const responses: Dialect = {
 
 export const dialects: readonly Dialect[] = [completions, messages, responses]
 
-/** A reply that stops right after the delta that says `word`. */
+/** Returns a reply that stops right after the delta with `word`. */
 export function upTo(dialect: Dialect, word: string): readonly string[] {
   const events = dialect.events({ text: [word, 'more'] })
   return events.slice(0, events.findIndex((event) => event.includes(`"${word}"`)) + 1)

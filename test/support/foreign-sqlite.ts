@@ -1,4 +1,4 @@
-/** Programs with an SQLite of their own that open our database beside us and close it again: the sqlite3 shell and Python's module. */
+/** Opens our database with other programs' own SQLite beside us and closes it again: the sqlite3 shell and Python's module. */
 
 import { join } from 'node:path'
 
@@ -10,7 +10,7 @@ connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
 for statement in sys.argv[2:]: connection.execute(statement).fetchall()
 connection.close()`
 
-/** What people and scripts do to a database; empty: it is only opened and closed. */
+/** Usual operations of people and scripts on a database; empty: only open and close. */
 const uses: readonly (readonly [name: string, sql: (copy: string) => readonly string[]])[] = [
   ['open and close', () => []],
   ['select', () => ['SELECT count(*) FROM turns']],
@@ -19,7 +19,7 @@ const uses: readonly (readonly [name: string, sql: (copy: string) => readonly st
   ['wal_checkpoint', () => ['PRAGMA wal_checkpoint(TRUNCATE)']],
 ]
 
-/** Every use by every program. Copies of the database go to `folder`. */
+/** Returns every use by every program. Copies of the database go to `folder`. */
 export function visits(database: string, folder: string): Visit[] {
   return uses.flatMap(([name, sql]) => {
     const [first, second] = [sql(join(folder, `${name} 1.sqlite`)), sql(join(folder, `${name} 2.sqlite`))]
@@ -30,14 +30,14 @@ export function visits(database: string, folder: string): Visit[] {
   })
 }
 
-/** @throws Error when it did not do what it was asked to */
+/** @throws Error when the program failed */
 export async function pay({ name, argv }: Visit): Promise<void> {
   const child = Bun.spawn([...argv], { stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' })
   const said = await child.stderr.text()
   if ((await child.exited) !== 0) throw new Error(`${name}: ${said} (scripts/setup-debian installs sqlite3 and python3)`)
 }
 
-/** The questions in the database, oldest first, as a foreign program reads them. */
+/** Returns the questions in the database, oldest first, as another program reads them. */
 export function questionsIn(database: string): string[] {
   const { stdout } = Bun.spawnSync(['sqlite3', '-json', database, "SELECT content FROM turns WHERE role = 'user' ORDER BY id"])
   const rows: { readonly content: string }[] = JSON.parse(stdout.toString() || '[]')
@@ -53,7 +53,7 @@ while True:
     connection.execute("COMMIT")
     time.sleep(0.015)`
 
-/** Another program that writes all the while, and leaves the others a tenth of the time. */
+/** Starts another program that writes continuously, and leaves the other writers a tenth of the time. */
 export function greedyWriter(database: string): Disposable & { running(): boolean } {
   const child = Bun.spawn(['python3', '-c', greedy, database], { stdin: 'ignore', stdout: 'ignore', stderr: 'inherit' })
   return { running: () => child.exitCode === null, [Symbol.dispose]: () => child.kill('SIGKILL') }

@@ -1,4 +1,4 @@
-/** A host over a home and workspace of a test's own, in this process, with a model that is a function. */
+/** Opens a host over the test's own home and workspace, in this process, with a model that is a function. */
 
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -37,7 +37,7 @@ export function place(config = ''): Place {
   }
 }
 
-/** Calls this tool for each question, and then says what it was told. */
+/** A model that calls this tool for each question, and then repeats the tool's result. */
 export function calling(name: string, input: object): ModelCall {
   return async function* (messages) {
     const last = messages.at(-1)
@@ -51,7 +51,7 @@ export const says = (text: string): ModelCall =>
     yield { type: 'text', content: text }
   }
 
-/** Answers when the test says so, or never. */
+/** A model that answers when the test says so, or never. */
 export function waiting(): { readonly model: ModelCall; readonly asked: () => number; go(): void } {
   const gate = Promise.withResolvers<void>()
   const state = { asked: 0 }
@@ -74,7 +74,7 @@ export async function events(conversation: Conversation, message = 'go', signal?
   return Array.fromAsync(conversation.run(message, signal))
 }
 
-/** What this process holds of the system. */
+/** Counts the system resources that this process holds. */
 export function held(): { readonly descriptors: number; readonly watches: number; readonly children: number } {
   const fds = readdirSync('/proc/self/fdinfo')
   const infos = fds.map((fd) => {

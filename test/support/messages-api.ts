@@ -1,4 +1,4 @@
-/** The far side of the Messages API on loopback, as curl sees it. */
+/** Simulates the Messages API on loopback, as curl sees it. */
 
 export type Payload = {
   readonly model: string

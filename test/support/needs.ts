@@ -1,9 +1,9 @@
-/** Programs that a test cannot do without: where one is missing the test is left out, by name, and the runner says so at the end of the run. */
+/** Skips tests that need a missing program, by name; the runner reports them at the end of the run. */
 
 const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**
- * For `test.if(needs('tmux'))`. In CI nothing is left out: there a missing program is a failure. What is missing is printed in a form that
+ * For `test.if(needs('tmux'))`. CI skips nothing: there a missing program is a failure. Prints what is missing in a form that
  * scripts/test.ts reads.
  */
 export function needs(...programs: readonly string[]): boolean {
@@ -13,7 +13,7 @@ export function needs(...programs: readonly string[]): boolean {
   return false
 }
 
-/** For what no program can give: `test.if(given(isRoot, 'root'))`. */
+/** For conditions other than programs: `test.if(given(isRoot, 'root'))`. */
 export function given(holds: boolean, what: string): boolean {
   if (!holds) console.log(`not tried here: needs ${what}`)
   return holds

@@ -1,4 +1,4 @@
-/** A /tmp/planckclaw that one process and its children alone see, so that scripts which know no other folder can be tested. */
+/** Provides a /tmp/planckclaw that only one process and its children see, so that scripts that know only this folder can be tested. */
 
 import { mkdirSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -6,13 +6,13 @@ import { executable, type Nest } from './cli.ts'
 import { folderOf } from './daemon.ts'
 
 export type PlanckHome = {
-  /** Where the same folder is for everybody else. */
+  /** The real path of the folder outside. */
   readonly dir: string
-  /** See Invocation: what starts a program that sees it so. */
+  /** See Invocation: the launcher of a program that sees the folder this way. */
   readonly through: readonly string[]
   /** Flags for a daemon that serves it. */
   readonly args: readonly string[]
-  /** The script itself; with the folder's real name in it where mounts are not permitted. */
+  /** Returns the script unchanged, or with the folder's real path where mounts are not permitted. */
   readonly fitted: (script: string) => string
 }
 
@@ -29,7 +29,7 @@ export function planckHome(at: Nest): PlanckHome {
 
 const unshare = process.geteuid?.() === 0 ? ['unshare', '-m'] : ['unshare', '-rm']
 
-/** What lies below /tmp itself and is needed there: the nest as a rule, a clone and the executable sometimes. */
+/** Mounts what is below /tmp and needed there: always the nest, sometimes a clone and the executable. */
 function mounts(nest: string, tmp: string): string {
   const needed = [...new Set([nest, join(import.meta.dir, '../..'), dirname(executable)])]
   const kept = needed.filter((path) => path.startsWith('/tmp/')).map((path) => ({ path, place: join(tmp, relative('/tmp', path)) }))

@@ -1,9 +1,9 @@
-/** Bridges in shell as the original describes them, byte for byte what somebody would have lying about: they know /tmp/planckclaw and nothing of us. */
+/** Holds bridges in shell as the original program describes them, byte for byte as users may have them: they know only /tmp/planckclaw. */
 
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Reads until the empty line, posts it with curl, answers with what came, or with {"error":"timeout"}. */
+/** Reads until the empty line, posts it with curl, and answers with the response or with {"error":"timeout"}. */
 export const curlBrain = `#!/bin/sh
 IN=/tmp/planckclaw/brain_in
 OUT=/tmp/planckclaw/brain_out
@@ -41,7 +41,7 @@ while IFS= read -r line; do
 done < "$IN" > "$OUT"
 `
 
-/** Looks through tools.d for lines of "#TOOLS:", and runs the script that has the name. Knows only the longer word. */
+/** Searches tools.d for lines of "#TOOLS:", and runs the script with that name. It knows only the longer word. */
 export const scanner = `#!/bin/sh
 IN=/tmp/planckclaw/claw_in
 OUT=/tmp/planckclaw/claw_out
@@ -67,7 +67,7 @@ who=$(printf '%s' "$1" | sed 's/.*"who":"\\([^"]*\\)".*/\\1/')
 echo "Good day, $who."
 `
 
-/** A terminal's worth of Discord: each message gets into the file, each line of the file goes out. */
+/** A minimal interact bridge: it appends each message to a file, and sends each line of another file. */
 export const interact = `#!/bin/sh
 TAB=$(printf '\\t')
 ( while IFS="$TAB" read -r channel text; do printf '%s says %s\\n' "$channel" "$text" >> heard.txt; done < /tmp/planckclaw/interact_out ) &
@@ -75,7 +75,7 @@ while IFS= read -r line; do printf '42\\t%s\\n' "$line" > /tmp/planckclaw/intera
 wait
 `
 
-/** Writes it, and makes it executable. */
+/** Writes the script and makes it executable. */
 export function script(path: string, text: string): string {
   mkdirSync(join(path, '..'), { recursive: true })
   writeFileSync(path, text)
@@ -83,7 +83,7 @@ export function script(path: string, text: string): string {
   return path
 }
 
-/** Hands what curl brought from echo to echo, as scripts do whose writer's sh was bash. What dash makes of the escapes in it is another matter. */
+/** Passes curl's output from echo to echo, as scripts do whose author's sh was bash. dash interprets the escapes in it differently. */
 export const echoBrain = `
 IN=/tmp/planckclaw/brain_in
 OUT=/tmp/planckclaw/brain_out
@@ -98,8 +98,8 @@ while :; do
 done
 `
 
-/** The same with jq in between, which under dash is given strings with newlines in them, and takes none. */
+/** As echoBrain, with jq in between: under dash jq receives strings with newlines in them, and rejects them. */
 export const jqBrain = echoBrain.replace('JSON=$(echo "$RESPONSE" | sed \'$d\')', 'JSON=$(echo "$RESPONSE" | sed \'$d\' | jq -c .)')
 
-/** The same, and what echo printed goes through echo again. */
+/** As echoBrain, with echo's output going through echo again. */
 export const twiceBrain = echoBrain.replace('printf \'%s\\n\\n\' "$JSON" >', '{ echo "$JSON"; echo; } >')

@@ -1,4 +1,4 @@
-/** The smallest agent, bundled and run on either runtime with FIFOs and a memory of the test's own, and shell scripts as its bridges. */
+/** Bundles the smallest agent and runs it on either runtime with the test's own FIFOs and memory, and shell scripts as its bridges. */
 
 import { afterAll, afterEach, beforeAll, beforeEach } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ export type Runtime = 'bun' | 'node'
 export const runtimes = ['bun', 'node'] as const
 
 const BUN = [process.execPath, '--config=/dev/null', '--no-env-file']
-/** How a script is run on each. */
+/** The command that runs a script on each runtime. */
 export const commands: { readonly [name in Runtime]: readonly string[] } = { bun: BUN, node: ['node'] }
 
 type Env = { readonly [name: string]: string }
@@ -22,7 +22,7 @@ type Env = { readonly [name: string]: string }
 export type Running = {
   readonly pid: number
   kill(): Promise<void>
-  /** Resolves when this text has come on stderr. */
+  /** Resolves when this text has appeared on stderr. */
   says(text: string): Promise<void>
   readonly ended: Promise<{ readonly code: number; readonly stderr: string }>
 }
@@ -30,24 +30,24 @@ export type Running = {
 export type AgentFolderFixture = Disposable & {
   readonly dir: string
   readonly fifos: string
-  /** A file of its memory; undefined when there is none. */
+  /** Returns a file of its memory; undefined when there is none. */
   memory(name: string): string | undefined
   remember(name: string, text: string): void
   planck(runtime: Runtime, env?: Env): Running
-  /** A shell script; what it says of /tmp/planckclaw goes for our FIFOs. */
+  /** Runs a shell script, with our FIFOs in place of /tmp/planckclaw. */
   bridge(text: string, env?: Env): Running
-  /** One of those in `bridges/`. */
+  /** Runs a script from `bridges/`. */
   ours(name: string, env?: Env, stdin?: string): Running & { readonly stdout: Promise<string> }
 }
 
 export type Scene = {
   readonly bundle: { readonly file: string; readonly bytes: number }
-  /** Of the test that runs. */
+  /** The folder of the running test. */
   readonly at: AgentFolderFixture
   readonly human: Person
 }
 
-/** For a file of tests: the router is bundled once, and each test has a den with a person in it. `set` is told of each. */
+/** Prepares a file of tests: it bundles the router once, and gives each test its own folder with a person. It calls `set` for each. */
 export function scenes(set: (scene: Scene) => void): void {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-planck-'))
   const file = join(folder, 'planck.js')
@@ -67,7 +67,7 @@ export function scenes(set: (scene: Scene) => void): void {
   })
 }
 
-/** `held`: somebody else has the FIFOs open all the time, so that what waits in them outlives every process. */
+/** `held`: another process has the FIFOs open all the time, so that waiting data outlives every process. */
 export async function den(file: string): Promise<AgentFolderFixture> {
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-planck-'))
   const [fifos, memory] = [join(dir, 'fifos'), join(dir, 'memory')]
@@ -121,7 +121,7 @@ function killGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL')
   } catch {
-    // It has ended by itself.
+    // The process has ended by itself.
   }
 }
 
@@ -141,12 +141,12 @@ function listen(stream: ReadableStream<Uint8Array>) {
   return { whole, says }
 }
 
-/** The most memory a process has had, in KiB, of which the mapped files of its runtime are the most. */
+/** Returns the peak memory of a process in KiB, most of which is the mapped files of its runtime. */
 export function peakKb(pid: number): number {
   return Number(/VmHWM:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
 }
 
-/** What a runtime needs to do nothing but say so. */
+/** Returns the peak memory of a runtime that only prints this number. */
 export function floorKb(runtime: Runtime, env: Env = {}): number {
   const text = `console.log(require('fs').readFileSync('/proc/self/status', 'utf8').match(/VmHWM:\\s*(\\d+)/)[1])`
   const child = Bun.spawnSync([...commands[runtime], '-e', text], { env: { PATH: process.env.PATH ?? '', ...env } })

@@ -1,11 +1,11 @@
-/** Secrets, the places where they are planted, and a model that gives them away. */
+/** Provides secrets, the places where they are planted, and a model that reveals them. */
 
 import { minimumConfig } from './cli.ts'
 import type { Secret } from './secrets.ts'
 
 const random = () => crypto.getRandomValues(new Uint8Array(9)).toBase64()
 
-/** Quotes, backslashes, plus, slash and percent: every spelling differs. */
+/** Contains quotes, backslashes, plus, slash and percent, so that every encoding differs. */
 export const apiKey = `sk-"A\\b/c+d=e%f ${random()}`
 export const named = `pass-${random()}/x`
 export const usual = `ghp_${random()}${random()}`
@@ -14,10 +14,10 @@ export const secrets: readonly Secret[] = [
   { name: 'an api_key_env with an unusual name', value: named },
   { name: 'a variable with a usual name', value: usual },
 ]
-/** What the session's processes find in their environment. */
+/** The environment of the session's processes. */
 export const environment = { OPENAI_API_KEY: apiKey, OTHER_PASS: named, GITHUB_TOKEN: usual }
 
-/** Files of the home, by their path in it. */
+/** Files of the home, by their relative path. */
 export const planted: { readonly [path: string]: string } = {
   'braidclaw-workspace/.env.test': `OPENAI_API_KEY=${apiKey}\nOTHER=${named}\nGITHUB_TOKEN=${usual}\n`,
   'braidclaw-workspace/key.json': JSON.stringify({ key: apiKey, nested: JSON.stringify({ usual, named, apiKey }) }),
@@ -28,7 +28,7 @@ export const planted: { readonly [path: string]: string } = {
     .join('\n'),
 }
 
-/** A model far away that repeats the key it was given: in an error, in pieces of text, in a call. What it was asked is kept. */
+/** A remote model that repeats the key it received: in an error, in pieces of text, in a call. It keeps the requests. */
 export function vendor() {
   const asked: string[] = []
   const server = Bun.serve({
@@ -51,10 +51,10 @@ export function vendor() {
 const chunk = (choice: object) =>
   `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, ...choice }] })}\n\n`
 
-/** As PHP writes it into JSON: with a backslash before each slash. */
+/** Encodes JSON as PHP does: with a backslash before each slash. */
 const ofPhp = (key: string) => JSON.stringify(key).slice(1, -1).replaceAll('/', '\\/')
 
-/** A few characters at a time, so that no piece holds the key. */
+/** Sends a few characters at a time, so that no piece contains the key. */
 function textWith(key: string): string {
   const pieces = `your key is ${key}, is it not?`.match(/[\s\S]{1,5}/gu) ?? []
   return `${pieces.map((content) => chunk({ delta: { content } })).join('')}${chunk({ delta: {}, finish_reason: 'stop' })}data: [DONE]\n\n`
@@ -70,7 +70,7 @@ function callWith(key: string): string {
   return `${chunk({ delta: { tool_calls: [wanted] } })}${chunk({ delta: {}, finish_reason: 'tool_calls' })}data: [DONE]\n\n`
 }
 
-/** The seed's minimum with every tool, and three providers over there: one that answers, one that refuses, one that is a web page. */
+/** Returns the seed's minimum with every tool, and three remote providers: one that answers, one that refuses, one that is a web page. */
 export function configurationFor(url: string): string {
   const remote = (name: string, path: string, key: string) =>
     `\n[providers.models.${name}]\nkind = "openai-compatible"\nbase_url = "${url}/${path}/v1"\nmodel = "m"\napi_key_env = "${key}"\n`

@@ -1,4 +1,4 @@
-/** A project with a model on loopback that says what it is told to, and what really came over the wire. No tests of its own. */
+/** Provides a project with a scripted model on loopback, and records what came over the wire. It has no tests of its own. */
 
 import { expect } from 'bun:test'
 import { join } from 'node:path'
@@ -10,14 +10,14 @@ type Reply = { readonly role: string; readonly content: string }
 
 export type Stage = Disposable & {
   readonly at: Nest
-  /** `agent -m go` and these. */
+  /** Runs `agent -m go` with these arguments. */
   turn(args?: readonly string[]): Promise<Result>
-  /** The messages of each request, as they came over the wire. */
+  /** Returns the messages of each request, as they came over the wire. */
   asked(): readonly (readonly Reply[])[]
-  /** The system prompt of the latest request. */
+  /** Returns the system prompt of the latest request. */
   system(): string
   trust(): Promise<void>
-  /** From now on there is no model. */
+  /** Stops the model. */
   hangUp(): void
 }
 
@@ -26,7 +26,7 @@ export const calls = (...wanted: readonly [name: string, args: object][]): Speec
   calls: wanted.map(([name, args], n) => ({ id: `call_${n}`, name, args: [JSON.stringify(args)] })),
 })
 
-/** A model that says these in turn, and then says hello for ever. */
+/** A model that sends these replies in turn, and then says hello for ever. */
 export function stage(replies: readonly Speech[] = [], more = ''): Stage {
   const at = nest()
   const fake: Fake = startFake((_, n) => sends(dialects[0]?.events(replies[n] ?? hello) ?? []))
@@ -54,7 +54,7 @@ export function stage(replies: readonly Speech[] = [], more = ''): Stage {
 export const results = (messages: readonly Reply[] = []) => messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
 type Kept = { readonly path: string; readonly sha256: string; readonly text?: string }
 
-/** What the starts of all runs keep, oldest first. */
+/** Returns the instructions in the start entries of all runs, oldest first. */
 export async function instructionsIn(at: Nest): Promise<readonly (readonly Kept[] | undefined)[]> {
   return (await bodiesOf(at, 'run.start')).map(({ instructions }) => instructions)
 }

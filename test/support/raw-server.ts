@@ -1,13 +1,13 @@
-/** A server on loopback that answers with the very bytes it is given, and breaks the connection where a test wants it broken. */
+/** Serves exactly the given bytes on loopback, and breaks the connection where a test wants that. */
 
 import type { Socket } from 'bun'
 
-/** How a body ends: by its chunks, by its length, by closing the connection alone, or broken off in the middle of its chunks. */
+/** How a body ends: by its chunks, by its length, only by closing the connection, or cut off in the middle of its chunks. */
 export type End = 'chunked' | 'length' | 'close' | 'cut'
 
 export type RawServer = Disposable & { readonly url: string /** The bodies of the requests so far. */; readonly asked: readonly string[] }
 
-/** Gives these answers in order, the last one for ever; each on a connection of its own. */
+/** Sends these answers in order, the last one for ever; each on its own connection. */
 export function startRaw(answers: readonly string[]): RawServer {
   const asked: string[] = []
   const server = Bun.listen<{ heard: Buffer; left?: Buffer }>({
@@ -31,7 +31,7 @@ export function startRaw(answers: readonly string[]): RawServer {
   return { url: `http://127.0.0.1:${server.port}/v1`, asked, [Symbol.dispose]: () => server.stop(true) }
 }
 
-/** As much as the other side takes now; the end comes when it has had time to read what came before. */
+/** Sends as much as the peer accepts now; the end comes after the peer had time to read the rest. */
 async function send(socket: Socket<{ left?: Buffer }>): Promise<void> {
   const { left } = socket.data
   if (left === undefined) return
@@ -42,7 +42,7 @@ async function send(socket: Socket<{ left?: Buffer }>): Promise<void> {
   socket.end()
 }
 
-/** A whole HTTP answer around an event stream. */
+/** Returns a whole HTTP answer with an event stream. */
 export function streamed(body: string, end: End = 'chunked'): string {
   const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n'
   if (end === 'length') return `${head}Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
@@ -51,14 +51,14 @@ export function streamed(body: string, end: End = 'chunked'): string {
   return end === 'cut' ? chunks : `${chunks}0\r\n\r\n`
 }
 
-/** The same around a JSON document. */
+/** Returns a whole HTTP answer with a JSON document. */
 export function document(value: unknown, status = '200 OK', headers = ''): string {
   const body = JSON.stringify(value)
   const head = `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nConnection: close\r\n${headers}`
   return `${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 }
 
-/** One event of chat.completions. */
+/** Returns one event of chat.completions. */
 export function chunk(delta: object, finish: string | null = null): string {
   const choices = [{ index: 0, delta, finish_reason: finish }]
   return `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', model: 'm', choices })}\n\n`
@@ -66,7 +66,7 @@ export function chunk(delta: object, finish: string | null = null): string {
 
 export const done = 'data: [DONE]\n\n'
 
-/** Undefined while the request is not whole. */
+/** Undefined while the request is incomplete. */
 function bodyOf(heard: Buffer): string | undefined {
   const split = heard.indexOf('\r\n\r\n')
   if (split < 0) return undefined

@@ -1,4 +1,4 @@
-/** Keeps a record as fast as it can: `record-child.ts FOLDER NAME COUNT`. Prints "call receipt" for each result that is on disk. */
+/** Writes a record as fast as it can: `record-child.ts FOLDER NAME COUNT`. It prints "call receipt" for each result that is on disk. */
 
 import { writeSync } from 'node:fs'
 import { acting, callOf, refusing, runOf, started } from '../../src/memory/fixture.ts'

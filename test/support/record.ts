@@ -1,4 +1,4 @@
-/** Memory and receipts put together over one folder, as the program does. */
+/** Opens memory and receipts together over one folder, as the program does. */
 
 import { join } from 'node:path'
 import { recordSteps } from '../../src/memory/fixture.ts'
@@ -18,7 +18,7 @@ export function pathsIn(folder: string): ReceiptPaths & { readonly database: str
   }
 }
 
-/** @param around the receipts log as the recorder sees it: a place to die, before or after an append */
+/** @param around wraps the receipts log as the recorder sees it: a place to die, before or after an append */
 export function openRecord(
   folder: string,
   around = (open: OpenLedger): OpenLedger => open,

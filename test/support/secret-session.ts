@@ -1,4 +1,4 @@
-/** A broad session in which secrets are met wherever they can be; all that it prints is kept. */
+/** Runs a broad session that meets secrets in all possible places, and keeps everything that it prints. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,9 +7,9 @@ import { apiKey, configurationFor, environment, named, planted, secrets, usual, 
 
 export type Session = Disposable & {
   readonly at: Nest
-  /** What the model far away was asked. */
+  /** The requests to the remote model. */
   readonly asked: readonly string[]
-  /** What was printed, by what was run. */
+  /** The printed output, by command. */
   readonly streams: readonly { readonly what: string; readonly text: string }[]
   run(args: readonly string[], invocation?: Invocation): Promise<Result>
   turn(message: string, responses: readonly object[], args?: readonly string[], env?: { readonly [name: string]: string }): Promise<Result>
@@ -47,7 +47,7 @@ export function openSession(): Session {
 export const call = (name: string, input: object | string) => ({ tool_calls: [{ name, arguments: input }] })
 export const answer = { text: 'It says: {{last_tool_result}}', chunks: 9 }
 
-/** Every tool, every format, every error; the terminal, a crash, and all that can be looked at afterwards. */
+/** Uses every tool, every format, every error; the terminal, a crash, and all commands that inspect the results. */
 export async function live(session: Session): Promise<void> {
   const { run, turn, at } = session
   const formats = ['text', 'json', 'stream-json'].map((format) => ['--output-format', format])
@@ -77,7 +77,7 @@ export async function live(session: Session): Promise<void> {
   await lookAround(session)
 }
 
-/** Every way in which a value can travel through a tool call. */
+/** Passes a value through a tool call in every way. */
 async function everyTool({ turn }: Session, format: readonly string[], env: { readonly [name: string]: string } = {}): Promise<void> {
   const calls = [
     ...Object.keys(planted).map((path) => call('file_read', { path: path.replace('braidclaw-workspace/', '') })),
@@ -104,7 +104,7 @@ async function everyTool({ turn }: Session, format: readonly string[], env: { re
   await turn('say it', [{ text: `in pieces ${apiKey} and ${named} and ${usual}`, chunks: 60 }], format, env)
 }
 
-/** What is said of a wrong command line or configuration repeats some of it. */
+/** Provokes error messages that repeat a part of a wrong command line or configuration. */
 async function mistakes({ run, at }: Session): Promise<void> {
   await run(['agent', `--${usual}`])
   await run([usual])
@@ -129,7 +129,7 @@ async function mistakes({ run, at }: Session): Promise<void> {
   at.config(good)
 }
 
-/** Typed into the conversation, and into the question for an approval. */
+/** Types secrets into the conversation, and into the approval question. */
 async function inTerminal({ keep, at }: Session): Promise<void> {
   const fixture = at.fixture([call('file_write', { path: 'out.txt', content: 'of the answer' }), answer])
   const result = await at.terminal(
@@ -141,7 +141,7 @@ async function inTerminal({ keep, at }: Session): Promise<void> {
     ],
     { env: { ...environment, BRAIDCLAW_MOCK_FIXTURE: fixture } },
   )
-  // What is typed is echoed by the terminal itself; only what we print counts.
+  // The terminal itself echoes typed text; only our own output counts.
   keep('agent, in a terminal', { ...result, stdout: result.stdout.replaceAll(`my token is ${usual}`, '') })
 }
 

@@ -1,4 +1,4 @@
-/** Looks for secrets in everything that a run left behind: files and streams, in the spellings programs give them. */
+/** Searches everything that a run left behind for secrets: files and streams, in the usual encodings. */
 
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,10 @@ import { join } from 'node:path'
 export type Secret = { readonly name: string; readonly value: string }
 export type Found = { readonly where: string; readonly secret: string; readonly spelling: string }
 
-/** Raw, inside a JSON string (as PHP writes it too), URL-encoded, and inside base64 at each of the three alignments, where the secret alone decides. */
+/**
+ * Raw, inside a JSON string (also as PHP writes it), URL-encoded, and inside base64 at each of the three alignments, cut to the characters
+ * that only the secret determines.
+ */
 export function spellings(value: string): readonly (readonly [name: string, text: string])[] {
   const json = JSON.stringify(value).slice(1, -1)
   const aligned = [0, 1, 2].map((shift) => {
@@ -36,7 +39,7 @@ export function findIn(where: string, content: Uint8Array | string, secrets: rea
   )
 }
 
-/** Every regular file below a folder but the `planted` ones, as paths relative to it; names count too. */
+/** Searches every regular file below a folder except the `planted` ones, as relative paths; names count too. */
 export function findBelow(root: string, secrets: readonly Secret[], planted: readonly string[] = []): Found[] {
   return filesBelow(root)
     .filter((path) => !planted.includes(path))

@@ -1,10 +1,10 @@
-/** Real shell scripts with `braidclaw` on their PATH. */
+/** Runs real shell scripts with `braidclaw` on their PATH. */
 
 import { existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, type Nest, type Result } from './cli.ts'
 
-/** Answers "stub response N" to everything. */
+/** Makes the backend answer "stub response N" to everything. */
 export const stub = { BRAIDCLAW_LLM_BACKEND: 'stub' }
 
 /** Runs in the workspace, with pipefail; stdin is empty. */

@@ -1,4 +1,4 @@
-/** The conversation on a pseudo-terminal: what is typed when its cue appears. */
+/** Runs a conversation on a pseudo-terminal: it types each answer when its cue appears. */
 
 import type { Nest } from './cli.ts'
 import { scripted } from './turns.ts'
@@ -9,7 +9,7 @@ export const up = '\u001b[A'
 
 export type Answers = Parameters<Nest['terminal']>[1]
 
-/** The last answer should leave. */
+/** The last answer should leave the conversation. */
 export function talk(at: Nest, responses: readonly object[], answers: Answers, args: readonly string[] = [], env = {}) {
   return at.terminal(['agent', ...args], answers, { env: { ...scripted(at, responses).env, ...env } })
 }

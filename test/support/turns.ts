@@ -1,4 +1,4 @@
-/** Whole turns of the real executable over scripted replies, and words for what a model asks. */
+/** Runs whole turns of the real executable over scripted replies, and builds the calls of a model. */
 
 import { expect } from 'bun:test'
 import { type Invocation, minimumConfig, type Nest, nest, type Result } from './cli.ts'
@@ -6,7 +6,7 @@ import { type Invocation, minimumConfig, type Nest, nest, type Result } from './
 /** The seed's minimum with every tool allowed. */
 export const everyTool = minimumConfig.replace(/tools_allow = .*\n/, '')
 
-/** A home with that configuration, and these lines added at its end. */
+/** Returns a home with that configuration, and these lines at its end. */
 export function home(more = ''): Nest {
   const fresh = nest()
   fresh.config(`${everyTool}${more}`)
@@ -17,7 +17,7 @@ export function scripted(at: Nest, responses: readonly object[]): { readonly env
   return { env: { BRAIDCLAW_MOCK_FIXTURE: at.fixture(responses) } }
 }
 
-/** `agent -m go` over these replies. */
+/** Runs `agent -m go` over these replies. */
 export function turn(at: Nest, responses: readonly object[], args: readonly string[] = [], invocation: Invocation = {}): Promise<Result> {
   return at.run(['agent', '-m', 'go', ...args], { ...invocation, env: { ...scripted(at, responses).env, ...invocation.env } })
 }
@@ -26,15 +26,15 @@ export function call(name: string, args: object): { readonly tool_calls: readonl
   return { tool_calls: [{ name, arguments: args }] }
 }
 
-/** A session without a terminal: nobody can be asked. */
+/** A session without a terminal, so that nobody can be asked. */
 export const alone = ['setsid', '-w']
 
-/** Looks every 10 ms, for five seconds at most; what must hold is for the test to say afterwards. */
+/** Checks every 10 ms, for five seconds at most; the test asserts the condition afterwards. */
 export async function until(holds: () => boolean): Promise<void> {
   for (let tries = 0; tries < 500 && !holds(); tries++) await Bun.sleep(10)
 }
 
-/** No stack trace, no code without a word, nothing on stdout. */
+/** Requires no stack trace, an explanation with the code, and nothing on stdout. */
 export function refused({ code, stdout, stderr }: Result, expected: number, ...says: string[]): void {
   expect([code, stdout]).toEqual([expected, ''])
   for (const words of says) expect(stderr).toContain(words)

@@ -1,4 +1,7 @@
-/** Two library agents in one process: `two-agents.ts HOME WORKSPACE`. A line "a TEXT" or "b TEXT" is a turn of one of them, answered by "done". */
+/**
+ * Runs two library agents in one process: `two-agents.ts HOME WORKSPACE`. A line "a TEXT" or "b TEXT" is a turn of one of them, answered by
+ * "done".
+ */
 
 import { createAgent, type ModelCall } from '../../src/agent.ts'
 

@@ -1,4 +1,4 @@
-/** The far side of the network, faked on loopback, and what a provider needs of the world in a test. No tests of its own. */
+/** Simulates the remote server on loopback, and provides what a provider needs in a test. It has no tests of its own. */
 
 import { expect } from 'bun:test'
 import { createWired } from '../../src/providers/http-provider.ts'
@@ -13,7 +13,7 @@ export type Asked = { readonly path: string; readonly headers: Headers; readonly
 export type Fake = {
   readonly url: string
   readonly asked: Asked[]
-  /** Resolves when a connection that was being answered is closed by the other side. */
+  /** Resolves when the client closes a connection during an answer. */
   readonly hungUp: Promise<void>
   stop(): void
 }
@@ -36,7 +36,7 @@ export function startFake(answer: (asked: Asked, n: number) => Response | Promis
   return { url: `http://127.0.0.1:${server.port}/v1`, asked, hungUp, stop: () => void server.stop(true) }
 }
 
-/** A server that answers the first bytes it hears with these pieces and then breaks the connection. */
+/** Starts a server that answers the first received bytes with these pieces and then breaks the connection. */
 export function startCutter(pieces: readonly string[]): Pick<Fake, 'url' | 'stop'> {
   const chunks = pieces.map((piece) => `${Buffer.byteLength(piece).toString(16)}\r\n${piece}\r\n`)
   const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
@@ -53,7 +53,7 @@ export function startCutter(pieces: readonly string[]): Pick<Fake, 'url' | 'stop
   return { url: `http://127.0.0.1:${server.port}/v1`, stop: () => server.stop(true) }
 }
 
-/** A response that sends these pieces one after the other; `hold` keeps the connection open after the last. */
+/** Returns a response that sends these pieces one after the other; `hold` keeps the connection open after the last. */
 export function sends(pieces: Iterable<string | Uint8Array>, end: 'close' | 'hold' = 'close', gapMs = 0): Response {
   const iterator = pieces[Symbol.iterator]()
   const stream = new ReadableStream<Uint8Array>({
@@ -70,14 +70,14 @@ export function sends(pieces: Iterable<string | Uint8Array>, end: 'close' | 'hol
 
 export type LogLine = { readonly level: string; readonly event: string; readonly fields: Record<string, unknown> }
 
-/** Real clock and network, waits cut to nothing, the log kept. */
+/** Uses the real clock and network, cuts waits to nothing, and keeps the log. */
 export function testDeps(over: Partial<ProviderDeps> = {}): ProviderDeps & { readonly lines: LogLine[] } {
   const lines: LogLine[] = []
   const log: Log = (level, event, fields = {}) => void lines.push({ level, event, fields: { ...fields } })
   return { fetch: (url, init) => globalThis.fetch(url, init), log, sleep: realSleep, random: () => 0.5, now: Date.now, lines, ...over }
 }
 
-/** The same for providers of every kind; the key of each is `sk-test-key`. */
+/** As testDeps, for providers of every kind; the key of each is `sk-test-key`. */
 export function createDeps(over: Partial<CreateDeps> = {}): ReturnType<typeof testDeps> & CreateDeps {
   const unused = () => Promise.reject(new Error('nobody is asked here'))
   const deps = testDeps(over)
@@ -135,7 +135,7 @@ export type Outcome = {
   readonly failure?: ProviderFailure
 }
 
-/** What was shown, and the one `done` or the failure that it ended in; anything else is an error of the test. */
+/** Returns the shown text with the one `done` or the failure at its end; anything else is an error of the test. */
 export async function outcomeOf(chunks: AsyncIterable<ModelChunk>): Promise<Outcome> {
   let shown = ''
   const dones: ChatResponse[] = []
@@ -155,7 +155,7 @@ export async function outcomeOf(chunks: AsyncIterable<ModelChunk>): Promise<Outc
 
 export type Served = (dialect: Dialect, ask: { readonly text: string }) => Response | Promise<Response>
 
-/** Asks a server that answers everything like this. */
+/** Sends a request to a server that gives this answer to everything. */
 export async function serve(dialect: Dialect, answer: Served, over: Partial<WireConfig> = {}): Promise<Outcome> {
   const fake = startFake((asked) => answer(dialect, asked))
   try {

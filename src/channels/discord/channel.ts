@@ -1,4 +1,4 @@
-/** Discord as one of the channels, when the configuration switches it on. */
+/** Connects Discord as one of the channels when the configuration enables it. */
 
 import { channelSettings } from '../../config/config.ts'
 import type { Channel, ChannelHost, ChannelKind, InboundMessage, Setup } from '../../host/api.ts'
@@ -19,7 +19,7 @@ export const discord = {
   create: async ({ setup, settings }) => createDiscordChannel(settings, await optionsFor(setup, settings)),
 } as const satisfies ChannelKind<typeof discordRows>
 
-/** Discord may be out of reach for long: the other channels do not wait for it, and go on when it ends for good. */
+/** Discord may be unreachable for long: the other channels do not wait for it, and they continue when it ends for good. */
 function createDiscordChannel({ approvers, channelIds }: DiscordSettings, options: DiscordOptions): Channel {
   const state: { connected?: Discord } = {}
   const addresses = createAddresses()
@@ -59,18 +59,20 @@ function createDiscordChannel({ approvers, channelIds }: DiscordSettings, option
   }
 }
 
-/** The first one listed is where the agent itself is talked to, as on the FIFOs; each further one is a conversation of its own. */
+/** The first listed channel is the agent's own conversation, as on the FIFOs; each other channel is a separate conversation. */
 function conversationOf(channel: string, [own]: readonly string[]): Pick<InboundMessage, 'conversation'> {
   return channel === own ? {} : { conversation: `discord ${channel}` }
 }
 
 type Connecting = {
   readonly setup: Setup
-  /** Aborted: closes the connection, whatever is still to be sent. */
+  /** Aborting it closes the connection, even with messages still unsent. */
   readonly signal: AbortSignal
 }
 
-/** Undefined when it was told to stop before it was connected. @throws FailureError error for what is wrong before anything is tried, or for good */
+/**
+ * @returns undefined when the signal stopped it before it connected. @throws FailureError `error` for wrong settings or a permanent failure
+ */
 export async function connectTo({ setup, signal }: Connecting) {
   const options = await optionsFor(setup, channelSettings(setup.config, discord))
   const connected = await (await import('./connect.ts')).connectDiscord({ ...options, signal })

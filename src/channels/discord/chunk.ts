@@ -1,19 +1,21 @@
-/** Cuts an answer into pieces that Discord accepts: at lines, then at words, never inside a character, and with every code block whole or closed. */
+/**
+ * Splits an answer into pieces that Discord accepts: at lines, then at words, never inside a character, and with every code block closed.
+ */
 
 import { type Block, blocksOf, isLeftOpen } from './fences.ts'
 
 /**
- * Discord allows 2,000 code points. UTF-16 units are counted here: never fewer than those, and what the length of a string is everywhere else.
+ * Discord allows 2,000 code points. This code counts UTF-16 units: never fewer than code points, and the unit of string length elsewhere.
  */
 export const MESSAGE_LIMIT = 2_000
 
-/** What a closing fence may need on a line of its own. */
+/** A closing fence on its own line. */
 const CLOSING = '\n```'
 
 /**
- * The pieces in order, none longer than `limit` (from 200 up), none blank: Discord refuses those, so text that is all blank gives none. Joined
- * they are the text again, but for blank stretches between two pieces and the fences that close a cut code block and open it again in its
- * language. A text that fits is left as it is.
+ * Returns the pieces in order, none longer than `limit` (at least 200) and none blank, because Discord refuses blank messages; a blank text
+ * gives no piece. Joined, the pieces equal the text except for blank space between pieces and the fences that close and reopen a split code
+ * block in its language. A text that fits stays unchanged.
  */
 export function chunks(text: string, limit = MESSAGE_LIMIT): string[] {
   if (text.length <= limit) return isBlank(text) ? [] : [text]
@@ -28,7 +30,7 @@ function* pieces(source: Source): Generator<string> {
   for (let at = 0; at < text.length; ) {
     const inside = blocks.find((block) => block.body <= at && at < block.end)
     if (inside !== undefined && isBlank(text.slice(at, inside.close))) {
-      // The piece before has closed it already.
+      // The previous piece has already closed this block.
       at = inside.end
       continue
     }
@@ -48,7 +50,7 @@ function closing(part: string, isCut: boolean): string {
 
 type Window = Source & { readonly at: number; readonly end: number }
 
-/** Where the piece from `at` ends if it may reach up to `end`. Always past `at`. */
+/** Returns the end of the piece that begins at `at` and may reach up to `end`. Always greater than `at`. */
 function cutAfter({ text, blocks, limit, at, end }: Window): number {
   if (text.length <= end) return text.length
   const block = blocks.find((one) => one.start < end && end < one.end)
@@ -57,10 +59,10 @@ function cutAfter({ text, blocks, limit, at, end }: Window): number {
   return lineBorder(text, behind, end) ?? (behind > at ? behind : wordBorder(text, at, end))
 }
 
-/** With less of a block than this before the cut it rather waits for the next piece. */
+/** A block with fewer characters than this before the cut moves to the next piece. */
 const LEAST = 100
 
-/** A block that fits a piece of its own waits for that; any other is cut. */
+/** A block that fits into one piece moves to the next piece; a longer block is split. */
 function cutInside({ text, limit, at, end, block }: Window & { readonly block: Block }): number {
   const canWait = block.start > at
   if (canWait && block.end - block.start <= limit) return block.start
@@ -70,7 +72,7 @@ function cutInside({ text, limit, at, end, block }: Window & { readonly block: B
   return lineBorder(text, from, to) ?? wordBorder(text, from, to)
 }
 
-/** After the last line break, or right before one. */
+/** Returns the position after the last line break, or right before one. */
 function lineBorder(text: string, from: number, to: number): number | undefined {
   const newline = text.slice(from, to + 1).lastIndexOf('\n')
   if (newline < 0) return undefined
@@ -78,7 +80,7 @@ function lineBorder(text: string, from: number, to: number): number | undefined 
   return Math.min(from + newline + 1, to)
 }
 
-/** After the last blank; without any, between two characters as people see them; and if one of those is too long, inside it. */
+/** Returns the position after the last blank; without a blank, between two graphemes; inside a grapheme only when it is too long. */
 function wordBorder(text: string, from: number, to: number): number {
   const seen = new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text.slice(from, to + 100))
   const startAt = (offset: number) => seen.containing(offset)?.index ?? offset

@@ -1,8 +1,8 @@
-/** Words for the ways in which Discord ends a connection for good. */
+/** Explains the close codes with which Discord ends a connection for good. */
 
 import { PORTAL } from './refusal.ts'
 
-/** @param intents the mask that was asked for. @returns what is wrong and what to do about it */
+/** @param intents the requested bit mask. @returns what is wrong and what to do about it */
 export function closingMessage({ code, reason, intents }: { code: number | undefined; reason: string; intents: number }): string {
   const known = code === undefined ? undefined : messages(intents)[code]
   return known ?? `Discord ended the connection for good (${code ?? 'no code'}): ${reason || 'no reason given'}`

@@ -1,4 +1,4 @@
-/** Discord as a place to talk: what people write in our channels comes out, what is sent goes in. The libraries are loaded here and not before. */
+/** Connects to Discord: it delivers messages from the configured channels and sends answers. The libraries are loaded here on first use. */
 
 import { createQueue } from '../../runtime/event-queue.ts'
 import { createRedactor } from '../../security/redaction/redact.ts'
@@ -10,21 +10,21 @@ import { within } from './within.ts'
 
 export type Discord = Outbox & {
   readonly ok: true
-  /** Of the bot itself. */
+  /** The user id of the bot itself. */
   readonly userId: string
-  /** In order, each once, for one reader; they end with the connection. What is not yet read waits, however much. */
+  /** Messages in order, each once, for one reader; the sequence ends with the connection. Unread messages queue without limit. */
   readonly messages: AsyncIterable<DiscordMessage>
-  /** `ok` after `close`; else what ended it for good, and what to do. */
+  /** `ok` after `close`; otherwise what ended the connection for good, and what to do. */
   readonly ended: Promise<Outcome>
-  /** Ends everything at once; an answer that has not been sent by then says so. Resolves when no socket and no timer is left. */
+  /** Ends everything at once; an unsent answer reports that it was not sent. Resolves when no socket and no timer is left. */
   close(): Promise<void>
 }
 
 export type NoDiscord = { readonly ok: false; readonly message: string }
 
 /**
- * Resolves with the first READY, however long Discord is out of reach until then, or with what makes that hopeless. The token is in no
- * message and in no line of the log.
+ * Resolves with the first READY, however long Discord is unreachable until then, or with a permanent failure. The token appears in no
+ * message and in no log line.
  */
 export async function connectDiscord(options: DiscordOptions): Promise<Discord | NoDiscord> {
   const settled = settle(options)
@@ -59,7 +59,7 @@ async function connect(options: DiscordOptions, settled: Settled): Promise<Disco
   return { ok: true, userId: first, messages: inbox.items(), ended, close, ...outbox }
 }
 
-/** 50 ms that only those pay who talk through Discord. */
+/** Loading takes 50 ms, which only Discord users pay. */
 async function libraries() {
   return Promise.all([import('./gateway.ts'), import('./listen.ts'), import('./outbox.ts'), import('./rest.ts')])
 }
@@ -77,7 +77,7 @@ function redactorOf(token: string): <T>(value: T) => T {
 
 type Limits = { readonly channelIds: readonly string[]; readonly redact: (sent: Sent) => Sent }
 
-/** The name of a channel may come from a model or out of a pipe, and becomes part of a URL. */
+/** Checks the channel name, because it may come from a model or a pipe and becomes part of a URL. */
 function restricted(outbox: Outbox, { channelIds, redact }: Limits): Outbox {
   return {
     async send(channel, text) {

@@ -1,29 +1,29 @@
-/** What a connection to Discord is made of, its defaults, and what is wrong with it before anything is tried. */
+/** Defines the options of a Discord connection with their defaults, and validates them before any request. */
 
 import type { Log } from '../../runtime/port.ts'
 import type { DiscordFetch } from './rest.ts'
 
-/** Where the guarded fetch has to be let out to, unless `restApi` says otherwise. */
+/** The origin that the guarded fetch must allow, unless `restApi` names another one. */
 export const DISCORD_API = 'https://discord.com/api'
 
 /**
- * GUILD_MESSAGES (512) and MESSAGE_CONTENT (32768). With the first alone Discord delivers messages without their text, but for those that
- * mention the bot; the second must be turned on for the bot in Discord's developer portal.
+ * GUILD_MESSAGES (512) and MESSAGE_CONTENT (32768). With the first alone Discord delivers messages without text, except those that mention
+ * the bot; the second must be enabled for the bot in Discord's developer portal.
  */
 export const DISCORD_INTENTS = 512 | 32_768
 
 export type DiscordOptions = {
   readonly token: string
-  /** All others are ignored, and nothing is sent there. */
+  /** The channels to read and write; the bot ignores all others and sends nothing there. */
   readonly channelIds: string | readonly string[]
-  /** Guarded, and let out to the origin of `restApi`. */
+  /** A guarded fetch that allows the origin of `restApi`. */
   readonly fetch: DiscordFetch
   readonly log: Log
-  /** Closes the connection, as `close` does. */
+  /** Aborting it closes the connection, as `close` does. */
   readonly signal?: AbortSignal
   readonly intents?: number
   readonly restApi?: string
-  /** Resolves after so many milliseconds, or rejects when the signal says so. */
+  /** Resolves after the given milliseconds, or rejects when the signal aborts. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
@@ -33,7 +33,7 @@ export function settle({ token, channelIds, restApi = DISCORD_API, intents = DIS
   return { token, channelIds: typeof channelIds === 'string' ? [channelIds] : channelIds, restApi, intents }
 }
 
-/** @returns what has to be changed; never with the token in it */
+/** @returns what to change; never contains the token */
 export function faultOf({ token, channelIds, restApi, intents }: Settled): string | undefined {
   if (token === '')
     return 'DISCORD_BOT_TOKEN: is empty; copy the token of the bot from https://discord.com/developers/applications, page Bot'
@@ -47,7 +47,7 @@ export function faultOf({ token, channelIds, restApi, intents }: Settled): strin
   return undefined
 }
 
-/** Only a server that is itself spoken to in the clear, on loopback, may name a gateway that is. */
+/** Only a REST server that itself uses plain http, on loopback, may name a plain ws gateway. */
 export function gatewayRule(restApi: string): (url: string) => boolean {
   const isPlain = restApi.startsWith('http:')
   return (url) => {

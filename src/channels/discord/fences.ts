@@ -1,6 +1,6 @@
-/** Where the fenced code blocks of a text are, by Discord's own rule: every run of backticks opens or closes, wherever it stands. */
+/** Finds the fenced code blocks of a text by Discord's own rule: every run of backticks opens or closes a block, at any position. */
 
-/** Offsets into the text. What is shown as code is from `body` to `close`; from `start` to `body` is the opening, from `close` to `end` the closing. */
+/** Offsets into the text: the opening fence is `start` to `body`, the code is `body` to `close`, the closing fence is `close` to `end`. */
 export type Block = {
   readonly start: number
   readonly body: number
@@ -9,13 +9,13 @@ export type Block = {
   readonly language: string
 }
 
-/** A run longer than ten is a line somebody drew. */
+/** A run of more than ten backticks is a decorative line. */
 const RUN = /(?<!`)`{3,10}(?!`)/g
 
-/** What may stand between the opening run and the code: a language, perhaps more, up to the end of the line. */
+/** The text between the opening run and the code: a language, perhaps more, up to the end of the line. */
 const INFO = /^(?:([\w+.#-]{1,30})(?![^\s]))?[^\n`]{0,100}\n/
 
-/** @returns the blocks in order; one that is never closed is none, for Discord shows it as it was written */
+/** @returns the closed blocks in order; an unclosed run is not a block, because Discord shows it as plain text */
 export function blocksOf(text: string): readonly Block[] {
   const runs = [...text.matchAll(RUN)]
   return runs.flatMap((run, n) => {
@@ -24,7 +24,7 @@ export function blocksOf(text: string): readonly Block[] {
   })
 }
 
-/** Whether the text ends inside a block that opens on a line of its own; a lone run in the middle of a sentence only speaks of one. */
+/** Whether the text ends inside a block that opens on its own line; a single run inside a sentence only mentions a fence. */
 export function isLeftOpen(text: string): boolean {
   const runs = [...text.matchAll(RUN)]
   const last = runs.at(-1)?.index ?? 0

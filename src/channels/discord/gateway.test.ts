@@ -97,7 +97,7 @@ test('a session that may be resumed is, one that may not begins anew, and the lo
   await until(() => client.heard.length > 0)
   expect(client.waits).toEqual([5000])
   expect(client.lines.map((line) => line.event)).toContain('discord session lost')
-  // Asked before each identify, for there are only so many of these a day.
+  // The gateway is requested before each identify, because Discord limits identifies per day.
   expect(fake.rest.seen.paths).toEqual(['GET /api/v10/gateway/bot', 'GET /api/v10/gateway/bot'])
 })
 

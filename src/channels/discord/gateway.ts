@@ -1,4 +1,6 @@
-/** Stays connected to Discord's gateway: identifies, resumes, waits ever longer while nothing works, and gives up only where Discord says so. */
+/**
+ * Stays connected to Discord's gateway: it identifies, resumes, waits longer after each failure, and gives up only when Discord says so.
+ */
 
 import type { APIGatewayBotInfo } from '@discordjs/core'
 import { Encoding, type FetchingStrategyOptions } from '@discordjs/ws'
@@ -17,10 +19,10 @@ export type GatewaySettings = Pick<ShardSettings, 'isGateway' | 'onDispatch'> & 
   readonly signal: AbortSignal
 }
 
-/** `ok` when it was told to stop. */
+/** `ok` when the signal stopped it. */
 export type Outcome = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
-/** @returns once `signal` says so, or what no coming back can mend. */
+/** @returns when `signal` aborts, or with a failure that no reconnect can repair. */
 export async function stayConnected(settings: GatewaySettings): Promise<Outcome> {
   const { signal, log } = settings
   const store: SessionStore = { session: null }
@@ -42,7 +44,7 @@ export async function stayConnected(settings: GatewaySettings): Promise<Outcome>
   return { ok: true }
 }
 
-/** `failures` counts connections and questions in a row that came to nothing. */
+/** `failures` counts failed connections and gateway requests in a row. */
 type State = { failures: number; info: APIGatewayBotInfo | undefined }
 
 type Found =
@@ -50,7 +52,9 @@ type Found =
   | { readonly kind: 'wait'; readonly ms: number; readonly message: string }
   | { readonly kind: 'final'; readonly message: string }
 
-/** Asked anew before each identify: there are only so many of these a day, and Discord takes the token away from who goes on without. */
+/**
+ * Requests the gateway again before each identify: Discord limits identifies per day, and resets the token of a bot that ignores the limit.
+ */
 async function knownGateway(settings: GatewaySettings, store: SessionStore, state: State): Promise<Found> {
   if (store.session !== null && state.info !== undefined) return { kind: 'found', info: state.info }
   try {
@@ -111,13 +115,13 @@ function optionsOf({ token, intents }: GatewaySettings, gatewayInformation: APIG
     shardCount: 1,
     version: '10',
     encoding: Encoding.JSON,
-    // Neither is worth it for one channel's text, and each would look for a native module.
+    // Neither is worthwhile for one channel's text, and each would look for a native module.
     compression: null,
     useIdentifyCompression: false,
     identifyProperties: { os: process.platform, browser: 'braidclaw', device: 'braidclaw' },
     initialPresence: null,
     largeThreshold: null,
-    // Bun's sockets know no time limit of their own for the handshake: it is within the second one.
+    // Bun's sockets have no timeout for the handshake; helloTimeout covers it.
     handshakeTimeout: null,
     helloTimeout: 20_000,
     readyTimeout: 15_000,

@@ -1,4 +1,4 @@
-/** Which of the messages that Discord delivers are for us: written by a person, in one of our channels, with text. */
+/** Selects the Discord messages for the agent: written by a person, in a configured channel, with text. */
 
 import type { GatewayMessageCreateDispatchData } from '@discordjs/core'
 
@@ -15,7 +15,7 @@ export type InboundMessage =
   | { readonly kind: 'not for us' }
   | { readonly kind: 'no text'; readonly messageId: string; readonly channel: string; readonly why: string }
 
-/** A message and a reply; joins, pins, boosts and the like are Discord's own words. */
+/** A message and a reply; Discord itself writes joins, pins, boosts and similar messages. */
 const WRITTEN: ReadonlySet<number> = new Set([0, 19])
 
 type Ears = { readonly channelIds: readonly string[]; readonly selfId: string | undefined }
@@ -28,7 +28,7 @@ export function hear(data: GatewayMessageCreateDispatchData, { channelIds, selfI
   return { kind: 'message', message: { channel, text: content, authorId: author.id, messageId } }
 }
 
-/** Without the intent Discord empties the attachments as well, so that a message of nothing at all gives it away. */
+/** Without the intent Discord also empties the attachments, so a message without any content shows that the intent is missing. */
 function whyNoText({ attachments, embeds, sticker_items, poll }: GatewayMessageCreateDispatchData): string {
   const hasOther = [attachments, embeds, sticker_items].some((list) => (list?.length ?? 0) > 0) || poll !== undefined
   if (hasOther) return 'it holds only attachments, stickers or a poll, which are not read'

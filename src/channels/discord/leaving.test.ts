@@ -1,4 +1,6 @@
-/** In a process of its own: nothing of a closed connection keeps it alive, and nothing of the libraries is loaded before there is one. */
+/**
+ * Tests in a separate process that a closed connection does not keep it alive, and that no library is loaded before the first connection.
+ */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,7 +17,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(place.folder, { recursive: true }))
 
-/** Connects, does what `body` says with `discord`, and must then end by itself. */
+/** Connects, runs `body` with `discord`, and must then end by itself. */
 async function run(fake: FakeDiscord, body: string, sleep = 'undefined') {
   const file = join(place.folder, `${crypto.randomUUID()}.ts`)
   writeFileSync(

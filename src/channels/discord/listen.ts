@@ -1,4 +1,4 @@
-/** What the gateway delivers, as the few things that matter here: who we are, that a session went on, and what people wrote to us. */
+/** Translates gateway events into the three that matter here: the bot's identity, a resumed session, and messages from people. */
 
 import { GatewayDispatchEvents } from '@discordjs/core'
 import type { Log } from '../../runtime/port.ts'

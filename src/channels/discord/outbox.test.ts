@@ -6,7 +6,7 @@ import { createApi } from './rest.ts'
 
 const portal = 'https://discord.com/developers/applications'
 const both = { channelIds: [CHANNEL, OTHER_CHANNEL, CLOSED_CHANNEL, '1200000000000000009'] }
-/** As long as it is asked for, but with no wait of the library's in it. */
+/** Waits as long as requested, but never by the library's own timers. */
 const patient = { sleep: (ms: number) => Bun.sleep(ms) }
 
 const lines = (count: number) => Array.from({ length: count }, (_, n) => `line ${n} of a long answer`).join('\n')

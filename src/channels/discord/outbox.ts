@@ -1,4 +1,4 @@
-/** Sends answers to Discord: piece by piece in order, waiting where Discord says so, trying again where that may help. */
+/** Sends answers to Discord: piece by piece in order, waiting when Discord asks for it, and retrying when that may help. */
 
 import type { API } from '@discordjs/core'
 import type { Log } from '../../runtime/port.ts'
@@ -16,16 +16,16 @@ export type OutboxSettings = {
 }
 
 export type Outbox = {
-  /** Never rejects. One answer a channel at a time, in the order of the calls. */
+  /** Never rejects. Sends one answer per channel at a time, in the order of the calls. */
   send(channel: string, text: string): Promise<Sent>
-  /** Shows for some ten seconds that an answer is being written. Never rejects: it is only a courtesy. */
+  /** Shows the typing indicator for about ten seconds. Never rejects, because the indicator is optional. */
   typing(channel: string): Promise<void>
 }
 
-/** After the last of these a failure that might have passed is told. */
+/** The pauses between retries; after the last one a temporary failure is reported. */
 const PAUSES_MS = [1_000, 2_000, 4_000]
 
-/** So long Discord may keep one piece waiting. */
+/** How long Discord may delay one piece, in milliseconds. */
 const PATIENCE_MS = 10 * 60_000
 
 export function createOutbox(settings: OutboxSettings): Outbox {
@@ -44,7 +44,7 @@ export function createOutbox(settings: OutboxSettings): Outbox {
       return sent
     },
     async typing(channel) {
-      // Later it would be no news any more, and a burst of them.
+      // A delayed indicator would be outdated, and several would arrive at once.
       if (signal.aborted || gate.opens) return
       const { channels } = settings.api()
       await within(signal, (own) => channels.showTyping(channel, { signal: own })).catch(() => {})
@@ -70,7 +70,9 @@ function part(done: readonly string[], all: readonly string[]): string {
 type Posted = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly message: string }
 
 type Posting = OutboxSettings & {
-  /** Shut while Discord wants silence from all of us; asked all the same, the library would set a timer that nothing can stop. */
+  /**
+   * Set while Discord's global rate limit applies to us; a request in that time would make the library set a timer that nothing can stop.
+   */
   readonly gate: { opens: Promise<void> | undefined }
   readonly channel: string
   readonly content: string
@@ -78,7 +80,7 @@ type Posting = OutboxSettings & {
 
 async function postPiece(posting: Posting): Promise<Posted> {
   const { signal, log, channel } = posting
-  // The same name each time: a piece whose answer got lost is not shown twice.
+  // All retries use the same nonce, so that a piece whose response got lost is not posted twice.
   const nonce = crypto.randomUUID().replaceAll('-', '').slice(0, 25)
   const waited = { tries: 0, ms: 0 }
   for (;;) {
@@ -112,7 +114,7 @@ function after(tries: number): string {
   return tries === 0 ? '' : ` (after ${tries + 1} attempts)`
 }
 
-/** Whom an answer mentions is not told so: a model must not be able to call everybody. */
+/** Mentions notify nobody, because a model must not be able to notify everybody. */
 async function create({ api, signal, channel, content }: Posting, nonce: string): Promise<string> {
   const message = { content, nonce, enforce_nonce: true, allowed_mentions: { parse: [] } }
   const { id } = await within(signal, (own) => api().channels.createMessage(channel, message, { signal: own }))

@@ -1,4 +1,4 @@
-/** What a failed request to Discord's REST API means: wait, try again, or tell a person what to change. */
+/** Classifies a failed request to Discord's REST API: wait, retry, or tell a person what to change. */
 
 import { DiscordAPIError, HTTPError, RateLimitError } from '@discordjs/rest'
 
@@ -9,10 +9,10 @@ export type Refusal =
   | { readonly kind: 'passing'; readonly message: string }
   | { readonly kind: 'final'; readonly status: number; readonly message: string }
 
-/** A 429 that does not say for how long. */
+/** The wait for a 429 response without a time. */
 const UNSAID_MS = 1_000
 
-/** @param about what was asked for, as in "channel 123" */
+/** @param about the requested object, as in "channel 123" */
 export function refusalOf(error: unknown, about: string): Refusal {
   if (error instanceof RateLimitError) return waiting(error, about)
   if (error instanceof HTTPError) return { kind: 'passing', message: `${about}: Discord answers ${error.status}` }
@@ -21,7 +21,7 @@ export function refusalOf(error: unknown, about: string): Refusal {
   return { kind: 'passing', message: `${about}: Discord cannot be reached: ${error instanceof Error ? error.message : String(error)}` }
 }
 
-/** One of the two tells when a bucket fills up again, the other what a request too many was told. */
+/** timeToReset says when the bucket refills, retryAfter what the rejected request was told; the longer time counts. */
 function waiting({ retryAfter, timeToReset, global: isGlobal }: RateLimitError, about: string): Refusal {
   const told = retryAfter > 0 ? retryAfter : UNSAID_MS
   const ms = Math.ceil(timeToReset > told ? timeToReset : told)

@@ -1,16 +1,16 @@
-/** Discord's REST API through a fetch that is passed in, with nothing left to the library's own clock. */
+/** Calls Discord's REST API through a given fetch, and keeps timers and retries out of the library. */
 
 import { API } from '@discordjs/core'
 import { REST, type RESTOptions } from '@discordjs/rest'
 
-/** A way out that somebody guards. */
+/** A guarded fetch. */
 export type DiscordFetch = (url: string, init: RequestInit) => Promise<Response>
 
 type Settings = { readonly api: string; readonly token: string; readonly fetch: DiscordFetch }
 
 /**
- * The library waits out rate limits and repeats requests in a way that neither a test nor a shutdown can cut short, and repeats without any
- * pause: so it is told to hand both back, as errors.
+ * The library waits for rate limits and retries in a way that neither a test nor a shutdown can interrupt, and it retries without a pause.
+ * These options make it report both as errors.
  */
 export function createApi({ api, token, fetch }: Settings): () => API {
   const rest = new REST({
@@ -19,15 +19,15 @@ export function createApi({ api, token, fetch }: Settings): () => API {
     timeout: 15_000,
     rejectOnRateLimit: () => true,
     makeRequest: requestThrough(fetch),
-    // They would only forget idle channels, of which we have few.
+    // The sweeps only forget idle channels, of which we have few.
     hashSweepInterval: 0,
     handlerSweepInterval: 0,
   })
-  // After a 401 it forgets the token, and would say of every later request only that it has none.
+  // After a 401 the library forgets the token, and would answer every later request only with "no token".
   return () => new API(rest.setToken(token))
 }
 
-/** The whole body is read here: within the timeout, and also where the library does not care for it. */
+/** Reads the whole body here, so that the timeout covers it and it is consumed even when the library ignores it. */
 function requestThrough(fetch: DiscordFetch): RESTOptions['makeRequest'] {
   return async (url, { method = 'GET', headers, body, signal }) => {
     const answer = await fetch(url, {

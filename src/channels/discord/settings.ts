@@ -1,4 +1,4 @@
-/** [channels.discord]: whose token, and which channels it listens to. */
+/** Defines the settings of [channels.discord]: the token and the channels to listen to. */
 
 import type { Rows } from '../../kit/settings.ts'
 

@@ -1,4 +1,4 @@
-/** One connection to Discord's gateway, from its opening to its end: the library's protocol without the library's way of coming back. */
+/** Runs one connection to Discord's gateway from opening to end: it uses the library's protocol but not its reconnects. */
 
 import {
   type FetchingStrategyOptions,
@@ -11,13 +11,13 @@ import {
   type WebSocketShardEventsMap,
 } from '@discordjs/ws'
 
-/** Outlives the connections: what the next one resumes. */
+/** The session that the next connection resumes; it outlives the connections. */
 export type SessionStore = { session: SessionInfo | null }
 
-/** `saidHello`: somebody who speaks the protocol was there. `wasReady`: identified or resumed. `wasAcked`: it outlived a heartbeat. */
+/** `saidHello`: the peer speaks the protocol. `wasReady`: identified or resumed. `wasAcked`: the peer acknowledged a heartbeat. */
 type Signs = { readonly saidHello: boolean; readonly wasReady: boolean; readonly wasAcked: boolean }
 
-/** `next` is what the library would do. There is a `code` when the server closed the connection, or did not say what it had to in time. */
+/** `next` is what the library would do. `code` is set when the server closed the connection, or missed a deadline. */
 export type Ended = Signs & {
   readonly next: 'resume' | 'renew' | 'never'
   readonly code: number | undefined
@@ -27,7 +27,7 @@ export type Ended = Signs & {
 export type ShardSettings = {
   readonly options: FetchingStrategyOptions
   readonly store: SessionStore
-  /** Whether a URL may be told the token. */
+  /** Whether the token may be sent to a URL. */
   readonly isGateway: (url: string) => boolean
   readonly onDispatch: (payload: WebSocketShardEventsMap[WebSocketShardEvents.Dispatch][0]) => void
 }
@@ -35,8 +35,9 @@ export type ShardSettings = {
 export type Shard = { readonly ended: Promise<Ended>; close(): void }
 
 /**
- * Left alone the library comes back on its own every half second for ever, waits without end for the goodbye of a peer that is gone, and
- * comes back even when it is closed while still connecting. So its `destroy`, through which every end of a connection goes, only ever ends.
+ * By default the library reconnects every half second for ever, waits without limit for the close frame of a dead peer, and reconnects even
+ * when it is closed during connecting. So this code replaces its `destroy`, which every ending passes through, with one that only ends the
+ * connection.
  */
 export function openShard(settings: ShardSettings): Shard {
   const { promise: ended, resolve } = Promise.withResolvers<Ended>()
@@ -45,17 +46,17 @@ export function openShard(settings: ShardSettings): Shard {
   const goodbye = shard.destroy.bind(shard)
   const end = async (why: WebSocketShardDestroyOptions) => {
     goodbye({ code: codeOf(why), reason: why.reason }).catch(() => {})
-    // In the meantime the goodbye is written, and what was just about to begin has begun: a socket, the interval of the heartbeat.
+    // During this tick the close frame is written, and whatever was just starting has started: a socket, the heartbeat interval.
     await Bun.sleep(0)
     hangUp(shard)
     const { trouble, ...signs } = seen
     resolve({ ...signs, next: nextOf(why), code: why.code, reason: why.reason ?? trouble })
   }
-  // Nobody may wait for it: the library would start to beat after the end that a missed heartbeat brought about.
+  // The caller must not wait for it: the library would start heartbeats after the end that a missed heartbeat caused.
   shard.destroy = async (why = {}) => void end(why)
   refuseNonsense(shard)
   shard.on(WebSocketShardEvents.Dispatch, settings.onDispatch)
-  // Settles with the first READY or an error; both are heard elsewhere.
+  // Settles with the first READY or an error; other handlers report both.
   shard.connect().catch(() => {})
   return { ended, close: () => void shard.destroy({ reason: 'closed' }) }
 }
@@ -65,11 +66,11 @@ function contextOf({ options, store, isGateway }: ShardSettings): IContextFetchi
     options,
     retrieveSessionInfo: () => store.session,
     updateSessionInfo(_, info) {
-      // Whether a session is worth keeping is for the owner of the store to say.
+      // The owner of the store decides whether a session is worth keeping.
       if (info === null) return
       store.session = isGateway(info.resumeURL) ? info : { ...info, resumeURL: options.gatewayInformation.url }
     },
-    // The pauses between connections are longer than what Discord asks for between two of these.
+    // The pauses between connections are longer than the pause that Discord requires between two identifies.
     waitForIdentify: async () => {},
   }
 }
@@ -87,7 +88,7 @@ function watch(shard: WebSocketShard) {
   shard.on(WebSocketShardEvents.HeartbeatComplete, () => {
     seen.wasAcked = true
   })
-  // An event without an error is possible here, whatever the types say.
+  // The event can come without an error here, whatever the types say.
   const onError = (error?: Error) => {
     seen.trouble = error?.message ?? 'the connection failed'
   }
@@ -96,7 +97,7 @@ function watch(shard: WebSocketShard) {
   return seen
 }
 
-/** A frame in which the library, or whoever listens, does not find what must be there would end this process: it ends the connection. */
+/** Ends the connection on a malformed frame, because the library's or a listener's exception would otherwise end this process. */
 function refuseNonsense(shard: WebSocketShard): void {
   const read: unknown = Reflect.get(shard, 'onMessage')
   if (typeof read !== 'function') throw new Error('@discordjs/ws no longer reads its frames in "onMessage"; see refuseNonsense in shard.ts')
@@ -110,14 +111,17 @@ function refuseNonsense(shard: WebSocketShard): void {
   Reflect.set(shard, 'onMessage', guarded)
 }
 
-/** The library takes itself for closed once it has said goodbye. A peer that does not answer that would keep the connection, and this process. */
+/**
+ * Closes the socket: the library considers itself closed once it has sent its close frame, and a peer that does not answer would keep the
+ * connection and this process alive.
+ */
 function hangUp(shard: WebSocketShard): void {
   const socket: unknown = Reflect.get(shard, 'connection')
   if (socket instanceof WebSocket) socket.terminate()
   clearInterval(Reflect.get(shard, 'heartbeatInterval') ?? undefined)
 }
 
-/** 1000 ends the session for good. */
+/** Code 1000 ends the session for good. */
 function codeOf({ code, recover }: WebSocketShardDestroyOptions): number {
   return code ?? (recover === WebSocketShardDestroyRecovery.Resume ? 4200 : 1000)
 }

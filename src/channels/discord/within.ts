@@ -1,6 +1,8 @@
-/** A signal for one request: the library listens to it and never stops, and one that lives for months would keep every listener. */
+/**
+ * Gives each request its own abort signal: the library never removes its listeners, and a signal that lives for months would collect them.
+ */
 
-/** Aborted when `signal` is. @returns what `request` returns */
+/** The own signal aborts when `signal` does. @returns what `request` returns */
 export async function within<T>(signal: AbortSignal, request: (own: AbortSignal) => Promise<T>): Promise<T> {
   const own = new AbortController()
   const leave = () => own.abort(signal.reason)

@@ -1,4 +1,4 @@
-/** The bridges that the daemon starts: what the command line says of them, and each kept running. */
+/** Parses the bridges of the daemon's command line and keeps each of them running. */
 
 import type { HostContext, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
@@ -11,7 +11,7 @@ type Role = (typeof roles)[number]
 
 export type Bridge = { readonly role: Role; readonly command: string }
 
-/** One a role: two would take each other's lines. @throws FailureError usage */
+/** Allows one bridge per role, because two would take each other's lines. @throws FailureError usage */
 export function bridgesIn(texts: readonly string[]): readonly Bridge[] {
   const bridges = texts.map(bridgeIn)
   const twice = bridges.find(({ role }, at) => bridges.findIndex((each) => each.role === role) !== at)
@@ -29,13 +29,13 @@ function bridgeIn(text: string): Bridge {
 export type Keeping = {
   readonly setup: Setup
   readonly dir: string
-  /** Each time one runs. */
+  /** Called each time a bridge starts. */
   readonly started: (name: string, pid: number) => void
-  /** Who asks it questions, and should know whether it is there. */
+  /** The exchange that asks this bridge, and needs to know whether it runs. */
   readonly watches: { readonly [name in Role]?: BridgeWatch | undefined }
 }
 
-/** Their files are named from where the daemon was started. */
+/** Bridge commands resolve their files from the folder where the daemon was started. */
 export function keepRunning({ setup, dir, started, watches }: Keeping, { role, command }: Bridge): Supervised {
   const { log, context } = setup
   return supervise({
@@ -56,7 +56,7 @@ export function keepRunning({ setup, dir, started, watches }: Keeping, { role, c
   })
 }
 
-/** A bridge for a role means that the role is played there. @throws FailureError usage when the flag says otherwise */
+/** A bridge for a role assigns that role to the FIFOs. @throws FailureError `usage` when the flag contradicts it */
 export function playedBy<P extends string>(role: Role, bridges: readonly Bridge[], flag: P | undefined): P | 'fifo' | undefined {
   const isBridged = bridges.some((bridge) => bridge.role === role)
   if (isBridged && flag === 'inside')
@@ -64,7 +64,7 @@ export function playedBy<P extends string>(role: Role, bridges: readonly Bridge[
   return flag ?? (isBridged ? 'fifo' : undefined)
 }
 
-/** What a bridge gets: all of it but what is ours alone, and where the FIFOs are. */
+/** Returns the environment of a bridge: everything except our own variables, plus the folder of the FIFOs. */
 export function bridgeEnvironment({ env }: HostContext, dir: string): { readonly [name: string]: string } {
   const theirs = Object.entries(env).flatMap(([name, value]): [string, string][] =>
     value === undefined || /^(BRAIDCLAW_|BUN_|NODE_OPTIONS$)/.test(name) ? [] : [[name, value]],

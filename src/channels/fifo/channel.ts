@@ -1,4 +1,4 @@
-/** The pair of FIFOs through which people talk: each line in is a message, each line out an answer. */
+/** Connects the two FIFOs through which people talk: each line in is a message, each line out an answer. */
 
 import type { Channel, ChannelKind, InboundMessage } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
@@ -14,14 +14,14 @@ export type Written = { readonly ok: true } | { readonly ok: false; readonly mes
 
 export type FifoMessages = {
   readonly lines: AsyncIterable<Line>
-  /** Resolves when the whole line is in the pipe, or was given up. */
+  /** Resolves when the whole line is in the pipe, or when writing was given up. */
   readonly write: (line: string) => Promise<Written>
-  /** Channels of the wire whose writers may answer questions. */
+  /** The channel names whose writers may answer questions. */
   readonly approvers?: readonly string[]
   readonly log: Log
 }
 
-/** A reader who is away may come back; a reader who never comes must not stop the others. */
+/** An absent reader may return, but an absent reader must not stop the others. */
 const READER_MS = 10_000
 
 const settings = {
@@ -41,7 +41,7 @@ export const fifo = {
   create: async ({ dir, settings: { approvers } }) => createFifoChannel(dir, approvers),
 } as const satisfies ChannelKind<typeof settings>
 
-/** The FIFOs are there already. */
+/** The FIFOs must exist. */
 function createFifoChannel(dir: string, approvers: readonly string[]): Channel {
   const state: { write?: FifoMessages['write'] } = {}
   const addresses = createAddresses()
@@ -67,7 +67,7 @@ function createFifoChannel(dir: string, approvers: readonly string[]): Channel {
   }
 }
 
-/** What is no message cannot be answered, having no channel: it is said in the log, with its beginning. */
+/** Logs a malformed line with its beginning, because it has no channel to answer. */
 export async function* fifoMessages({ lines, write, approvers = [], log }: FifoMessages): AsyncGenerator<InboundMessage> {
   const ignored = (why: string) => log('warn', 'message ignored', { from: 'fifo', why })
   for await (const line of lines) {

@@ -19,7 +19,7 @@ async function folder() {
 
 const made = { made: true }
 
-/** @throws when it is refused */
+/** @throws when the lock is refused */
 function held(dir: string, by = made) {
   const taken = hold(dir, by)
   if (!taken.ok) throw new Error(taken.message)

@@ -1,4 +1,4 @@
-/** One daemon a folder of FIFOs: held by a lock that a killed holder cannot leave behind, and a note of whom it started. */
+/** Allows one daemon per folder of FIFOs: the kernel releases its lock when it is killed, and a note lists the bridges it started. */
 
 import { readFileSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,16 +14,19 @@ import { endGroup } from '../../service/supervise.ts'
 export type DaemonLock =
   | {
       readonly ok: true
-      /** Bridges that a killed predecessor left running, ended now. */
+      /** The number of bridges that a killed predecessor left running and that were ended now. */
       readonly orphans: number
-      /** A bridge runs now under this process. */
+      /** Records that a bridge runs under this process. */
       note(name: string, pid: number): void
-      /** FIFOs that we made go too, unless somebody else listens there: who stays can go on with the next daemon. */
+      /**
+       * Releases the lock, and removes the FIFOs that we made unless another process still reads them: such a process can then continue
+       * with the next daemon.
+       */
       release(): void
     }
   | { readonly ok: false; readonly message: string }
 
-/** The folder must be there, and ours. `made`: its FIFOs are our work. */
+/** The folder must exist and belong to us. `made`: this process created the FIFOs. */
 export function hold(dir: string, { made }: { readonly made: boolean }): DaemonLock {
   const [lockPath, notePath] = [join(dir, '.daemon.lock'), join(dir, '.daemon.pid')]
   const lock = lockOn(lockPath)
@@ -59,7 +62,7 @@ export function hold(dir: string, { made }: { readonly made: boolean }): DaemonL
   }
 }
 
-/** Whoever leaves removes the file: a lock on one that is no longer there counts for nothing. */
+/** A leaving daemon removes the file, so a lock on a file that is no longer at this path does not count. */
 function lockOn(path: string): Disposable | undefined {
   for (;;) {
     const before = statSync(path, { throwIfNoEntry: false })?.ino
@@ -73,11 +76,14 @@ function removeIfEmpty(dir: string): void {
   try {
     rmdirSync(dir)
   } catch {
-    // FIFOs that stay, or something else of somebody's.
+    // FIFOs that remain, or files of another program.
   }
 }
 
-/** Told by number and start time, so that nobody else who has the number by now is ended; one without its start time is left alone. */
+/**
+ * Identifies orphans by pid and start time, so that no other process with the same pid is ended; an entry without a start time is left
+ * alone.
+ */
 function endOrphans({ bridges }: Note): number {
   const left = [...bridges.values()].filter((owner) => !owner.endsWith('@0') && isAlive(owner))
   for (const owner of left) endGroup(Number(owner.split('@')[0]), 'SIGKILL')
@@ -91,7 +97,7 @@ function writeNote(path: string, { bridges, ...note }: Note): void {
   renameSync(`${path}.new`, path)
 }
 
-/** What is no note says nothing. */
+/** Treats a malformed note as an empty one. */
 function readNote(path: string): Note {
   try {
     const note: unknown = JSON.parse(readFileSync(path, 'utf8'))

@@ -1,4 +1,4 @@
-/** Which folder the six FIFOs are in, and that they are there. */
+/** Determines the folder of the six FIFOs, and creates them. */
 
 import { resolve } from 'node:path'
 import { FailureError } from '../../host/failure.ts'
@@ -7,12 +7,12 @@ import type { CliContext } from '../terminal/context.ts'
 
 export const usualFolder = '/tmp/planckclaw'
 
-/** Absolute. */
+/** Returns an absolute path. */
 export function fifoFolder({ cwd, env }: CliContext, named: string | undefined): string {
   return resolve(cwd, named ?? (env.PLANCKCLAW_FIFOS || usualFolder))
 }
 
-/** @throws FailureError error when they cannot be ours */
+/** @throws FailureError `error` when they cannot be created or are not ours */
 export async function makeFifos(dir: string): Promise<void> {
   const created = await createFifos(dir)
   if (!created.ok) throw new FailureError('error', `${created.message}`)

@@ -1,4 +1,4 @@
-/** Who thinks and who has the tools: ourselves, or whoever sits at the other end of a pair of FIFOs. */
+/** Decides who answers and who has the tools: this process, or the program at the other end of a pair of FIFOs. */
 
 import { join } from 'node:path'
 import { channelSettings, providerNamed } from '../../config/config.ts'
@@ -18,31 +18,34 @@ export type FifoRoles = {
   readonly dir: string
   readonly brain: 'inside' | 'fifo' | undefined
   readonly claw: 'inside' | 'fifo' | 'both'
-  /** Named on the command line. */
+  /** The model named on the command line. */
   readonly model: string | undefined
 }
 
 export type Cast = {
-  /** The same, with the model that this brain is asked for. */
+  /** The given setup, with the model that this brain is asked for. */
   readonly setup: Setup
   readonly provider: Provider
-  /** Absent: the usual ones. */
+  /** Absent: the usual tools. */
   readonly tools?: ToolSelection
-  /** For people. */
+  /** A description for people. */
   readonly described: string
-  /** For whoever keeps a bridge running. */
+  /** Watches for the supervisor of a bridge. */
   readonly watches: { readonly brain: BridgeWatch | undefined; readonly claw: BridgeWatch | undefined }
-  /** Questions under way are withdrawn. */
+  /** Withdraws open questions. */
   close(): Promise<void>
 }
 
-/** What a brain may take for one answer, its own tries included, unless its provider says otherwise. */
+/** The time for one answer of a brain, its own retries included, unless its provider has another setting. */
 const BRAIN_MS = 300_000
-/** What a claw may take to list its tools, and how much of that a message waits for one that was silent the last time. */
+/** The time for a claw to list its tools, and how long a message waits for a claw that did not answer the last time. */
 const LIST_MS = 2_000
 const SILENT_MS = 200
 
-/** @throws FailureError provider when the configured provider cannot be had; errno errors, the FIFOs being such as `createFifos` has looked at */
+/**
+ * @throws FailureError `provider` when the configured provider cannot be used; errno errors of the FIFOs, which `createFifos` must have
+ * checked
+ */
 export async function assignRoles(given: Setup, casting: FifoRoles): Promise<Cast> {
   const { dir, claw } = casting
   const brain = fifoBrain(given, casting)
@@ -62,22 +65,22 @@ export async function assignRoles(given: Setup, casting: FifoRoles): Promise<Cas
   }
 }
 
-/** A provider of kind "fifo" means our own folder unless it names another. */
+/** A provider of kind "fifo" uses our own folder unless it names another. */
 function fifoBrain({ config, context, assumed }: Setup, { dir, brain, model }: FifoRoles) {
   const named = providerNamed(config, config.defaultProvider)
   const configured = named?.kind === 'fifo' ? named : undefined
   if (brain === 'inside' || (!brain && configured?.dir !== usualFolder)) return undefined
   const exchange = exchangeIn(dir, { name: 'brain', timeoutMs: configured ? configured.totalTimeoutS * 1000 : BRAIN_MS, again: 1 })
-  // A key that the brain's own script needs is nobody's choice of a model.
+  // A key that the brain's own script needs does not count as a choice of model.
   const chosen = model !== undefined || configured || (named?.kind === 'anthropic' && assumed === undefined)
   const wanted = chosen ? config.defaultModel : context.env.PLANCKCLAW_MODEL || seedModel
   return { provider: createFifoProvider({ name: 'fifo', ask: exchange.ask }), exchange, model: wanted }
 }
 
-/** The claw's tools, beside ours or in their place. */
+/** Adds the claw's tools to ours, or replaces ours. */
 function clawTools(setup: Setup, { dir, alone }: { readonly dir: string; readonly alone: boolean }) {
   const { toolTimeoutS } = setup.config.limits
-  // Ahead of the executor, so that whoever is slow is named.
+  // Expires before the executor's timeout, so that the message names the claw as the slow part.
   const exchange = exchangeIn(dir, { name: 'claw', timeoutMs: Math.max(500, toolTimeoutS * 1000 - 500) })
   const claw = clawSource(setup, exchange)
   const standing = alone || setup.config.tools.executables.length === 0 ? undefined : standingExecutables(setup)
@@ -85,13 +88,13 @@ function clawTools(setup: Setup, { dir, alone }: { readonly dir: string; readonl
   return { tools, exchange }
 }
 
-/** What is wrong with the list is said when it changes. A list that comes too late for one message is there for the next. */
+/** Logs problems of the list when they change. A list that comes too late for one message is used for the next. */
 function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
   const state: { claw?: ReturnType<typeof createClaw>; looking?: Promise<ClawSurvey>; told: string; silent: boolean } = {
     told: '',
     silent: false,
   }
-  // One array, so that nothing seems to have changed.
+  // Always the same array, so that nothing seems to have changed.
   const none: readonly SourcedTool[] = []
 
   async function look(maxOutputBytes: number): Promise<ClawSurvey> {
@@ -115,7 +118,7 @@ function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
   }
 }
 
-/** A name of the operator's own counts. The same array as long as neither changes. */
+/** The operator's own tool has precedence over a claw tool of the same name. Returns the same array while neither source changes. */
 function both({ log }: Setup, own: ToolSource, claw: ToolSource): ToolSource {
   const last: { of: readonly (readonly SourcedTool[])[]; all: readonly SourcedTool[] } = { of: [], all: [] }
   return async (deps) => {

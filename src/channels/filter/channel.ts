@@ -1,4 +1,4 @@
-/** One question and its answer as a channel: the filter, and `agent` with a message. */
+/** Runs one question and its answer as a channel: for the filter, and for `agent` with a message. */
 
 import type { AttendedChannel, Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
 import { type TurnOptions, turn } from '../terminal/run-turn.ts'
@@ -6,12 +6,12 @@ import { type TurnOptions, turn } from '../terminal/run-turn.ts'
 export type OneQuestion = Omit<TurnOptions, 'conversation'> & {
   readonly which: ConversationChoice
   readonly options: Omit<ConversationOptions, 'setup' | 'ask'>
-  /** Called before anything is asked. */
+  /** Called before the prompt is sent. */
   readonly begun?: (conversation: Conversation, host: Host) => void
 }
 
 export type QuestionChannel = AttendedChannel & {
-  /** Of the turn; undefined before it has ended. */
+  /** The exit code of the turn; undefined before it has ended. */
   exitCode(): number | undefined
 }
 

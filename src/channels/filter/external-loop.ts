@@ -1,4 +1,7 @@
-/** A filter call whose loop of question, tools and answer somebody else runs (`--tool-backend`): its lines are told in the files of the agent, and the next turn takes them in. */
+/**
+ * Runs a filter call through an external tool loop (`--tool-backend`) and writes its lines to the agent's files, from which the next turn
+ * reads them.
+ */
 
 import { FailureError } from '../../host/failure.ts'
 import type { AgentProfile } from '../../host/setup/agent-profile.ts'
@@ -9,9 +12,9 @@ import { backendOf, runBackend } from './tool-backend.ts'
 
 export type Loop = {
   readonly setup: CliSetup
-  /** As --tool-backend names it. */
+  /** As the flag --tool-backend names it. */
   readonly backend?: string | undefined
-  /** A flag that another loop knows nothing of. */
+  /** A flag that an external loop does not support. */
   readonly odd?: string | undefined
   readonly model?: string | undefined
   readonly sandbox?: SandboxKind | undefined
@@ -21,7 +24,7 @@ export type Loop = {
   readonly tools?: string | undefined
 }
 
-/** @returns the exit code; undefined when the loop is our own. @throws FailureError usage for flags that do not go together */
+/** @returns the exit code; undefined when the native loop has to run. @throws FailureError `usage` for flags that do not go together */
 export async function runExternalLoop({
   setup,
   agentProfile,

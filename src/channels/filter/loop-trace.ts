@@ -1,4 +1,4 @@
-/** What a tool loop did, in its agent's agent.jsonl: the same lines whoever runs the loop. */
+/** Writes what a tool loop did to its agent's agent.jsonl: the lines are the same for every loop. */
 
 import { type AgentProfile, agentProfileOf } from '../../host/setup/agent-profile.ts'
 import { appendSession } from '../../memory/agent-files/session-file.ts'
@@ -7,7 +7,10 @@ import type { CliSetup } from '../terminal/context.ts'
 
 export type Trace = (event: string, message: string) => void
 
-/** Secrets are taken out. A log that cannot be written is said once and stops nothing: the journal is the record. @throws FailureError usage for an agent that is not there */
+/**
+ * Redacts secrets. An unwritable log causes one warning and stops nothing, because the journal is the record. @throws FailureError `usage`
+ * for an agent that does not exist
+ */
 export function traceOf({ config, paths, redactor, log }: CliSetup): Trace {
   const { id, paths: files } = agentProfileOf({ config, paths })
   const state = { failed: false }
@@ -21,7 +24,7 @@ export function traceOf({ config, paths, redactor, log }: CliSetup): Trace {
   }
 }
 
-/** What the model is told of a call. */
+/** Traces the result of a call as the model gets it. */
 export function traceResult(
   trace: Trace,
   { name, text, ok }: { readonly name: string; readonly text: string; readonly ok: boolean },
@@ -32,7 +35,10 @@ export function traceResult(
 
 export type LoopTalk = { asked(question: string): void; answered(answer: string): void; end(): void }
 
-/** Question and answer of a loop that another program runs: no run of ours tells them, so they are lines like those of any other program. */
+/**
+ * Records question and answer of an external loop: no run of ours writes them, so they become session lines like those of any other
+ * program.
+ */
 export function createLoopTalk(setup: CliSetup, { paths }: AgentProfile): LoopTalk {
   const trace = traceOf(setup)
   const said: { role: string; content: string }[] = []

@@ -1,4 +1,4 @@
-/** What `-s` says: the text itself, or the file that it names. */
+/** Resolves the value of `-s`: the text itself, or the file that it names. */
 
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
@@ -6,15 +6,14 @@ import { readConfigFile } from '../../config/text/read-toml-file.ts'
 import { FailureError } from '../../host/failure.ts'
 import { nearest } from '../../kit/did-you-mean.ts'
 
-export type SystemText = { readonly text: string /** The file it came from. */; readonly file?: string }
+export type SystemText = { readonly text: string /** The file with the text. */; readonly file?: string }
 
 /** Longer than any path. */
 const longestPath = 4096
 
 /**
- * A file that is there is read (a pipe too: `-s <(cat a b)`); anything else is the text. What looks like a path (it begins with /, ./, ../
- * or ~/, or ends in .md or .txt, and is one word) and is not there is a mistake. @throws FailureError usage for that, for a folder, and for a file
- * that cannot be read
+ * Reads an existing file (a pipe too: `-s <(cat a b)`); any other value is the text. A missing path is an error: one word that begins with
+ * /, ./, ../ or ~/, or ends in .md or .txt. @throws FailureError `usage` for a missing path, a folder, or an unreadable file
  */
 export function systemTextOf(given: string, { cwd, home }: { readonly cwd: string; readonly home: string }): SystemText {
   if (given.includes('\n') || given.length > longestPath) return { text: given }

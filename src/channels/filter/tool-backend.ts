@@ -1,4 +1,4 @@
-/** Who runs the loop of question, tool calls and results: ourselves, or a script that calls back into `braidclaw tool run`. */
+/** Runs an external loop of question, tool calls and results: a script that calls back into `braidclaw tool run`. */
 
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -10,7 +10,7 @@ import { toolBackends } from '../../tools/settings.ts'
 import type { CliSetup } from '../terminal/context.ts'
 import { onInterrupt } from '../terminal/signals.ts'
 
-/** The flag, else the environment or tools.backend. @throws FailureError usage for a name that is none. */
+/** Uses the flag, else the environment or tools.backend. @throws FailureError `usage` for an unknown name. */
 export function backendOf({ config }: CliSetup, flag?: string): ToolBackend {
   const wanted = flag ?? config.tools.backend
   const found = toolBackends.find((name) => name === wanted)
@@ -22,29 +22,32 @@ type ToolBackend = Config['tools']['backend']
 
 export type BackendRun = {
   readonly setup: CliSetup
-  /** `native` is the caller's own affair: it is an ordinary turn with `toolWishOf` as its tools. */
+  /** The caller handles `native`, which is an ordinary turn with the tools of `parseToolsOption`. */
   readonly backend: Exclude<ToolBackend, 'native'>
   readonly message: string
   readonly system: string
-  /** As --tools names them. */
+  /** As the flag --tools names them. */
   readonly tools: string
-  /** In whose agent.jsonl the loop's iterations and calls are logged; the question and the answer are the caller's to log. */
+  /** The agent whose agent.jsonl logs the iterations and calls of the loop; the caller logs question and answer. */
   readonly agent: string
-  /** As typed; else the configured one (bash), or the program's own (llm). */
+  /** As typed; else the configured model (bash), or the program's own (llm). */
   readonly model?: string
   readonly sandbox?: SandboxKind
 }
 
 /**
- * `text` is the final answer without its last newline, empty when there is none. 0 answered, 1 error (said on stderr already), 2 too many
- * rounds. `cancelled`: somebody ended us meanwhile, and the script with us.
+ * `text` is the final answer without its last newline, empty when there is none. `code`: 0 answered, 1 error (already printed on stderr), 2
+ * too many rounds. `cancelled`: a signal ended us and the script.
  */
 export type BackendEnd = { readonly code: 0 | 1 | 2; readonly text: string; readonly cancelled?: true }
 
-/** What a script may take to end by itself after Ctrl-C, in milliseconds. */
+/** How long a script may take to end by itself after Ctrl-C, in milliseconds. */
 const ownEndMs = 1000
 
-/** The loop's own messages go to our stderr. Rounds: limits.max_tool_rounds. Nothing is written to stdout. @throws FailureError error without the script, or bash */
+/**
+ * Forwards the loop's own messages to our stderr and writes nothing to stdout. The round limit is limits.max_tool_rounds. @throws
+ * FailureError `error` when the script or bash is missing
+ */
 export async function runBackend(run: BackendRun): Promise<BackendEnd> {
   const { setup, backend, message, system, tools } = run
   const { config, context } = setup
@@ -56,7 +59,7 @@ export async function runBackend(run: BackendRun): Promise<BackendEnd> {
     stdout: 'pipe',
     stderr: 'pipe',
   })
-  // Ctrl-C reaches the script by itself; a SIGINT that was sent to us alone does not.
+  // The terminal sends Ctrl-C to the script too; a SIGINT to this process alone does not reach it.
   const interrupt = onInterrupt((by) => {
     if (by !== 'Ctrl-C') child.kill('SIGTERM')
     else setTimeout(() => child.kill('SIGTERM'), ownEndMs).unref()
@@ -68,7 +71,7 @@ export async function runBackend(run: BackendRun): Promise<BackendEnd> {
   return { code: exitCode === 0 || exitCode === 2 ? exitCode : 1, text: text.replace(/\n$/, '') }
 }
 
-/** What the script says, as it comes. */
+/** Forwards the script's output as it arrives. */
 async function passOn(stream: ReadableStream<Uint8Array>, write: (text: string) => void): Promise<void> {
   const decoder = new TextDecoder()
   for await (const piece of stream) write(decoder.decode(piece, { stream: true }))
@@ -80,7 +83,7 @@ function bashFor({ setup: { context }, backend }: BackendRun): string {
   throw new FailureError('error', `--tool-backend ${backend}: bash is missing; install it, or use --tool-backend native`)
 }
 
-/** What the script and the `tool run` it calls go by: the configuration as it was resolved here. */
+/** Returns the variables for the script and the `tool run` calls it makes: the configuration as resolved here. */
 function circumstances({ setup, backend, agent, model, sandbox }: BackendRun): { readonly [name: string]: string } {
   const { config, context, paths } = setup
   const { security, workspaceDir } = config
@@ -94,12 +97,12 @@ function circumstances({ setup, backend, agent, model, sandbox }: BackendRun): {
     TOOL_LOOP_QUIET: '1',
     ...(sandbox ? { TOOL_LOOP_SANDBOX: sandbox } : {}),
     ...vendor(setup, context.env),
-    // As typed it may name one of our providers, which only we know; llm knows its own.
+    // As typed it may name one of our providers, which only we know; llm knows its own models.
     ...(model === undefined ? {} : { TOOL_LOOP_MODEL: backend === 'bash' ? config.defaultModel : model }),
   }
 }
 
-/** The configured model for the bash loop, which speaks two wires. What is not one of them is left to the usual variables. */
+/** Returns the configured model for the bash loop, which supports two wire formats. Other providers are left to the usual variables. */
 function vendor({ config }: CliSetup, env: Environment): { readonly [name: string]: string } {
   const found = providerNamed(config, config.defaultProvider)
   if (found?.kind !== 'anthropic' && found?.kind !== 'openai-compatible') return {}
@@ -117,7 +120,7 @@ function vendor({ config }: CliSetup, env: Environment): { readonly [name: strin
   }
 }
 
-/** In the sources beside them; a compiled executable finds them beside itself or one folder up. */
+/** The sources contain the script; a compiled executable looks beside itself and one folder up. */
 function scriptOf(backend: string): string {
   const here = isCompiled() ? dirname(process.execPath) : join(import.meta.dir, '../../..')
   const places = [here, dirname(here), join(dirname(here), 'share/braidclaw')].map((root) => join(root, 'bridges/tool-loop', backend))

@@ -1,10 +1,10 @@
-/** What a run is about, for the status line: the model thinks, or tools run. */
+/** Tracks the activity of a run for the status line: the model thinks, or tools run. */
 
 import type { AgentEvent } from '../../runtime/event.ts'
 import type { Render } from './render.ts'
 import type { StatusLine } from './status-line.ts'
 
-/** Shows what is under way besides what the render shows. `paused` ends it for as long as a question waits. */
+/** Wraps a render so that the status line shows the current activity. `paused` hides the line while a question is open. */
 export function withActivity(
   render: Render,
   status: Pick<StatusLine, 'begin' | 'end'>,

@@ -1,4 +1,4 @@
-/** Questions to the person at the terminal: one line in, one line out; EOF is an answer too, and it is no. */
+/** Asks the person at the terminal for approval: one question, one line of answer; end of input means no. */
 
 import { closeSync, constants, openSync, read, readSync } from 'node:fs'
 import { escapeHidden } from '../../kit/escape.ts'
@@ -9,7 +9,7 @@ import { createPrinter, type Overlay } from './printer.ts'
 
 export type Asked = { readonly tool: string; readonly judgement: Judgement; readonly args: string }
 
-/** The block of seed 001: what is asked, how risky, why, with exactly what. */
+/** Formats the question in the layout of seed 001: tool, risk, reason, arguments, plan. */
 export function approvalQuestion({ tool, judgement, args }: Asked): string {
   return [
     '',
@@ -23,12 +23,12 @@ export function approvalQuestion({ tool, judgement, args }: Asked): string {
   ].join('\n')
 }
 
-/** A reason and a summary were made visible when the call was judged. */
+/** The judgement already made reason and summary visible. */
 function oneLine(words: string): string {
   return flat(escapeHidden(words))
 }
 
-/** Only a clear yes is one. `always` is yes, and for the rest of this session for the same inner command or tool. */
+/** Accepts only a clear yes. `always` means yes now, and for the rest of this session for the same inner command or tool. */
 export function readAnswer(line: string | undefined): 'yes' | 'always' | 'no' {
   const word = line?.trim().toLowerCase()
   if (word === 'y' || word === 'yes') return 'yes'
@@ -36,8 +36,8 @@ export function readAnswer(line: string | undefined): 'yes' | 'always' | 'no' {
 }
 
 /**
- * Asks and reads on a terminal descriptor, wherever stdout and stderr go, in its ordinary (cooked) mode: the kernel does the editing and
- * hands over one line a read. Only what is typed after the question answers it.
+ * Asks and reads on a terminal descriptor, independent of stdout and stderr, in canonical (cooked) mode: the kernel does the editing and
+ * returns one line per read. Only input typed after the question counts as its answer.
  */
 export function createAskLine(fd: number, overlay?: Overlay): AskLine {
   const state: { reading?: Promise<string | undefined> } = {}
@@ -51,14 +51,14 @@ export function createAskLine(fd: number, overlay?: Overlay): AskLine {
     })
     const takenBack = new Promise<undefined>((resolve) => signal?.addEventListener('abort', () => resolve(undefined), { once: true }))
     const line = await Promise.race([state.reading, takenBack])
-    // Enter was echoed by the terminal itself.
+    // The terminal itself echoed Enter.
     if (line === undefined) write('\n')
     else overlay?.printed('\n')
     return line
   }
 }
 
-/** The descriptor is read in the thread pool: it stays open, and an unanswered question does not keep the process alive. */
+/** Reads the descriptor in the thread pool: the descriptor stays open, and an unanswered question does not keep the process alive. */
 function readLine(fd: number): Promise<string | undefined> {
   const bytes = new Uint8Array(4096)
   return new Promise((resolve) =>
@@ -77,6 +77,6 @@ function forgetTypedAhead(fd: number): void {
       closeSync(waiting)
     }
   } catch {
-    // EAGAIN: nothing was typed ahead.
+    // EAGAIN: no input was typed ahead.
   }
 }

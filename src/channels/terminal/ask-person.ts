@@ -1,4 +1,4 @@
-/** A question to the person at the terminal: asked, answered, or taken back when somebody else was faster. */
+/** Asks the person at the terminal about a call, and withdraws the question when it was decided elsewhere first. */
 
 import type { Conversation } from '../../host/api.ts'
 import type { Proposal } from '../../runtime/event.ts'
@@ -10,7 +10,7 @@ export type Person = {
   readonly conversation: Conversation
   readonly ask: AskLine
   readonly tell: (line: string) => void
-  /** Aborted by Ctrl-C: takes an open question back. */
+  /** Aborted by Ctrl-C, which withdraws an open question. */
   readonly signal: AbortSignal
 }
 
@@ -30,7 +30,7 @@ export function personDecides(person: Person): Turn['onGate'] {
   }
 }
 
-/** Taken back when it is no longer open: it was answered elsewhere, it expired, or the run ended (estop, a limit). */
+/** Withdraws the question when it closes: it was answered elsewhere, it expired, or the run ended (estop, a limit). */
 async function putTo({ conversation, ask, signal }: Person, gateId: string, { call, judgement }: Proposal): Promise<string | undefined> {
   const closed = new AbortController()
   void conversation.gateClosed(gateId).then(() => closed.abort())

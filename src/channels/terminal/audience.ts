@@ -1,4 +1,4 @@
-/** Whom a turn is taken before at a command line: a person at the terminal, who can be asked, or nobody. */
+/** Determines who can answer questions of a command-line turn: a person at the terminal, or nobody. */
 
 import type { Conversation } from '../../host/api.ts'
 import type { AskLine } from '../../runtime/port.ts'
@@ -8,7 +8,7 @@ import { personDecides } from './ask-person.ts'
 import type { CliContext } from './context.ts'
 import { openTerminal } from './tty.ts'
 
-/** The person at the terminal, wherever stdin and stdout go; undefined when there is none. */
+/** Returns a prompt on the terminal, independent of stdin and stdout; undefined when there is no terminal. */
 export function terminalPrompt({ status }: Pick<CliContext, 'status'>): AskLine | undefined {
   const terminal = openTerminal()
   return terminal === undefined ? undefined : createAskLine(terminal, status)
@@ -17,19 +17,19 @@ export function terminalPrompt({ status }: Pick<CliContext, 'status'>): AskLine 
 export type Attended = {
   readonly context: CliContext
   readonly conversation: Conversation
-  /** Absent when nobody is there: then an approval is a no that says so. */
+  /** Absent when nobody can answer: every approval question is then refused with that reason. */
   readonly ask?: AskLine | undefined
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal
 }
 
-/** What is said goes to stderr. When nobody reads stdout any more the turn is over. */
+/** Messages go to stderr. The turn ends when nobody reads stdout any more. */
 export function atTerminal({ context, conversation, ask, signal }: Attended): Pick<Turn, 'conversation' | 'onGate' | 'gone'> {
   const onGate = ask ? personDecides({ conversation, ask, signal, tell: tellOnStderr(context) }) : refusedBy(conversation)
   return { conversation, onGate, gone: context.outputClosed }
 }
 
-/** One line for the person, on stderr. */
+/** Returns a function that writes one line for the person to stderr. */
 export function tellOnStderr({ process: { stderr } }: CliContext): (line: string) => void {
   return (line) => stderr.write(`${line}\n`)
 }

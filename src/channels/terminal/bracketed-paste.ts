@@ -1,17 +1,17 @@
-/** A pasted text of several lines is one message: its line ends are kept, and Enter after it sends the whole. */
+/** Treats pasted text of several lines as one message: it keeps the line ends, and Enter after the paste sends the whole text. */
 
 import type { Interface } from 'node:readline'
 import type { Printer } from './printer.ts'
 
 export type Paste = {
-  /** @returns what is sent, or undefined while the line belongs to a text that is still being pasted. */
+  /** @returns the text to send, or undefined while the line belongs to an unfinished paste. */
   whole(line: string): string | undefined
-  /** Throws the pasted lines away; true when there were some. */
+  /** Discards the pasted lines; returns true when there were some. */
   discard(): boolean
   close(): void
 }
 
-/** Asks the terminal to mark what is pasted. A dumb one is not asked: there each line is a message. */
+/** Asks the terminal to mark pasted text. A dumb terminal cannot, so there each line is a message. */
 export function followPastes(editor: Interface, { write }: Pick<Printer, 'write'>): Paste {
   const state: { pasting: boolean; lines: string[] } = { pasting: false, lines: [] }
   const marks = process.env.TERM !== 'dumb'
@@ -22,7 +22,7 @@ export function followPastes(editor: Interface, { write }: Pick<Printer, 'write'
     if (key?.name === 'paste-end') state.pasting = false
     if (key?.name === 'z' && key.ctrl) end()
   }
-  // Before the editor's own, for whom Ctrl-Z stops us.
+  // Runs before the editor's own listener, which suspends the process on Ctrl-Z.
   process.stdin.prependListener('keypress', onKey)
   begin()
   editor.on('SIGCONT', begin)

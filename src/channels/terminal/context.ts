@@ -1,4 +1,4 @@
-/** What everything at a command line gets: streams, environment, home. */
+/** Defines the context of all command-line code: streams, environment, home. */
 
 import type { HostContext, Setup } from '../../host/api.ts'
 import type { Ending } from '../../runtime/event.ts'
@@ -11,15 +11,15 @@ export type CliContext = HostContext & {
     readonly stderr: Printer
     readonly env: HostContext['env']
   }
-  /** What is under way, at a terminal. */
+  /** Shows the current activity at a terminal. */
   readonly status: StatusLine
-  /** The reader of stdout went away: stop writing, stop working. */
+  /** True when the reader of stdout has gone away: stop writing, stop working. */
   readonly outputClosed: () => boolean
-  /** Why stdout could not be written, when it was not that its reader went away. */
+  /** Why writing to stdout failed, when the reader going away was not the reason. */
   readonly outputFailure: () => string | undefined
-  /** The number that a command ends with for this ending. */
-  /** Why a command failed, in sentences: "error: …". */
+  /** Explains the failure of a command in sentences: "error: …". */
   readonly explain: (error: unknown) => string
+  /** Returns the exit code of a command with this ending. */
   readonly exitCodeOf: (code: Ending['code']) => number
 }
 

@@ -1,4 +1,4 @@
-/** The terminal as a channel: the conversation, its slash commands and its turns, until the person leaves. */
+/** Runs a conversation at the terminal, with its slash commands and turns, until the person leaves. */
 
 import { version } from '../../../package.json'
 import type { Flags } from '../../config/layers/flags.ts'
@@ -14,7 +14,7 @@ import { slash, slashCommands } from './slash-commands.ts'
 export type LoopOptions = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
   readonly conversation: ConversationChoice
   readonly setup: CliSetup
-  /** What `/model` keeps of the command line. */
+  /** The command-line settings that `/model` keeps. */
   readonly settings: Flags
   readonly activeAgent?: ActiveAgent
 }
@@ -54,11 +54,11 @@ type Talking = {
   readonly host: Host
   readonly repl: Repl
   readonly options: LoopOptions
-  /** Called once, with what is kept up to date. */
+  /** Called once, with the object that always holds the current state. */
   readonly begun: (current: Current) => void
 }
 
-/** @throws FailureError when there is no conversation to be had */
+/** @throws FailureError when no conversation can be opened */
 async function converse({ host, repl, options, begun }: Talking): Promise<void> {
   const { setup, settings, activeAgent, conversation: first, ...accepted } = options
   const { context } = setup
@@ -75,10 +75,10 @@ async function converse({ host, repl, options, begun }: Talking): Promise<void> 
   begun(state)
   context.process.stderr.write(`BraidClaw ${version} · ${state.conversation.model} · ${state.conversation.workspace} · /help\n`)
 
-  /** The old one is closed only when the new one is there: a wrong model name must not end the conversation. */
+  /** Closes the old conversation only when the new one is open: a wrong model name must not end the conversation. */
   const replace = async (model?: string): Promise<Conversation> => {
     const next = model === undefined ? state.setup : loadSetup(context, { ...settings, model })
-    // Before the first turn there is nothing to go on with.
+    // Before the first turn no conversation exists to continue.
     const conversation = await open(next, model === undefined ? { kind: 'new' } : { kind: 'session', id: state.conversation.id })
     await state.conversation.close()
     Object.assign(state, { setup: next, conversation })
@@ -99,7 +99,7 @@ async function converse({ host, repl, options, begun }: Talking): Promise<void> 
   await repl.run((line) => take(line).catch((error) => complain(setup, error)))
 }
 
-/** One line gone wrong is no reason to leave. */
+/** Reports an error of one line and continues. */
 function complain({ context }: CliSetup, error: unknown): 'on' {
   context.process.stderr.write(`${context.explain(error)}\n`)
   return 'on'

@@ -1,16 +1,16 @@
-/** Bytes out to a file descriptor, whole, whatever the other end does. Only the printer may use it: nothing here is escaped. */
+/** Writes text to a file descriptor completely, whatever the other end does. Only the printer may use it, because it escapes nothing. */
 
 import { writeSync } from 'node:fs'
 
 /**
- * `closed` turns true when nothing can be written any more, and nothing throws. `failure` is the errno name of that, unless the reader
- * simply went away (EPIPE), which is no failure.
+ * `closed` becomes true when writing is no longer possible; no method throws. `failure` is the errno name of the cause, except EPIPE: the
+ * reader going away is not a failure.
  */
 export type Descriptor = { put(text: string): void; readonly closed: () => boolean; readonly failure: () => string | undefined }
 
 /**
- * A blocking writer. `process.stdout` would do the same for 8 ms of start-up; a descriptor does it for none.
- * A terminal or pipe set to non-blocking answers EAGAIN while it is full: wait and go on, so that nothing is lost.
+ * Opens a blocking writer. `process.stdout` would do the same for 8 ms of start-up; a descriptor costs none. A terminal or pipe in
+ * non-blocking mode returns EAGAIN while it is full: the writer waits and retries, so that nothing is lost.
  */
 export function openDescriptor(fd: number): Descriptor {
   const state: { closed: boolean; failure?: string } = { closed: false }
@@ -35,7 +35,7 @@ export function openDescriptor(fd: number): Descriptor {
   }
 }
 
-/** A descriptor that the system does not have: nothing arrives, and that is no success. */
+/** A descriptor that the system does not have: every write is lost and counts as a failure. */
 export function missingDescriptor(): Descriptor {
   const state = { tried: false }
   return {

@@ -1,11 +1,11 @@
-/** stdout as line editors want it: a stream that knows its size. What they draw goes through the printer. */
+/** Provides stdout as line editors need it: a stream with a size, whose output goes through the printer. */
 
 import { Writable } from 'node:stream'
 import type { Printer } from './printer.ts'
 
 export type EditorStream = Writable & { readonly isTTY: true; readonly columns: number; readonly rows: number }
 
-/** `mayRedraw` says whether a resized window may be drawn anew: not while an answer streams over the line that was edited last. */
+/** `mayRedraw` returns whether a resize may redraw: not while an answer streams over the last edited line. */
 export function editorStream({ editor }: Pick<Printer, 'editor'>, mayRedraw: () => boolean = () => true): EditorStream {
   const decoder = new TextDecoder()
   const stream = new Writable({

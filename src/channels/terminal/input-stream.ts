@@ -1,22 +1,21 @@
-/** Text that was piped in: all of it, as UTF-8, with a bound. */
+/** Reads text piped to stdin: all of it, as UTF-8, up to a limit. */
 
 import { FailureError } from '../../host/failure.ts'
 
 const maxBytes = 32 * 1024 * 1024
-/** A pipe that says nothing for this long beside a -m message may be one that never will. */
+/** A pipe that is silent for this long beside a -m message may stay silent for ever. */
 const impatientMs = 3000
 
 export type ReadOptions = {
-  /** Wait for the end, however long it takes: there is nothing else to go by. */
+  /** True: wait for the end without a time limit, because stdin is the only input. */
   readonly patient: boolean
   readonly tell: (line: string) => void
 }
 
 /**
- * Waits for the end of stdin. With `patient: false` a pipe that stays silent is given up after three seconds, with a word about it, so
- * that a supervisor's forgotten pipe cannot hang a turn; while a neighbour in the pipeline has it open it is waited for. Invalid UTF-8
- * becomes U+FFFD.
- * @throws FailureError usage beyond 32 MiB
+ * Waits for the end of stdin. With `patient: false` it gives up a silent pipe after three seconds with a note, so that a supervisor's
+ * forgotten pipe cannot block a turn; while another process of the pipeline has the pipe open, it waits. Invalid UTF-8 becomes U+FFFD.
+ * @throws FailureError `usage` beyond 32 MiB
  */
 export async function readStdin({ patient, tell }: ReadOptions): Promise<string> {
   const decoder = new TextDecoder()
@@ -35,7 +34,7 @@ export async function readStdin({ patient, tell }: ReadOptions): Promise<string>
 
 type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array }> }
 
-/** @returns undefined when nothing came and nobody is left who would send anything. */
+/** @returns undefined when nothing arrived and no process is left that could send anything. */
 async function firstPiece(reader: Reader, tell: ReadOptions['tell']) {
   const first = reader.read()
   for (let told = false; ; told = true) {

@@ -1,4 +1,4 @@
-/** The conversation in a terminal: a line editor with history, where Ctrl-C cancels what runs and Ctrl-D leaves. */
+/** Runs the line editor of a terminal conversation, with history; Ctrl-C cancels the running turn and Ctrl-D leaves. */
 
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -9,18 +9,18 @@ import { editorStream } from './editor-stream.ts'
 import type { Printer } from './printer.ts'
 
 export type Repl = {
-  /** Hands each line to `take`, one at a time, until it says exit or the input ends. */
+  /** Passes each line to `take`, one at a time, until it returns exit or the input ends. */
   run(take: (line: string) => Promise<'on' | 'exit'>): Promise<void>
   readonly ask: AskLine
   close(): void
 }
 
 export type ReplOptions = {
-  /** Lines typed, newest last, 0600. A line that begins with a space is not kept. */
+  /** The history file: typed lines, newest last, mode 0600. Lines that begin with a space are not stored. */
   readonly historyPath: string
   readonly printer: Printer
   readonly commands: readonly string[]
-  /** Applied to what goes into the history. */
+  /** Applied to each line before it is stored. */
   readonly redact: (text: string) => string
 }
 
@@ -49,7 +49,7 @@ export function createRepl({ historyPath, printer, commands, redact }: ReplOptio
   })
 
   const paste = followPastes(editor, printer)
-  /** A line goes to the open question, else to whoever waits for the next message, else it waits itself. */
+  /** A line answers the open question; without one it goes to the waiting reader of messages; otherwise it waits in a list. */
   editor.on('line', (raw) => {
     const line = paste.whole(raw)
     if (line === undefined) return
@@ -57,7 +57,7 @@ export function createRepl({ historyPath, printer, commands, redact }: ReplOptio
     if (take) take(line)
     else typed.push(line)
   })
-  /** After a stop (Ctrl-Z, fg) the editor waits to be told to read on. */
+  /** After Ctrl-Z and fg the editor reads on only when it is resumed. */
   editor.on('SIGCONT', () => editor.resume())
   const leave = () => {
     if (state.closed) return
@@ -68,9 +68,9 @@ export function createRepl({ historyPath, printer, commands, redact }: ReplOptio
     state.waiting?.(undefined)
   }
   editor.on('close', leave)
-  // Of a terminal that is gone the editor fails to close (EIO) and does not say so.
+  // When the terminal is gone, the editor fails to close (EIO) and does not report it.
   process.once('SIGHUP', leave)
-  /** Answers are no messages: the arrow keys do not bring them back. */
+  /** Answers are not messages, so the arrow keys do not recall them. */
   editor.on('history', (history: string[]) => void (state.answer && history.shift()))
   editor.on('SIGINT', () => {
     const typing = paste.discard() || editor.line !== ''
@@ -114,11 +114,11 @@ export function createRepl({ historyPath, printer, commands, redact }: ReplOptio
     try {
       editor.close()
     } catch {
-      // The terminal is gone: nothing to put back.
+      // The terminal is gone: there is nothing to restore.
     }
   }
 
-  /** Only what is typed after the question answers it: lines typed ahead stay messages. */
+  /** Only input typed after the question counts as its answer: lines typed ahead stay messages. */
   const ask: AskLine = (question, signal) => {
     if (state.closed || signal?.aborted) return Promise.resolve(undefined)
     write(question)
@@ -141,7 +141,7 @@ export function createRepl({ historyPath, printer, commands, redact }: ReplOptio
   return { run, ask, close }
 }
 
-/** What stands on the line is thrown away, as in a shell: it stays on the screen, and the cursor goes to an empty line. */
+/** Discards the current line as a shell does: it stays on the screen, and the cursor moves to an empty line. */
 function discard(editor: Interface, write: (text: string) => void): void {
   write('\n')
   if (editor.line === '') return
@@ -156,7 +156,7 @@ function readHistory(path: string): string[] {
   return readFileSync(path, 'utf8').split('\n').filter(Boolean).slice(-historyKept).reverse()
 }
 
-/** A convenience: a disk that refuses it must not end the conversation. */
+/** History is a convenience: a disk error must not end the conversation. */
 function keep(path: string, line: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })

@@ -1,10 +1,10 @@
-/** stdout: whoever started us may have closed it. */
+/** Opens stdout, which the parent process may have closed. */
 
 import { fstatSync, readFileSync } from 'node:fs'
 import { missingDescriptor } from './descriptor.ts'
 import { createPrinter, type DescriptorPrinter, type Overlay } from './printer.ts'
 
-/** A closed one is as if the system had said EBADF to the first write. */
+/** Treats a closed stdout as if the first write had failed with EBADF. */
 export function openStdout(overlay: Overlay): DescriptorPrinter {
   return isStandIn(1) ? createPrinter(1, overlay, missingDescriptor()) : createPrinter(1, overlay)
 }
@@ -15,8 +15,8 @@ const nullDevice = 0x103
 const closeOnExec = 0o2000000
 
 /**
- * Bun opens /dev/null in place of a standard descriptor that is closed, and a write would then succeed. It opens it close-on-exec, which
- * no descriptor that came from whoever started us can be: theirs would not have lived through the exec.
+ * Bun opens /dev/null in place of a closed standard descriptor, so a write would succeed. Bun opens it close-on-exec, which an inherited
+ * descriptor cannot be, because it would not have survived the exec.
  */
 function isStandIn(fd: number): boolean {
   try {

@@ -1,10 +1,13 @@
-/** Who may still write into the pipe on stdin: a neighbour in the same pipeline is worth waiting for, whoever started us is not. */
+/**
+ * Finds out which process may still write into the pipe on stdin: another process of the pipeline may, a parent that forgot the pipe will
+ * not.
+ */
 
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /**
- * Linux, own processes only. True when a process that is neither we nor an ancestor of ours has the pipe of stdin open: `slow | braidclaw`.
- * False for a pipe that a supervisor holds and forgot.
+ * Linux only, and it sees only processes of the same user. True when a process that is neither this one nor an ancestor has the pipe of
+ * stdin open: `slow | braidclaw`. False for a pipe that a supervisor holds and forgot.
  */
 export function hasNeighbour(): boolean {
   const pipe = target('/proc/self/fd/0')
@@ -29,14 +32,14 @@ function target(path: string): string | undefined {
   }
 }
 
-/** Ourselves included. */
+/** Includes the process itself. */
 function ancestors(pid: number): ReadonlySet<number> {
   const found = new Set<number>()
   for (let at = pid; at > 0 && !found.has(at); at = parentOf(at)) found.add(at)
   return found
 }
 
-/** After the command's name, which may hold anything, come the state and the parent. */
+/** Reads the fields after the command's name, which may contain any character: the state and the parent. */
 function parentOf(pid: number): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -1,10 +1,10 @@
-/** The one way to stdout, stderr and the terminal: whatever text comes along is escaped, and only our own marks drive a terminal. */
+/** Writes all text to stdout, stderr and the terminal: it escapes control characters, so that only our own marks control a terminal. */
 
 import { createEscaper, escapeHidden } from '../../kit/escape.ts'
 import { type Descriptor, openDescriptor } from './descriptor.ts'
 import { isTerminal, mayShare } from './tty.ts'
 
-/** Every sequence of our own that reaches a terminal outside of the line editor. */
+/** Every control sequence of ours that reaches a terminal outside the line editor. */
 const marks = {
   dim: '\u001b[2m',
   normal: '\u001b[22m',
@@ -17,17 +17,17 @@ export type Mark = { readonly mark: keyof typeof marks }
 export type Printed = string | readonly (string | Mark)[]
 
 export type Printer = {
-  /** Words for people, and JSON, which stays equal when it is parsed: escaped wherever they go. */
+  /** Writes text for people, and JSON, which parses to the same value: always escaped. */
   write(text: Printed): void
-  /** What a program asked for, such as an answer: as it is to a pipe or a file, escaped to a terminal. */
+  /** Writes requested data, such as an answer: unchanged to a pipe or a file, escaped to a terminal. */
   data(text: string): void
-  /** The same in pieces; any other call ends the text. */
+  /** Writes data in pieces; any other call ends the text. */
   stream(piece: string): void
-  /** What `node:readline` draws: its cursor movements pass, everything else is escaped. */
+  /** Writes what `node:readline` draws: its cursor movements pass, everything else is escaped. */
   editor(text: string): void
 }
 
-/** Something else that draws on the terminal, such as the status line: it erases itself first and hears what was printed. */
+/** Another writer to the terminal, such as the status line: it erases itself before output and receives the printed text. */
 export type Overlay = { erase(): void; printed(text: string): void }
 
 export type DescriptorPrinter = Printer & Pick<Descriptor, 'closed' | 'failure'>
@@ -46,7 +46,7 @@ function beside({ erase, printed }: Overlay, put: (text: string) => void): (text
   }
 }
 
-/** `put` may also be a place that is no descriptor: a log of the caller's, say. */
+/** `put` may also be a function that writes to no descriptor, such as a log of the caller. */
 export function printTo(put: (text: string) => void, terminal: boolean): Printer {
   const pieces = createEscaper(terminal ? escapeHidden : (text) => text)
   const say = (text: string) => {
@@ -60,7 +60,7 @@ export function printTo(put: (text: string) => void, terminal: boolean): Printer
   }
 }
 
-/** Without the marks. */
+/** Returns the text without the marks. */
 export function wordsOf(text: Printed): string {
   return typeof text === 'string' ? text : text.filter((piece) => typeof piece === 'string').join('')
 }
@@ -70,7 +70,7 @@ function spelled(text: Printed): string {
   return text.map((piece) => (typeof piece === 'string' ? escapeHidden(piece) : marks[piece.mark])).join('')
 }
 
-/** What line editors move, erase and colour with; a lone carriage return goes to the beginning of the line. */
+/** The sequences with which line editors move, erase and colour; a carriage return moves to the beginning of the line. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const movement = /(\u001b\[\d*(?:;\d*)*[A-HJKm]|\u001b\[\?25[hl]|\r)/
 

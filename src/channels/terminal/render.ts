@@ -1,4 +1,4 @@
-/** How a run looks: text for people, one JSON object, or one AgentEvent a line. The answer alone goes to stdout. */
+/** Renders a run: text for people, one JSON object, or one AgentEvent per line. Only the answer goes to stdout. */
 
 import { escapeHidden } from '../../kit/escape.ts'
 import { flat } from '../../kit/text.ts'
@@ -9,7 +9,7 @@ export type OutputFormat = 'text' | 'json' | 'stream-json'
 
 export type Render = {
   show(event: AgentEvent): void
-  /** After the run: what is left to print. */
+  /** Prints the rest after the run. */
   end(summary: RunSummary): void
 }
 
@@ -19,7 +19,7 @@ export type Screen = {
   readonly out: Pick<Printer, 'write' | 'data' | 'stream'>
   readonly err: Pick<Printer, 'write'>
   readonly color: boolean
-  /** Whether stdout is one. */
+  /** Whether stdout is a terminal. */
   readonly terminal: boolean
 }
 
@@ -59,12 +59,12 @@ function oneJson({ out }: Screen): Render {
 }
 
 /**
- * A terminal shows text while it is written, and not again when it is complete. A pipe or a file gets a reply once it is whole: its reader
- * could not tell half of one from an answer.
+ * A terminal shows text while the model writes it, and not again when it is complete. A pipe or a file gets a reply only when it is
+ * complete: its reader could not tell half a reply from an answer.
  */
 function text({ out, err, color, terminal }: Screen): Render {
   const dim = (line: string) => err.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
-  /** `ahead` is what was shown of texts that are not complete yet. */
+  /** `ahead` is the text already shown but not yet complete. */
   const state = { ahead: '', column: 0 }
   const say = (print: (words: string) => void, words: string) => {
     print(words)
@@ -98,7 +98,7 @@ function text({ out, err, color, terminal }: Screen): Render {
   }
 }
 
-/** Of outside words, what fits beside others; a name cannot pretend to be a line of its own. */
+/** Shortens foreign text to one line, so that a name cannot look like a separate line. */
 function oneLine(words: string): string {
   const line = flat(escapeHidden(words))
   return line.length > 160 ? `${line.slice(0, 157)}…` : line

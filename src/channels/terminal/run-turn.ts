@@ -1,4 +1,4 @@
-/** One turn at the command line: what is shown where, who is asked, what Ctrl-C does, and the exit code. */
+/** Runs one turn at the command line: it chooses the output, asks the person, handles Ctrl-C, and returns the exit code. */
 
 import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
@@ -19,9 +19,9 @@ export type TurnOptions = {
   readonly format: OutputFormat
   readonly prompt: string
   readonly ask?: AskLine
-  /** How the format is shown, when not as usual. */
+  /** Replaces the usual renderer of the format. */
   readonly renderer?: (format: OutputFormat, screen: Screen) => Render
-  /** At a terminal, say what the turn used. */
+  /** True: at a terminal, print what the turn used. */
   readonly sayUsage?: boolean
 }
 
@@ -52,7 +52,7 @@ export async function turn(options: TurnOptions): Promise<number> {
 
 const nowhere = { begin: () => {}, end: () => {} }
 
-/** Whoever wants plain text, or reads lines of JSON, gets no line that is drawn and taken away again. */
+/** Users who turned colour off or read the log as JSON lines get no line that is drawn and erased again. */
 function showsStatus({ env }: CliContext, { color }: Screen): boolean {
   return color && !env.BRAIDCLAW_LOG?.startsWith('json')
 }
@@ -64,7 +64,7 @@ function sayUsage({ config, context }: CliSetup, { color }: Screen, conversation
   if (line !== undefined) process.stderr.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
 }
 
-/** Said to the person alone: a model that reads how a yes is given would be tempted to give it. */
+/** Shows only the person how to approve: a model that reads it would be tempted to approve by itself. */
 function withWayOut(conversation: Conversation, ending: Ending): Ending {
   if (ending.code !== 'approval_needed') return ending
   const ways = conversation.unanswered().map((id) => `braidclaw approvals allow ${id}`)
@@ -72,12 +72,12 @@ function withWayOut(conversation: Conversation, ending: Ending): Ending {
   return { ...ending, message: `${ending.message}; or: ${ways.join('; ')}, then: braidclaw agent -c -m "go on"` }
 }
 
-/** One line on stderr when the answer alone would look better than it went. */
+/** Writes one line to stderr when the answer alone would hide a problem. */
 function explain({ process: { stderr }, outputClosed, outputFailure }: CliContext, { code, message }: Ending): void {
   if (code === 'denied') stderr.write(`denied: ${message}\n`)
   else if (code === 'approval_needed') stderr.write(`approval needed: ${message}\n`)
   else if (code === 'estop') stderr.write('stopped: "braidclaw estop --clear" lets tools run again\n')
-  // A stdout that failed is an error of its own, said at the end.
+  // A failed stdout is a separate error, which is reported at the end.
   else if (code === 'cancelled' && outputFailure() === undefined)
     stderr.write(outputClosed() ? 'cancelled: nobody reads stdout any more\n' : 'cancelled\n')
 }

@@ -1,4 +1,4 @@
-/** [channels.cli]: what the command line offers. */
+/** Defines the settings of [channels.cli], the command line. */
 
 import type { Rows } from '../../kit/settings.ts'
 

@@ -1,14 +1,17 @@
-/** Ctrl-C: the first cancels the turn, the second ends the program at once. SIGTERM, a closed terminal: cancels, and ends within five seconds. */
+/**
+ * Handles signals of a turn: the first Ctrl-C cancels the turn, the second ends the program at once; SIGTERM and SIGHUP cancel it and end
+ * the program within five seconds.
+ */
 
 import { readFileSync } from 'node:fs'
 import { statFields } from '../../kit/proc.ts'
 
 export type Interrupt = { readonly signal: AbortSignal; stop(): void }
 
-/** What a turn may take to end after SIGTERM, in milliseconds: whoever sent it is about to send SIGKILL. */
+/** How long a turn may take to end after SIGTERM, in milliseconds, because SIGKILL usually follows soon. */
 const drainMs = 5000
 
-/** The exit code is 130 for all, as for every cancelled turn; 143 (SIGHUP: 129) when the turn did not end in time. */
+/** The exit code is 130 for every signal, as for every cancelled turn; 143 (SIGHUP: 129) when the turn did not end in time. */
 export function onInterrupt(cancel: (by: string) => void): Interrupt {
   const controller = new AbortController()
   const begin = (by: string) => {
@@ -38,10 +41,10 @@ export function onInterrupt(cancel: (by: string) => void): Interrupt {
   }
 }
 
-/** Started by `nohup`: whoever ignores it for us wants the turn to go on. */
+/** True when `nohup` started this process: its user wants the turn to continue. */
 function survivesHangUp(): boolean {
   try {
-    // The mask of ignored signals, in decimal: odd when SIGHUP, number 1, is one.
+    // The mask of ignored signals, in decimal: odd when it contains SIGHUP, number 1.
     const ignored = statFields(readFileSync('/proc/self/stat', 'latin1'))(33)
     return '13579'.includes(ignored[ignored.length - 1] ?? ' ')
   } catch {

@@ -1,4 +1,4 @@
-/** What a line in the conversation means: a command for us, or a message for the agent. */
+/** Interprets a line in the conversation: a slash command for us, or a message for the agent. */
 
 import type { Conversation } from '../../host/api.ts'
 import { didYouMean } from '../../kit/did-you-mean.ts'
@@ -9,7 +9,7 @@ export type Slash = {
   readonly line: string
   readonly setup: CliSetup
   readonly conversation: Conversation
-  /** A new conversation, or with a model the same one over that, from here on. */
+  /** Opens a new conversation; with a model it continues the same conversation with that model. */
   readonly fresh: (model?: string) => Promise<Conversation>
 }
 
@@ -28,7 +28,7 @@ export const slashCommands: readonly (readonly [string, string])[] = [
 const names = slashCommands.map(([usage]) => usage.split(' ')[0] ?? usage)
 
 export async function slash({ line, setup, conversation, fresh }: Slash): Promise<Outcome> {
-  // A path, and a pasted text of several lines, is something to say.
+  // A path, and pasted text of several lines, is a message.
   if (!/^\/[\w-]*(?: .*)?$/.test(line)) return 'message'
   const { write } = setup.context.process.stdout
   const [command = '', ...rest] = line.split(/\s+/)

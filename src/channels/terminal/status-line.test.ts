@@ -3,7 +3,7 @@ import { createStatusLine, statusText } from './status-line.ts'
 
 afterEach(() => void jest.useRealTimers())
 
-/** A status line on a screen of so many columns, and time that passes when it is told to. */
+/** A status line on a screen with the given columns, and a clock that the test moves. */
 function screen(columns = 80) {
   jest.useFakeTimers()
   const seen = { text: '' }

@@ -1,17 +1,17 @@
-/** The sign of life at a terminal: one line that says what is under way and for how long, gone before anything else is printed. */
+/** Shows one status line at a terminal with the current activity and its duration, and erases it before any other output. */
 
 import { escapeHidden } from '../../kit/escape.ts'
 import { flat } from '../../kit/text.ts'
 import { type Overlay, printTo } from './printer.ts'
 
 export type StatusLine = Overlay & {
-  /** Shown once it has taken 300 ms, and every second from then on. */
+  /** Shows the line after 300 ms, and updates it every second from then on. */
   begin(what: string): void
   end(): void
 }
 
 export type StatusLineOptions = {
-  /** Raw, to stderr. */
+  /** Writes to stderr without escaping. */
   readonly put: (text: string) => void
   readonly columns: () => number
   readonly now: () => number
@@ -21,7 +21,7 @@ const [patienceMs, tickMs] = [300, 1000]
 /** Fits 20 columns, so that a terminal that becomes narrower never wraps it. */
 const longest = 19
 
-/** Nothing is drawn while the cursor stands within a line: there an answer streams, a question waits, or somebody types. */
+/** Draws nothing while the cursor is within a line, because an answer streams, a question is open, or the person types there. */
 export function createStatusLine({ put, columns, now }: StatusLineOptions): StatusLine {
   const { write } = printTo(put, true)
   const state: { what?: string; since: number; drawn: boolean; atStart: boolean; timer?: ReturnType<typeof setTimeout> } = {
@@ -71,7 +71,7 @@ export function createStatusLine({ put, columns, now }: StatusLineOptions): Stat
   }
 }
 
-/** `thinking 12 s`, cut to so many columns; the time stays whole where there is room for it. */
+/** Formats `thinking 12 s` within the given columns; it keeps the time whole where there is room. */
 export function statusText(what: string, seconds: number, columns: number): string {
   const time = seconds < 100 ? `${seconds} s` : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
   return cutTo(`${cutTo(flat(escapeHidden(what)), columns - time.length - 1)} ${time}`.trimStart(), columns)

@@ -1,9 +1,9 @@
-/** Is there a person at this descriptor, and can we ask them something? */
+/** Detects terminals: whether a descriptor is one, and whether a person can be asked. */
 
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { statFields } from '../../kit/proc.ts'
 
-/** Linux: a character device of the tty or pts majors. `node:tty` says the same for 8 ms of start-up. */
+/** Linux: a character device with a tty or pts major number. `node:tty` finds the same for 8 ms of start-up. */
 export function isTerminal(fd: number): boolean {
   try {
     const stat = fstatSync(fd)
@@ -14,12 +14,12 @@ export function isTerminal(fd: number): boolean {
   }
 }
 
-/** Of the terminal behind stderr, as it is now. Costs 12 ms the first time. */
+/** Returns the present width of the terminal behind stderr. The first call costs 12 ms. */
 export function columnsOfStderr(): number {
   return process.stderr.columns || 80
 }
 
-/** Whether what is written there may show up on the terminal: it is one, or a pipe whose reader may print it. */
+/** Whether output there may appear on the terminal: it is a terminal, or a pipe whose reader may print it. */
 export function mayShare(fd: number): boolean {
   try {
     return !fstatSync(fd).isFile()
@@ -28,7 +28,7 @@ export function mayShare(fd: number): boolean {
   }
 }
 
-/** What stdin is: a person, data (file or pipe), or nothing at all (closed, /dev/null). */
+/** Returns what stdin is: a person, data (file or pipe), or nothing (closed, /dev/null). */
 export function stdinKind(): 'terminal' | 'data' | 'nothing' {
   if (isTerminal(0)) return 'terminal'
   try {
@@ -39,9 +39,9 @@ export function stdinKind(): 'terminal' | 'data' | 'nothing' {
   }
 }
 
-/** The controlling terminal, where questions are asked: never a stdin that carries data. Undefined when there is none. */
+/** Opens the controlling terminal for questions, never a stdin that carries data. Undefined when there is none. */
 export function openTerminal(): number | undefined {
-  // Without one the open fails, and the error costs more than looking first.
+  // Without a controlling terminal the open fails, and that error costs more than this check.
   if (hasNoTerminal()) return isTerminal(0) ? 0 : undefined
   try {
     const fd = openSync('/dev/tty', 'r+')
@@ -51,7 +51,7 @@ export function openTerminal(): number | undefined {
   return isTerminal(0) ? 0 : undefined
 }
 
-/** False also where nobody can tell. */
+/** Also false when it cannot be determined. */
 function hasNoTerminal(): boolean {
   try {
     return statFields(readFileSync('/proc/self/stat', 'latin1'))(7) === '0'

@@ -1,14 +1,14 @@
-/** What a command is: one row of data with its flags, its arguments and the function that runs it. */
+/** Defines a command: a data record with its flags, its arguments and the function that runs it. */
 
 import type { CliContext } from '../../channels/terminal/context.ts'
 
-/** Names known here that start with what was typed so far. */
+/** Returns the known names that start with the partial word. */
 export type Complete = (context: CliContext, partial: string) => Promise<readonly string[]>
 
 type Word =
   | { readonly type: 'text' }
   | { readonly type: 'choice'; readonly values: readonly string[] }
-  /** From 0 to 999,999,999, unless it says otherwise. */
+  /** From 0 to 999,999,999, unless `min` and `max` say otherwise. */
   | { readonly type: 'whole'; readonly min?: number; readonly max?: number; readonly unit?: string }
 
 type Common = {
@@ -16,19 +16,19 @@ type Common = {
   readonly complete?: Complete
 }
 
-/** Its key is its name in camelCase: `maxTurns` is typed `--max-turns`. */
+/** The key of a flag is its name in camelCase: `maxTurns` is typed `--max-turns`. */
 export type Flag = Common & {
   /** One letter: `-m`. */
   readonly short?: string
-  /** The setting whose place it takes for this call, dotted as in TOML. The setting says what is allowed; no default stands here. */
+  /** The setting that this flag overrides for one call, dotted as in TOML. The setting defines the allowed values and the default. */
   readonly setting?: string
 } & ((Word & { readonly many?: true; readonly default?: number }) | { readonly type: 'boolean' })
 
-/** Its key is what help calls it: `<query>`. */
+/** The key of an argument is its name in help: `<query>`. */
 export type Argument = Common & Word & { readonly optional?: true; readonly many?: true }
 
 export type Flags = { readonly [name: string]: Flag }
-/** In the order of the command line; only the last one may be `many`. */
+/** In the order of the command line; only the last argument may be `many`. */
 export type Arguments = { readonly [name: string]: Argument }
 
 type One<Row> = Row extends { readonly type: 'boolean' }
@@ -43,17 +43,17 @@ type Value<Row> = Row extends { readonly many: true } ? readonly One<Row>[] : On
 
 type Certain<Rows, Mark> = { [Name in keyof Rows]: Rows[Name] extends Mark ? Name : never }[keyof Rows]
 
-/** What a command receives of its flags; one that was not given is absent. */
+/** The flags as a command receives them; a flag that was not given is absent. */
 export type Given<Rows extends Flags> = { readonly [Name in Certain<Rows, { readonly default: number }>]: Value<Rows[Name]> } & {
   readonly [Name in Exclude<keyof Rows, Certain<Rows, { readonly default: number }>>]?: Value<Rows[Name]>
 }
 
-/** The same of its arguments. */
+/** The arguments as a command receives them. */
 export type Taken<Rows extends Arguments> = {
   readonly [Name in Exclude<keyof Rows, Certain<Rows, { readonly optional: true; readonly many?: never }>>]: Value<Rows[Name]>
 } & { readonly [Name in Certain<Rows, { readonly optional: true; readonly many?: never }>]?: Value<Rows[Name]> }
 
-/** A line to type after the name of the command, and what it does. */
+/** An example: the text after the command's name, and what it does. */
 export type Example = readonly [line: string, does: string]
 
 type None = { readonly [name: string]: never }
@@ -62,26 +62,26 @@ export type Command<F extends Flags = None, A extends Arguments = None> = {
   readonly flags?: F
   readonly args?: A
   readonly examples: readonly Example[]
-  /** More than the one sentence of the list, for its help. */
+  /** A longer text for the command's help. */
   readonly details?: () => string | Promise<string>
-  /** Exit codes besides 0, 1 and 2; with a meaning where it is another one here. */
+  /** Exit codes besides 0, 1 and 2; with a meaning where this command's differs. */
   readonly exits?: readonly (number | readonly [code: number, meaning: string])[]
-  /** The exit code of a wrong command line, where it is not 2. */
+  /** The exit code for a wrong command line, when it is not 2. */
   readonly usageExit?: number
-  /** What was most likely meant, told below the faults of a command line. */
+  /** Suggests what the user most likely meant; printed below the errors of a command line. */
   readonly advice?: (words: readonly string[]) => Promise<string | undefined>
-  /** Ends with exit code 0. @throws CliExit and FailureError for every other */
+  /** Exit code 0 when it returns. @throws CliExit and FailureError for every other exit code */
   run(context: CliContext, flags: Given<F>, args: Taken<A>): Promise<void> | void
 }
 
 type Values = { readonly [name: string]: unknown }
 
-/** One whose flags and arguments are known to `scan` alone. */
+/** A command whose flags and arguments only `scan` knows. */
 export type AnyCommand = Omit<Command<Flags, Arguments>, 'run'> & {
   run(context: CliContext, flags: Values, args: Values): Promise<void> | void
 }
 
-/** `--max-turns` of `maxTurns`. */
+/** Converts `maxTurns` to `--max-turns`. */
 export function spelled(name: string): string {
   return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }

@@ -1,4 +1,4 @@
-/** What the completion scripts ask for: one candidate a line. */
+/** Answers the completion scripts: it prints one candidate per line. */
 
 import type { CliContext } from '../../channels/terminal/context.ts'
 import { type AnyCommand, type Argument, type Flag, spelled } from './command.ts'
@@ -7,7 +7,7 @@ import { scan } from './scan.ts'
 
 type Candidate = readonly [word: string, about: string]
 
-/** With its meaning, where the shell shows one. */
+/** Prints each candidate with its description where the shell shows one. */
 export async function complete(context: CliContext, list: List, shell: string, words: readonly string[]): Promise<void> {
   const found = await candidates(context, list, words)
   const between = shell === 'zsh' ? ':' : '\t'
@@ -20,7 +20,7 @@ export async function complete(context: CliContext, list: List, shell: string, w
 
 async function candidates(context: CliContext, list: List, words: readonly string[]): Promise<readonly Candidate[]> {
   const partial = words.at(-1) ?? ''
-  // Flags without a command are the filter's.
+  // Flags without a command belong to the filter.
   const before = words[0]?.startsWith('-') ? ['filter', ...words.slice(0, -1)] : words.slice(0, -1)
   const line = before[0] === 'help' ? before.slice(1) : before
   const found = named(list, line)

@@ -1,4 +1,4 @@
-/** What the shell offers for an argument: names that are known here. In doubt nothing; a completion never complains. */
+/** Proposes known names for shell completion. On any error it proposes nothing, because a completion must not print errors. */
 
 import type { CliContext } from '../../channels/terminal/context.ts'
 

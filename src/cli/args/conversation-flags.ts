@@ -1,11 +1,14 @@
-/** What the flags of a turn say of its conversation and of how it is shown. */
+/** Converts the flags of a turn to its conversation choice, its options and its output format. */
 
 import type { OutputFormat } from '../../channels/terminal/render.ts'
 import type { ConversationRequest } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { TurnFlags } from './turn-flags.ts'
 
-/** `session` is what an agent of its own goes on with. @throws FailureError usage when two conversations are named. */
+/**
+ * `session` returns the conversation that `-c` continues for a named agent. @throws FailureError `usage` when the flags name two
+ * conversations.
+ */
 export function conversationOf(
   { continue: latest = false, resume }: Pick<TurnFlags, 'continue' | 'resume'>,
   session?: () => ConversationRequest['conversation'],

@@ -1,4 +1,4 @@
-/** Flags of whoever stands at the six FIFOs. */
+/** Defines the flags of the commands that use the six FIFOs. */
 
 import type { Flags } from './command.ts'
 

@@ -1,4 +1,4 @@
-/** Flags that several commands share, written once. */
+/** Defines the flags that several commands share. */
 
 import type { Flags } from './command.ts'
 import { proposeAgents } from './completions.ts'
@@ -57,7 +57,7 @@ export const agentFlag = {
   },
 } as const satisfies Flags
 
-/** Of a tool or a loop that somebody else calls. */
+/** For a tool or a loop that another program calls. */
 export const loggingAgentFlag = {
   agent: { ...agentFlag.agent, about: 'In whose agent.jsonl the loop is logged' },
 } as const satisfies Flags

@@ -1,4 +1,4 @@
-/** Pages of help, 80 columns wide; command lines stay whole, so that they can be copied. */
+/** Formats help pages, 80 columns wide; it does not break command lines, so that users can copy them. */
 
 import { exitCodeHelp } from '../exit.ts'
 import type { AnyCommand, Argument, Flag } from './command.ts'
@@ -7,7 +7,7 @@ import { below, isRunnable, type List, type Listed, lastWord, type Runnable } fr
 
 const width = 80
 
-/** The page of the whole program. */
+/** Returns the help page of the whole program. */
 export async function rootHelp(list: List): Promise<string> {
   const usage = await Promise.all(below(list).map((row) => usageInRoot(list, row)))
   return page([
@@ -33,7 +33,7 @@ const examples = [
   'braidclaw receipt verify',
 ]
 
-/** The page of a command or of a group. */
+/** Returns the help page of a command or a group. */
 export async function helpOf(list: List, row: Listed): Promise<string> {
   return isRunnable(row) ? commandHelp(row, await row.load()) : groupHelp(list, row)
 }
@@ -93,7 +93,7 @@ function argumentRow(name: string, { about, optional, many }: Argument): Row {
   return [many ? `${name}...` : optional ? `[${name}]` : name, about]
 }
 
-/** Only what must be there. */
+/** Shows only the required arguments. */
 async function synopsis({ name, load }: Runnable): Promise<string> {
   const { args = {} } = await load()
   const wanted = Object.entries(args).filter(([, { optional, many }]) => many || !optional)
@@ -134,7 +134,7 @@ function block(title: string, lines: readonly string[]): string {
   return [title, ...lines.map((line) => `  ${line}`)].join('\n')
 }
 
-/** What goes on in the next line stands under its beginning. */
+/** Indents continuation lines to the column of the text. */
 function wrapped(head: string, text: string, indent = 0): string {
   const room = Math.max(width - indent - head.length, width / 2)
   const pad = ' '.repeat(indent + head.length)

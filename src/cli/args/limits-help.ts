@@ -1,13 +1,13 @@
-/** The limits of a turn in one paragraph of help, from the table of settings. */
+/** Describes the limits of a turn in one paragraph of help, from the table of settings. */
 
 import { workValueOf } from '../../config/layers/defaults.ts'
 import { defaultOf, type Row } from '../../kit/settings.ts'
 import { limitRows } from '../../runtime/settings.ts'
 
-/** Those that end a turn, or a call in it. */
+/** The limits that end a turn, or a call in it. */
 const shown = ['max_tool_rounds', 'max_same_results', 'shell_timeout_s', 'shell_timeout_max_s', 'tool_timeout_s', 'max_run_seconds']
 
-/** Such as `max_tool_rounds 100 (5 in a config file that leaves it out), …`. */
+/** Formats, for example, `max_tool_rounds 100 (in a file that leaves it out: 5), …`. */
 export function limitsHelp(): string {
   const rows = Object.entries(limitRows).filter(([key]) => shown.includes(key))
   return `Limits, all of them keys of [limits] in config.toml ("braidclaw config show" prints those in force): ${rows.map(limitOf).join(', ')}. A turn that reaches one says which it was.`

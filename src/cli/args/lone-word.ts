@@ -1,8 +1,8 @@
-/** A single word that is no command: most likely a command of another program, and not worth a paid question. */
+/** Handles a single word that is no command: it is most likely a command of another program, so it is not sent as a paid question. */
 
 import { pasteable } from './shell-quote.ts'
 
-/** What stdin is; with data on it a word is an instruction for that data. */
+/** What stdin is; when it carries data, a word is an instruction for that data. */
 export type Stdin = 'terminal' | 'data' | 'nothing'
 
 const connect = 'to connect a model: braidclaw onboard'
@@ -11,7 +11,7 @@ const earlier = 'earlier conversations: braidclaw memory list; to go on with the
 const models = 'who can be asked: braidclaw provider list; to choose: -m PROVIDER/MODEL'
 const update = 'to update, run "git pull && npm ci" in the folder it was installed from'
 
-/** Words that are commands elsewhere, and what does the same here. */
+/** Words that are commands in other programs, with the equivalent here. */
 const instead: { readonly [word: string]: string } = {
   ...{ login: connect, logout: connect, auth: connect, signin: connect, setup: connect, configure: connect, key: connect, keys: connect },
   ...{ models, model: models, providers: models },
@@ -27,7 +27,7 @@ const instead: { readonly [word: string]: string } = {
 
 const subcommands = ['list', 'login', 'logout', 'add', 'remove', 'show', 'status', 'set', 'get', 'test', 'now']
 
-/** What does the same here as this command of another program, with or without a sub-command. */
+/** Returns the equivalent of another program's command, with or without a sub-command. */
 export function misplacedFlags(words: readonly string[], stdin: Stdin): string | undefined {
   const [word = '', second, ...more] = words
   if (stdin === 'data' || more.length > 0 || (second !== undefined && !subcommands.includes(second))) return undefined
@@ -35,7 +35,7 @@ export function misplacedFlags(words: readonly string[], stdin: Stdin): string |
   return known === undefined ? undefined : sentence(words, known)
 }
 
-/** Of a person at a terminal one word is a command that was meant; a script may ask a model one word. */
+/** A single word typed at a terminal most likely means a command; a script may ask a model one word. */
 export function unknownWord(words: readonly string[], stdin: Stdin): string | undefined {
   return stdin === 'terminal' && words.length === 1 ? sentence(words, 'all commands: braidclaw --help') : undefined
 }

@@ -1,4 +1,4 @@
-/** What is asked: the words of the command line, then what stdin carries. */
+/** Assembles the message of a turn: the words of the command line, then the text from stdin. */
 
 import type { CliContext } from '../../channels/terminal/context.ts'
 import { readStdin } from '../../channels/terminal/input-stream.ts'
@@ -7,11 +7,11 @@ import { CliExit, exitCodes } from '../exit.ts'
 
 export type Asked = {
   readonly message?: string
-  /** What to do instead, said when there is nothing at all. */
+  /** What to do instead; printed when there is no text at all. */
   readonly advice: string
 }
 
-/** Undefined: no words, and a person at the terminal. @throws CliExit 2 when there is nothing to answer */
+/** @returns undefined when there are no words and stdin is a terminal. @throws CliExit 2 when there is no text to answer */
 export async function messageOf({ message, advice }: Asked, { process: { stderr } }: CliContext): Promise<string | undefined> {
   const kind = stdinKind()
   if (message === undefined && kind === 'terminal') return undefined

@@ -4,7 +4,7 @@ import type { Stdin } from './lone-word.ts'
 import { resolveCommand } from './resolve-command.ts'
 import { filterFlags } from './turn-flags.ts'
 
-/** A doubt is its message; the rest the kind of answer, the command, and the words that are for it. */
+/** Returns the message of an ambiguous line; otherwise the kind, the command, and its words. */
 const meaning = (line: readonly string[], stdin: Stdin = 'nothing') => {
   const found = resolveCommand(commands, filterFlags, line, stdin)
   if (found.kind === 'doubt') return found.message

@@ -1,4 +1,4 @@
-/** Whether a command line names a command, asks for help or asks a question; in doubt, what to write instead. */
+/** Decides whether a command line names a command, asks for help or is a question; when it is ambiguous, it suggests what to type. */
 
 import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
 import type { Flags } from './command.ts'
@@ -9,14 +9,14 @@ import { pasteable } from './shell-quote.ts'
 
 export type ResolvedCommand =
   | { readonly kind: 'run'; readonly row: Runnable; readonly words: readonly string[] }
-  /** Without a row: of the whole program. */
+  /** Without a row: the help of the whole program. */
   | { readonly kind: 'help'; readonly row?: Listed }
   | { readonly kind: 'version' }
   | { readonly kind: 'doubt'; readonly message: string }
 
 const helps = ['--help', '-h', '--help-all', '--helpAll', '-H']
 
-/** A line that names no command is a question, with the flags of the filter. */
+/** Treats a line that names no command as a question, with the flags of the filter. */
 export function resolveCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): ResolvedCommand {
   const [first] = words
   if (first === undefined) return stdin === 'data' ? toFilter(list, words) : { kind: 'help' }
@@ -37,7 +37,7 @@ function toFilter(list: List, words: readonly string[]): ResolvedCommand {
   return found ? commandIn(list, found.row, words) : { kind: 'help' }
 }
 
-/** What may be a command: one word of letters. */
+/** True for a word that may be a command: letters and hyphens only. */
 function isBare(word: string): boolean {
   return /^[a-z][a-z-]*$/i.test(word)
 }
@@ -69,7 +69,7 @@ function running(row: Runnable, words: readonly string[]): ResolvedCommand {
     : { kind: 'run', row, words }
 }
 
-/** Why a line that starts with this word is no question. */
+/** Returns the reason why a line that starts with this word is no question. */
 function noCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): string | undefined {
   const [first = '', second = ''] = words
   const foreign = misplacedFlags(words, stdin)
@@ -81,13 +81,13 @@ function noCommand(list: List, flags: Flags, words: readonly string[], stdin: St
   return unknownWord(words, stdin)
 }
 
-/** Among more words it is part of what is asked. */
+/** A word among others is part of the question. */
 function isAlone(flags: Flags, words: readonly string[]): boolean {
   const { unsure, faults, words: asked } = scan({ flags, args: asking }, words)
   return unsure || faults.length > 0 || asked.filter((word) => word !== '').length === 1
 }
 
-/** Flags, and then a single word that is a command, or nearly one: commands come first. */
+/** Detects flags followed by a single word that is, or resembles, a command: the command has to come first. */
 function afterFlags(list: List, flags: Flags, words: readonly string[]): ResolvedCommand | undefined {
   if (words[0]?.startsWith('-') !== true) return undefined
   const { escaped, faults, words: asked } = scan({ flags, args: asking }, words)
@@ -104,7 +104,10 @@ function afterFlags(list: List, flags: Flags, words: readonly string[]): Resolve
 
 const asking = { message: { type: 'text', about: '', many: true, optional: true } } as const
 
-/** One slip away, or the first four letters of it. Two letters are like too much. */
+/**
+ * Finds a command that differs by one typing error, or begins with the word (at least four letters). Two letters resemble too many
+ * commands.
+ */
 function similar(word: string, commands: readonly string[]): string | undefined {
   if (word.length < 3) return undefined
   return nearest(word, commands) ?? (word.length < 4 ? undefined : commands.find((command) => command.startsWith(word.toLowerCase())))

@@ -1,4 +1,4 @@
-/** Reads the words of a command line as its flags and arguments, and finds everything that is wrong with them at once. */
+/** Parses the words of a command line into flags and arguments, and reports all errors at once. */
 
 import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
 import { type Argument, type Arguments, type Flag, type Flags, spelled } from './command.ts'
@@ -6,15 +6,15 @@ import { type Argument, type Arguments, type Flag, type Flags, spelled } from '.
 export type Scanned = {
   readonly flags: { readonly [name: string]: unknown }
   readonly args: { readonly [name: string]: unknown }
-  /** The flags that stand there. */
+  /** The flags that the line contains. */
   readonly given: readonly string[]
-  /** The words that are no flags, in their order. */
+  /** The words that are not flags, in order. */
   readonly words: readonly string[]
-  /** Whether `--` said that what follows is no flag. */
+  /** True when `--` ended the flags. */
   readonly escaped: boolean
-  /** The flag whose value the next word would be. */
+  /** The flag that takes the next word as its value. */
   readonly open?: string
-  /** A flag is unknown: whether the word after it is its value is unknown too. */
+  /** True when a flag is unknown, so that the word after it may or may not be its value. */
   readonly unsure: boolean
   readonly faults: readonly string[]
 }
@@ -25,7 +25,7 @@ type Found = {
   readonly given: Map<string, string[]>
   readonly words: string[]
   readonly faults: string[]
-  /** Known flags that stand for unknown ones. */
+  /** Known flags that replace misspelled ones. */
   readonly guessed: Set<string>
   escaped: boolean
   unsure: boolean
@@ -54,7 +54,7 @@ export function scan({ flags = {}, args = {} }: Rows, line: readonly string[]): 
   }
 }
 
-/** `-m`, `-cm`, `-m=…`, `--message`, `--message=…`: not `-`, `-5`, `- item` or `--two words`. */
+/** True for `-m`, `-cm`, `-m=…`, `--message`, `--message=…`; false for `-`, `-5`, `- item` and `--two words`. */
 export function isFlag(word: string): boolean {
   return /^(-[a-z]+|-[a-z]=.*|--[a-z][\w.-]*(=.*)?)$/is.test(word)
 }
@@ -64,7 +64,7 @@ function takeWord(found: Found, word = ''): number {
   return 1
 }
 
-/** @returns how many words it took */
+/** @returns how many words it consumed */
 function takeNext(found: Found, flags: Flags, line: readonly string[], at: number): number {
   const word = line[at] ?? ''
   found.escaped = word === '--'
@@ -78,7 +78,7 @@ function takeNext(found: Found, flags: Flags, line: readonly string[], at: numbe
   return 1 + (last === undefined ? 0 : takeFlag(found, flags, last, { own: value, next: line[at + 1], isLast: at === line.length - 1 }))
 }
 
-/** Of `-cm` each; a name that is not known is told, and the known one nearest to it is taken in its place. */
+/** Returns each name of `-cm`. It reports an unknown name and uses the nearest known name in its place. */
 function namesOf(typed: string, flags: Flags, found: Found): string[] {
   const long = typed.startsWith('--')
   const spellings = long ? [typed] : [...typed.slice(1)].map((letter) => `-${letter}`)
@@ -101,10 +101,10 @@ function nameOf(spelling: string, flags: Flags): string | undefined {
   return Object.hasOwn(flags, name) ? name : undefined
 }
 
-/** What stands behind a flag: `=…`, or the next word. */
+/** The text after a flag: `=…`, or the next word. */
 type Behind = { readonly own?: string | undefined; readonly next?: string | undefined; readonly isLast?: boolean }
 
-/** @returns 1 when the next word is its value */
+/** @returns 1 when the next word is the flag's value, else 0 */
 function takeFlag(found: Found, flags: Flags, name: string, { own, next, isLast = false }: Behind): number {
   const takesValue = flags[name]?.type !== 'boolean'
   const follows = takesValue && own === undefined && next !== undefined && next !== '--' && !isFlag(next)

@@ -1,8 +1,8 @@
-/** Command lines that we suggest, which somebody pastes into a shell. */
+/** Quotes the command lines that we suggest, so that a user can paste them into a shell. */
 
 import { quoteText } from '../../security/command/syntax/quote.ts'
 
-/** These words and no others, whatever the shell would make of them bare. */
+/** Quotes the words so that the shell passes exactly these words. */
 export function pasteable(words: readonly string[]): string {
   return words.map(quoteText).join(' ')
 }

@@ -1,4 +1,4 @@
-/** Flags of every turn at the command line, whoever it is shown to. */
+/** Defines the flags of every turn at the command line, for all output formats. */
 
 import type { Flags, Given } from './command.ts'
 import { agentFlag, approveFlag, autonomyFlag, jsonFlag, modelFlag, sandboxFlag, workspaceFlag } from './flags.ts'

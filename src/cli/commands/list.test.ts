@@ -8,7 +8,7 @@ import { commands } from './list.ts'
 
 const all = await Promise.all(commands.filter(isRunnable).map(async ({ name, load }) => ({ name, command: await load() })))
 
-/** The words that a shell makes of a line, what is redirected aside. */
+/** Returns the words that a shell makes of a line, without redirections. */
 function wordsOf(line: string): string[] {
   const script = `set -- ${line.replace(/[<>] *[^ ]+$/, '')}; for word; do printf '%s\\0' "$word"; done`
   return Bun.spawnSync(['sh', '-c', script]).stdout.toString().split('\0').slice(0, -1)

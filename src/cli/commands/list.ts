@@ -1,4 +1,7 @@
-/** The list of commands: name, one sentence, and where the command is. Help, completion and "did you mean" read it; a new command is a line here. */
+/**
+ * Lists the commands: name, one sentence, and how to load each. Help, completion and "did you mean" read this list; a new command is one
+ * line here.
+ */
 
 import type { List } from '../args/find-command.ts'
 

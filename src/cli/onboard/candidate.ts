@@ -1,4 +1,4 @@
-/** A provider that is not configured yet, tried as if it were: with the config file as it would be, and a key that is not kept yet. */
+/** Tests a provider that is not configured yet: with the config file as it would become, and a key that is not stored yet. */
 
 import type { CliContext, CliSetup } from '../../channels/terminal/context.ts'
 import { isWireProvider, providerNamed } from '../../config/config.ts'
@@ -15,10 +15,10 @@ import { weaknessOf } from '../../security/redaction/secret-strength.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Candidate } from './questions.ts'
 
-/** A person waits: a model that is loaded first may take a while, but not for ever. */
+/** How long the test may take: a server may first load the model, but a person is waiting. */
 const trySeconds = 90
 
-/** One short question. Undefined where its key is not there yet. @throws CliExit when the configuration would not be valid with it */
+/** Asks one short question. Undefined when the key is not set yet. @throws Error when the configuration would not be valid with it */
 export async function tryCandidate(context: CliContext, setup: CliSetup, candidate: Candidate): Promise<Probe | undefined> {
   const { proposal, key } = candidate
   const env = withKey(context, candidate)
@@ -28,7 +28,7 @@ export async function tryCandidate(context: CliContext, setup: CliSetup, candida
   return probeProvider(await providerFor({ config, log: setup.log, context: { ...context, env } }, proposal.name), Date.now)
 }
 
-/** Which models its server says it has. */
+/** Returns the models that the server lists. */
 export async function modelsOf(context: CliContext, setup: CliSetup, candidate: Candidate): Promise<readonly string[]> {
   const { baseUrl = '', apiKeyEnv } = candidate.proposal
   const apiKey = apiKeyEnv ? withKey(context, candidate)[apiKeyEnv] : undefined
@@ -42,7 +42,7 @@ function withKey({ env }: CliContext, { key }: Candidate): CliContext['env'] {
   return key ? { ...env, [key.name]: key.value } : env
 }
 
-/** As it is, or as init would write it. */
+/** Returns the config file as it is, or as `init` would write it. */
 export function configText({ home, channels }: CliContext): string {
   const read = readConfigFile(homePaths(home).config)
   return read.state === 'text' ? read.text : defaultConfigToml({ channels, proposals: [] })

@@ -1,18 +1,18 @@
-/** Questions in the terminal, each of which ends in an answer or in `Cancelled`; all of it is drawn through the printer. */
+/** Asks questions in the terminal, each of which ends in an answer or in `Cancelled`; all output goes through the printer. */
 
 import { autocomplete, cancel, intro, log, outro, password, select, text } from '@clack/prompts'
 import { editorStream } from '../../channels/terminal/editor-stream.ts'
 import type { Printer } from '../../channels/terminal/printer.ts'
 import { escapeHidden as safe } from '../../kit/escape.ts'
 
-/** Ctrl-C or Escape: nothing shall be changed. */
+/** The user pressed Ctrl-C or Escape: nothing may be changed. */
 export class Cancelled extends Error {}
 
 export type Choice<T> = { readonly value: T; readonly label: string; readonly hint?: string }
 
 export type Prompts = ReturnType<typeof createPrompts>
 
-/** The stream lets the colours and movements of the questions pass, so every word in them is made safe before. */
+/** The stream passes the colours and cursor movements of the questions, so every text in them is escaped first. */
 export function createPrompts(printer: Pick<Printer, 'editor'>) {
   const output = editorStream(printer)
 
@@ -32,7 +32,7 @@ export function createPrompts(printer: Pick<Printer, 'editor'>) {
 
   return {
     choose,
-    /** Of many names, by typing a part of one. */
+    /** Lets the user pick one of many names by typing a part of it. */
     pick: async (message: string, names: readonly string[]): Promise<string> =>
       answered(
         await autocomplete<string>({
@@ -42,10 +42,10 @@ export function createPrompts(printer: Pick<Printer, 'editor'>) {
           options: names.map((value) => ({ value, label: safe(value) })),
         }),
       ),
-    /** `wrong`: a sentence for an answer that will not do. */
+    /** `wrong` returns a sentence for an invalid answer. */
     write: async (message: string, wrong: (answer: string) => string | undefined, initialValue = ''): Promise<string> =>
       answered(await text({ message: safe(message), initialValue, output, validate: (answer = '') => wrong(answer.trim()) })).trim(),
-    /** What is typed is not shown. */
+    /** Does not show the typed text. */
     writeHidden: async (message: string, wrong: (answer: string) => string | undefined): Promise<string> =>
       answered(await password({ message: safe(message), output, validate: (answer = '') => wrong(answer.trim()) })).trim(),
     begin: (title: string) => intro(safe(title), { output }),

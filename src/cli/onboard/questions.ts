@@ -1,4 +1,4 @@
-/** What `onboard` asks of a person: who shall answer, where it is, which model, and what key it wants. */
+/** Asks the user of `onboard` for the provider, its address, the model and the key. */
 
 import { isKey } from '../../config/keys-file.ts'
 import { knownProvider, type Proposal, withKeys } from '../../config/known-providers.ts'
@@ -8,20 +8,20 @@ import type { Prompts } from './prompts.ts'
 
 export type Candidate = {
   readonly proposal: Proposal
-  /** A key that was typed, and is to be kept. */
+  /** A typed key that is to be stored. */
   readonly key?: { readonly name: string; readonly value: string }
 }
 
 export type Asking = {
   readonly prompts: Prompts
   readonly env: Environment
-  /** What its table is called, or will be. */
+  /** Returns the name of the provider's table in the configuration. */
   readonly nameFor: (proposal: Proposal) => string
-  /** The models that a server says it has; none when it does not answer. */
+  /** Returns the models that a server lists; none when it does not answer. */
   readonly models: (candidate: Candidate) => Promise<readonly string[]>
 }
 
-/** Programs that serve a model on this machine, where they usually listen. */
+/** Programs that serve a model on this machine, with their usual addresses. */
 const local = [
   { value: 'ollama', label: 'Ollama on this machine', address: 'http://127.0.0.1:11434/v1', model: 'qwen3:8b' },
   { value: 'lmstudio', label: 'LM Studio on this machine', address: 'http://127.0.0.1:1234/v1', model: '' },
@@ -79,7 +79,7 @@ async function askForModel(candidate: Candidate, { models, prompts }: Asking): P
 
 type Given = { readonly name: string; readonly value?: string }
 
-/** Asked only when the usual variable is not set. */
+/** Asks only when the usual variable is not set. */
 async function askForKey(usual: string, { env, prompts }: Asking): Promise<Given> {
   if (env[usual]) return { name: usual }
   const how = await prompts.choose(`${usual} is not set. Where is the key?`, [

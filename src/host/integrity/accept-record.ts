@@ -1,4 +1,4 @@
-/** The operator accepts a record with holes: what is missing is written down for good, and work can go on. */
+/** Lets the operator accept a record with gaps: it writes down what is missing, so that work can continue. */
 
 import type { Memory } from '../../memory/memory.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
@@ -12,7 +12,7 @@ import { FailureError } from '../failure.ts'
 import { brokenChain, checkChain } from './receipt-check.ts'
 import { receiptPaths } from './recovery.ts'
 
-/** `database`: why it does not fit the log. Without a note nothing was accepted, and this is what could be. */
+/** `database`: why the database does not fit the log. Without a note nothing is accepted; the result then shows what could be. */
 export type Accepted = {
   readonly database?: string
   readonly problems: readonly string[]
@@ -26,15 +26,18 @@ export type Acceptance = {
   readonly memory: Memory
   readonly record: RecordWriter
   readonly by: string
-  /** Why. */
+  /** The operator's reason. */
   readonly note: string | undefined
 }
 
-/** All or nothing, under the lock between processes. @throws FailureError integrity when the log itself is not whole: that cannot be accepted. */
+/**
+ * Accepts all problems or none, under the lock between processes. @throws FailureError `integrity` when the log itself is broken: that
+ * cannot be accepted.
+ */
 export function acceptRecord(wanted: Acceptance): Accepted {
   const { record, memory, note } = wanted
   if (note !== undefined) return record.transaction(() => accept(wanted, note))
-  // A look, taken back.
+  // A dry run: the transaction is rolled back.
   const seen: { found?: Accepted } = {}
   try {
     memory.transaction(() => {
@@ -58,7 +61,7 @@ function accept(wanted: Acceptance, note: string): Accepted {
   return { ...found, ...(receipt === undefined ? {} : { receipt }) }
 }
 
-/** Takes the log as it is for the database's own, then asks what is still wrong. */
+/** Adopts the log as the database's own, then checks what is still wrong. */
 function fitted({ setup, memory }: Acceptance): Accepted {
   const { found, ...before } = checkChain({ setup, memory, deep: true })
   const database = found.problems.find(({ kind }) => kind === 'database' || kind === 'seal' || kind === 'log')
@@ -71,7 +74,7 @@ function fitted({ setup, memory }: Acceptance): Accepted {
   return { ...acceptable, ...(database ? { database: database.message } : {}) }
 }
 
-/** What the log itself says of its end. @throws FailureError integrity when it is not whole */
+/** Returns what the log itself records as its end. @throws FailureError `integrity` when the log is broken */
 function endOf(setup: Acceptance['setup']) {
   const { log, head, key: keyPath } = receiptPaths(setup)
   const key = readKey(keyPath)

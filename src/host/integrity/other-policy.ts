@@ -1,4 +1,4 @@
-/** A policy that stands in another file: the configuration as it would be with that file in place of the user's own. */
+/** Judges past calls by a policy from another file: it loads the configuration with that file in place of the user's own. */
 
 import { join } from 'node:path'
 import { describeProblem } from '../../config/config.ts'
@@ -15,8 +15,8 @@ import { createToolRuntime } from '../toolset/tool-executor.ts'
 import { pastTools } from './recorded-tools.ts'
 
 /**
- * Judges the calls of a run as that policy does now, whatever ESTOP says. Nothing is run: not even an executable to hear what it is.
- * @throws FailureError usage when the file cannot be used.
+ * Judges the calls of a run by that policy, ignoring ESTOP. It runs nothing, not even an executable to get its description.
+ * @throws FailureError `usage` when the file cannot be used.
  */
 export async function judgeBy(setup: Setup, file: string, memory: Memory): Promise<(run: readonly Entry[]) => Judge> {
   const config = configWith(setup, file)

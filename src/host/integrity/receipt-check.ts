@@ -1,4 +1,4 @@
-/** The receipts of this home, held against their checkpoint and, when asked, against the journal. */
+/** Checks the receipts of this home against their checkpoint and, on request, against the journal. */
 
 import { visible } from '../../kit/text.ts'
 import type { Seal } from '../../memory/journal/run-end.ts'
@@ -18,13 +18,13 @@ type Message = { readonly message: string }
 
 export type ChainCheck = {
   readonly found: Verification
-  /** Journal entries that are not what was written, attempts that receipts and journal tell differently, then receipts that belong to no run. */
+  /** Altered journal entries, attempts on which receipts and journal disagree, then receipts that belong to no run. */
   readonly joined: readonly Message[]
-  /** Calls that a crash left without a result, in words. */
+  /** Calls that a crash left without a result, as sentences. */
   readonly unfinished: readonly string[]
-  /** Receipts of older versions that belong to no run, in words. */
+  /** Receipts of older versions that belong to no run, as sentences. */
   readonly older: readonly string[]
-  /** What an operator could accept: the receipts that belong to no run, and what else is wrong with the journal. */
+  /** What an operator could accept: the receipts that belong to no run, and the other problems of the journal. */
   readonly acceptable: { readonly receipts: readonly Span[]; readonly problems: readonly string[] }
 }
 
@@ -32,13 +32,13 @@ export type ChainWish = {
   readonly setup: Pick<Setup, 'config' | 'paths'>
   readonly memory: Memory
   readonly anchor?: Anchor
-  /** Join the journal. */
+  /** Also checks against the journal. */
   readonly deep: boolean
 }
 
 /**
- * Log, head file and database are read one after the other, and another process may write in between. Only what is still wrong while
- * nobody can write is wrong; a log without a blemish is not worth making others wait.
+ * The check reads log, head file and database one after the other, and another process may write in between. So it counts a problem only if
+ * it remains while nobody can write; a log without problems needs no lock, which would make other processes wait.
  */
 export function checkChain(request: ChainWish): ChainCheck {
   const first = look(request)
@@ -64,7 +64,7 @@ function look({ setup, memory, anchor, deep }: ChainWish): ChainCheck {
   return joinedWith(deepVerify(log, memory.attempts(), known), { found, log, altered: alteredRuns(memory, sealsOf(setup)) })
 }
 
-/** The first problem of a chain, as all checks tell it. A database that does not fit says all by itself. */
+/** Formats the first problem of a chain in the wording that all checks use. A database problem needs no receipt number. */
 export function brokenChain({ kind, record, message }: VerifyProblem): string {
   return kind === 'database' ? message : `invalid chain at receipt ${record}: ${message}`
 }
@@ -86,7 +86,7 @@ function joinedWith({ problems, unfinished, withoutRun }: DeepResult, { found, l
   }
 }
 
-/** A home without a log, a head file and a checkpoint has no receipts yet, unless its journal names some. */
+/** A home without log, head file and checkpoint has no receipts yet, unless its journal names some. */
 function lostLog({ count }: Verification, { checkpoint, journal }: Memory): Message[] {
   if (count > 0 || checkpoint.get() || !journal.namesAny()) return []
   return [{ message: 'the journal names receipts, but the receipts log is gone; restore it from a backup' }]

@@ -1,4 +1,7 @@
-/** The tools of a past run that were somebody else's, as far as a gate knows them; for judging its calls anew without running anything. */
+/**
+ * Reconstructs the external tools of a past run as far as a gate knows them, so that its calls can be judged again without running
+ * anything.
+ */
 
 import type { Config } from '../../config/config.ts'
 import type { Proposal } from '../../runtime/event.ts'
@@ -7,13 +10,13 @@ import { type Entry, externalOf } from '../../runtime/replay/journal-reader.ts'
 import { builtInNames } from '../toolset/tool-selection.ts'
 
 export type PastTools = {
-  /** One for each name that is none of the ten and that the run had. */
+  /** One tool for each name of the run that is not built in. */
   readonly tools: readonly Tool[]
-  /** What was said of a call for reasons that are none of a policy's, by the id of the call: it holds under every policy. */
+  /** Judgements that do not depend on a policy, by call id: they hold under every policy. */
   readonly settled: ReadonlyMap<string, Proposal['judgement']>
 }
 
-/** The tool was not there, was another one by then, or was called wrongly. */
+/** The tool did not exist, had changed, or was called with invalid arguments. */
 const beyondPolicy = ['tool.unknown', 'tool.changed', 'schema.invalid']
 
 export function pastTools(entries: readonly Entry[], { security }: Config): PastTools {
@@ -32,7 +35,9 @@ function proposalsOf(entry: Entry): readonly Proposal[] {
   return event?.type === 'model.done' || event?.type === 'judged' ? event.proposals : []
 }
 
-/** Of an executable, and of a tool of a claw, the gate knows the operator's word alone; the arguments were checked in their time. */
+/**
+ * For executables and tools of a claw the gate knows only the operator's risk setting; the arguments were checked when the run took place.
+ */
 function standIn(name: string, risk: Tool['risk']): Tool {
   return {
     name,

@@ -1,4 +1,4 @@
-/** Memory and receipts, opened for a command; trouble with either ends the command with a sentence and the right code. */
+/** Creates the record writer and recovers the record after a crash; a problem becomes a FailureError with a sentence and the right code. */
 
 import { createApprovalRequests } from '../../memory/approval-requests.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -11,7 +11,7 @@ import type { Questions, Redact } from '../../runtime/port.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 
-/** The log where the configuration puts it, its head and key beside it unless that is our home. */
+/** The log is where the configuration puts it; head and key are beside it, unless that folder is our home. */
 export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>): ReceiptPaths {
   return { log: config.receipts.path, head: paths.receiptsHead, key: paths.receiptKey }
 }
@@ -27,12 +27,12 @@ function receiptsAt(paths: ReceiptPaths): Pick<RecordWriterOptions, 'receipts'> 
   }
 }
 
-/** For checking the seals of ended runs; undefined when receipts are off, for then the key may be gone on purpose. */
+/** Returns the seal for checking ended runs; undefined when receipts are off, because the key may then be missing on purpose. */
 export function sealsOf(setup: Pick<Setup, 'config' | 'paths'>): Seal | undefined {
   return setup.config.receipts.enabled ? sealsBy(receiptPaths(setup).key) : undefined
 }
 
-/** What the record says of questions that were put to somebody. */
+/** Returns the recorded answers to approval questions. */
 export function answersIn({ approvals }: Memory): Questions['answered'] {
   return createApprovalRequests(approvals, (text) => text).answered
 }
@@ -48,14 +48,14 @@ export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { 
   })
 }
 
-/** Puts right what a crash left behind. @throws FailureError integrity when the receipts were altered. */
+/** Repairs what a crash left behind. @throws FailureError `integrity` when the receipts were altered. */
 export function recoverRecord({ log }: Pick<Setup, 'log'>, record: RecordWriter): void {
   const { interrupted, closedRuns, adopted, tornBytes } = inRecordWords(record.recover)
   if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)
     log('warn', 'recovered after a crash', { interrupted: interrupted.length, closedRuns: closedRuns.length, adopted, tornBytes })
 }
 
-/** @throws FailureError in place of a RecordFailure: integrity when what is kept was altered */
+/** @throws FailureError in place of a RecordFailure: `integrity` when stored data was altered */
 export function inRecordWords<T>(step: () => T): T {
   try {
     return step()

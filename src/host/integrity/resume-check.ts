@@ -1,4 +1,4 @@
-/** A conversation is gone on with only when its record is what was written: receipts, journal and turns are checked first. */
+/** Checks receipts, journal and turns of a conversation before it continues, so that no conversation continues on an altered record. */
 
 import type { RunRecord } from '../../memory/journal/journal.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -21,16 +21,16 @@ export type Resumption = {
   readonly record: RecordWriter
   readonly sandbox?: SandboxKind
   readonly conversationId: string
-  /** The developer's own, with which earlier runs may have been. */
+  /** The developer's own threads, which earlier runs may have used. */
   readonly threads?: readonly AnyUserThread[]
-  /** The operator has seen what is wrong and goes on. */
+  /** True when the operator has seen the problem and continues anyway. */
   readonly accept: boolean
 }
 
-/** The latest runs are what the model will see; older ones are for `replay --all` and `rebuild --check`. */
+/** The model sees the latest runs; `replay --all` and `rebuild --check` check older ones. */
 const runsChecked = 50
 
-/** @throws FailureError integrity when something was altered and that is not accepted */
+/** @throws FailureError `integrity` when something was altered and that is not accepted */
 export async function assertIntact(wanted: Resumption): Promise<void> {
   const { setup, record, conversationId, accept } = wanted
   const problem = await firstProblem(wanted)
@@ -52,7 +52,7 @@ export async function assertIntact(wanted: Resumption): Promise<void> {
   setup.log('warn', 'altered conversation accepted', { conversation: conversationId, problem, receipt: receipt ?? 'none' })
 }
 
-/** Another process may write between two looks: only what is still wrong while nobody can write is wrong. */
+/** Another process may write between two checks, so a problem counts only if it remains while nobody can write. */
 async function firstProblem({ setup, memory, conversationId, threads = [] }: Resumption): Promise<string | undefined> {
   const projections = await memory.projections()
   const joined = prepareThreads(threads)
@@ -72,7 +72,7 @@ function problemIn(conversationId: string, desk: Examination): string | undefine
   return setup.config.receipts.enabled ? wrongWithReceipts(setup, memory, runs) : undefined
 }
 
-/** That the log ends where the database says is one look; of what stands in it, only the receipts of these runs matter here. */
+/** One check compares the end of the log with the database; of its contents only the receipts of these runs matter here. */
 function wrongWithReceipts(setup: Setup, memory: Memory, runs: readonly RunRecord[]): string | undefined {
   const paths = receiptPaths(setup)
   if (!isAtRest(paths, memory.checkpoint.get())) {
@@ -92,7 +92,9 @@ type Examination = {
   readonly joined: readonly PreparedThread[]
 }
 
-/** The journal first: it is what the others are held against. A run with threads that are not at hand is not run again, and that is logged. */
+/**
+ * Checks the journal first, because the other checks compare with it. A run whose threads are missing is not replayed, and that is logged.
+ */
 function wrongWith(run: RunRecord, { setup, memory, projections, joined }: Examination): string | undefined {
   const past = pastRun(setup, memory, run.runId)
   if (past === undefined) return `the rules of ${run.runId} cannot be read back from its journal`

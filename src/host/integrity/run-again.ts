@@ -1,4 +1,4 @@
-/** A past run again, with all that its journal says it had; what is code of the developer's has to be given. */
+/** Replays a past run with everything its journal records; the caller has to supply the developer's threads. */
 
 import type { Memory } from '../../memory/memory.ts'
 import type { RunLimits } from '../../runtime/program.ts'
@@ -15,7 +15,7 @@ import { alteration, withAlteration } from './altered-entry.ts'
 import { sealsOf } from './recovery.ts'
 import { resolveRun } from './run-lookup.ts'
 
-/** `guessed`: the run is older than the journalling of limits, so those of the configuration are taken. */
+/** `guessed`: the journal of the run has no limits because it is older than that feature, so the configured limits are used. */
 export type PastRun = {
   readonly runId: string
   readonly entries: readonly Entry[]
@@ -24,17 +24,20 @@ export type PastRun = {
   readonly guessed: boolean
 }
 
-/** `missing`: threads that the run had and that were not given, in words; then it was not run again, and only its record was checked. */
+/**
+ * `missing`: descriptions of threads that the run had and the caller did not supply; the run was then not replayed, and only its record was
+ * checked.
+ */
 export type RunAgain = Replay & { readonly missing?: readonly string[] }
 
-/** @returns undefined when the rules of the run cannot be read back. */
+/** @returns undefined when the rules of the run cannot be read from its journal. */
 export function pastRun(setup: Setup, { journal }: Pick<Memory, 'journal'>, runId: string): PastRun | undefined {
   const entries = journal.events(runId)
   const [limits, rules] = [limitsOf(entries), rulesOf(entries)]
   return rules && { runId, entries, rules, limits: limits ?? guessedLimits(setup), guessed: limits === undefined }
 }
 
-/** @throws FailureError integrity instead */
+/** Like pastRun. @throws FailureError `integrity` instead of returning undefined */
 export function readablePastRun(setup: Setup, memory: Pick<Memory, 'journal'>, runId: string): PastRun {
   const past = pastRun(setup, memory, runId)
   if (past) return past
@@ -51,7 +54,7 @@ export function runAgain(setup: Setup, memory: Pick<Memory, 'journal'>, run: Pas
 
 type Wanted = { readonly setup: Setup; readonly memory: Memory; readonly wanted: string; readonly threads: readonly AnyUserThread[] }
 
-/** @throws FailureError integrity where it was altered, error for a run that is not there or without the threads that it had */
+/** @throws FailureError `integrity` when the run was altered, `error` when it does not exist or its threads are missing */
 export function replayWith({ setup, memory, wanted, threads }: Wanted): ReplayedRun {
   const { runId } = resolveRun(memory, wanted)
   const past = readablePastRun(setup, memory, runId)
@@ -65,7 +68,7 @@ export function replayWith({ setup, memory, wanted, threads }: Wanted): Replayed
   return { runId, events, digest, ended }
 }
 
-/** A run that does not say its limits is older than the rule against circles. */
+/** A run without recorded limits is older than the rule against repeated results. */
 function guessedLimits({ config }: Setup): RunLimits {
   const { maxSameResults: _, ...limits } = runLimits(config)
   return limits

@@ -1,10 +1,10 @@
-/** A run by its id, the beginning of it, or "last". */
+/** Finds a run by its id, a unique prefix of it, or "last". */
 
 import type { RunRecord } from '../../memory/journal/journal.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { FailureError } from '../failure.ts'
 
-/** @throws FailureError error when there is none, or several begin so. */
+/** @throws FailureError `error` when no run matches, or several do. */
 export function resolveRun({ journal }: Pick<Memory, 'journal'>, wanted: string): RunRecord {
   const known = wanted === 'last' ? journal.runs({ limit: 1 })[0] : journal.run(wanted)
   if (known) return known
@@ -15,5 +15,5 @@ export function resolveRun({ journal }: Pick<Memory, 'journal'>, wanted: string)
   throw new FailureError('error', `${several}; see: braidclaw run list`)
 }
 
-/** More than any home has. */
+/** More runs than any home has. */
 export const everyRun = 1_000_000_000

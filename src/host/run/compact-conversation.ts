@@ -1,4 +1,4 @@
-/** A conversation that has become long: its older turns are summarised by the model that answers in it. */
+/** Compacts a long conversation: the model that answers in it summarises its older turns. */
 
 import { summariserOf } from '../../memory/conversations/summarise.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -10,16 +10,16 @@ export type Room = {
   readonly memory: Memory
   readonly conversationId: string
   readonly provider: Provider
-  /** Absent: there is no budget. */
+  /** Absent when there is no budget. */
   readonly meter: Meter | undefined
   readonly tell: (line: string) => void
   readonly signal: AbortSignal
 }
 
-/** At most so much of a conversation goes to the model at a time; the rest waits for the next turn. */
+/** The most bytes of a conversation that go to the model at a time; the rest waits for the next turn. */
 const portionBytes = 262_144
 
-/** Whatever goes wrong leaves the conversation as it was, and the next turn tries again. */
+/** Any failure leaves the conversation unchanged, and the next turn tries again. */
 export async function compactConversation({ setup, memory, conversationId, provider, meter, tell, signal }: Room): Promise<void> {
   const { config, log, redactor } = setup
   const { historyMax: max, historyKeep: keep } = config.memory

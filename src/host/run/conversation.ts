@@ -1,4 +1,4 @@
-/** One conversation, top to bottom: every part is put together here by hand, and nowhere else. What only some turns need is loaded when they do. */
+/** Assembles one conversation by hand, in this file only. It loads parts that only some turns need when a turn needs them. */
 
 import { existsSync } from 'node:fs'
 import { allowedTools } from '../../config/config.ts'
@@ -24,17 +24,17 @@ export type RunContext = {
   readonly profile: Profile
   readonly which: ConversationChoice
   readonly options: Omit<ConversationOptions, 'setup'>
-  /** Called once, when it has ended. */
+  /** Called once, when the conversation has ended. */
   readonly closed: () => void
 }
 
 export type OpenConversation = {
   readonly conversation: Conversation
-  /** The emergency stop reached this process. */
+  /** Stops the runs because the emergency stop reached this process. */
   stop(reason: string): void
 }
 
-/** @throws FailureError when workspace, provider or conversation cannot be had; the message says what to do */
+/** @throws FailureError when workspace, provider or conversation cannot be used; the message says what to do */
 export async function openConversation(opening: RunContext): Promise<OpenConversation> {
   const { home, profile, which, options, closed } = opening
   const { setup } = profile
@@ -43,9 +43,9 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const begun = await begin(opening)
   const { conversationId } = begun
   const tools = options.tools ?? (await standingTools(setup))
-  // Who only talks needs no folder.
+  // A conversation without tools needs no folder.
   const workspace = hasTools(tools) ? workspaceOf(setup) : realFolder(config.workspaceDir)
-  // It takes some milliseconds the first time, beside what follows here.
+  // The first check takes some milliseconds, so it runs in parallel with the following steps.
   const sandbox = wantsShell(setup, tools) ? profile.sandbox(options.sandbox) : undefined
   const answering = options.provider ?? (await profile.provider())
   const provider = tools.refusals ? (await import('../toolset/contract-refusals.ts')).withContractRefusals(answering) : answering
@@ -64,7 +64,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     instructions,
   })
   await warnUnknownTools(setup, tools)
-  // Looked for at once, so that what is wrong with them is said before anything is asked.
+  // Discovers extra tools eagerly so that configuration errors surface before the first prompt.
   if (tools.more) await toolRuntime.get()
   const prompts = createPromptBuilder({
     setup,
@@ -120,7 +120,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   }
 }
 
-/** Which one it is, looked over when there was something before. */
+/** Finds the conversation, and checks its record when it continues an earlier one. */
 async function begin({ home, profile, which, options }: RunContext): Promise<Begun> {
   const { memory, record } = home
   const begun = conversationFor(memory, which, realFolder(profile.setup.config.workspaceDir))
@@ -178,7 +178,7 @@ function agentOf({ setup }: Profile, { agent }: RunContext['options']): string {
   return agent?.id ?? setup.config.defaultAgent ?? 'default'
 }
 
-/** Whoever begins a conversation in a folder that is not trusted hears once what is not read. */
+/** Tells the person who begins a conversation in an untrusted folder, once, which files are not read. */
 function instructionsFor(
   setup: Setup,
   { conversation, tell, systemPrompt }: ConversationRequest,
@@ -194,13 +194,13 @@ function wantsShell({ config }: Setup, { builtIn }: ToolSelection): boolean {
   return (builtIn === 'all' || builtIn.includes('shell')) && (toolsAllow?.includes('shell') ?? true)
 }
 
-/** The ten, and the operator's own that the configuration names. */
+/** The ten built-in tools, and the operator's own that the configuration names. */
 async function standingTools(setup: Setup): Promise<ToolSelection> {
   if (setup.config.tools.executables.length === 0) return builtInTools
   return { ...builtInTools, more: (await import('../toolset/executable-tools.ts')).standingExecutables(setup) }
 }
 
-/** A name in the operator's list that means no tool is said at the start; with further tools, hands.ts knows them all. */
+/** Warns at the start about names in the operator's list that match no tool; with extra tools, tool-executor.ts checks the names. */
 async function warnUnknownTools({ config, log }: Setup, { more }: ToolSelection): Promise<void> {
   const toolsAllow = allowedTools(config) ?? []
   if (more || unknownNames(toolsAllow).length === 0) return
@@ -208,7 +208,7 @@ async function warnUnknownTools({ config, log }: Setup, { more }: ToolSelection)
   warnOfUnknown(log, toolsAllow, builtInNames)
 }
 
-/** Tools and the gate before them are loaded by the first call: a turn that only talks does not pay for them. */
+/** The first call loads the tools and their gate, so that a turn without calls does not pay for them. */
 function handsOf(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>): Once<ToolRuntime> {
   return once(async () => {
     assertWorkspaceExists(options.setup.config)
@@ -217,7 +217,10 @@ function handsOf(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>):
   })
 }
 
-/** The operator's own rules. They are looked for at every start, and loaded only where there are any. @throws FailureError usage on a rule that is not understood */
+/**
+ * Loads the operator's own rules. Every start looks for rule folders and loads the parser only when there is one. @throws FailureError
+ * `usage` on an invalid rule
+ */
 async function rulesFor({ setup, rules: shared }: Profile) {
   const folders = [`${setup.paths.home}/rules`, `${setup.config.workspaceDir}/.braidclaw/rules`]
   if (!folders.some((folder) => existsSync(folder))) return {}
@@ -226,7 +229,7 @@ async function rulesFor({ setup, rules: shared }: Profile) {
   return { rules, ...(journal ? { journalledRules: journal } : {}) }
 }
 
-/** Whoever shows an error of a run writes "error:" before it. */
+/** Removes "error: " because the code that shows a run's error adds it again. */
 function stripErrorPrefix(error: unknown): never {
   throw error instanceof Error && error.message.startsWith('error: ') ? new Error(error.message.slice(7)) : error
 }
@@ -238,7 +241,7 @@ function after(ms: number, then: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
-/** Whoever was shown what the model said before this call may have cancelled: that must count before anything is done. */
+/** A person who saw the model's text before this call may have cancelled: the cancellation must take effect before the call runs. */
 function shown(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve))
 }

@@ -1,16 +1,16 @@
-/** What a filter call wants of a conversation: no tools unless they are named, and nothing of our own words before the question. */
+/** Builds the options of a filter call: no tools unless the caller names some, and none of our own prompt text. */
 
 import type { ConversationOptions, Setup } from '../api.ts'
 
 export type FilterRequest = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
   readonly setup: Setup
-  /** Empty: none. With tools it stands in place of our own first sentence, and how the gate works is still said. */
+  /** Empty: no system prompt. With tools it replaces our first sentence, and the prompt still explains the gate. */
   readonly system: string
-  /** As --tools names them. */
+  /** As the flag --tools names them. */
   readonly tools?: string
 }
 
-/** @throws FailureError usage when tools are named that are not there */
+/** @throws FailureError `usage` when a named tool does not exist */
 export async function filterOptions({
   setup,
   system,

@@ -1,4 +1,4 @@
-/** Which conversation a turn belongs to. */
+/** Finds the conversation that a turn belongs to, or creates its id. */
 
 import { createId } from '../../kit/id.ts'
 import { sha256 } from '../../kit/sha256.ts'
@@ -8,13 +8,13 @@ import { FailureError } from '../failure.ts'
 
 export type Begun = {
   readonly conversationId: string
-  /** Where it was begun: here, unless it is gone on with from another folder. */
+  /** The folder where the conversation was begun: the current one, unless it continues from another folder. */
   readonly folder: string
-  /** There was something before. */
+  /** True when the conversation existed before. */
   readonly isContinuation: boolean
 }
 
-/** `here`: the real path of the workspace. @throws FailureError error when there is none to go on with. */
+/** `here`: the real path of the workspace. @throws FailureError `error` when there is no conversation to continue. */
 export function conversationFor(memory: Memory, request: ConversationChoice, here: string): Begun {
   const { conversations } = memory
   const known = knownFor(memory, request, here)
@@ -24,7 +24,7 @@ export function conversationFor(memory: Memory, request: ConversationChoice, her
   return { conversationId, folder: here, isContinuation: false }
 }
 
-/** The same in every process, so that nobody needs to keep a list of names. */
+/** Derives the id from the name, equal in every process, so that no list of names is needed. */
 function idOf(name: string): string {
   return createId('conversation', Buffer.from(sha256(name).slice(0, 20), 'hex'))
 }
@@ -42,7 +42,7 @@ function knownFor(memory: Memory, request: ConversationChoice, here: string): st
   throw new FailureError('error', `${other.says}; to go on with that one: braidclaw agent --resume ${other.id}`)
 }
 
-/** Of the conversation that was used last anywhere else; undefined when there is none, or one here. */
+/** Returns the most recently used conversation of another folder; undefined when there is none, or when this folder has one. */
 export function latestElsewhere({ conversations }: Memory, here: string): { readonly id: string; readonly says: string } | undefined {
   const id = conversations.list({ limit: 1 })[0]?.conversationId
   if (id === undefined || conversations.latestIn(here) !== undefined) return undefined
@@ -51,7 +51,7 @@ export function latestElsewhere({ conversations }: Memory, here: string): { read
   return { id, says: `no conversation was begun in ${here} yet; the latest one, ${id}, ${where}` }
 }
 
-/** An id, or "last". @throws FailureError error when there is no such conversation. */
+/** Resolves an id or "last". @throws FailureError `error` when there is no such conversation. */
 export function resolveConversation({ conversations }: Memory, id: string): string {
   const known = id === 'last' ? conversations.list({ limit: 1 })[0]?.conversationId : conversations.has(id) ? id : undefined
   if (known !== undefined) return known

@@ -1,11 +1,14 @@
-/** Who waits for a yes or a no: woken at once by an answer in this process, and by one look at the record for all, while anybody waits. */
+/**
+ * Tracks runs that wait for an approval: an answer in this process wakes them at once, and one shared timer polls the record while any run
+ * waits.
+ */
 
 import { gateIdOf } from '../../runtime/gate-id.ts'
 import type { Decision, Questions, RunIdentity, WatchedQuestion } from '../../runtime/port.ts'
 import type { OpenQuestion } from '../api.ts'
 
 export type PendingApprovals = Questions & {
-  /** Those that are open in this process, oldest first. */
+  /** The questions that are open in this process, oldest first. */
   open(): readonly OpenQuestion[]
   /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it */
   decide(id: string, decision: Decision): Promise<string | undefined>
@@ -13,10 +16,10 @@ export type PendingApprovals = Questions & {
 
 type Waiting = WatchedQuestion & { readonly run: RunIdentity }
 
-/** How often the record is looked at, in milliseconds. */
+/** The polling interval of the record, in milliseconds. */
 const lookMs = 150
 
-/** @param answered what the record says of a call; throws what the database throws */
+/** @param answered returns the recorded decision about a call; throws what the database throws */
 export function createPendingApprovals(answered: Questions['answered'], everyMs = lookMs): PendingApprovals {
   const waiting = new Map<string, Waiting>()
   const state: { look?: ReturnType<typeof setInterval> } = {}

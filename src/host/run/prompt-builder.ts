@@ -1,4 +1,4 @@
-/** What stands before the prompt of a run, asked afresh each time: the conversation so far, the tools that are there now, the system prompt. */
+/** Builds the context of each run afresh: the conversation so far, the tools available now, the system prompt. */
 
 import { allowedTools } from '../../config/config.ts'
 import { sha256 } from '../../kit/sha256.ts'
@@ -23,14 +23,14 @@ export type PromptBuilderOptions = {
   readonly conversationId: string
   readonly request: ConversationRequest
   readonly provider: Provider
-  /** As it was found. */
+  /** The real path of the workspace. */
   readonly workspace: string
-  /** Those of the wish, or the standing ones. */
+  /** The requested tools, or the configured ones. */
   readonly tools: ToolSelection
   readonly toolRuntime: () => Promise<ToolRuntime>
-  /** The project's; absent where the system prompt is not ours. */
+  /** The project's instructions; absent when the system prompt is not ours. */
   readonly instructions?: Instructions
-  /** Begun ahead for the first run; later ones look again. */
+  /** A sandbox check started early for the first run; later runs check again. */
   readonly sandbox?: Promise<Trial> | undefined
   readonly sandboxState: () => Promise<Trial>
 }
@@ -38,7 +38,7 @@ export type PromptBuilderOptions = {
 export type PromptBuilder = {
   /** @throws FailureError when memory cannot be read, or the workspace is gone */
   next(): Promise<RunContext>
-  /** Whether the conversation is so long that its beginning is due for a summary. */
+  /** Whether the conversation is long enough that its beginning needs a summary. */
   needsCompaction(): boolean
 }
 
@@ -65,14 +65,14 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
     }
   }
 
-  /** The text once: a program that stays would write it with every run. */
+  /** Journals the text only once: a long-lived process would otherwise write it with every run. */
   function forJournal({ path, text }: Instruction): JournalledInstruction {
     const said = state.instructed
     state.instructed = true
     return { path, sha256: sha256(text), ...(said ? {} : { text }) }
   }
 
-  /** That the shell is missing is said once: a program that stays would say it before every run. */
+  /** Logs a missing shell only once: a long-lived process would otherwise log it before every run. */
   async function tools(): Promise<readonly ToolSpec[]> {
     const log = state.runs > 1 ? () => {} : setup.log
     const ahead = state.runs === 1 ? options.sandbox : undefined
@@ -103,7 +103,7 @@ async function specs({ setup, tools, toolRuntime }: PromptBuilderOptions): Promi
   return (await (await toolRuntime()).refresh()).map(specOf)
 }
 
-/** The last whole turns that fit; what does not fit is said, to the model and in the log. */
+/** Returns the last whole turns that fit; it tells the model and the log how many were omitted. */
 function history({ memory, conversationId, provider, setup: { config, log } }: PromptBuilderOptions) {
   const { messages, omittedTurns } = memory.context(conversationId, historyTokens(config, provider))
   const turns = messages.filter(({ role }) => role === 'user').length + omittedTurns

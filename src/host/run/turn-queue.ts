@@ -1,7 +1,7 @@
-/** How many turns run at once in a process: whoever comes beyond the limit waits, and goes in the order of coming. */
+/** Limits how many turns run at once in a process: turns beyond the limit wait and start in order of arrival. */
 
 export type TurnQueue = {
-  /** @returns a function that ends the turn; undefined when the signal was aborted before its time came */
+  /** @returns a function that ends the turn; undefined when the signal was aborted while the turn waited */
   enter(limit: number, signal: AbortSignal): Promise<(() => void) | undefined>
 }
 
@@ -11,7 +11,7 @@ export function createTurnQueue(): TurnQueue {
   const waiting = new Set<Waiting>()
   const state = { running: 0 }
 
-  /** From the front; nobody is overtaken. */
+  /** Starts waiting turns from the front; no turn overtakes another. */
   function next(): void {
     for (const each of waiting) {
       if (state.running >= each.limit) return

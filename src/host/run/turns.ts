@@ -1,4 +1,4 @@
-/** The turns of one conversation: one at a time, each waiting for its place among those of the process, cancelled as a whole. */
+/** Runs the turns of one conversation: one at a time, each waiting for a slot in the process-wide queue, and each cancelled as a whole. */
 
 import type { Agent } from '../../runtime/create-agent.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
@@ -10,19 +10,19 @@ export type Turns = Pick<Conversation, 'run' | 'cancel' | 'ending' | 'close'>
 export type TurnsOptions = {
   readonly agent: Pick<Agent, 'run' | 'cancel' | 'ending' | 'settled'>
   readonly queue: TurnQueue
-  /** So many turns at once in this process. */
+  /** The limit of simultaneous turns in this process. */
   readonly most: number
 }
 
 type Turn = {
-  /** Aborted by a cancel. */
+  /** Aborted when the turn is cancelled. */
   readonly waiting: AbortController
   /** Resolved when the run has begun, or will not begin. */
   readonly started: PromiseWithResolvers<void>
   by?: string
   begun: boolean
   leave?: () => void
-  /** Of a turn that ended before its run began. */
+  /** The ending of a turn that ended before its run began. */
   ending?: Ending
 }
 
@@ -58,7 +58,7 @@ export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
 
   async function* events(turn: Turn, message: string): AsyncGenerator<AgentEvent> {
     for await (const event of agent.run(message)) {
-      // What came before the run could be cancelled.
+      // A cancel that came before the run could be cancelled.
       if (!turn.begun && turn.by !== undefined) agent.cancel(turn.by)
       turn.begun = true
       turn.started.resolve()
@@ -86,7 +86,7 @@ export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
       if (!turn) return
       cancel('close')
       await turn.started.promise
-      // Also when nobody reads its events any more.
+      // Also when nobody reads the events of the turn any more.
       if (turn.begun) await agent.settled()
       over(turn)
     },
@@ -98,7 +98,7 @@ function* refusal(code: 'busy' | 'closed', message: string): Generator<AgentEven
   yield { type: 'done', stopReason: 'error' }
 }
 
-/** Cancelled while it waited: nothing was asked, so nothing is in the journal. */
+/** Ends a turn that was cancelled while it waited: it asked nothing, so the journal has no entry. */
 function* givenUp(turn: Turn): Generator<AgentEvent> {
   turn.ending = { stop: 'cancelled', code: 'cancelled', message: `cancelled by ${turn.by ?? 'user'} before it began` }
   yield { type: 'error', code: 'cancelled', message: turn.ending.message, recoverable: true }

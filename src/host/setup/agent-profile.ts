@@ -1,4 +1,4 @@
-/** The agent of a turn: which one is meant, where its files lie, and what its soul says. */
+/** Finds the agent of a turn: which agent it is, where its files are, and what its soul says. */
 
 import { readdirSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -15,7 +15,7 @@ import { realFolder } from './workspace-folder.ts'
 
 export type AgentProfile = { readonly id: string; readonly paths: AgentPaths }
 
-/** An agent with its soul, ready to speak. */
+/** An agent with its soul, ready for a conversation. */
 export type ActiveAgent = {
   readonly request: Pick<ConversationRequest, 'soul' | 'agent'>
   readonly session: () => ConversationRequest['conversation']
@@ -27,12 +27,12 @@ export async function activeAgentOf(setup: Setup): Promise<ActiveAgent> {
   return { request: { agent: runAgent(agentProfile), ...(soul === '' ? {} : { soul }) }, session: () => sessionOf(agentProfile) }
 }
 
-/** As the journal of a run names it. */
+/** Describes the agent as the journal of a run names it. */
 export function runAgent({ id, paths }: AgentProfile): RunAgent {
   return { id, folder: paths.folder, pointer: basename(paths.conversation) }
 }
 
-/** The conversation that the agent's session is about, or a new one when there is none. */
+/** Chooses the conversation of the agent's session, or a new one when there is none. */
 export function sessionOf({ paths }: AgentProfile): ConversationRequest['conversation'] {
   const id = readPointer(paths.conversation)
   return { kind: 'session', ...(id === undefined ? {} : { id }) }
@@ -40,19 +40,21 @@ export function sessionOf({ paths }: AgentProfile): ConversationRequest['convers
 
 type Known = Pick<Setup, 'config' | 'paths'>
 
-/** The configured one, or "default", which is there without any file. @throws FailureError usage naming the agents there are */
+/**
+ * Returns the configured agent, or "default", which exists without any file. @throws FailureError `usage` that lists the existing agents
+ */
 export function agentProfileOf({ config, paths }: Known): AgentProfile {
   const id = config.defaultAgent ?? 'default'
   const folder = agentFolder({ agents: paths.agents, id, ...(config.memory.agentDir ? { chosen: config.memory.agentDir } : {}) })
   const isThere = id === 'default' || Object.hasOwn(config.agents, id) || statSync(folder, { throwIfNoEntry: false })?.isDirectory()
-  // An agent of one's own keeps one session, wherever one is; what is said to nobody in particular belongs to the folder.
+  // A named agent keeps one session in all folders; the default agent keeps one session per folder.
   if (isThere) return { id, paths: agentPaths(folder, id === 'default' ? realFolder(config.workspaceDir) : undefined) }
   const there = agentsOf({ config, paths })
   const advice = didYouMean(id, there) || `; there are: ${there.join(', ')}`
   throw new FailureError('usage', `no agent "${id}"${advice}. To make it, write ${join(folder, 'soul.md')}`)
 }
 
-/** Sorted; "default" is always among them. */
+/** Returns the names of all agents, sorted; "default" is always among them. */
 export function agentsOf({ config, paths }: Known): readonly string[] {
   return [...new Set(['default', ...Object.keys(config.agents), ...foldersIn(paths.agents)])].sort()
 }
@@ -66,7 +68,7 @@ function foldersIn(path: string): readonly string[] {
   }
 }
 
-/** @throws FailureError error when it cannot be read; files that are left out are said in the log */
+/** @throws FailureError `error` when it cannot be read; skipped files are logged */
 export async function soulOf({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>, agentProfile: AgentProfile): Promise<string> {
   const named = soulIn(config, agentProfile.id)
   const composed = await composeSystem({ folder: agentProfile.paths.folder, ...(named ? { soul: { path: named, home: paths.home } } : {}) })

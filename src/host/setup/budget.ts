@@ -1,4 +1,4 @@
-/** The budgets of a home: which there are by the configuration, and the meter that each model call passes. */
+/** Computes the budgets of a home from its configuration, and creates the meter that each model call passes. */
 
 import type { LimitsConfig } from '../../config/config.ts'
 import type { Amount, BudgetLedger, BudgetLimit, Reserved } from '../../memory/budget-ledger.ts'
@@ -7,22 +7,22 @@ import type { Memory } from '../../memory/memory.ts'
 import type { Usage } from '../../runtime/event.ts'
 import { type Clock, type Grant, type Log, type Meter, ProviderFailure, type Quote } from '../../runtime/port.ts'
 
-/** Who pays for a call. */
+/** The agent, conversation and run that a call is charged to. */
 export type Payer = { readonly agent: string; readonly conversationId: string; readonly runId?: string }
 
 export type MeterOptions = {
   readonly limits: LimitsConfig
   readonly memory: Pick<Memory, 'budget'>
-  /** The one writer. */
+  /** Runs a write through the only writer. */
   readonly add: CommitQueue['add']
   readonly log: Log
   readonly now: Clock
 }
 
-/** A budget with the settings that made it. */
+/** A budget with the names of its settings. */
 export type Budget = BudgetLimit & { readonly tokensKey: string; readonly microsKey: string }
 
-/** Outermost first; the run's last. */
+/** Returns the budgets, outermost first and the run's last. */
 export function budgetsOf(limits: LimitsConfig, { agent, conversationId, runId }: Payer): Budget[] {
   const of = (scope: string, window: Budget['window'], key: string, tokens?: number, usd?: number): Budget => ({
     scope,
@@ -41,7 +41,7 @@ export function budgetsOf(limits: LimitsConfig, { agent, conversationId, runId }
   return all.filter(({ tokens, micros }) => tokens !== undefined || micros !== undefined)
 }
 
-/** @returns undefined where there is no budget: then nothing is reserved */
+/** @returns undefined when there is no budget: then nothing is reserved */
 export function meterFor({ limits, memory, add, log, now }: MeterOptions, payer: Payer): Meter | undefined {
   const budgets = budgetsOf(limits, payer)
   if (budgets.length === 0) return undefined
@@ -58,7 +58,7 @@ export function meterFor({ limits, memory, add, log, now }: MeterOptions, payer:
   }
 }
 
-/** Where no price is known a limit of money cannot hold; that of a turn only warns, as it is set for all models alike. */
+/** Without known prices a money limit cannot be enforced. The run's limit only causes a warning, because it applies to all models alike. */
 function withPrices(budgets: readonly Budget[], { prices, provider }: Quote): readonly Budget[] {
   if (prices) return budgets
   const blind = budgets.find(({ micros, scope }) => micros !== undefined && !scope.startsWith('run:'))
@@ -70,10 +70,10 @@ function withPrices(budgets: readonly Budget[], { prices, provider }: Quote): re
   )
 }
 
-/** An answer shorter than this is of no use. */
+/** An answer shorter than this is useless. */
 const leastOutputTokens = 256
 
-/** After a call must be over there is this much time to settle it, in milliseconds. */
+/** The time to settle a call after its deadline, in milliseconds. */
 const graceMs = 60_000
 
 type Wanted = { readonly id: string; readonly budgets: readonly Budget[]; readonly quote: Quote; readonly now: number }
@@ -125,7 +125,7 @@ export function shown(amount: number, unit: keyof Amount): string {
   return unit === 'tokens' ? `${amount} tokens` : `$${(amount / 1_000_000).toFixed(4)}`
 }
 
-/** When there is room again. */
+/** Says when the budget is free again, or what to change. */
 function howToGoOn({ scope, window }: BudgetLimit, key: string, now: number): string {
   if (window === 'day') return `free again at ${freeAt(now)} (in ${untilText(now)}), or raise ${key}`
   return scope.startsWith('conversation:') ? `begin a new conversation, or raise ${key}` : `raise ${key}`

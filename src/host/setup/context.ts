@@ -1,4 +1,7 @@
-/** What the host needs of its process: the environment with the keys that onboard kept, where our records are, and what must stay secret. */
+/**
+ * Builds the host's context from its process: the environment with the keys that `onboard` stored, the home folder, and the redactor of
+ * secrets.
+ */
 
 import { readlinkSync } from 'node:fs'
 import { readKeys } from '../../config/keys-file.ts'
@@ -9,7 +12,7 @@ import { FailureError } from '../failure.ts'
 
 export type HostContextOptions = Pick<HostContext, 'env' | 'channels' | 'say'>
 
-/** Who is told of lines may have more to do with them: `say` is called only later. @throws FailureError when nothing says where our records are */
+/** It does not call `say` itself; log lines come later. @throws FailureError when no variable says where our home is */
 export function createHostContext({ env: given, channels, say }: HostContextOptions): HostContext {
   const userHome = userHomeOf(given)
   const moved = given.BRAIDCLAW_HOME || given.SHELLCLAW_HOME
@@ -22,7 +25,7 @@ export function createHostContext({ env: given, channels, say }: HostContextOpti
   return { env, channels, redactor, cwd: currentFolder(), home, say, ...(kept.problem ? { keysProblem: kept.problem } : {}) }
 }
 
-/** A variable of the environment counts, unless it is empty. */
+/** A variable of the environment has precedence unless it is empty. */
 function missingIn(given: Environment, keys: { readonly [name: string]: string }): Environment {
   return Object.fromEntries(Object.entries(keys).filter(([name]) => !given[name]))
 }
@@ -33,7 +36,7 @@ function isSecret(name: string): boolean {
 
 const secretEndings = ['_API_KEY', '_ACCESS_KEY', '_TOKEN', '_SECRET', '_PASSWORD']
 
-/** A folder that was removed under us is called "… (deleted)" by the system: who needs it is told that it is not there. */
+/** The kernel appends " (deleted)" to the name of a removed folder; code that needs the folder then reports that it does not exist. */
 function currentFolder(): string {
   try {
     return process.cwd()
@@ -43,8 +46,8 @@ function currentFolder(): string {
 }
 
 /**
- * What `~` means. Whoever takes HOME away wants the real home left alone: the user database is asked only when BRAIDCLAW_HOME says where our
- * records are, so that forbidden paths such as ~/.ssh keep their meaning.
+ * Returns what `~` means. A caller that unsets HOME wants the real home left alone, so the user database is read only when BRAIDCLAW_HOME
+ * names our home; forbidden paths such as ~/.ssh then keep their meaning.
  */
 function userHomeOf({ HOME = '', BRAIDCLAW_HOME, SHELLCLAW_HOME }: Environment): string {
   if (HOME.startsWith('/')) return HOME

@@ -1,4 +1,4 @@
-/** The operator's policy as the gate reads it, from the configuration and the places we keep. */
+/** Builds the policy that the gate reads, from the configuration and the paths of our own files. */
 
 import { dirname } from 'node:path'
 import { allowedTools, type Config } from '../../config/config.ts'
@@ -12,7 +12,7 @@ import { realPlace } from '../../workspace/real-place.ts'
 import type { Environment } from '../api.ts'
 import { realFolder } from './workspace-folder.ts'
 
-/** Where executables are looked for, whatever PATH says. */
+/** The folders in which executables are searched; PATH is ignored. */
 export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 export function resolveExecutable(name: string): string | undefined {
@@ -28,7 +28,7 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
     receipts.path,
     paths.estop,
     ...(receipts.path.startsWith(`${paths.home}/`) ? [] : besides(receipts.path)),
-    // What an agent is told of itself: a model that could write there would write its own orders.
+    // The agent's instructions: a model that could write there could write its own orders.
     ...(memory.agentDir ? [memory.agentDir] : []),
   ]
   const workspace = realFolder(config.workspaceDir)
@@ -49,7 +49,7 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
   })
 }
 
-/** A forbidden path that is a link, or stands below one, is forbidden under both names. */
+/** A forbidden path that is a symlink, or is below one, is forbidden under both names. */
 function withRealPlaces(entries: readonly string[], around: { readonly workspace: string; readonly home: string }): readonly string[] {
   const places = entries.flatMap((entry) => {
     const place = forbiddenPlace(entry, around)
@@ -59,13 +59,13 @@ function withRealPlaces(entries: readonly string[], around: { readonly workspace
   return [...new Set([...entries, ...places])]
 }
 
-/** Whoever names a further tool allows it: `toolsAllow` is the list of the built-in ones. */
+/** Naming an extra tool allows it, because `toolsAllow` lists only the built-in tools. */
 export function allowingToo(policy: Policy, names: readonly string[]): Policy {
   const { toolsAllow } = policy
   return toolsAllow && names.length > 0 ? definePolicy({ ...policy, toolsAllow: [...toolsAllow, ...names] }) : policy
 }
 
-/** What stands beside a log that the operator put elsewhere: its head, its closed segments, and the one to come. */
+/** The files beside a log that the operator moved: its head, its closed segments, and the next segment. */
 function besides(log: string): string[] {
   return [`${dirname(log)}/receipts.head`, ...segmentsOf(log), nextSegment(log), `${log}.next`]
 }

@@ -1,4 +1,4 @@
-/** The log on stderr: for people by default, JSON lines with BRAIDCLAW_LOG=json; every line passes the redactor. */
+/** Writes the log to stderr: text by default, JSON lines with BRAIDCLAW_LOG=json; every line passes the redactor. */
 
 import type { Log } from '../../runtime/port.ts'
 
@@ -7,14 +7,14 @@ const levels = ['debug', 'info', 'warn', 'error'] as const
 export type LogOptions = {
   /** BRAIDCLAW_LOG: `json`, a level, `off`, or `json:LEVEL`. JSON alone means from `info` up. */
   readonly request: string | undefined
-  /** log.level of the configuration, which the wish overrides. */
+  /** log.level of the configuration; BRAIDCLAW_LOG overrides it. */
   readonly level: (typeof levels)[number]
   readonly write: (line: string) => void
   readonly redact: (text: string) => string
   readonly now: () => number
 }
 
-/** Events keep their stable names ("tool requested"); fields follow. A JSON line is {"ts","level","event",…fields}. */
+/** Creates the log. Events keep stable names ("tool requested"); fields follow. A JSON line is {"ts","level","event",…fields}. */
 export function createLog({ request = '', level, write, redact, now }: LogOptions): Log {
   const [format, named] = request.startsWith('json') ? (['json', request.slice(5) || 'info'] as const) : (['text', request] as const)
   if (named === 'off') return () => {}
@@ -30,7 +30,7 @@ export function createLog({ request = '', level, write, redact, now }: LogOption
   }
 }
 
-/** ` key=value`, quoted as JSON when it holds anything that could be misread, control characters included. */
+/** Formats ` key=value`; a value with characters that could be misread, control characters included, is quoted as JSON. */
 function pairs(fields: { readonly [key: string]: unknown }): string {
   return Object.entries(fields)
     .filter(([, value]) => value !== undefined)

@@ -1,4 +1,7 @@
-/** The meters of a conversation's model calls: loaded only where the configuration has a budget, so that other homes pay nothing for it. */
+/**
+ * Provides the meters of a conversation's model calls, and loads them only where the configuration has a budget, so that other homes pay
+ * nothing.
+ */
 
 import type { LimitsConfig } from '../../config/config.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -7,7 +10,7 @@ import type { Meter } from '../../runtime/port.ts'
 import type { Setup } from '../api.ts'
 import type { Payer } from './budget.ts'
 
-/** Of a run, or, without one, of what the conversation asks besides. */
+/** Returns the meter of a run, or, without a run id, of the conversation's other calls. */
 export type Meters = (runId?: string) => Meter | undefined
 
 type Store = { readonly memory: Pick<Memory, 'budget'>; readonly recorder: Pick<OneWriter, 'add'> }

@@ -1,4 +1,4 @@
-/** The operator's rules that hold in a workspace, or those of one file; with a rule that is not understood no command goes on. */
+/** Loads the operator's rules for a workspace, or the rules of one file; an invalid rule ends the command. */
 
 import { createTrust } from '../../config/trust.ts'
 import type { Places } from '../../runtime/rules/condition.ts'
@@ -10,7 +10,7 @@ import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { type LoadedRules, loadRules, readRules } from './rule-files.ts'
 
-/** What a run in this workspace obeys. @throws FailureError usage naming every problem. */
+/** Returns the rules for runs in this workspace. @throws FailureError `usage` that names every problem. */
 export function rulesInForce(setup: Setup): LoadedRules {
   const { config, paths, context, log } = setup
   const workspace = config.workspaceDir
@@ -22,7 +22,7 @@ export function rulesInForce(setup: Setup): LoadedRules {
   return loaded
 }
 
-/** `file` may be relative to where the command runs. @throws FailureError usage naming every problem. */
+/** `file` may be relative to the current folder. @throws FailureError `usage` that names every problem. */
 export function rulesOfFile(setup: Setup, file: string) {
   const path = file.startsWith('/') ? file : `${setup.context.cwd}/${file}`
   const { rules } = understood(readRules(path, placesOf(setup)))
@@ -30,7 +30,10 @@ export function rulesOfFile(setup: Setup, file: string) {
   return rules
 }
 
-/** A rule that can never apply protects from nothing: what is certain stops the command, the rest is warned of. @throws FailureError usage */
+/**
+ * A rule that can never apply protects nothing: a certain mistake ends the command, a likely one causes a warning. @throws FailureError
+ * `usage`
+ */
 function checkTools(setup: Setup, rules: readonly Rule[]): void {
   const known = { builtIn: toolKinds, own: setup.config.tools.executables, isToolName }
   const found = lintRules({ rules, known, places: placesOf(setup) })

@@ -1,4 +1,4 @@
-/** What conversations of equal settings share: the loaded setup, the provider, the policy, the rules. */
+/** Shares the loaded setup, provider, policy and rules among conversations with equal settings. */
 
 import { sha256 } from '../../kit/sha256.ts'
 import type { Provider } from '../../runtime/port.ts'
@@ -11,31 +11,31 @@ import { providerFor, type SharedProviders } from './provider-pool.ts'
 import type { LoadedRules } from './rule-files.ts'
 
 export type Profile = {
-  /** Of whoever came first with these settings. */
+  /** The setup of the first conversation with these settings. */
   readonly setup: Setup
-  /** The configured one; tried again by the next who asks when it cannot be had. @throws FailureError provider */
+  /** Returns the configured provider; after a failure the next caller tries again. @throws FailureError `provider` */
   provider(): Promise<Provider>
-  /** Whether commands can be confined; asked for again after a while. */
+  /** Returns whether commands can be confined; checks again after a while. */
   sandbox(kind?: SandboxKind): Promise<Trial>
-  /** As the file system is now; the same object while nothing has changed. */
+  /** Returns the policy for the present file system; the same object while nothing has changed. */
   policy(): Promise<Policy>
-  /** Rules as they were just read; the same objects as before while their text is the same. */
+  /** Takes the rules just read; returns the earlier objects while their text is the same. */
   rules(read: LoadedRules): LoadedRules
 }
 
 export type Profiles = {
-  /** Equal in configuration, environment, folder and in who hears the log. */
+  /** Returns one profile for setups that are equal in configuration, environment, folder and log receiver. */
   of(setup: Setup): Profile
 }
 
-/** So long a sandbox that worked is taken to work, in milliseconds: to look costs as much as the rest of a short turn. */
+/** How long a successful sandbox check stays valid, in milliseconds: a check costs as much as the rest of a short turn. */
 const trustedMs = 5_000
 
 export function createProfiles(shared: SharedProviders): Profiles {
   const bySetup = new Map<Setup, Profile>()
   const byKey = new Map<string, Profile[]>()
 
-  /** Comparing costs a walk through everything: only the second setup pays for it. */
+  /** Comparing walks through the whole setup, so only the second setup pays for it. */
   function index(profile: Profile): Profile[] {
     const key = keyOf(profile.setup)
     const alike = byKey.get(key) ?? []

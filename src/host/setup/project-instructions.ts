@@ -1,4 +1,4 @@
-/** The project's own instructions to the model, from files of a trusted workspace: prompt text, never policy. */
+/** Reads the project's own instructions to the model from files of a trusted workspace: they are prompt text, never policy. */
 
 import { dirname } from 'node:path'
 import type { Instruction } from '../../runtime/event.ts'
@@ -10,18 +10,18 @@ export type InstructionOptions = {
   readonly setup: Setup
   /** Real path. */
   readonly workspace: string
-  /** Hears once that a file is not read because the workspace is not trusted. Absent: nobody needs to. */
+  /** Receives one line when a file is not read because the workspace is not trusted. Absent: the line is not needed. */
   readonly offer?: (line: string) => void
 }
 
 export type Instructions = {
-  /** That of the workspace itself: read once, so that the system prompt keeps its bytes. */
+  /** Returns the instructions of the workspace folder: read once, so that the system prompt keeps its bytes. */
   root(): Promise<Instruction | undefined>
-  /** Those of the folders from the workspace down to these absolute paths, each once and never again. */
+  /** Returns the instructions of the folders from the workspace down to these absolute paths, each folder only once. */
   below(paths: readonly string[]): Promise<readonly Instruction[]>
 }
 
-/** Where there is no such file this costs a look a folder; everything else is loaded for the first one. */
+/** Without such a file this costs one stat per folder; the first file loads everything else. */
 export function createInstructions({ setup, workspace, offer }: InstructionOptions): Instructions {
   const { log, paths } = setup
   const state: { room: number; root?: Promise<Instruction | undefined>; trusted?: Promise<boolean>; read?: Reader } = {
@@ -29,7 +29,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
   }
   const seen = new Set<string>()
 
-  /** `touched`: a file that a tool has just dealt with needs no repeating. */
+  /** `touched`: the paths that a tool has just read or written; their text needs no repeating. */
   async function inFolder(folder: string, touched: readonly string[] = []): Promise<Instruction | undefined> {
     if (seen.has(folder)) return undefined
     const path = instructionFile(workspace, folder)
@@ -49,7 +49,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
     return read.instruction
   }
 
-  /** The workspace itself may be gone by now: no reason to end a run. */
+  /** The workspace itself may be gone by now, which is no reason to end a run. */
   async function attempt(path: string): Promise<InstructionRead> {
     try {
       state.read ??= await openReader(setup, workspace)
@@ -88,7 +88,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
 
 type Reader = (path: string, room: number) => InstructionRead
 
-/** With the gate's own rules for paths, and never out of the workspace, whatever these rules permit. */
+/** Applies the gate's own path rules, and never reads outside the workspace, whatever those rules permit. */
 async function openReader({ config, paths, context, redactor }: Setup, workspace: string): Promise<Reader> {
   const [{ readInstruction }, { openWorkspace }, { judgePath }, { policyOf }] = await Promise.all([
     import('../../workspace/instructions.ts'),
@@ -105,7 +105,7 @@ async function openReader({ config, paths, context, redactor }: Setup, workspace
   }
 }
 
-/** Relative to the root and from above; the path itself may be a folder. The root is not among them. */
+/** Returns the folders below the root, relative and from the top down; a path itself may be a folder. The root is not included. */
 function foldersTo(root: string, paths: readonly string[]): readonly string[] {
   const folders = paths.flatMap((path) => {
     const way: string[] = []

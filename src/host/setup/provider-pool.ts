@@ -1,4 +1,4 @@
-/** From a provider's table in the configuration to the provider itself, with its key, its fetch and its clock. */
+/** Creates providers from their tables in the configuration, with key, fetch and clock. */
 
 import { isWireProvider, type ProviderConfig, providerNamed, type WireProvider } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
@@ -13,7 +13,7 @@ import { FailureError } from '../failure.ts'
 import { pause } from '../sleep.ts'
 import { missingKey, notOffline } from './answering-provider.ts'
 
-/** @throws FailureError provider when there is none of that name, its key is not set, or its fixture cannot be read */
+/** @throws FailureError `provider` when there is no provider of that name, its key is not set, or its fixture cannot be read */
 export async function providerFor(
   setup: Pick<Setup, 'config' | 'log' | 'context'>,
   name: string,
@@ -28,13 +28,13 @@ export async function providerFor(
   }
 }
 
-/** Goes to the server that will be asked first, ahead of the question. */
+/** Opens a connection to the configured provider's server before the first request. */
 export function preconnect({ config, context }: Pick<Setup, 'config' | 'context'>): void {
   const found = providerNamed(config, config.defaultProvider)
   if (found !== undefined && isWireProvider(found) && found.baseUrl) preconnectTo(found.baseUrl, context.env)
 }
 
-/** One provider a name, however often the wrappers refer to it. */
+/** One provider per name, however often the wrappers refer to it. */
 type Made = Map<string, Promise<Provider>>
 
 function once(made: Made, name: string, make: () => Promise<Provider>): Promise<Provider> {
@@ -73,11 +73,11 @@ async function countStub({ config, context }: Pick<Setup, 'config' | 'context'>)
   return nextNumber(agentPaths(`${homePaths(context.home).agents}/${config.defaultAgent ?? 'default'}`).stub)
 }
 
-/** What all conversations of a home share of their providers, whatever their settings. */
+/** The parts of providers that all conversations of a home share, whatever their settings. */
 export type SharedProviders = {
-  /** Of one address with one key. */
+  /** Returns the lane of one address with one key. */
   lane(key: string): Lane
-  /** The FIFOs of one folder have one reader. */
+  /** Returns the only reader of the FIFOs of one folder. */
   brain(wanted: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain>
 }
 
@@ -109,7 +109,7 @@ function keyOf({ kind, baseUrl = '', apiKeyEnv = '' }: WireProvider, env: Enviro
   return JSON.stringify([kind, baseUrl, env[apiKeyEnv] ?? ''])
 }
 
-/** The FIFOs stay open as long as we run: an answer that comes late must find its reader. */
+/** Keeps the FIFOs open as long as the process runs, so that a late answer finds its reader. */
 async function brainOf({ dir, timeoutMs }: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain> {
   const { createExchange } = await import('../../service/fifo/exchange.ts')
   try {
@@ -124,12 +124,12 @@ function isUnpriced(found: ProviderConfig): boolean {
   return isWireProvider(found) && (found.priceInput === undefined || found.priceOutput === undefined)
 }
 
-/** A limit that is never reached must not look like one that holds. */
+/** Warns about a limit that cannot be enforced, because it would look effective. */
 function unpriced(name: string): string {
   return `limits.max_run_usd cannot hold: [providers.models.${name}] has no price_input and price_output`
 }
 
-/** Without a base_url the vendor's own address is asked; the origin is pinned to the first one. */
+/** Without a base_url the request goes to the vendor's own address; the fetch is pinned to that origin. */
 function vendorFetch(url: string, init: RequestInit): Promise<Response> {
   return createProviderFetch({ baseUrl: new URL(url).origin })(url, init)
 }

@@ -1,4 +1,4 @@
-/** The user's rules from `~/.braidclaw/rules/*.json` and, where the folder is trusted, `<workspace>/.braidclaw/rules/*.json`. */
+/** Reads the user's rules from `~/.braidclaw/rules/*.json` and, in a trusted folder, from `<workspace>/.braidclaw/rules/*.json`. */
 
 import { readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,18 +20,18 @@ export type RulesInput = {
 
 export type LoadedRules = {
   readonly rules: readonly RuleThread[]
-  /** As they were written. */
+  /** The rules as the files state them. */
   readonly written: readonly Rule[]
-  /** To be written into `run.start`; absent when there are no rules. */
+  /** The rules to write into `run.start`; absent when there are none. */
   readonly journal?: JournalledRules
   readonly notices: readonly string[]
-  /** With any of these no run may start: a rule that is not understood is a rule that does not hold. */
+  /** With any problem no run may start, because an invalid rule is not enforced. */
   readonly problems: readonly string[]
 }
 
 type Read = Pick<LoadedRules, 'notices' | 'problems'> & { readonly rules: readonly Rule[] }
 
-/** Never throws for the file system's sake. Without a rules folder it costs one look at each place. */
+/** Never throws for file system errors. Without a rules folder it costs one lookup per location. */
 export function loadRules({ home, userHome, workspace, trusted }: RulesInput): LoadedRules {
   const places: Places = { workspace, home: userHome }
   const own = readFolder(join(home, 'rules'), places)
@@ -47,7 +47,7 @@ export function loadRules({ home, userHome, workspace, trusted }: RulesInput): L
   }
 }
 
-/** The rules of one file, for `verify --threads`. */
+/** Reads the rules of one file, for `verify --threads`. */
 export function readRules(file: string, places: Places): Read {
   const read = readConfigFile(file)
   if (read.state === 'missing') return { ...nothing, problems: [`${file} does not exist`] }
@@ -71,7 +71,7 @@ function readProject(workspace: string, trusted: boolean, places: Places): Read 
   }
 }
 
-/** In the order of their names. */
+/** Reads the files in the order of their names. */
 function readFolder(folder: string, places: Places): Read {
   const { names, problem } = list(folder)
   const files = names.filter((name) => name.endsWith('.json'))
@@ -86,7 +86,7 @@ function readFolder(folder: string, places: Places): Read {
   }
 }
 
-/** Hidden files are no rules: editors leave them. */
+/** Lists the folder without hidden files, because editors leave those behind. */
 function list(folder: string): { readonly names: readonly string[]; readonly problem?: string } {
   try {
     return {

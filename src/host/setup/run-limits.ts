@@ -1,4 +1,4 @@
-/** The limits of a run, from the configuration. */
+/** Derives the limits of a run from the configuration. */
 
 import type { Config } from '../../config/config.ts'
 import type { Provider } from '../../runtime/port.ts'
@@ -17,12 +17,12 @@ export function runLimits({ limits }: Config): RunLimits {
   }
 }
 
-/** The most that goes along where nobody set `limits.context_tokens`. */
+/** The most tokens of history when `limits.context_tokens` is not set. */
 const usualHistory = 128_000
 
 /**
- * How many tokens of the earlier conversation go along. A quarter of the model's window is left for the question, the tools and the answer;
- * a provider that does not know its window says 0.
+ * Returns how many tokens of earlier conversation to send. A quarter of the model's window stays free for the question, the tools and the
+ * answer; a provider that does not know its window reports 0.
  */
 export function historyTokens({ limits }: Config, provider: Provider): number {
   if (limits.contextTokens !== undefined) return limits.contextTokens
@@ -30,7 +30,7 @@ export function historyTokens({ limits }: Config, provider: Provider): number {
   return window === 0 ? usualHistory : Math.min(usualHistory, Math.floor(window * 0.75))
 }
 
-/** A command may always ask for the usual time, also where its maximum is set below that. */
+/** A command may always ask for the usual time, even when the configured maximum is lower. */
 export function shellTimesOf({ shellTimeoutS, shellTimeoutMaxS }: Config['limits']): ShellTimes {
   return { usualS: shellTimeoutS, longestS: Math.max(1, Math.floor(Math.max(shellTimeoutS, shellTimeoutMaxS))) }
 }

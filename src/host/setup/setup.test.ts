@@ -7,7 +7,7 @@ import { loadSetup } from './setup.ts'
 
 const made = { name: 'made', settings: { hook_env: { type: 'text', form: 'variable', default: 'HOOK', about: 'A NAME.' } } } as const
 
-/** A home with this configuration, and secrets under names that say nothing. */
+/** A home with this configuration, and secrets under names that do not reveal them. */
 function stage(toml: string) {
   const home = mkdtempSync(join(tmpdir(), 'braidclaw-setup-'))
   mkdirSync(join(home, '.braidclaw'))

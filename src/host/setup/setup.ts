@@ -1,4 +1,4 @@
-/** What a command needs before it can do anything: the configuration, the redactor, the log. Bad configuration ends the command here. */
+/** Loads what every command needs first: the configuration, the redactor, the log. An invalid configuration ends the command here. */
 
 import { describeProblem } from '../../config/config.ts'
 import type { Flags } from '../../config/layers/flags.ts'
@@ -14,7 +14,7 @@ import { keysIn } from './weak-keys.ts'
 /** `stays`: see LoadInput. */
 type How = { readonly stays?: boolean }
 
-/** @throws FailureError naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
+/** @throws FailureError that names every problem of the configuration at once: `error`, or `usage` when only flags are wrong. */
 export function loadSetup<Context extends HostContext>(context: Context, flags: Flags = {}, how: How = {}): Setup<Context> {
   const { config, origins, notices, file, assumed } = resolve(context, flags, how)
   const { home, env, redactor } = context
@@ -25,7 +25,7 @@ export function loadSetup<Context extends HostContext>(context: Context, flags: 
   return { config, origins, paths: homePaths(home), log, redactor, context, ...found }
 }
 
-/** @throws FailureError naming every problem of the configuration at once: 1, or 2 when only flags are wrong. */
+/** @throws FailureError that names every problem of the configuration at once: `error`, or `usage` when only flags are wrong. */
 function resolve({ home, env, cwd, channels }: HostContext, flags: Flags, { stays = false }: How = {}): Extract<Loaded, { ok: true }> {
   const trusted = (folder: string) => createTrust(homePaths(home).trustedFolders).isTrusted(folder)
   const loaded = loadConfig({ home, env, cwd, channels, flags, trusted, stays })

@@ -1,4 +1,4 @@
-/** Says once in a home that a provider's key is one that nobody looks for in texts, and why. */
+/** Warns once per home that a provider's key is too weak to redact, and why. */
 
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import type { Config } from '../../config/config.ts'
@@ -20,7 +20,7 @@ export function sayWeakKey({ name, why }: WeakKey): string {
   return `${name} ${why}, like a key that only fills the place: it is not looked for, so it is not taken out of what is shown, stored or sent to a model`
 }
 
-/** Every variable that the configuration names as one that holds a secret, with what it holds; the usual ones the context knows already. */
+/** Returns every variable that the configuration names as a secret's, with its value; the context already knows the usual ones. */
 export function keysIn(
   { providers, channels }: Config,
   { env, channels: known }: Pick<HostContext, 'env' | 'channels'>,
@@ -39,7 +39,7 @@ function variablesIn(rows: Rows = {}, values: { readonly [key: string]: unknown 
   })
 }
 
-/** A home that does not exist yet, or cannot be written, hears it again. */
+/** A home that does not exist yet, or is not writable, gets the warning again. */
 export function warnOfWeakKeys(setup: Setup): void {
   const path = `${setup.paths.home}/weak-keys`
   for (const weak of weakKeys(setup)) {

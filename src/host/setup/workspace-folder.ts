@@ -1,4 +1,4 @@
-/** Where the tools work, as the file system names it. */
+/** Resolves the folder in which the tools work to its real path. */
 
 import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
 import type { Config } from '../../config/config.ts'
@@ -7,7 +7,9 @@ import { builtIn, holdsTooMuch } from '../../config/workspace.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 
-/** Real path. The one that is used when nobody named any is made. @throws FailureError error when another is not there. */
+/**
+ * Returns the real path. Creates the default folder when nobody named one. @throws FailureError `error` when a named folder does not exist.
+ */
 export function workspaceOf({ config: { workspaceDir }, origins }: Pick<Setup, 'config' | 'origins'>): string {
   const found = statSync(workspaceDir, { throwIfNoEntry: false })
   if (found?.isDirectory()) return realpathSync(workspaceDir)
@@ -25,13 +27,13 @@ function make(folder: string): string {
   }
 }
 
-/** @throws FailureError error when somebody took away what was there at the start. */
+/** @throws FailureError `error` when the folder was removed after the start. */
 export function assertWorkspaceExists({ workspaceDir }: Config): void {
   if (statSync(workspaceDir, { throwIfNoEntry: false })?.isDirectory()) return
   throw new FailureError('error', `the workspace "${workspaceDir}" is gone; create it again, or name another with --workspace`)
 }
 
-/** Who stands in a folder that holds too much learns where the tools work instead. */
+/** Tells a user in a folder that is too broad where the tools work instead. */
 export function sayWhere({ config, origins, paths, context: { cwd, env, say } }: Setup): void {
   if (config.workspaceDir === cwd || !holdsTooMuch({ cwd, home: paths.home, userHome: env.HOME ?? '/' })) return
   if (origins.workspace_dir?.where !== builtIn.where) return
@@ -40,7 +42,7 @@ export function sayWhere({ config, origins, paths, context: { cwd, env, say } }:
   )
 }
 
-/** The path itself while nothing is there. */
+/** Returns the path itself while it does not exist. */
 export function realFolder(path: string): string {
   return existsSync(path) ? realpathSync(path) : path
 }

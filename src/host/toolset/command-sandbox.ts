@@ -1,4 +1,7 @@
-/** The sandboxes of a process: one for all conversations of the same workspace and settings, made when the first command wants one. */
+/**
+ * Manages the sandboxes of a process: conversations with the same workspace and settings share one, created when the first command needs
+ * it.
+ */
 
 import { availableParallelism } from 'node:os'
 import type { Config } from '../../config/config.ts'
@@ -14,26 +17,29 @@ import { shellTimesOf } from '../setup/run-limits.ts'
 import { forgetSandbox } from './sandbox-state.ts'
 
 export type Confinement = {
-  /** Without a working sandbox nothing runs, and the message says what to install. */
+  /** Runs a command. Without a working sandbox it runs nothing, and the message says what to install. */
   readonly spawn: Spawn
   close(): void
 }
 
-/** Of one command; see docs/sandbox.md for which layer enforces what. */
+/** The limits of one command; see docs/sandbox.md for which layer enforces what. */
 const limits = { memoryBytes: 4 * 1024 ** 3, processes: 512, fileBytes: 4 * 1024 ** 3 } as const
 
-/** Processor time of one process: what it can use on all processors before its time is over, so that this limit never comes first. */
+/**
+ * Returns the processor time of one process: all that it can use on all processors within its time limit, so that this limit is never
+ * reached first.
+ */
 export function cpuSecondsOf(limits: Config['limits'], processors = availableParallelism()): number {
   return Math.ceil(Math.max(600, limits.toolTimeoutS, shellTimesOf(limits).longestS) * processors)
 }
 
-/** Said only to those who have not tried it. */
+/** Advice for users who have not tried the other kind. */
 const instead: { readonly [kind: string]: string } = { auto: '; or --sandbox landlock, which protects less (docs/sandbox.md)' }
 
 export type SandboxPool = {
-  /** For the commands of one conversation: cheap, and nothing runs before the first of them. */
+  /** Returns the sandbox for one conversation's commands: cheap, because nothing starts before the first command. */
   confinement(kind: SandboxKind, around: Around): Confinement
-  /** Takes all of them down. */
+  /** Closes all sandboxes. */
   close(): void
 }
 
@@ -46,7 +52,7 @@ type Shared = {
   idle?: ReturnType<typeof setTimeout>
 }
 
-/** So long a sandbox that no conversation uses stays for the next one, in milliseconds. */
+/** How long an unused sandbox is kept for the next conversation, in milliseconds. */
 const usualIdleMs = 60_000
 
 export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
@@ -96,13 +102,13 @@ export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
   }
 }
 
-/** For somebody who is no conversation of a host. */
+/** Creates a sandbox for a caller that is not a conversation of a host. */
 export function createConfinement(kind: SandboxKind, around: Around): Confinement {
   const pool = createSandboxPool()
   return { ...pool.confinement(kind, around), close: pool.close }
 }
 
-/** All that a command can notice of its surroundings. */
+/** The key contains everything that a command can observe of its environment. */
 function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
   const { workspace, home, forbiddenPaths, allowedDomains, allowedPorts } = policy
   return JSON.stringify([
@@ -118,7 +124,7 @@ function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
   ])
 }
 
-/** Made by the first command; one that could not be made is tried again by the next. */
+/** The first command creates the sandbox; after a failure the next command tries again. */
 function createShared(kind: SandboxKind, around: Around): Pick<Shared, 'spawn' | 'close'> {
   const state: { made?: ReturnType<typeof make> | undefined; close?: () => void; closed: boolean } = { closed: false }
 
@@ -172,7 +178,7 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promis
   }
 }
 
-/** Our own files that the operator put elsewhere; a name that is not there yet is not covered. */
+/** Our own files that the operator moved out of the home; a file that does not exist yet is not covered. */
 function outsideHome({ config, paths }: Pick<Setup, 'config' | 'paths'>): string[] {
   const { memory, receipts } = config
   return [...databaseFiles(memory.path), ...filesOf(receipts.path)].filter((path) => !path.startsWith(`${paths.home}/`))

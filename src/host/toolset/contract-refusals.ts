@@ -1,13 +1,13 @@
-/** The wording of the tool-loop contract: a model is told of every refusal that the tool was not permitted, whoever runs the loop. */
+/** Rewrites refusals in the wording of the tool-loop contract: the model reads "Tool not permitted" whoever runs the loop. */
 
 import type { Message, Provider } from '../../runtime/port.ts'
 
-/** `Denied by RULE: why` and `Denied: RULE: why` become `Tool not permitted: RULE: why`. Any other text stays. */
+/** Replaces the start of `Denied by RULE: why` and `Denied: RULE: why` with `Tool not permitted: `. Other text stays unchanged. */
 export function notPermitted(text: string): string {
   return text.replace(/^Denied(?: by|:) /, 'Tool not permitted: ')
 }
 
-/** The same provider, asked with the results in those words. */
+/** Returns the same provider, which now receives the tool results in that wording. */
 export function withContractRefusals(provider: Provider): Provider {
   return { ...provider, chat: (request, signal) => provider.chat({ ...request, messages: request.messages.map(plainRefusal) }, signal) }
 }

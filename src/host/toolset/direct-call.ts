@@ -1,9 +1,12 @@
-/** A provider without a model: it asks for one call and then falls silent, so that an operator's call takes the very path of a model's. */
+/**
+ * Implements a provider without a model: it requests one call and then stops, so that an operator's call takes the same path as a model's
+ * call.
+ */
 
 import type { Call, Part } from '../../runtime/event.ts'
 import type { ModelChunk, Provider } from '../../runtime/port.ts'
 
-/** `heard` gets what a model would have been told of the call. */
+/** `heard` receives the tool result that a model would have received. */
 export function directCall(wanted: Pick<Call, 'name' | 'input' | 'malformed'>, heard?: (told: string) => void): Provider {
   const call: Part = { type: 'call', id: 'operator', ...wanted }
   return {

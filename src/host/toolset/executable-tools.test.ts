@@ -1,4 +1,4 @@
-/** Somebody else's tool behind the gate: what a yes is bound to, and what is offered after something changed. Real sandbox, real files. */
+/** Tests external tools behind the gate: what an approval is bound to, and what is offered after a change. Real sandbox, real files. */
 
 import { test as always, expect } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import type { ToolSelection } from './tool-selection.ts'
 
 const test = always.if(needs('bwrap'))
 
-/** The host knows no channel: whoever opens it says which there are. */
+/** The host knows no channel itself: its opener passes the channels. */
 const channels = [{ name: 'cli', settings: { tools_allow: { type: 'words', form: 'tool', about: 'The tools offered.' } } }] as const
 
 async function stage(config = '', request?: (setup: ReturnType<typeof loadSetup>, tools: string) => ToolSelection) {

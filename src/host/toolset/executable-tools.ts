@@ -1,4 +1,4 @@
-/** The operator's executables as tools of a turn: which folder, whom it trusts, what is said of those that are refused. */
+/** Offers the operator's executables as tools of a turn: it picks the folder, checks its trust, and reports refused files. */
 
 import { join } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
@@ -16,19 +16,19 @@ import { FailureError } from '../failure.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import { builtInNames, type ToolDeps, type ToolSource } from './tool-selection.ts'
 
-/** One of the names that a list of tools asks for, with the schema that stands beside it there. */
+/** A name that a list of tools requests, with the schema from that list. */
 export type Asked = { readonly name: string; readonly parameters?: Schema }
 
 export type Wanted = {
   /** A folder, or one executable. */
   readonly at: string
-  /** Absent: all that are there. */
+  /** Absent: all executables there. */
   readonly asked?: readonly Asked[]
-  /** Who asks, for messages. A folder or name that is not there ends the command; without this it is only said. */
+  /** The requester, for messages. With it a missing folder or name ends the command; without it the log has a warning. */
   readonly by?: string
 }
 
-/** One look at a folder's executables. What is described stays described as long as the same `survey` is asked. */
+/** Returns a function that surveys a folder's executables. Descriptions stay cached as long as the caller uses the same function. */
 export function surveyor(setup: Setup, at: string, deps: ToolDeps): () => Promise<Survey> {
   const { config, paths, context } = setup
   const policy = policyOf(config, paths, context.env)
@@ -45,8 +45,8 @@ export function surveyor(setup: Setup, at: string, deps: ToolDeps): () => Promis
 }
 
 /**
- * Whoever may write a tool decides what runs: not the model, nor whoever sent us the folder it works in. And a tool may read its folder, so
- * that one must hold nothing of ours.
+ * Refuses folders that the model or the author of the workspace can write, because the writer of a tool decides what runs. A tool may read
+ * its folder, so that folder must not contain our files.
  */
 function untrusted(policy: Policy, isTrusted: (folder: string) => boolean): (folder: string) => string | undefined {
   return (folder) => {
@@ -59,7 +59,7 @@ function untrusted(policy: Policy, isTrusted: (folder: string) => boolean): (fol
   }
 }
 
-/** Asked before each turn; each finding is said once. */
+/** Returns a source that is queried before each turn; it reports each finding once. */
 export function executablesFrom(setup: Setup, { at, asked, by }: Wanted): ToolSource {
   const state: {
     look?: () => Promise<Survey>
@@ -122,7 +122,7 @@ function missing({ name, names, at, survey }: Pick<Choice, 'survey' | 'at'> & { 
   return `no tool "${name}": neither built in nor an executable in ${at}${near}${refused === '' ? '' : ` (not offered there: ${refused})`}`
 }
 
-/** What every turn offers besides the built-in tools. */
+/** Returns the executables that every turn offers besides the built-in tools. */
 export function standingExecutables(setup: Setup): ToolSource {
   const { dir, executables } = setup.config.tools
   return executablesFrom(setup, { at: dir, asked: executables.map((name) => ({ name })) })

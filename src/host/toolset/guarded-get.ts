@@ -1,4 +1,4 @@
-/** The http tool's fetch: guarded by the policy, loaded when it is first used. */
+/** Creates the http tool's fetch: the policy guards it, and the first use loads it. */
 
 import type { Config } from '../../config/config.ts'
 import type { Policy } from '../../security/policy.ts'

@@ -1,4 +1,4 @@
-/** The way out of the sandbox: to exactly the hosts that the policy lists, by the same rules as the http tool. */
+/** Opens the sandbox's network to exactly the hosts in the policy, by the same rules as the http tool. */
 
 import type { SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
 import type { Policy } from '../../security/policy.ts'
@@ -8,7 +8,7 @@ type SandboxNetwork = Pick<SandboxSettings, 'allowedDomains' | 'allowedPorts' | 
 
 const closed: SandboxNetwork = { allowedDomains: [] }
 
-/** Closed where it cannot be had, which the log says: a command that reaches nothing harms nothing. */
+/** The network stays closed when a dependency is missing, and the log says so: a command without network can do no harm there. */
 export async function sandboxNetwork(kind: SandboxKind, policy: Policy, { log }: Pick<Setup, 'log'>): Promise<SandboxNetwork> {
   const { allowedDomains, allowedPorts } = policy
   if (allowedDomains.length === 0 || kind === 'none') return closed

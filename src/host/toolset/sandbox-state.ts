@@ -1,4 +1,4 @@
-/** Whether commands can be confined here, because it was tried: one answer for doctor, for the list of tools and for what a model is offered. */
+/** Determines by a trial whether commands can be confined here: doctor, the list of tools and the model's tool list use the same result. */
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import type { Trial } from '../../sandbox/trial.ts'
 import { trialKey } from '../../sandbox/trial-key.ts'
 import type { Setup } from '../api.ts'
 
-/** Tried now, whatever was found before; keeps nothing. */
+/** Runs the trial now, ignores earlier results, and stores nothing. */
 export async function trySandboxNow(setup: Setup, kind: SandboxKind = 'auto'): Promise<Trial> {
   const { config, paths, context } = setup
   const { trySandbox } = await import('../../sandbox/trial.ts')
@@ -16,17 +16,17 @@ export async function trySandboxNow(setup: Setup, kind: SandboxKind = 'auto'): P
   return trial
 }
 
-/** It did not work after all: the next turn tries again. */
+/** Forgets the stored success after a failure, so that the next turn tries again. */
 export function forgetSandbox(setup: Setup): void {
   rmSync(fileOf(setup), { force: true })
 }
 
 /**
- * That it works is kept until the machine starts anew, or the workspace, bubblewrap or a setting it depends on changes. That it does not is
- * never kept: somebody may mend it.
+ * Returns the stored or a new result. A success is stored until the machine reboots, or the workspace, bubblewrap or a relevant setting
+ * changes. A failure is never stored, because somebody may fix the cause.
  */
 export async function sandboxState(setup: Setup, kind: SandboxKind = 'auto'): Promise<Trial> {
-  // There is nothing to try, and what would try it takes milliseconds to load.
+  // Nothing needs a trial, and loading the trial module takes milliseconds.
   if (kind === 'none') return { ok: true }
   const key = kind === 'auto' || kind === 'bubblewrap' ? trialKey() : undefined
   if (key === undefined) return trySandboxNow(setup, kind)
@@ -49,7 +49,7 @@ function kept(setup: Setup): string | undefined {
   }
 }
 
-/** Where it cannot be kept it is tried each time. */
+/** When the result cannot be stored, every turn runs the trial. */
 function keep(setup: Setup, key: string): void {
   const file = fileOf(setup)
   try {

@@ -1,4 +1,4 @@
-/** Tools behind the gate: what the model is told of, how a call is judged, and how exactly what was judged is carried out. */
+/** Runs tools behind the gate: it lists the tools for the model, judges each call, and executes exactly what was judged. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
@@ -32,13 +32,13 @@ export type ToolRuntimeOptions = {
   readonly conversationId: string
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
-  /** Of the host; absent: one of its own. */
+  /** The host's pool; absent: the runtime creates its own sandbox. */
   readonly sandboxes?: SandboxPool
   readonly tools?: ToolSelection
   readonly instructions?: Instructions
 }
 
-/** What holds until the tools are looked for again. */
+/** The tools that are active until the next refresh. */
 type ActiveTools = {
   readonly found: readonly SourcedTool[]
   readonly all: readonly Tool[]
@@ -47,7 +47,7 @@ type ActiveTools = {
   readonly execute: Act
 }
 
-/** The workspace must be there (workspace.ts). Waits for the source of further tools, if there is one. */
+/** Creates the tool runtime. The workspace must exist (workspace-folder.ts). It waits for the source of extra tools, if there is one. */
 export async function createToolRuntime({
   setup,
   policy,
@@ -100,7 +100,7 @@ export async function createToolRuntime({
     ;(await import('./unknown-tools.ts')).warnOfUnknown(log, policy.toolsAllow ?? [], names)
   }
 
-  /** The gate and its parsers are loaded by the first call: a turn without tools does not pay for them. */
+  /** The first call loads the gate and its parsers, so that a turn without tools does not pay for them. */
   async function load(): Promise<Gate> {
     const { createGate } = await import('../../security/gate.ts')
     state.gate = createGate({
@@ -121,14 +121,14 @@ export async function createToolRuntime({
   const judge: Judge = async (call) => bound(await (await gate()).judge(call), sourced(call.name))
   const sourced = (name: string) => kit().found.find((tool) => tool.name === name)
 
-  /** Looked at once more right before it is carried out: a stop, a new policy or a changed target undoes a yes. */
+  /** Checks the call again right before execution: a stop, a new policy or a changed target revokes an approval. */
   const act: Act = async (wanted, signal) => {
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     return refusal ?? withInstructions(wanted, await kit().execute(wanted, signal))
   }
 
-  /** What the folders that the call touched for the first time want the model to know. */
+  /** Adds the instructions of folders that the call touched for the first time. */
   async function withInstructions({ judgement }: Parameters<Act>[0], outcome: ToolOutcome): Promise<ToolOutcome> {
     if (instructions === undefined) return outcome
     const paths = state.gate?.plan(judgement.plan)?.paths.map(({ path }) => path) ?? []
@@ -136,7 +136,10 @@ export async function createToolRuntime({
     return found.length === 0 ? outcome : { ...outcome, instructions: found }
   }
 
-  /** A command's rule is kept for good; a yes to another tool holds for this conversation; a command without a rule is asked again. */
+  /**
+   * Stores a rule for a shell command permanently; an approval of another tool holds for this conversation; a command without a rule is
+   * asked again.
+   */
   function allowAlways({ call, judgement }: Proposal): string | undefined {
     const always = state.gate?.plan(judgement.plan)?.always
     if (call.name !== 'shell') {
@@ -175,7 +178,7 @@ export async function createToolRuntime({
   }
 }
 
-/** Milliseconds of each tool, and the setting to raise. */
+/** Returns each tool's timeout in milliseconds, and the setting that raises it. */
 function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): NonNullable<ExecutorOptions['timeouts']> {
   const { longestS } = shellTimesOf(limits)
   const usual = { seconds: limits.toolTimeoutS, advice: 'limits.tool_timeout_s' }
@@ -194,7 +197,7 @@ function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): NonNul
   )
 }
 
-/** The plan of somebody else's tool names its file and its bytes: a yes to one is no yes to another. */
+/** Binds the plan of an external tool to its file and bytes, so that an approval of one version does not cover another. */
 function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
   if (!tool || judged.verdict === 'deny') return judged
   const why = tool.changed()
@@ -225,7 +228,7 @@ type ReadBytes = (
   options: { readonly maxBytes: number },
 ) => { readonly ok: true; readonly bytes: Uint8Array } | { readonly ok: false; readonly message: string }
 
-/** What stands where something will be written: a digest, or why there is none. */
+/** Returns for each write target the digest of its present content, or `none` when it cannot be read. */
 function digests(writes: readonly string[], readBytes: ReadBytes): JsonObject {
   return Object.fromEntries(
     writes.map((path) => {

@@ -1,4 +1,4 @@
-/** Which tools a turn may use, and what stands behind them once a call has come. */
+/** Defines which tools a turn may use, and the runtime that executes their calls. */
 
 import type { Proposal } from '../../runtime/event.ts'
 import type { Act, Judge, Tool, ToolSpec } from '../../runtime/port.ts'
@@ -8,36 +8,36 @@ import { toolKinds } from '../../tools/list.ts'
 import type { Environment, Spawn } from '../../tools/process.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
 
-/** What a tool of somebody else's may use: confined children, and nothing of ours in their environment. */
+/** What an external tool may use: confined child processes, and an environment without our variables. */
 export type ToolDeps = { readonly spawn: Spawn; readonly env: Environment; readonly maxOutputBytes: number }
 
-/** A tool of somebody else's: where it lies, the SHA-256 of what runs, and why it may not run any more. */
+/** An external tool: its location, the SHA-256 of what runs, and a function that says why it may not run any more. */
 export type SourcedTool = Tool & { readonly source: string; readonly sha256: string; changed(): string | undefined }
 
-/** Finds more tools; asked before each turn. The same array as before means that nothing has changed. */
+/** Finds extra tools; called before each turn. It returns the same array while nothing has changed. */
 export type ToolSource = (deps: ToolDeps) => Promise<readonly SourcedTool[]>
 
 export type ToolSelection = {
-  /** All ten, some of them, or none. */
+  /** All ten tools, some of them, or none. */
   readonly builtIn: 'all' | readonly string[]
   readonly more?: ToolSource
-  /** A model with a list of tools of its own is told of a refusal in the words of that contract: "Tool not permitted". */
+  /** For a caller with its own list of tools: refusals use the wording of that contract, "Tool not permitted". */
   readonly refusals?: 'not permitted'
 }
 
 export type ToolRuntime = {
-  /** Every tool, allowed here or not. */
+  /** Every tool, allowed or not. */
   readonly all: readonly Tool[]
   readonly tools: readonly Tool[]
   readonly judge: Judge
   readonly act: Act
   readonly policy: Policy
   readonly gate: () => Promise<Gate>
-  /** Remembers a yes for good. @returns what is allowed from now on, in words; undefined when no rule can be made of the call. */
+  /** Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call. */
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(proposal: Proposal): boolean
-  /** Looks for further tools again. @returns those that are allowed now; between two runs only. */
+  /** Looks for extra tools again; call it only between two runs. @returns the tools that are allowed now. */
   refresh(): Promise<readonly Tool[]>
   close(): void
 }
@@ -50,7 +50,7 @@ export const builtInTools: ToolSelection = { builtIn: 'all' }
 
 export type Limited = { readonly shellTimes: ShellTimes; readonly toolsAllow?: readonly string[] }
 
-/** `toolsAllow` is the operator's list; whatever is wished for, nothing beyond it. */
+/** `toolsAllow` is the operator's list; a selection cannot go beyond it. */
 export function builtInSpecs({ builtIn }: ToolSelection, { shellTimes, toolsAllow }: Limited): readonly ToolSpec[] {
   return toolKinds
     .map((kind) => ({ ...kind, ...kind.limited?.(shellTimes) }))
@@ -58,7 +58,7 @@ export function builtInSpecs({ builtIn }: ToolSelection, { shellTimes, toolsAllo
     .map(specOf)
 }
 
-/** Those of the operator's list that are none of the ten. */
+/** Returns the names in the operator's list that are not built in. */
 export function unknownNames(toolsAllow: readonly string[] = []): readonly string[] {
   return toolsAllow.filter((name) => !builtInNames.includes(name))
 }

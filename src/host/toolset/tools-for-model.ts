@@ -1,11 +1,11 @@
-/** What a model is told of: without a sandbox that works it is not told of the shell. */
+/** Filters the tools that the model gets: without a working sandbox it gets no shell. */
 
 import type { Log, ToolSpec } from '../../runtime/port.ts'
 import type { Trial } from '../../sandbox/trial.ts'
 
 export type Offering = {
   readonly log: Log
-  /** Asked only when there is a shell to offer. */
+  /** Called only when there is a shell to offer. */
   readonly state: () => Promise<Trial>
 }
 

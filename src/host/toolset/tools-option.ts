@@ -1,4 +1,4 @@
-/** What `--tools` names, as the tools of a turn: a folder of executables, a JSON list of names, or `default`. */
+/** Parses `--tools` into the tools of a turn: a folder of executables, a JSON list of names, or `default`. */
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -12,8 +12,8 @@ import { builtInNames, builtInTools, type ToolSelection } from './tool-selection
 const MAX_LIST_BYTES = 1_048_576
 
 /**
- * `spec`: `default` (the ten), a folder of executables, or a JSON file that lists tools by name: an array of {name, description,
- * parameters | input_schema}. What it names is all that the model may use. @throws FailureError usage naming what is wrong with it.
+ * Parses `spec`: `default` (the ten built-in tools), a folder of executables, or a JSON file that lists tools by name: an array of {name,
+ * description, parameters | input_schema}. The model may use only these tools. @throws FailureError `usage` that names the mistake.
  */
 export function parseToolsOption(setup: Setup, spec: string): ToolSelection {
   if (spec === 'default') return { ...builtInTools, refusals: 'not permitted' }
@@ -34,7 +34,10 @@ export function parseToolsOption(setup: Setup, spec: string): ToolSelection {
   }
 }
 
-/** The environment's folder, else the one that came with the list, else the configured one. One folder: no name can hide another. */
+/**
+ * Returns the environment's folder, else the folder beside the list, else the configured one. Only one folder counts, so that no name can
+ * hide another.
+ */
 function folderFor({ config, origins }: Setup, list: string): string {
   if (origins['tools.dir']?.source === 'environment') return config.tools.dir
   const beside = ['skills', 'tools'].map((name) => join(dirname(list), name))
@@ -50,7 +53,7 @@ function listOf(spec: string, text: string): readonly Asked[] {
   return asked
 }
 
-/** The description is the tool's own affair; what the list says of it is for people. */
+/** The tool supplies its own description; the description in the list is for people. */
 function askedOf(spec: string, entry: unknown, at: number): Asked {
   if (!isObject(entry) || typeof entry.name !== 'string' || entry.name === '')
     throw wrong(spec, `entry ${at + 1} has no "name"; write {"name":"file_read"}`)

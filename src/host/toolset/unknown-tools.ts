@@ -1,4 +1,4 @@
-/** Names in channels.cli.tools_allow that mean no tool: most likely a slip, so it is said. */
+/** Warns about names in channels.cli.tools_allow that match no tool, which are most likely typing errors. */
 
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import type { Log } from '../../runtime/port.ts'

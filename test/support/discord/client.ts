@@ -1,4 +1,4 @@
-/** Our side of the fake Discord: connected through the guarded fetch, its waits written down and cut short, its log kept. */
+/** Connects our side of the fake Discord through the guarded fetch; it records and shortens waits, and keeps the log. */
 
 import { connectDiscord, type Discord } from '../../../src/channels/discord/connect.ts'
 import type { DiscordOptions } from '../../../src/channels/discord/connection-options.ts'
@@ -9,7 +9,7 @@ import { CHANNEL, type FakeDiscord, TOKEN } from './fake.ts'
 
 export type LogLine = { readonly level: string; readonly event: string; readonly fields: Record<string, unknown> }
 
-/** No wait is longer than this. */
+/** The longest real wait. */
 const SHORT_MS = 20
 
 export function optionsFor(fake: Pick<FakeDiscord, 'api'>, over: Partial<DiscordOptions> = {}) {
@@ -33,7 +33,7 @@ export async function connected(fake: FakeDiscord, over: Partial<DiscordOptions>
   return { discord, lines, waits, heard: collect(discord), [Symbol.asyncDispose]: () => discord.close() }
 }
 
-/** Fills itself with what is heard. */
+/** Returns an array that collects the messages as they arrive. */
 export function collect(discord: Discord): DiscordMessage[] {
   const heard: DiscordMessage[] = []
   void (async () => {
@@ -42,7 +42,7 @@ export function collect(discord: Discord): DiscordMessage[] {
   return heard
 }
 
-/** Waits until something is so; the test's own time limit is the end of it. */
+/** Waits until the condition is true; only the test's own time limit ends the wait. */
 export async function until(done: () => boolean): Promise<void> {
   while (!done()) await Bun.sleep(2)
 }

@@ -1,4 +1,4 @@
-/** Discord on loopback: its gateway and its REST API as one server with a state to look at and troubles to make. */
+/** Simulates Discord on loopback: its gateway and its REST API as one server whose state tests can read and whose failures they control. */
 
 import { createGateway, type Link } from './gateway.ts'
 import { createRest, type RestSettings } from './rest.ts'
@@ -19,7 +19,7 @@ export type Said = {
   readonly content?: string
   readonly channel?: string
   readonly author?: { readonly id: string; readonly username?: string; readonly bot?: boolean }
-  /** Anything else a message may carry: `webhook_id`, `type`, `attachments`, … */
+  /** Any other field of a message: `webhook_id`, `type`, `attachments`, … */
   readonly rest?: object
 }
 
@@ -55,16 +55,16 @@ export function startDiscord({ heartbeatMs = 41_250, disallowed = 0, bucket = { 
   at.gatewayPort = server.port ?? 0
   const stop = () => void server.stop(true)
   return {
-    /** What a client is given in place of https://discord.com/api. */
+    /** The address that a client uses in place of https://discord.com/api. */
     api: `http://127.0.0.1:${server.port}/api`,
     port: at.gatewayPort,
     gateway,
     rest,
-    /** Connections to the gateway go to this port from now on. */
+    /** Directs later gateway connections to this port. */
     moveGateway(port: number): void {
       at.gatewayPort = port
     },
-    /** Somebody writes. @returns the id of the message */
+    /** Posts a message as a user. @returns the id of the message */
     say(said: Said | string): string {
       const id = nextId()
       gateway.dispatch('MESSAGE_CREATE', created(typeof said === 'string' ? { content: said } : said, id))

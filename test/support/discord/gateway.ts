@@ -1,8 +1,8 @@
-/** The far side of Discord's gateway, version 10, on loopback: sessions with replay, heartbeats, and every way to be cut off. */
+/** Simulates Discord's gateway, version 10, on loopback: sessions with replay, heartbeats, and every kind of disconnect. */
 
 import type { ServerWebSocket } from 'bun'
 
-/** `isDropped`: it was we who ended it. */
+/** `isDropped`: the fake ended the connection. */
 export type Link = { readonly version: string | null; readonly encoding: string | null; session?: Session; isDropped?: boolean }
 type Socket = ServerWebSocket<Link>
 type Dispatch = { readonly op: 0; readonly t: string; readonly s: number; readonly d: object }
@@ -14,10 +14,10 @@ export type Resume = { token: string; session_id: string; seq: number }
 export type GatewaySettings = {
   readonly token: string
   readonly heartbeatMs: number
-  /** Intents that the bot has not been granted, as a bit mask. */
+  /** Intents that the bot does not have, as a bit mask. */
   readonly disallowed: number
   readonly bot: { readonly id: string; readonly username: string; readonly bot: true }
-  /** Where to resume; asked anew for every session. */
+  /** The URL for a resume; evaluated for every session. */
   readonly url: () => string
 }
 
@@ -34,10 +34,10 @@ export function createGateway(settings: GatewaySettings) {
     resumes: [] as Resume[],
     heartbeats: [] as unknown[],
     closes: [] as number[],
-    /** Connections open right now. */
+    /** The number of open connections. */
     open: () => sockets.size,
   }
-  /** What goes wrong next: heartbeats without answer, and what becomes of the next connections and sessions. */
+  /** The next failures: heartbeats without an answer, and the treatment of the next connections and sessions. */
   const trouble = { mute: false, refuse: [] as number[], refuseIdentify: 0, resumeUrl: undefined as string | undefined }
 
   function open(socket: Socket): void {
@@ -54,7 +54,7 @@ export function createGateway(settings: GatewaySettings) {
     if (code !== undefined) socket.close(code, reasons[code])
   }
 
-  /** @returns the code to close with, if the client did wrong */
+  /** @returns the code to close with when the client made an error */
   function answer(socket: Socket, text: string): number | undefined {
     const payload = parsed(text)
     if (payload === undefined) return 4002
@@ -118,7 +118,7 @@ export function createGateway(settings: GatewaySettings) {
     const { session } = socket.data
     if (session?.socket !== socket) return
     session.socket = undefined
-    // Whoever says goodbye has no session to come back to.
+    // A client that closes normally loses its session.
     if (!socket.data.isDropped && (code === 1000 || code === 1001)) sessions.delete(session.id)
   }
 
@@ -129,7 +129,7 @@ export function createGateway(settings: GatewaySettings) {
     if (session.socket !== undefined) send(session.socket, event)
   }
 
-  /** To every session that listens, connected or not: who resumes gets what was missed. */
+  /** Sends to every session that listens, connected or not: a resume delivers what was missed. */
   function dispatch(t: string, d: object): void {
     for (const session of sessions.values()) {
       if ((session.intents & GUILD_MESSAGES) === 0) continue
@@ -143,7 +143,7 @@ export function createGateway(settings: GatewaySettings) {
     dispatch,
     seen,
     trouble,
-    /** To everybody who is connected: op 1 wants a heartbeat now, op 7 wants them to come back anew. */
+    /** Sends to every connection: op 1 asks for a heartbeat now, op 7 asks for a reconnect. */
     ask(op: 1 | 7): void {
       for (const socket of sockets) send(socket, { op, d: null, s: null, t: null })
     },
@@ -151,16 +151,16 @@ export function createGateway(settings: GatewaySettings) {
       if (!resumable) sessions.clear()
       for (const socket of sockets) send(socket, { op: 9, d: resumable, s: null, t: null })
     },
-    /** Closes every connection with this code, or breaks it without a word. */
+    /** Closes every connection with this code, or breaks it without a close frame. */
     drop(code?: number): void {
       for (const socket of sockets) {
         socket.data.isDropped = true
         code === undefined ? socket.terminate() : socket.close(code)
       }
     },
-    /** Sessions are gone: who comes back to one has to begin anew. */
+    /** Deletes all sessions: a client that tries to resume has to begin anew. */
     forget: () => sessions.clear(),
-    /** Any text, to see what becomes of it. */
+    /** Sends any text, to test how the client handles it. */
     babble(text: string): void {
       for (const socket of sockets) socket.send(text)
     },

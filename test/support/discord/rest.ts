@@ -1,4 +1,7 @@
-/** The far side of Discord's REST API, version 10, on loopback: messages, typing, rate limits per route and for all, and refusals as it words them. */
+/**
+ * Simulates Discord's REST API, version 10, on loopback: messages, typing, rate limits per route and global, and refusals in Discord's
+ * wording.
+ */
 
 export type Post = { readonly channel: string; readonly body: Record<string, unknown>; readonly authorization: string | null }
 export type Message = { readonly id: string; readonly channel: string; readonly content: string; readonly nonce: unknown }
@@ -6,7 +9,7 @@ export type Message = { readonly id: string; readonly channel: string; readonly 
 export type RestSettings = {
   readonly token: string
   readonly gatewayUrl: () => string
-  /** Channels that exist; `closed` ones the bot may not write in. */
+  /** Existing channels; the bot may not write in the `closed` ones. */
   readonly channels: readonly string[]
   readonly closed: readonly string[]
   /** Messages per channel and window. */
@@ -16,8 +19,7 @@ export type RestSettings = {
 }
 
 /**
- * In place of an answer. `stage: 'after'` carries the request out first and gives this answer all the same: a reply that got lost. `'never'`
- * gives none at all.
+ * Replaces an answer. `stage: 'after'` carries out the request first and still gives this answer: a lost reply. `'never'` gives no answer.
  */
 export type Mishap = {
   readonly status: number
@@ -140,7 +142,7 @@ function failure(status: number, code: number, message: string): Response {
   return Response.json({ message, code }, { status })
 }
 
-/** The header counts whole seconds, the body tells them exactly. */
+/** The header has whole seconds, the body the exact time. */
 function tooMany(seconds: number, headers: Record<string, string>): Response {
   const body = { message: 'You are being rate limited.', retry_after: seconds, global: 'x-ratelimit-global' in headers }
   return Response.json(body, { status: 429, headers: { 'retry-after': String(Math.ceil(seconds)), ...headers } })

@@ -1,8 +1,8 @@
-/** A wire to a loopback port that can go dead without either end being told. */
+/** Forwards to a loopback port over connections that can go dead without either end noticing. */
 
 import type { Socket } from 'bun'
 
-/** `frozen`: what is sent, goodbyes included, arrives nowhere. */
+/** `frozen`: sent data, close frames included, does not arrive. */
 type Link = { frozen: boolean; far: Promise<Socket<Link>> }
 
 export function startWire(port: number) {
@@ -29,11 +29,11 @@ export function startWire(port: number) {
   return {
     port: server.port,
     state,
-    /** The connections there are, not those to come. */
+    /** Freezes the present connections, not later ones. */
     freeze() {
       for (const near of open) near.data.frozen = true
     },
-    /** The connections there are break, and so do those to come. */
+    /** Breaks the present connections and all later ones. */
     cut() {
       state.cut = true
       for (const near of open) near.terminate()

@@ -1,4 +1,4 @@
-/** `bridge brain`: our configured provider thinks for an agent that speaks the Messages API through two FIFOs. */
+/** Implements `bridge brain`: our configured provider answers an agent that sends Messages API requests through two FIFOs. */
 
 import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { frame } from '../../../kit/frames.ts'
@@ -24,7 +24,7 @@ export async function serveBrain(bridging: BridgeOptions): Promise<void> {
 
 type Brain = { readonly bridging: BridgeOptions; readonly provider: Provider; readonly failures: { inARow: number } }
 
-/** One line: a message, or the word that the agent apologises for. Whatever goes wrong, there is an answer. */
+/** Returns one line: a message, or the error word for which the agent apologises. Every failure still gets an answer. */
 async function think({ bridging, provider, failures }: Brain, text: string): Promise<string> {
   const { config, redactor } = bridging.setup
   const read = readPayload(text, config.defaultModel)
@@ -40,7 +40,10 @@ async function think({ bridging, provider, failures }: Brain, text: string): Pro
   }
 }
 
-/** The calls go to tools that are not ours: one that holds a secret is left out by name, never changed into another one. */
+/**
+ * The calls go to tools that are not ours: a call that contains a secret is replaced by a note with its name, never changed into another
+ * call.
+ */
 function withoutSecretCalls(response: ChatResponse, { inspect }: Redactor): ChatResponse {
   const parts = response.parts.map((part): Part => {
     const { held } = part.type === 'call' ? inspect(part) : { held: [] }
@@ -51,7 +54,7 @@ function withoutSecretCalls(response: ChatResponse, { inspect }: Redactor): Chat
   return { ...response, parts, stop: response.stop === 'tool_calls' && !calls ? 'stop' : response.stop }
 }
 
-/** Another try may help; from the third such failure in a row on the agent is told that it does not. */
+/** A retry may help; from the third such failure in a row the agent is told that it does not. */
 const passing: readonly FailureCode[] = ['timeout', 'network', 'server', 'rate_limit']
 
 function failed({ setup: { log } }: BridgeOptions, why: string, word: 'timeout' | 'fatal'): string {

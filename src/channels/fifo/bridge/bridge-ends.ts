@@ -1,4 +1,4 @@
-/** The far ends of the FIFOs: what an agent writes is read here, what it waits for is written here. */
+/** Opens the far ends of the FIFOs: it reads what an agent writes, and writes what the agent waits for. */
 
 import { join } from 'node:path'
 import { FailureError } from '../../../host/failure.ts'
@@ -11,16 +11,16 @@ export type BridgeOptions = {
   readonly setup: CliSetup
   readonly dir: string
   readonly signal: AbortSignal
-  /** Ends the command, with 0. */
+  /** Ends the command with exit code 0. */
   readonly stop: () => void
 }
 
-/** An agent that does not read for this long is gone; what it should have heard is then said in the log. */
+/** An agent that does not read for this long is gone; the log then names the undelivered message. */
 const READER_MS = 60_000
-/** For the last words, once we were told to stop. */
+/** The time for last messages after the stop signal. */
 const LEAVE_MS = 500
 
-/** Open when this returns. Reading them throws FailureError when the FIFO is taken away: its other end is then another one. */
+/** The FIFO is open when this returns. Reading throws FailureError when the FIFO is removed, because another one then takes its place. */
 export function linesFrom(bridging: BridgeOptions, name: 'interact_out' | 'claw_in'): AsyncIterable<Line> {
   return unlessGone(bridging, name, openLines)
 }
@@ -42,7 +42,7 @@ function unlessGone({ dir, signal }: BridgeOptions, name: string, open: Open): A
   })()
 }
 
-/** @returns a function that writes one whole message, and says in the log what could not be delivered. */
+/** @returns a function that writes one whole message, and logs what it could not deliver. */
 export function writerTo(
   { setup, dir, signal }: BridgeOptions,
   name: 'interact_in' | 'brain_out' | 'claw_out',

@@ -1,4 +1,4 @@
-/** `bridge claw`: our tools for an agent that lists and calls them through two FIFOs; every call passes our gate and leaves a receipt. */
+/** Implements `bridge claw`: an agent lists and calls our tools through two FIFOs; every call passes our gate and leaves a receipt. */
 
 import type { Conversation, ConversationOptions } from '../../../host/api.ts'
 import { withConversation } from '../../../host/open-host.ts'
@@ -22,7 +22,7 @@ export async function serveClaw(bridging: BridgeOptions, { sandbox }: Pick<Conve
     channel: 'claw',
     provider: direct.provider,
     systemPrompt: '',
-    // A call stands for itself: what was called before is in the journal, and nobody reads it here.
+    // Each call is independent: the journal has the earlier calls, and this provider does not read history.
     past: () => ({ history: [] }),
     ...(sandbox ? { sandbox } : {}),
   } as const
@@ -50,7 +50,7 @@ async function respond(claw: Claw, text: string): Promise<string> {
   return call(claw, request.name)
 }
 
-/** Found anew for each list. The question of a tool could reach nobody here. */
+/** Looks for the tools again for each list. It omits ask_user, whose question could reach nobody here. */
 async function toolsOf({ tools }: Conversation): Promise<readonly Tool[]> {
   return (await (await tools()).refresh()).filter(({ name }) => name !== 'ask_user')
 }
@@ -59,7 +59,9 @@ function isObjectOfJson(value: unknown): value is JsonObject {
   return isObject(value)
 }
 
-/** A refusal is said in words: the wire has no other place for it. How a yes is given is for people, not for whoever called. */
+/**
+ * Reports a refusal as text, because the protocol has no other field for it. How to approve is logged for people, not sent to the caller.
+ */
 async function call({ bridging: { setup }, conversation }: Claw, name: string): Promise<string> {
   const seen: { result?: Extract<AgentEvent, { type: 'tool_result' }> } = {}
   const ending = await takeTurn({
@@ -76,7 +78,7 @@ async function call({ bridging: { setup }, conversation }: Claw, name: string): 
   return seen.result?.status === 'completed' ? output : `error: ${output || ending.message}`
 }
 
-/** One provider for all calls, so that they are one conversation. */
+/** Uses one provider for all calls, so that they form one conversation. */
 function turningCall() {
   const state = { current: directCall({ name: '', input: {} }) }
   return {

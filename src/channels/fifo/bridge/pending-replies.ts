@@ -1,15 +1,15 @@
-/** Counts messages that wait for their answer, a channel at a time: an answer that nobody asked for answers nothing. */
+/** Counts messages that wait for a reply, per channel; a reply that nobody requested has no effect. */
 
 import type { ReadMessage } from '../../../kit/wire.ts'
 
 export type OpenQuestions = {
   asked(channel: string): void
   answered(line: ReadMessage): void
-  /** No more will be asked. */
+  /** Says that no further question will come. */
   last(): void
 }
 
-/** `done` is called once, when no more will be asked and all is answered. */
+/** `done` is called once, when no further question will come and all are answered. */
 export function createOpenQuestions(done: () => void): OpenQuestions {
   const open = new Map<string, number>()
   const state = { ended: false }

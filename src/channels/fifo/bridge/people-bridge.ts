@@ -1,4 +1,4 @@
-/** `bridge interact | cli | discord`: people, or their programs, talk to the agent behind the FIFOs. */
+/** Implements `bridge interact | cli | discord`: people, or their programs, talk to the agent through the FIFOs. */
 
 import { FailureError } from '../../../host/failure.ts'
 import { createLineSplitter, type Line } from '../../../kit/lines.ts'
@@ -9,10 +9,10 @@ import { type BridgeOptions, linesFrom, writerTo } from './bridge-ends.ts'
 import { createOpenQuestions } from './pending-replies.ts'
 
 const longestLine = 1_048_576
-/** After the end of input: how long answers that are under way are waited for. */
+/** How long to wait for outstanding answers after the end of input. */
 const LAST_ANSWER_MS = 300_000
 
-/** Lines as they stand on the wire. Ends when stdin has ended and every message has its answer. */
+/** Passes lines in the protocol's own format. Ends when stdin has ended and every message has its answer. */
 export async function serveInteract(bridging: BridgeOptions): Promise<void> {
   const { stdout } = bridging.setup.context.process
   await converse(bridging, {
@@ -26,7 +26,7 @@ export async function serveInteract(bridging: BridgeOptions): Promise<void> {
   })
 }
 
-/** What is typed, for one channel, and its answers as text. */
+/** Sends typed lines to one channel, and prints its answers as text. */
 export async function serveCli(bridging: BridgeOptions, { channel = 'cli' }: { readonly channel?: string }): Promise<void> {
   if (!/^[^\t\n]+$/.test(channel)) throw new FailureError('usage', `--channel ${JSON.stringify(channel)}: write one word`)
   const { stdout, stderr } = bridging.setup.context.process
@@ -45,7 +45,7 @@ export async function serveCli(bridging: BridgeOptions, { channel = 'cli' }: { r
 }
 
 type Talk = {
-  /** A line of stdin as it goes out and for whom, or what is wrong with it; nothing when there is nothing to send. */
+  /** Converts a line of stdin to the outgoing line and its channel, or to the problem as text; undefined when there is nothing to send. */
   readonly outgoing: (line: string) => { readonly channel: string; readonly line: string } | string | undefined
   readonly incoming: (line: string) => void
 }
@@ -77,7 +77,7 @@ async function converse(bridging: BridgeOptions, { outgoing, incoming }: Talk): 
     }
   }
 
-  // Whoever stops while a person could still type does not wait for that.
+  // When listening ends, the bridge does not wait for further typing.
   await Promise.race([listen(), type().then(() => new Promise<never>(() => {}))])
 }
 
@@ -88,7 +88,7 @@ async function* stdinLines(): AsyncGenerator<Line> {
   if (last && last.text !== '') yield last
 }
 
-/** The channel id goes along, so that the answer finds its way back. */
+/** Sends the channel id along, so that the answer returns to that channel. */
 export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
   const { setup, signal, dir } = bridging
   const answers = linesFrom(bridging, 'interact_out')

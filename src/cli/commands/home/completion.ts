@@ -1,4 +1,4 @@
-/** `completion bash | zsh | fish`: the script, and behind it the answers. */
+/** Implements `completion bash | zsh | fish`: it prints a script that calls back for candidates. */
 
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { CliExit, exitCodes } from '../../exit.ts'

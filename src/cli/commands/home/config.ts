@@ -1,4 +1,4 @@
-/** `config show | validate | schema`. */
+/** Implements `config show | validate | schema`. */
 
 import { describeProblem } from '../../../config/config.ts'
 import { configSchema } from '../../../config/output/json-schema.ts'

@@ -1,4 +1,7 @@
-/** `doctor`: what is in order, what is not, and what to do about it. Changes nothing, but ends sandbox processes that a killed run left. */
+/**
+ * Implements `doctor`: it checks the installation and says how to fix each problem. It changes nothing, except that it ends sandbox
+ * processes of a killed run.
+ */
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
@@ -28,7 +31,7 @@ const flags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-/** `remedy` are the lines below it: what to type, to be copied. */
+/** `remedy` has the lines to print below: commands that the user can copy. */
 type Finding = {
   readonly what: string
   readonly state: 'ok' | 'note' | 'bad'
@@ -71,7 +74,7 @@ function told({ what, state, says, remedy = [] }: Finding): string {
   return first + remedy.map((line) => `${' '.repeat(14)}${line}\n`).join('')
 }
 
-/** Tried anew, in a temporary folder. Who keeps the shell from the model does not need it. */
+/** Runs a new trial in a temporary folder. A failure is only a note when the operator gives the model no shell. */
 async function sandbox(setup: CliSetup): Promise<Finding> {
   const what = 'sandbox'
   const trial = await trySandboxNow(setup)
@@ -116,7 +119,7 @@ function provider({ config, context }: CliSetup): Finding[] {
   })
 }
 
-/** A key that is set although somebody else answers: most likely its owner thinks that it is used. */
+/** Reports a key that is set although another provider answers: its owner most likely thinks that it is used. */
 function unusedKeys({ config, context, file }: CliSetup): Finding[] {
   const used = reachable(config, config.defaultProvider).flatMap((name) => {
     const model = providerNamed(config, name)
@@ -130,7 +133,7 @@ function unusedKeys({ config, context, file }: CliSetup): Finding[] {
   })
 }
 
-/** A provider with all that it passes questions on to. The configuration holds no circles. */
+/** Returns a provider and all providers that it passes requests to. The configuration has no cycles. */
 function reachable(config: Config, name: string): readonly string[] {
   const found = providerNamed(config, name)
   const next = !found
@@ -180,7 +183,7 @@ function stop({ paths }: CliSetup): Finding {
   return { what: 'estop', state: 'bad', says: `set: ${reason}; lift it with: braidclaw estop --clear` }
 }
 
-/** Nothing to say of a home where nobody was killed. */
+/** Reports nothing when no run was killed. */
 function leftovers({ paths, log }: CliSetup): Finding[] {
   const ended = clearLeftovers(paths.home, log)
   if (ended === 0) return []

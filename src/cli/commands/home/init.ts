@@ -1,4 +1,4 @@
-/** `init`: everything that a first run needs; what is there stays, and providers that can be used now are added to it. */
+/** Implements `init`: it creates everything that a first run needs, keeps existing files, and adds providers that can be used now. */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { describeProblem } from '../../../config/config.ts'
@@ -29,7 +29,7 @@ type Wanted = {
   readonly choice?: InitInput['choice']
 }
 
-/** Shared with `onboard`. @throws CliExit 1 with every problem. */
+/** Used by `init` and `onboard`. @throws CliExit 1 that names every problem. */
 export async function initialise(context: CliContext, { workspace, json, proposals, choice }: Wanted): Promise<void> {
   const { home, env, cwd, channels } = context
   const folder = workspace?.replace(/^~(?=\/|$)/, env.HOME ?? '~')

@@ -1,4 +1,4 @@
-/** `onboard`: connects a model by asking: who, where, which model, what key. It is tried before anything is written. */
+/** Implements `onboard`: it asks for provider, address, model and key, and tests the answer before it writes anything. */
 
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
@@ -39,7 +39,7 @@ export const onboard = {
   },
 } as const satisfies Command
 
-/** One that works, or that its owner wants all the same. Undefined: the offline helper. */
+/** Returns a provider that works, or that the user wants anyway. Undefined: the offline helper. */
 async function findCandidate(onboarding: Onboarding): Promise<Candidate | undefined> {
   const { context, setup, prompts } = onboarding
   const text = configText(context)
@@ -77,7 +77,7 @@ function firstLine(text: string): string {
   return line.length > 80 ? `${line.slice(0, 79).toWellFormed()}…` : line
 }
 
-/** Whoever a person chose earlier goes on answering unless they say otherwise. */
+/** Asks before it replaces a default provider that the user chose earlier. */
 async function mayReplace({ setup, prompts }: Onboarding, { proposal }: Candidate): Promise<boolean> {
   const { config, file } = setup
   const { defaultProvider } = config

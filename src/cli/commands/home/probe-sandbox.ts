@@ -1,4 +1,6 @@
-/** `doctor --probe-sandbox`: some forty ways out of the sandbox, each tried on canaries, and the layer that stopped it. */
+/**
+ * Implements `doctor --probe-sandbox`: it tries about forty escapes from the sandbox on canary files and names the layer that stopped each.
+ */
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { policyOf } from '../../../host/setup/effective-policy.ts'
@@ -10,7 +12,7 @@ import { type ProbeResult, probeSandbox } from '../../../sandbox/run-probes.ts'
 import { spawnPlain } from '../../../tools/process.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 
-/** @throws CliExit 1 when an attempt got through, or when there is no sandbox to probe. */
+/** @throws CliExit 1 when an attempt succeeded, or when there is no sandbox to probe. */
 export async function probe(setup: CliSetup, json: boolean): Promise<void> {
   const { process, env } = setup.context
   const { config, paths, log } = setup

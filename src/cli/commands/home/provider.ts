@@ -1,4 +1,4 @@
-/** `provider list | test`. */
+/** Implements `provider list | test`. */
 
 import { isWireProvider, type ProviderConfig, providerNamed } from '../../../config/config.ts'
 import { providerFor } from '../../../host/setup/provider-pool.ts'
@@ -53,7 +53,7 @@ export const test = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof args>
 
-/** The model, or the providers that a wrapper hands the question to. */
+/** Returns the model, or the providers that a wrapper passes requests to. */
 function answering(provider: ProviderConfig): string {
   if (provider.kind === 'reliable') return provider.providers.join(', ')
   return provider.kind === 'router' ? Object.values(provider.routes).join(', ') : provider.model

@@ -1,4 +1,4 @@
-/** `trust`: whose project configuration counts. */
+/** Implements `trust`: it lists and changes the folders whose project configuration counts. */
 
 import { resolve } from 'node:path'
 import type { CliContext } from '../../../channels/terminal/context.ts'

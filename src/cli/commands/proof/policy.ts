@@ -1,4 +1,4 @@
-/** `policy explain`: what the gate says, without running anything. */
+/** Implements `policy explain`: it shows the gate's decision about a call without running anything. */
 
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
@@ -61,7 +61,7 @@ export const explain = {
   },
 } as const satisfies Command<typeof flags, typeof args>
 
-/** A command whose flags were taken for ours. */
+/** Explains `--` when the parser took flags of the user's command for ours. */
 async function unescaped(words: readonly string[]): Promise<string | undefined> {
   const [first = '-'] = words
   return first.startsWith('-') ? undefined : `A command goes behind --: braidclaw policy explain -- ${words.map(quoteText).join(' ')}`
@@ -78,7 +78,7 @@ async function rulesFor(setup: CliSetup, threads: string | undefined) {
   return (proposal: Proposal) => explainRules(rules, proposal)
 }
 
-/** One word is a script as typed; several are an argv, quoted back into one. */
+/** One word is a script as typed; several words are an argv, which is quoted into a script. */
 function commandLine(words: readonly string[]): string {
   const [only = ''] = words
   return words.length === 1

@@ -1,4 +1,4 @@
-/** `rebuild`: what is made from the journal, made anew from it, or held against it. */
+/** Implements `rebuild`: it rebuilds all data derived from the journal, or compares that data with the journal. */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
@@ -15,7 +15,7 @@ const flags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-/** Exit 0 when turns, conversations, search index and receipts are what the journal says, 9 when one is not. */
+/** Exit code 0 when turns, conversations, search index and receipts match the journal, 9 when one does not. */
 export const rebuild = {
   flags: flags,
   examples: [['--check', 'prove that they are what the journal says']],
@@ -52,7 +52,7 @@ export const rebuild = {
   },
 } as const satisfies Command<typeof flags>
 
-/** At a terminal, once it has taken half a second: one line that says how far it is, gone at 1. */
+/** At a terminal, after half a second, draws one line with the progress, and erases it at 1. */
 function progressOn({ process: { stderr }, env }: CliContext, what: string): (share: number) => void {
   if (!isTerminal(2) || env.TERM === 'dumb') return () => {}
   const begin = performance.now()

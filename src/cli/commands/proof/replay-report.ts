@@ -1,4 +1,4 @@
-/** What `replay` found, in lines for a person. */
+/** Formats the result of `replay` for a person. */
 
 import type { RunAgain } from '../../../host/integrity/run-again.ts'
 import { count } from '../../../kit/count.ts'
@@ -10,7 +10,7 @@ export function replayLines(runId: string, { events, digest, ended, divergence }
   return [`${runId}: ${ended ? 'the same' : 'the same up to where it was interrupted'}, ${count(events.length, 'event')}, digest ${digest}`]
 }
 
-/** The code of a program's own threads is not in the record: what can be said without it. */
+/** Reports what is known without replaying, because the record does not contain the code of a program's own threads. */
 export function notRunAgain(runId: string, { missing = [], divergence }: RunAgain): string[] {
   const record = divergence
     ? `its record was ALTERED: ${divergence.message} (journal entry ${divergence.seq})`
@@ -21,7 +21,7 @@ export function notRunAgain(runId: string, { missing = [], divergence }: RunAgai
   ]
 }
 
-/** Only calls that would be judged otherwise are listed. */
+/** Lists only the calls that the policy would judge differently. */
 export function policyLines(runId: string, { calls, divergence, missing = [] }: Rejudgement): string[] {
   const changed = calls.filter((call) => call.changed)
   const head = `${runId}: ${changed.length} of ${count(calls.length, 'call')} would be judged otherwise`

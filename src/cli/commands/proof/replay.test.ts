@@ -17,7 +17,7 @@ const streamedParts: string[] = []
 afterAll(() => home[Symbol.dispose]())
 home.file('notes.txt', 'hello')
 
-/** A real run by the executable: what it said on stdout, partial texts aside. */
+/** Runs the real executable; returns its stdout without partial texts. */
 async function live(): Promise<string> {
   const fixture = home.fixture([
     { tool_calls: [{ name: 'file_list', arguments: { path: '.' } }] },
@@ -30,7 +30,7 @@ async function live(): Promise<string> {
   return lines.filter((line) => !streamedParts.includes(line)).join('\n')
 }
 
-/** A command in this process: what it wrote and how it ended. */
+/** Runs a command in this process; returns its output and its exit code. */
 async function run(command: AnyCommand, flags: object = {}, id?: string) {
   const said = { stdout: '', stderr: '', code: 0 }
   const base = createContext(home.env)
@@ -52,7 +52,7 @@ async function run(command: AnyCommand, flags: object = {}, id?: string) {
   return said
 }
 
-/** One more run in the database, made of the entries of the last one. */
+/** Adds one more run to the database, made of the entries of the last one. */
 function forge(runId: string, change: (text: string) => string): void {
   const opened = openMemory({ path: join(home.home, '.braidclaw/memory.sqlite'), log: () => {}, now: () => 1 })
   if (!opened.ok) throw new Error(opened.failure.message)

@@ -1,4 +1,7 @@
-/** `replay`: past runs again from the journal, or what another policy would have done in them. Nothing is run, asked or fetched. */
+/**
+ * Implements `replay`: it replays past runs from the journal, or shows what another policy would have decided. It runs, asks and fetches
+ * nothing.
+ */
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { judgeBy } from '../../../host/integrity/other-policy.ts'
@@ -20,7 +23,7 @@ const flags = {
 } as const satisfies Flags
 const args = { run: { type: 'text', optional: true, about: 'Run id, or "last"' } } as const satisfies Arguments
 
-/** Exit 0 when every run is as it was journalled, 9 when one is not, 1 when one had threads of a program's own; with `--policy` it is a question, and the exit is 0. */
+/** Exit code 0 when every run matches its journal, 9 when one does not, 1 when one needs threads of a program; with `--policy` always 0. */
 export const replay = {
   flags: flags,
   args: args,
@@ -59,7 +62,7 @@ type Again = {
   readonly stream: boolean
 }
 
-/** One run shows its events on stdout, one a line, the same bytes as then; several only what became of them. */
+/** For one run it prints the events to stdout, one per line, the same bytes as originally; for several runs it prints only the results. */
 async function again({ setup, memory, runs, json, stream }: Again): Promise<void> {
   const { readablePastRun, runAgain } = await import('../../../host/integrity/run-again.ts')
   const { stdout, stderr } = setup.context.process

@@ -1,4 +1,4 @@
-/** What `verify` found, in lines for a person. */
+/** Formats the result of `verify` for a person. */
 
 import { count } from '../../../kit/count.ts'
 import { sentence } from '../../../runtime/verify/tell.ts'

@@ -1,4 +1,4 @@
-/** `verify`: the model checker over the threads that run in production, with the user's rules. */
+/** Implements `verify`: it runs the model checker over the production threads and the user's rules. */
 
 import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
@@ -13,7 +13,7 @@ const flags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-/** Exit 0 when every property holds, 1 when one breaks or could not be decided, 2 when a rule cannot be read. */
+/** Exit code 0 when every property holds, 1 when one breaks or is undecided, 2 when a rule cannot be read. */
 export const verify = {
   flags: flags,
   examples: [['--threads my-rules.json', 'with rules of your own (docs/rules.md)']],

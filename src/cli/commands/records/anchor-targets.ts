@@ -1,4 +1,4 @@
-/** Places to keep an anchor line: a file, a note on the workspace's HEAD, or whatever a command does with its stdin. */
+/** Stores an anchor line in a file, in a note on the workspace's HEAD, or through the stdin of a command. */
 
 import { closeSync, constants, fsyncSync, openSync, writeSync } from 'node:fs'
 import { errorCode, explainErrno } from '../../../config/text/read-toml-file.ts'
@@ -6,7 +6,7 @@ import { CliExit, exitCodes } from '../../exit.ts'
 
 export const notesRef = 'refs/notes/braidclaw'
 
-/** Appended in one write and on disk when it returns; what stands there stays. @throws CliExit 1 */
+/** Appends the line in one write and syncs it to disk before it returns; existing content stays. @throws CliExit 1 */
 export function anchorToFile(path: string, line: string): void {
   try {
     const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
@@ -24,7 +24,7 @@ export function anchorToFile(path: string, line: string): void {
   }
 }
 
-/** Earlier notes on the same commit are kept. Hooks and filters of the repository are not run. @throws CliExit 1 */
+/** Keeps earlier notes on the same commit. It runs no hooks and filters of the repository. @throws CliExit 1 */
 export async function anchorToGit(workspace: string, line: string): Promise<void> {
   const git = [
     'git',
@@ -40,7 +40,10 @@ export async function anchorToGit(workspace: string, line: string): Promise<void
   await piped([...git, 'notes', `--ref=${notesRef}`, 'append', '-F', '-', 'HEAD'], line)
 }
 
-/** Without a shell. The line is its stdin; its own words go to stderr. @throws CliExit 1 when it fails */
+/**
+ * Starts the command without a shell, with the line as stdin. Its error output appears in the error message. @throws CliExit 1 when it
+ * fails
+ */
 export async function anchorToCommand(argv: readonly string[], line: string): Promise<void> {
   await piped(argv, line)
 }

@@ -1,4 +1,7 @@
-/** `approvals list | allow | deny | rules`: questions of waiting turns, answered from any terminal; and the standing answers. */
+/**
+ * Implements `approvals list | allow | deny | rules`: it answers questions of waiting turns from any terminal, and manages standing
+ * approvals.
+ */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { withMemory } from '../../../host/open-records.ts'
@@ -65,7 +68,7 @@ export const deny = {
 
 type Decided = Given<typeof decisionFlags> & { readonly id: string; readonly allowed: boolean }
 
-/** A late answer, a second one and one to a question that nobody asked are refused with the reason. */
+/** Refuses a late answer, a second answer and an answer to an unknown question, with the reason. */
 async function decide(context: CliContext, { id, allowed, note, json = false }: Decided): Promise<void> {
   const setup = loadSetup(context)
   await withMemory(setup, ({ approvals }) => {
@@ -112,7 +115,7 @@ export const revokeRule = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof ruleArgs>
 
-/** The scope is the JSON of an executable and its sub-command; anything else is shown as it is. */
+/** The scope is the JSON of an executable and its sub-command; any other scope is shown unchanged. */
 function wordsOf({ scope }: AlwaysRule): string {
   try {
     const words: unknown = JSON.parse(scope)

@@ -1,4 +1,4 @@
-/** `budget`: what is spent and reserved of each budget, and when it is free again. */
+/** Implements `budget`: it shows what is spent and reserved of each budget, and when each is free again. */
 
 import { withMemory } from '../../../host/open-records.ts'
 import { type Budget, budgetsOf, freeAt, shown } from '../../../host/setup/budget.ts'
@@ -42,11 +42,11 @@ type Row = {
   readonly reserved: number
   readonly limit: number
   readonly left: number
-  /** When the budget is anew; of a day alone. */
+  /** When the budget is free again; only for daily budgets. */
   readonly freeAt?: string
 }
 
-/** Every agent and conversation that a call was counted for in the last week. */
+/** Returns every agent and conversation with counted calls in the last week. */
 function scopesIn(ledger: BudgetLedger, agent: string): { readonly agent: string; readonly conversationId: string }[] {
   const named = (prefix: string) => ledger.scopes(prefix).map((scope) => scope.slice(prefix.length))
   const [agents, conversations] = [[agent, ...named('agent:')], named('conversation:')]

@@ -1,4 +1,4 @@
-/** `memory list | search | show | clear | export`. */
+/** Implements `memory list | search | show | clear | export`. */
 
 import { createRecord, inRecordWords } from '../../../host/integrity/recovery.ts'
 import { withMemory } from '../../../host/open-records.ts'
@@ -72,7 +72,7 @@ export const show = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof showArgs>
 
-/** It leaves a receipt, so that a clear and a loss look different; when that cannot be written, nothing is deleted. */
+/** Writes a receipt first, so that a deletion and a loss can be told apart; when that fails, it deletes nothing. */
 export const clear = {
   flags: clearFlags,
   examples: [['--yes', 'there is no way back']],
@@ -110,7 +110,7 @@ export const exportAll = {
   },
 } as const satisfies Command<Flags, typeof exportArgs>
 
-/** What somebody is just talking about is not forgotten under him. */
+/** Reports the running turns, whose conversations are not deleted. */
 function underWay({ underWay: runs }: { readonly underWay: number }): string {
   return runs === 0 ? '' : `, and so ${runs === 1 ? 'does' : 'do'} ${count(runs, 'run')} still under way; clear again when that is over`
 }

@@ -1,4 +1,4 @@
-/** `memory pin | pins | unpin`: facts that stay in the system prompt of an agent. */
+/** Implements `memory pin | pins | unpin`: facts that stay in the system prompt of an agent. */
 
 import { mkdirSync } from 'node:fs'
 import type { CliContext } from '../../../channels/terminal/context.ts'
@@ -53,7 +53,7 @@ function pinLine({ number, text }: Pin): string {
   return `${number}  ${text.replaceAll('\n', '\n   ')}\n`
 }
 
-/** The folder of the agent that is meant. @throws CliExit 2 when there is no such agent */
+/** Returns the folder of the requested agent. @throws FailureError `usage` when there is no such agent */
 function pinsOf(context: CliContext, agent: string | undefined): Parameters<typeof openPins>[0] {
   const setup = loadSetup(context, agent === undefined ? {} : { agent })
   const { config, paths, log } = setup

@@ -1,4 +1,4 @@
-/** `receipt list | show | verify | accept | anchor | rotate`. */
+/** Implements `receipt list | show | verify | accept | anchor | rotate`. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
@@ -57,7 +57,7 @@ export const list = {
   },
 } as const satisfies Command<typeof listFlags>
 
-/** With the operator's own words, where the receipt vouches for some. */
+/** Shows the operator's own text too, when the receipt contains its hash. */
 export const show = {
   flags: jsonFlag,
   args: showArgs,
@@ -103,7 +103,7 @@ function report({ process: { stdout, stderr } }: CliContext, { found, joined, un
   if (!first && joined.length === 0) stdout.write(`valid: ${count(found.count, 'receipt')}; completeness ${found.completeness}\n`)
 }
 
-/** A line, or a file that holds one. @throws CliExit 2 when it is neither. */
+/** Parses an anchor line, or a file that contains one. @throws CliExit 2 when it is neither. */
 function anchorOf(given: string) {
   const text = !given.startsWith('bc1:') && existsSync(given) ? readFileSync(given, 'utf8') : given
   const anchor = parseAnchor(text)
@@ -114,7 +114,7 @@ function anchorOf(given: string) {
   )
 }
 
-/** With a place the line is kept there too; it is printed in any case. */
+/** Prints the anchor line, and also stores it in each given place. */
 export const anchor = {
   flags: anchorFlags,
   args: anchorArgs,
@@ -142,7 +142,7 @@ export const anchor = {
   },
 } as const satisfies Command<typeof anchorFlags, typeof anchorArgs>
 
-/** Without a note it is a look at what would be accepted. */
+/** Without a note it only shows what would be accepted. */
 export const accept = {
   flags: acceptFlags,
   examples: [
@@ -178,13 +178,13 @@ function acceptedLines({ database, problems, receipts, receipt }: Accepted): str
   ]
 }
 
-/** As the system knows who asks; some systems have a number only. */
+/** Returns the user name as the system knows it; some systems have only a number. */
 function userName(): string {
   const { username, uid } = userInfo()
   return username === 'unknown' ? `user ${uid}` : username
 }
 
-/** Begins a new file; the chain goes on across the two. */
+/** Begins a new file; the chain continues across both files. */
 export const rotate = {
   flags: jsonFlag,
   examples: [['', 'tool_receipts.log becomes tool_receipts.1.log']],
@@ -194,7 +194,7 @@ export const rotate = {
     const { rotate } = await import('../../../receipts/rotate.ts')
     await withMemory(setup, (memory) => {
       sound(setup, memory)
-      // What a crash left is recorded in the file that it is in.
+      // First records the results of a crash in the file to which they belong.
       if (setup.config.receipts.enabled) recoverRecord(setup, createRecord({ ...setup, redact: setup.redactor.json }, memory))
       const rotated = memory.transaction(() => {
         const made = rotate({ paths: receiptPaths(setup), checkpoint: memory.checkpoint.get(), draft: rotationDraft(Date.now()) })
@@ -217,7 +217,7 @@ function rotationDraft(at: number) {
   return { ...body, status: 'allowed' as const, risk: 'low' as const }
 }
 
-/** Only a chain that is valid now is worth anchoring. */
+/** Checks that the chain is valid now, because anchoring a broken chain is useless. */
 function sound(setup: CliSetup, memory: Memory) {
   const checkpoint = memory.checkpoint.get()
   if (!checkpoint) throw new CliExit(exitCodes.error, 'error: there are no receipts to anchor yet')

@@ -1,4 +1,4 @@
-/** `run list | show`: what ran, and what its journal holds. */
+/** Implements `run list | show`: it lists runs and prints their journal entries. */
 
 import { resolveRun } from '../../../host/integrity/run-lookup.ts'
 import { withMemory } from '../../../host/open-records.ts'
@@ -57,7 +57,7 @@ export const show = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof wanted>
 
-/** `   3  intent    act call_1  file_read`: the number is the one that a divergence names. */
+/** Formats `   3  intent    act call_1  file_read`: the number is the one that a divergence names. */
 export function entryLine({ kind, type, body }: JournalEntry, number: number): string {
   return `${String(number).padStart(4)}  ${kind.padEnd(8)}  ${type}${isObject(body) ? details(body) : ''}`
 }

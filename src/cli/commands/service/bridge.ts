@@ -1,4 +1,4 @@
-/** `bridge interact | cli | discord | brain | claw`: our side of one role, for another agent that speaks the six FIFOs. */
+/** Implements `bridge interact | cli | discord | brain | claw`: our side of one role, for another agent that uses the six FIFOs. */
 
 import { serveBrain } from '../../../channels/fifo/bridge/brain-bridge.ts'
 import type { BridgeOptions } from '../../../channels/fifo/bridge/bridge-ends.ts'
@@ -42,7 +42,7 @@ export const claw = { ...shared, run: (context, given) => bridge(context, given,
 
 type Serve = (bridging: BridgeOptions, flags: BridgeFlags) => Promise<void>
 
-/** It ends with 0 when it is told to stop, or when whoever it serves people for has left. */
+/** Ends with exit code 0 on a stop signal, or when the input of the served people has ended. */
 async function bridge(outer: CliContext, given: BridgeFlags, serve: Serve): Promise<void> {
   const context = withEnvFile(outer, given.envFile)
   const { workspace, model, autonomy, approveAllMedium } = given

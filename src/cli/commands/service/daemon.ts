@@ -1,4 +1,4 @@
-/** `daemon`: an assistant that stays, behind six FIFOs, with bridges to whoever thinks, talks and has the tools. */
+/** Implements `daemon`: it runs a long-lived assistant behind six FIFOs, with bridges for the roles brain, interact and claw. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -40,10 +40,10 @@ const flags = {
 } as const satisfies Flags
 type DaemonFlags = Given<typeof flags>
 
-/** What a bridge may take to end: together with the last answer less than whoever sent SIGTERM waits. */
+/** How long a bridge may take to end: together with the last answer less than the usual time between SIGTERM and SIGKILL. */
 const LEAVE_MS = 1_000
 
-/** @throws CliExit when it cannot start, or when its FIFOs are taken away; it ends with 0 once it is told to stop */
+/** @throws CliExit when it cannot start, or when its FIFOs are removed; it ends with exit code 0 on a stop signal */
 export const daemon = {
   flags: flags,
   examples: [
@@ -70,7 +70,7 @@ export const daemon = {
   },
 } as const satisfies Command<typeof flags>
 
-/** Of a program that stays one wants to know what it does, unless somebody said otherwise. */
+/** Logs at level info unless the user chose a level, because a long-lived program should report what it does. */
 function talkative(context: CliContext, flags: DaemonFlags): CliSetup {
   const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
   const given = { workspace, model, agent, autonomy, maxTurns, approveAllMedium }
@@ -85,13 +85,13 @@ function castingOf({ brain, claw, model }: DaemonFlags, bridges: readonly Bridge
 
 type Mine = Extract<DaemonLock, { ok: true }>
 
-/** The folder with its FIFOs, and nobody else's. @throws CliExit 1 */
+/** Takes the lock of the folder and creates its FIFOs. @throws CliExit 1 */
 async function take(dir: string): Promise<Mine> {
   const made = !FIFOS.some((name) => existsSync(join(dir, name)))
   await makeFifos(dir)
   const held = hold(dir, { made })
   if (!held.ok) throw new CliExit(exitCodes.error, `error: ${held.message}`)
-  // Whoever held it until now may have taken them away.
+  // The previous holder may have removed the FIFOs.
   await makeFifos(dir)
   return held
 }

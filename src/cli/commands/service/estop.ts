@@ -1,4 +1,4 @@
-/** `estop`: stop every tool of this home, or lift the stop. */
+/** Implements `estop`: it stops every tool of this home, or clears the stop. */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { homePaths } from '../../../config/paths.ts'
@@ -13,7 +13,7 @@ const flags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-/** Without the configuration: a stop works also when that is broken. */
+/** Creates a log without the configuration, so that a stop also works when the configuration is broken. */
 function logOf({ env, process }: CliContext) {
   return createLog({ request: env.BRAIDCLAW_LOG, level: 'warn', write: process.stderr.write, redact: (text) => text, now: Date.now })
 }

@@ -1,4 +1,4 @@
-/** `agent`: a conversation in the terminal, or one turn. */
+/** Implements `agent`: a conversation in the terminal, or one turn. */
 
 import { attend } from '../../../channels/attend.ts'
 import { createQuestionChannel } from '../../../channels/filter/channel.ts'
@@ -52,7 +52,7 @@ export const agent = {
   },
 } as const satisfies Command<typeof flags>
 
-/** Words that are no flags are most likely what someone wanted to ask. */
+/** Words that are not flags are most likely a question. */
 async function question(words: readonly string[]): Promise<string | undefined> {
   if (words.length === 0 || words.some((word) => word.startsWith('-'))) return undefined
   const { pasteable } = await import('../../args/shell-quote.ts')

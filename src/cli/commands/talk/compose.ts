@@ -1,11 +1,11 @@
-/** `compose`: the system prompt of an agent, as the filter sends it. */
+/** Implements `compose`: it prints the system prompt of an agent, as the filter sends it. */
 
 import { agentProfileOf, soulOf } from '../../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Command } from '../../args/command.ts'
 import { agentFlag } from '../../args/flags.ts'
 
-/** Byte for byte what `cat soul.md` prints where there is nothing else; nothing at all without a soul. */
+/** Prints the same bytes as `cat soul.md` when there is nothing else; prints nothing without a soul. */
 export const compose = {
   flags: agentFlag,
   examples: [['--agent coder', 'what the model is told first']],

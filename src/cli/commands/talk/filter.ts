@@ -1,4 +1,4 @@
-/** The filter: text in, one answer out. `braidclaw "question"`, `… | braidclaw`. */
+/** Implements the filter: text in, one answer out. `braidclaw "question"`, `… | braidclaw`. */
 
 import { attend } from '../../../channels/attend.ts'
 import { createQuestionChannel } from '../../../channels/filter/channel.ts'
@@ -23,7 +23,7 @@ const args = {
   message: { type: 'text', many: true, optional: true, about: 'The question; text on stdin is appended' },
 } as const satisfies Arguments
 
-/** Several words are one question. @throws CliExit with the exit code of the turn, unless it is 0 */
+/** Joins several words into one question. @throws CliExit with the exit code of the turn, unless it is 0 */
 export const filter = {
   flags: filterFlags,
   args: args,
@@ -39,7 +39,7 @@ export const filter = {
   async run(context, flags, { message: words }) {
     await assertModelName(flags, words)
     const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
-    // The program llm knows its own models.
+    // The program llm has its own model names.
     const ours = flags.toolBackend === 'llm' ? {} : { model }
     const setup = loadSetup(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
     if (!channelSettings(setup.config, cliChannel).enabled)
@@ -52,7 +52,7 @@ export const filter = {
   },
 } as const satisfies Command<typeof filterFlags, typeof args>
 
-/** `agent` has its message behind -m; here it is the model, whose name has no spaces. */
+/** `agent` takes its message after -m, but the filter takes the model there, whose name has no spaces. */
 async function assertModelName({ model }: FilterFlags, words: readonly string[]): Promise<void> {
   if (model === undefined || !/\s/.test(model)) return
   const { pasteable } = await import('../../args/shell-quote.ts')
@@ -73,7 +73,7 @@ async function promptOf(context: CliContext, { model }: FilterFlags, words: read
 
 type Asking = { readonly setup: CliSetup; readonly flags: FilterFlags; readonly agentProfile: AgentProfile }
 
-/** -s in place of the soul. Empty when nobody said anything: then the model gets the question alone. */
+/** Returns the text of -s, else the soul. Empty when there is neither: the model then gets only the question. */
 async function systemOf({ setup, flags: { system }, agentProfile }: Asking): Promise<string> {
   if (system === undefined) return soulOf(setup, agentProfile)
   const { systemTextOf } = await import('../../../channels/filter/system-text.ts')
@@ -123,7 +123,7 @@ async function answer(question: Question): Promise<number> {
   return channel.exitCode() ?? exitCodes.error
 }
 
-/** -c with nothing to go on with begins a new conversation, so that a script can say it from its first line on. */
+/** -c without an earlier conversation begins a new one, so that a script can use -c from its first call on. */
 function noteNewSession({ setup, flags, agentProfile }: Asking, { id, workspace }: Conversation, host: Host): void {
   if (!flags.continue) return
   const wanted = sessionOf(agentProfile)
@@ -133,7 +133,7 @@ function noteNewSession({ setup, flags, agentProfile }: Asking, { id, workspace 
   setup.context.process.stderr.write(`note: ${why}; a new conversation begins\n`)
 }
 
-/** What a loop of another program knows nothing of. */
+/** Returns the flag that an external loop does not support. */
 function oddWithBackend(flags: FilterFlags): string | undefined {
   if (flags.continue) return '-c'
   if (flags.resume !== undefined) return '--resume'

@@ -1,4 +1,4 @@
-/** `log EVENT [MESSAGE]`: a script's own lines in agent.jsonl, beside those of the turns. */
+/** Implements `log EVENT [MESSAGE]`: it adds a script's own line to agent.jsonl, beside those of the turns. */
 
 import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'

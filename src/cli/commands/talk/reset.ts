@@ -1,4 +1,7 @@
-/** `reset`: the session of an agent is archived, and `-c` begins anew. Nothing is deleted; memory and receipts stay. */
+/**
+ * Implements `reset`: it archives the session of an agent, so that `-c` begins a new conversation. It deletes nothing; memory and receipts
+ * stay.
+ */
 
 import { existsSync } from 'node:fs'
 import { withMemory } from '../../../host/open-records.ts'
@@ -22,7 +25,7 @@ export const reset = {
       forgetPointer(paths.conversation)
       return archiveSession(paths.session, Date.now())
     }
-    // Before the first turn there is nothing to note.
+    // Before the first turn there is no record to update.
     const noted = existsSync(setup.config.memory.path)
     const archive = noted ? await withMemory(setup, ({ files }) => files.reset(runAgent(agentProfile), putAside)) : putAside()
     if (json) context.process.stdout.write(`${JSON.stringify({ agent: id, archive: archive ?? null })}\n`)

@@ -1,4 +1,4 @@
-/** `session load | append | count`: what was said to an agent and by it, as a file that scripts read and write. */
+/** Implements `session load | append | count`: the messages of an agent's session, in a file that scripts read and write. */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
@@ -39,7 +39,7 @@ export const load = {
   },
 } as const satisfies Command<typeof loadFlags, typeof loadArgs>
 
-/** One line an entry; further lines of it are indented. */
+/** Formats an entry; its further lines are indented. */
 function shown({ ts, role, content }: Entry): string {
   return `${`${ts} ${role}: ${content}`.replaceAll('\n', '\n  ')}\n`
 }

@@ -1,4 +1,4 @@
-/** `tool loop`: the contract that all three loops keep. Text on stdout; exit 0 answered, 1 error, 2 too many rounds. */
+/** Implements `tool loop` by the contract of all three loops: text on stdout; exit 0 answered, 1 error, 2 too many rounds. */
 
 import { type Trace, traceOf, traceResult } from '../../../channels/filter/loop-trace.ts'
 import { type BackendEnd, backendOf, runBackend } from '../../../channels/filter/tool-backend.ts'
@@ -36,7 +36,7 @@ type ToolLoopFlags = Given<typeof flags>
 
 type Asked = { readonly message: string; readonly system: string; readonly tools: string }
 
-/** Its exit codes are not those of the other commands: whatever else goes wrong is 1. */
+/** Its exit codes differ from those of the other commands: every other error is 1. */
 export const loop = {
   flags: flags,
   args: args,
@@ -61,7 +61,7 @@ type Words = { readonly text: string; readonly system: string; readonly tools: s
 
 async function attempt(context: CliContext, flags: ToolLoopFlags, { text, system, tools, max }: Words): Promise<BackendEnd> {
   const { workspace, model, autonomy, approveAllMedium, sandbox } = flags
-  // The program llm knows its own models.
+  // The program llm has its own model names.
   const ours = flags.toolBackend === 'llm' ? {} : { model }
   const setup = loadSetup(context, { workspace, ...ours, autonomy, approveAllMedium, agent: flags.agent, maxTurns: max })
   const agent = agentProfileOf(setup).id
@@ -118,7 +118,7 @@ async function native(
   })
 }
 
-/** One question to the model is one iteration; what it is told of its calls comes with the next. */
+/** Traces each model request as one iteration; the results of its calls arrive with the next request. */
 function traced(provider: Provider, trace: Trace): Provider {
   const state = { iteration: 0, told: 0 }
   return {

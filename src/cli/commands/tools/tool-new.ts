@@ -1,4 +1,4 @@
-/** `tool describe | new`: looking at executables as the gate will see them, and writing one to begin with. */
+/** Implements `tool describe | new`: it shows executables as the gate will see them, and writes a template for a new one. */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -101,7 +101,7 @@ export const create = {
   },
 } as const satisfies Command<typeof newFlags, typeof newArgs>
 
-/** Tools find their interpreter on the system's path alone, whatever PATH says. */
+/** Tools find their interpreter only in the fixed system path, whatever PATH says. */
 function typeScriptRuntime(): TypeScriptRuntime | undefined {
   if (resolveExecutable('bun')) return 'bun'
   const node = resolveExecutable('node')
@@ -110,7 +110,7 @@ function typeScriptRuntime(): TypeScriptRuntime | undefined {
   return major > 22 || (major === 22 && minor >= 18) ? 'node' : undefined
 }
 
-/** A sentence on what to install for a tool in this language. */
+/** Returns a sentence on what to install for a tool in this language. */
 function missingFor(lang: string, runtime: TypeScriptRuntime | undefined): string | undefined {
   if (lang === 'ts' && !runtime)
     return 'TypeScript needs bun, or Node 22.18 and later, in /usr/local/bin or /usr/bin; or write it with --lang sh or --lang python'

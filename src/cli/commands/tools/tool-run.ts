@@ -1,4 +1,4 @@
-/** `tool list | run`: the same tools, the same gate, the same receipts as a model's calls. */
+/** Implements `tool list | run`: with the same tools, gate and receipts as a model's calls. */
 
 import { traceOf, traceResult } from '../../../channels/filter/loop-trace.ts'
 import { takeTurn } from '../../../channels/take-turn.ts'
@@ -106,7 +106,7 @@ export const run = {
   },
 } as const satisfies Command<typeof runFlags, typeof runArgs>
 
-/** For a loop that somebody else runs: stdout is, byte for byte, what a model would be told, also of a refusal or a failure. */
+/** Serves an external loop: stdout gets, byte for byte, the tool result as a model would get it, also for a refusal or a failure. */
 async function forLoop(
   setup: CliSetup,
   flags: ToolRunFlags,
