@@ -8,8 +8,8 @@ import { type BrainReply, readReply, readTools, type ToolUse } from './kit/messa
 import { callLine, DISCOVERY, escapeText, fieldsOf, jsonLine, parseJson, readMessage } from './kit/wire.ts'
 import { seedModel } from './providers/fifo/payload.ts'
 import { claim } from './service/fifo/claim.ts'
-import { troubleMaking } from './service/fifo/create-fifos.ts'
-import { createTalk } from './service/fifo/duplex.ts'
+import { ensureFifos } from './service/fifo/create-fifos.ts'
+import { createDuplex } from './service/fifo/duplex.ts'
 import { openPipe, READER } from './service/fifo/open-pipe.ts'
 
 const SOUL = 'You are a helpful personal assistant.'
@@ -42,7 +42,7 @@ else begin(process).then(main)
  * new process finds its FIFOs already created.
  */
 async function begin({ argv, execArgv, execPath, versions, execve }: typeof process): Promise<void> {
-  const trouble = await troubleMaking(fifos)
+  const trouble = await ensureFifos(fifos)
   if (trouble) fail(trouble)
   const lean = { ...env, BUN_JSC_useJIT: '0', MIMALLOC_PURGE_DELAY: '0', PLANCK_LEAN: '1' }
   if (versions.bun) execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], lean)
@@ -150,7 +150,7 @@ function serve(respond: (text: string) => string, afterwards: () => void): void 
 }
 
 function openAsk(name: string, usualMs: number): Ask {
-  const talk = createTalk([openPipe(`${fifos}/${name}_in`), openPipe(`${fifos}/${name}_out`, READER)], MAX_BYTES)
+  const talk = createDuplex([openPipe(`${fifos}/${name}_in`), openPipe(`${fifos}/${name}_out`, READER)], MAX_BYTES)
   const sleeper = new Int32Array(new SharedArrayBuffer(4))
   return (text, timeoutMs = usualMs) => {
     const asking = talk.ask(text, timeoutMs)

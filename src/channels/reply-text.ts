@@ -1,7 +1,7 @@
 /** Formats the reply of a channel to a message: the answer, or a plain reason why there is none. */
 
 import type { Ending } from '../runtime/event.ts'
-import { endingNote, isSilence, rememberedOf } from '../runtime/remembered.ts'
+import { endingNote, isUnanswered, rememberedOf } from '../runtime/history-text.ts'
 
 /** The two texts of the original program: for a brain that did not answer in time, and for one that failed. */
 export const apologies = { timeout: "I'm temporarily unavailable.", provider: 'Temporarily unavailable' } as const
@@ -24,7 +24,7 @@ export type RunReport = {
 export function replyOf({ ending, result = '', open }: RunReport): Reply {
   const said = result.trim()
   if (ending.code === 'answered') return said === '' ? { text: '(no answer)' } : { text: said, remembered: said }
-  if (isSilence(ending)) return { text: ending.code === 'timeout' ? apologies.timeout : apologies.provider }
+  if (isUnanswered(ending)) return { text: ending.code === 'timeout' ? apologies.timeout : apologies.provider }
   const note = `[${endingNote(ending)}${howToGoOn(ending, open)}]`
   return said === '' ? { text: note } : { text: `${said}\n\n${note}`, ...kept(ending, said) }
 }

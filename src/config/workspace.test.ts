@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configOf } from './load.fixture.ts'
-import { holdsTooMuch, unnamedWorkspace } from './workspace.ts'
+import { isTooBroad, unnamedWorkspace } from './workspace.ts'
 
 let folder = ''
 const at = (path: string) => join(folder, path)
@@ -19,7 +19,7 @@ const standing = (cwd: string) => ({ cwd, home: at('home/ann/.braidclaw'), userH
 
 describe('a folder that holds too much is no workspace', () => {
   test.each(['home/ann', 'home', '', 'link', 'home/ann/.braidclaw', 'home/ann/.braidclaw/logs'])('%j', (path) => {
-    expect(holdsTooMuch(standing(at(path)))).toBe(true)
+    expect(isTooBroad(standing(at(path)))).toBe(true)
     expect(unnamedWorkspace(standing(at(path)))).toEqual({
       value: at('home/ann/braidclaw-workspace'),
       origin: { source: 'default', where: 'built in' },
@@ -27,17 +27,17 @@ describe('a folder that holds too much is no workspace', () => {
   })
 
   test('the root, also where it is the home', () => {
-    expect(holdsTooMuch({ ...standing('/'), userHome: '/' })).toBe(true)
+    expect(isTooBroad({ ...standing('/'), userHome: '/' })).toBe(true)
     expect(unnamedWorkspace({ ...standing('/'), userHome: '/' }).value).toBe('/braidclaw-workspace')
   })
 
   test('a home that is itself a link', () => {
-    expect(holdsTooMuch({ ...standing(at('home/ann')), userHome: at('link') })).toBe(true)
+    expect(isTooBroad({ ...standing(at('home/ann')), userHome: at('link') })).toBe(true)
   })
 })
 
 test.each(['home/ann/project', 'home/anna', 'home/ann/braidclaw-workspace'])('%j is the workspace of whoever is there', (path) => {
-  expect(holdsTooMuch(standing(at(path)))).toBe(false)
+  expect(isTooBroad(standing(at(path)))).toBe(false)
   expect(unnamedWorkspace(standing(at(path))).value).toBe(at(path))
 })
 

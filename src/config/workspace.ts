@@ -7,7 +7,7 @@ import type { Entry } from './layers/entries.ts'
 /** Used by background programs, and instead of a folder that contains too much. */
 export const ownWorkspace = 'braidclaw-workspace'
 
-export type Standpoint = {
+export type StartFolder = {
   readonly cwd: string
   /** `~/.braidclaw`. */
   readonly home: string
@@ -16,8 +16,8 @@ export type Standpoint = {
   readonly stays?: boolean
 }
 
-export function unnamedWorkspace(at: Standpoint): Entry {
-  if (at.stays || holdsTooMuch(at)) return { value: `${at.userHome === '/' ? '' : at.userHome}/${ownWorkspace}`, origin: builtIn }
+export function unnamedWorkspace(at: StartFolder): Entry {
+  if (at.stays || isTooBroad(at)) return { value: `${at.userHome === '/' ? '' : at.userHome}/${ownWorkspace}`, origin: builtIn }
   return { value: at.cwd, origin: { source: 'default', where: 'current folder' } }
 }
 
@@ -28,7 +28,7 @@ export const builtIn: Origin = { source: 'default', where: 'built in' }
  * Recognises the root, the user's home folder or a parent of it, and our own records: a user there does not intend the tools to read and
  * change everything in it, keys and mail included.
  */
-export function holdsTooMuch({ cwd, home, userHome }: Standpoint): boolean {
+export function isTooBroad({ cwd, home, userHome }: StartFolder): boolean {
   const [here, own, ours] = [real(cwd), real(userHome), real(home)]
   return here === '/' || `${own}/`.startsWith(`${here}/`) || `${here}/`.startsWith(`${ours}/`)
 }

@@ -1,7 +1,7 @@
 /** Indexes the current bids by event type and id, so that an idle thread or a request that stays blocked costs nothing per event. */
 
-import { createSeatIndex, enlist, type Key, keepThose, PATIENCE, type SeatIndex } from './seat-index.ts'
 import { advances, type BlockedRequest, matches } from './select.ts'
+import { createSlotIndex, insertInOrder, type Key, keepThose, PATIENCE, type SlotIndex } from './slot-index.ts'
 import type { AnyThread, Bid, KernelEvent } from './thread.ts'
 
 /** One thread of the program with its state and bid. The engine fills `next*` for every thread that moves before it applies any of them. */
@@ -29,20 +29,20 @@ export type BidIndex<E extends KernelEvent> = {
   explain(): BlockedRequest<E>[]
 }
 
-export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E>[], states: readonly unknown[]): BidIndex<E> {
+export function createBidIndex<E extends KernelEvent>(threads: readonly AnyThread<E>[], states: readonly unknown[]): BidIndex<E> {
   // A slot enters an index when it bids. The index removes it only after useless lookups: threads run in cycles and soon bid for the same
   // events again, so in a steady program the indexes hardly ever change.
-  const listeners = createSeatIndex<ThreadSlot<E>>(
+  const listeners = createSlotIndex<ThreadSlot<E>>(
     ({ bid }, key) => names(bid.request, key) || names(bid.wait, key) || names(bid.interrupt, key),
   )
-  const blockers = createSeatIndex<ThreadSlot<E>>(({ bid }, key) => names(bid.block, key))
+  const blockers = createSlotIndex<ThreadSlot<E>>(({ bid }, key) => names(bid.block, key))
   /** Slots whose requests are all blocked. The index skips them until their bid or one of the blocks changes. */
   const stuck = new Set<ThreadSlot<E>>()
   /** The stuck slots, each under the patterns that block its requests. */
-  const stuckBy = createSeatIndex<ThreadSlot<E>>((seat) => stuck.has(seat))
+  const stuckBy = createSlotIndex<ThreadSlot<E>>((seat) => stuck.has(seat))
   /** The slots that have requests and are not stuck, in program order. */
   const requesters: ThreadSlot<E>[] = []
-  const seats = threads.map((thread, place) => seatOf({ thread, place, state: states[place] }))
+  const seats = threads.map((thread, place) => createSlot({ thread, place, state: states[place] }))
 
   function place(seat: ThreadSlot<E>, bid: Bid<E>): void {
     const old = seat.bid
@@ -61,7 +61,7 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
 
   function ask(seat: ThreadSlot<E>, old: Bid<E>): void {
     const wasStuck = stuck.size > 0 && stuck.delete(seat)
-    if (asks(seat.bid) && (wasStuck || !asks(old))) enlist(requesters, seat)
+    if (asks(seat.bid) && (wasStuck || !asks(old))) insertInOrder(requesters, seat)
   }
 
   /**
@@ -70,7 +70,7 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
    */
   function release(patterns: readonly Key[] | undefined): void {
     if (patterns === undefined) return
-    for (const pattern of patterns) for (const seat of stuckBy.take(pattern)) if (stuck.delete(seat)) enlist(requesters, seat)
+    for (const pattern of patterns) for (const seat of stuckBy.take(pattern)) if (stuck.delete(seat)) insertInOrder(requesters, seat)
   }
 
   function blocker(event: E): ThreadSlot<E> | undefined {
@@ -139,7 +139,7 @@ export function createBoard<E extends KernelEvent>(threads: readonly AnyThread<E
   return { seats, enabled, blocker, collect, place, explain }
 }
 
-function seatOf<E extends KernelEvent>(given: {
+function createSlot<E extends KernelEvent>(given: {
   readonly thread: AnyThread<E>
   readonly place: number
   readonly state: unknown
@@ -159,7 +159,7 @@ function names(terms: readonly Term[] | undefined, { type, id }: Key): boolean {
   return terms?.some((term) => term.type === type && term.id === id) ?? false
 }
 
-function enter<S>(index: SeatIndex<S>, seat: S, keys: readonly Key[] | undefined): void {
+function enter<S>(index: SlotIndex<S>, seat: S, keys: readonly Key[] | undefined): void {
   if (keys === undefined) return
   for (const key of keys) index.add(key, seat)
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createBoard, type ThreadSlot } from './bid-index.ts'
+import { createBidIndex, type ThreadSlot } from './bid-index.ts'
 import { arrange, initialStates } from './check-program.ts'
 import { createEngine, type Engine } from './engine.ts'
 import type { AnyThread, Bid, Pattern } from './thread.ts'
@@ -61,7 +61,7 @@ describe('the board', () => {
       fc.property(fc.array(bid, size), steps, (first, steps) => {
         const bids = [...first]
         const threads = bids.map((bid, at): AnyThread<Ev> => ({ name: `t${at}`, priority: 0, init: 0, bid: () => bid, next: (n) => n }))
-        const board = createBoard(threads, initialStates(threads))
+        const board = createBidIndex(threads, initialStates(threads))
         for (const [changes, events] of [[[], []] as (typeof steps)[number], ...steps]) {
           for (const change of changes) {
             const at = change.at % bids.length

@@ -1,6 +1,6 @@
 /** Runs a program of b-threads one event at a time and reports what happened, what was rejected and what is stuck. */
 
-import { type BidIndex, createBoard, type ThreadSlot } from './bid-index.ts'
+import { type BidIndex, createBidIndex, type ThreadSlot } from './bid-index.ts'
 import { arrange, checkLimit, initialStates, named, plain, type States, stateOf, unnamed } from './check-program.ts'
 import { createInbox } from './inbox.ts'
 import { LivelockError } from './livelock.ts'
@@ -76,7 +76,7 @@ const TAIL = 10
 export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): Engine<E> {
   const limit = checkLimit('maxSelections', options.maxSelections ?? 1000)
   let threads = arrange(options.threads)
-  let board: BidIndex<E> = createBoard(threads, initialStates(threads))
+  let board: BidIndex<E> = createBidIndex(threads, initialStates(threads))
   const inbox = createInbox<E>()
   const moving: ThreadSlot<E>[] = []
   let selected: Selection<E>[] = []
@@ -157,7 +157,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     const count = board.collect(event, moving)
     for (let at = 0; at < count; at++) {
       const seat = moving[at]
-      if (seat !== undefined) foresee(seat, event)
+      if (seat !== undefined) computeNext(seat, event)
     }
     for (let at = 0; at < count; at++) {
       const seat = moving[at]
@@ -208,7 +208,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
       const fresh = initialStates([thread])[0]
       const states = new Map(board.seats.map(({ name, state }) => [name, state]))
       states.set(thread.name, fresh)
-      board = createBoard(
+      board = createBidIndex(
         more,
         more.map(({ name }) => states.get(name)),
       )
@@ -220,7 +220,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
   return { send: inbox.push, superstep, explain: () => board.explain(), put, states: () => named(threads, copies()), restore }
 }
 
-function foresee<E extends KernelEvent>(seat: ThreadSlot<E>, event: E): void {
+function computeNext<E extends KernelEvent>(seat: ThreadSlot<E>, event: E): void {
   const state: unknown = seat.thread.next(seat.state, event)
   if (state === undefined) throw new TypeError(`thread "${seat.name}" returned no state after ${label(event)}; next() must return one`)
   seat.nextState = state

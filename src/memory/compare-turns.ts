@@ -3,8 +3,8 @@
 import { canonical } from '../kit/json.ts'
 import { differenceInWords } from './check-words.ts'
 import { type ConversationLine, lineColumns, turnColumns } from './conversations/conversations.ts'
+import type { ToldTurns, TurnValues } from './journal-turns.ts'
 import type { Store } from './store.ts'
-import type { ToldTurns, TurnValues } from './told-turns.ts'
 
 export type Comparison = { readonly live: string; readonly rebuilt: string; readonly turns: number; readonly difference?: string }
 

@@ -2,8 +2,8 @@
 
 import type { AgentFile } from './agent-files/agent-paths.ts'
 import type { FileMark } from './agent-files/file-mark.ts'
+import { type JournalLine, linesByRun } from './journal-lines.ts'
 import type { Store } from './store.ts'
-import { type ToldLine, toldByRun } from './told-lines.ts'
 
 /** A run with lines that were not found in the files at the last check. `seen` counts the lines that were. */
 export type PendingRun = {
@@ -11,7 +11,7 @@ export type PendingRun = {
   readonly owner: string
   /** Nothing will be added to the run. */
   readonly over: boolean
-  readonly lines: readonly ToldLine[]
+  readonly lines: readonly JournalLine[]
   readonly seen: { [file in AgentFile]: number }
   /** Returns the first line not seen yet. */
   next(file: AgentFile): string | undefined
@@ -67,7 +67,7 @@ export function createFileMarks(store: Store) {
   }
 
   function pendingRun(run: Pick<PendingRun, 'runId' | 'owner' | 'over' | 'seen'>): PendingRun {
-    const lines = toldByRun(store, run.runId)
+    const lines = linesByRun(store, run.runId)
     const own = (file: AgentFile) => lines.filter((line) => line.file === file && !line.foreign)
     const byFile = { trace: own('trace'), session: own('session'), history: own('history') }
     return { ...run, lines, next: (file) => byFile[file][run.seen[file]]?.text }

@@ -9,7 +9,7 @@ import { appendText } from './agent-files/append-line.ts'
 import type { FileLine } from './agent-files/bounded-read.ts'
 import { digestOf } from './agent-files/bounded-read.ts'
 import { writePointer } from './agent-files/conversation-pointer.ts'
-import { diskTrouble, orTrouble, realDisk } from './agent-files/disk.ts'
+import { catchDiskError, diskErrorMessage, realDisk } from './agent-files/disk.ts'
 import { type FileMark, freshMark, lookAt, read, tailAt } from './agent-files/file-mark.ts'
 import { alone } from './agent-files/folder-lock.ts'
 import { foreignBody, foreignLine } from './agent-files/foreign-line.ts'
@@ -17,8 +17,8 @@ import { createFileMarks, type PendingRun } from './file-marks.ts'
 import type { Journal } from './journal/journal.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
 import { agentText, folderKey } from './journal/run-agent.ts'
+import { entriesAfter, type JournalLine, linesOfRun, matchesEnd, toldLines } from './journal-lines.ts'
 import type { Store } from './store.ts'
-import { entriesAfter, linesOfRun, type ToldLine, tellsEnd, toldLines } from './told-lines.ts'
 
 export type Projector = {
   /** Call it in the transaction of a run's first event, before that event. File errors are logged once, and the turn continues. */
@@ -31,7 +31,7 @@ export type Projector = {
   drop(run: RunIdentity): void
 }
 
-type ToldRun = { through: number; over: boolean; readonly next: ReturnType<typeof linesOfRun> }
+type OpenRun = { through: number; over: boolean; readonly next: ReturnType<typeof linesOfRun> }
 
 export function createProjector({
   store,
@@ -45,14 +45,14 @@ export function createProjector({
   const marks = createFileMarks(store)
   const owner = thisProcess()
   /** The running runs of this process. */
-  const under = new Map<string, ToldRun>()
+  const under = new Map<string, OpenRun>()
   const complained = new Set<string>()
 
   function keep(folder: string, step: () => void): void {
     try {
       step()
     } catch (error) {
-      const why = diskTrouble(error)
+      const why = diskErrorMessage(error)
       if (why === undefined) throw error
       if (!complained.has(folder)) log('warn', 'the files of the agent cannot be written', { agent: folder, why })
       complained.add(folder)
@@ -87,7 +87,7 @@ export function createProjector({
     const found = lookAt(path, mark)
     const isOlder = !known && found.size > 0 && marks.isOlder()
     const others = isOlder ? [] : strangers(found.lines ?? [], file, pending)
-    const end = found.replaced ? tellsEnd(store, { key, file, texts: textsOf(found.lines ?? []) }) : undefined
+    const end = found.replaced ? matchesEnd(store, { key, file, texts: textsOf(found.lines ?? []) }) : undefined
     const untold = end !== undefined ? [] : found.replaced ? without(others, key, file) : others
     const first = found.replaced ? 0 : mark.lines
     for (const { line, text } of untold)
@@ -164,10 +164,10 @@ export function createProjector({
   function confirm(runId: string, agent: RunAgent): void {
     under.delete(runId)
     const key = folderKey(store.path, agent.folder)
-    const confirmed = orTrouble(() =>
+    const confirmed = catchDiskError(() =>
       store.writeLater(() => {
         const pending = marks.pending(key)
-        for (const file of agentFiles) orTrouble(() => confirmFile(agent, key, file, pending))
+        for (const file of agentFiles) catchDiskError(() => confirmFile(agent, key, file, pending))
         for (const each of pending) marks.settle(each)
       }),
     )
@@ -214,7 +214,7 @@ function textsOf(lines: readonly FileLine[]): readonly string[] {
   return lines.flatMap(({ text = '' }) => (text.trim() === '' ? [] : [text]))
 }
 
-function missingIn(file: AgentFile, { lines, seen }: PendingRun): readonly ToldLine[] {
+function missingIn(file: AgentFile, { lines, seen }: PendingRun): readonly JournalLine[] {
   return lines.filter((line) => line.file === file && !line.foreign && line.number >= seen[file])
 }
 

@@ -5,13 +5,13 @@ import { dirname, join } from 'node:path'
 import { type AgentFile, agentFiles, fileNames } from './agent-files/agent-paths.ts'
 import { bytesOf, digestOf, linesOf } from './agent-files/bounded-read.ts'
 import { forgetPointer, readPointer, writePointer } from './agent-files/conversation-pointer.ts'
-import { orTrouble, realDisk, replaceFile } from './agent-files/disk.ts'
+import { catchDiskError, realDisk, replaceFile } from './agent-files/disk.ts'
 import { type FileMark, freshMark, openOwn, tailAt } from './agent-files/file-mark.ts'
 import { createFileMarks, type PendingRun } from './file-marks.ts'
 import { isAlive } from './journal/process-owner.ts'
 import { folderOfKey } from './journal/run-agent.ts'
+import { type JournalLine, matchesEnd, toldLines } from './journal-lines.ts'
 import type { Store } from './store.ts'
-import { type ToldLine, tellsEnd, toldLines } from './told-lines.ts'
 
 /** `untaken`: lines of other programs that the next turn will journal. */
 export type FilesCheck = { readonly files: number; readonly untaken: number; readonly difference?: string }
@@ -23,11 +23,11 @@ export type AgentFilesCheck = {
 }
 
 /** The content of a file after its first `base` bytes, compared with the expected lines. */
-type HeldRow = {
+type FileComparison = {
   readonly path: string
   readonly mark: FileMark
   readonly lines: readonly { readonly text: string; readonly end: number }[]
-  readonly told: readonly ToldLine[]
+  readonly told: readonly JournalLine[]
   readonly difference?: string
   /** From this byte on, the file contains lines that were not journalled yet. */
   readonly untakenFrom: number
@@ -45,8 +45,8 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
       .map(({ folder }) => folder)
   }
 
-  function heldIn(key: string, pending: readonly PendingRun[]): readonly (readonly [AgentFile, HeldRow])[] {
-    const told = new Map(agentFiles.map((file) => [file, [] as ToldLine[]]))
+  function heldIn(key: string, pending: readonly PendingRun[]): readonly (readonly [AgentFile, FileComparison])[] {
+    const told = new Map(agentFiles.map((file) => [file, [] as JournalLine[]]))
     for (const line of toldLines(store, key)) told.get(line.file)?.push(line)
     return agentFiles.flatMap((file) => {
       const mark = marks.get(key, file)
@@ -58,16 +58,16 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
     readonly key: string
     readonly file: AgentFile
     readonly mark: FileMark
-    readonly all: readonly ToldLine[]
+    readonly all: readonly JournalLine[]
     readonly pending: readonly PendingRun[]
   }
 
-  function held({ key, file, mark, all, pending }: Holding): HeldRow {
+  function held({ key, file, mark, all, pending }: Holding): FileComparison {
     const path = join(folderOfKey(store.path, key), fileNames[file])
     const base = baseOf(path, mark)
     const lines = linesFrom(path, base.ok ? mark.base : 0)
     const end = lines.at(-1)?.end ?? 0
-    const cut = end < mark.bytes ? tellsEnd(store, { key, file, texts: lines.map(({ text }) => text) }) : undefined
+    const cut = end < mark.bytes ? matchesEnd(store, { key, file, texts: lines.map(({ text }) => text) }) : undefined
     if (cut !== undefined)
       return { path, mark: { ...freshMark, since: cut }, lines, told: all.filter(({ seq }) => seq > cut), ...whole(end) }
     const told = all.filter((line) => isToldSince(line, mark))
@@ -120,7 +120,7 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
         const pending = marks.pending(key)
         for (const [file, each] of heldIn(key, pending)) {
           if (each.difference === undefined) continue
-          const outcome = orTrouble(() => ({ ok: true as const, mark: writeAnew(each, file, pending) }))
+          const outcome = catchDiskError(() => ({ ok: true as const, mark: writeAnew(each, file, pending) }))
           if (outcome.ok) marks.put(key, file, outcome.mark)
           if (outcome.ok) written.push(each.path)
           if (!outcome.ok) lost.push(`${each.path}: ${outcome.message}`)
@@ -136,13 +136,13 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
   return { check, rebuild }
 }
 
-function lineMissing({ runId, seq }: ToldLine): string {
+function lineMissing({ runId, seq }: JournalLine): string {
   return `a line of run ${runId} is missing (journal entry ${seq})`
 }
 
 const whole = (end: number) => ({ untaken: 0, untakenFrom: end, isBaseLost: false })
 
-function isToldSince({ seq, runId, number, foreign }: ToldLine, { since, open }: FileMark): boolean {
+function isToldSince({ seq, runId, number, foreign }: JournalLine, { since, open }: FileMark): boolean {
   if (seq > since) return true
   const before = open[runId]
   return before !== undefined && !foreign && number >= before
@@ -173,8 +173,8 @@ function linesFrom(path: string, from: number): readonly { readonly text: string
 }
 
 /** Ignores the order, because concurrent processes may write lines in another order than the journal. */
-function missingAndExtra(lines: readonly { readonly text: string }[], told: readonly ToldLine[]) {
-  const due = new Map<string, ToldLine[]>()
+function missingAndExtra(lines: readonly { readonly text: string }[], told: readonly JournalLine[]) {
+  const due = new Map<string, JournalLine[]>()
   for (const line of told) {
     const same = due.get(line.text)
     if (same) same.push(line)
@@ -189,7 +189,7 @@ function missingAndExtra(lines: readonly { readonly text: string }[], told: read
  * @throws errno errors
  */
 function writeAnew(
-  { path, mark, lines, told, untakenFrom, isBaseLost }: HeldRow,
+  { path, mark, lines, told, untakenFrom, isBaseLost }: FileComparison,
   file: AgentFile,
   pending: readonly PendingRun[],
 ): FileMark {

@@ -6,9 +6,9 @@ import { compare } from './compare-turns.ts'
 import { insertLine, insertValues, type TurnRow, turnColumns, turnOfRow } from './conversations/conversations.ts'
 import { alteredSummary, disprovedSummary, dropDisproved } from './conversations/summaries.ts'
 import { projectTurns } from './journal/turns.ts'
+import { entryColumns, entryOf, type JournalRow, turnsFromJournal, Unreadable } from './journal-turns.ts'
 import { type AgentFilesCheck, createFilesCheck } from './rebuild-files.ts'
 import type { Store } from './store.ts'
-import { entryColumns, entryOf, type JournalRow, toldTurns, Unreadable } from './told-turns.ts'
 
 /** SHA-256 in hex over all stored rows and over all rows from the journal. `difference` describes the first difference. */
 export type ProjectionCheck = {
@@ -43,7 +43,7 @@ export type Projections = {
 export function createProjections(store: Store): Projections {
   function check(progress: Progress = () => {}): ProjectionCheck {
     try {
-      const found = compare(store, toldTurns(store, entries(store, progress)))
+      const found = compare(store, turnsFromJournal(store, entries(store, progress)))
       const difference = found.difference ?? disprovedSummary(store)?.message
       return { ...found, equal: difference === undefined, ...(difference === undefined ? {} : { difference }) }
     } catch (error) {
@@ -56,7 +56,7 @@ export function createProjections(store: Store): Projections {
     try {
       return store.write(() => {
         store.script(`INSERT INTO turns_fts(turns_fts) VALUES ('delete-all'); DELETE FROM turns; DELETE FROM conversations`)
-        const { turns, conversations } = toldTurns(store, entries(store, progress))
+        const { turns, conversations } = turnsFromJournal(store, entries(store, progress))
         let count = 0
         for (const values of turns) {
           insertValues(store, values)

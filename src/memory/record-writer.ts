@@ -18,7 +18,7 @@ export type ReceiptPort = {
   /** Returns the receipts with a number above `count`, oldest first. */
   readonly after: (count: number) => readonly WrittenReceipt[]
   /** Tells, without writing, whether log and checkpoint agree. Without it, every start reconciles them under the lock. */
-  readonly isAtRest?: (checkpoint: Checkpoint | undefined) => boolean
+  readonly isConsistent?: (checkpoint: Checkpoint | undefined) => boolean
   /** Seals the end of a run. */
   readonly seal?: Seal
 }
@@ -210,7 +210,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
 
   /** Records adopted receipts before everything else. */
   function settle(): Pick<Recovery, 'adopted' | 'tornBytes'> {
-    if (!receipts || receipts.isAtRest?.(memory.checkpoint.get())) return { adopted: 0, tornBytes: 0 }
+    if (!receipts || receipts.isConsistent?.(memory.checkpoint.get())) return { adopted: 0, tornBytes: 0 }
     ledger ??= openLedger(receipts)
     return ledger
   }
@@ -231,7 +231,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
 
   /** Most starts need no repair, and check that without the lock. */
   function recover(): Recovery {
-    const resting = receipts === undefined || receipts.isAtRest?.(guarded(memory.checkpoint.get)) === true
+    const resting = receipts === undefined || receipts.isConsistent?.(guarded(memory.checkpoint.get)) === true
     if (resting && guarded(() => deadRuns(journal)).length === 0) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
     return transaction(() =>
       recoverRuns({ journal, log, now, end, toolDone, settleCall, receiptsAfter: receipts?.after ?? (() => []), settle, disown }),

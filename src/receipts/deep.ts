@@ -11,7 +11,7 @@ import { showReceipt } from './list-receipts.ts'
 import { diskFailure } from './receipt-failure.ts'
 import { createFingerprints, type ExpectedReceipt, type Fingerprints } from './receipt-fingerprints.ts'
 import { filesOf } from './segments.ts'
-import { tidyEvery } from './tidy.ts'
+import { collectGarbageEvery } from './tidy.ts'
 import { isOperatorAction, type KnownToDatabase, type WithoutRun, withoutRun } from './without-run.ts'
 
 /**
@@ -93,7 +93,7 @@ function judgeAll(attempts: Iterable<JournalledAttempt>, judge: Judge): Judged {
   const problems: DeepProblem[] = []
   const unfinished: string[] = []
   const count = { attempts: 0, pending: 0 }
-  const tidy = tidyEvery(20_000)
+  const tidy = collectGarbageEvery(20_000)
   for (const attempt of attempts) {
     const { receiptId, status } = attempt
     const what = nameOf(attempt)

@@ -9,7 +9,7 @@ import { readHead } from './head.ts'
 import { readKey } from './key.ts'
 import { listReceipts, showReceipt } from './list-receipts.ts'
 import { createReceiptLog } from './receipt-log.ts'
-import { isAtRest } from './resting.ts'
+import { isConsistent } from './resting.ts'
 import { rotate } from './rotate.ts'
 import { filesOf, nextSegment, secondNames, segmentsOf } from './segments.ts'
 import { first, homes, lines } from './tampering.ts'
@@ -32,7 +32,7 @@ describe('a log that was touched at its very end is refused', () => {
     const changed = change(home.log())
     expect(Buffer.byteLength(changed)).toBe(checkpoint.size)
     home.setLog(changed)
-    expect(isAtRest(home.paths, checkpoint)).toBe(false)
+    expect(isConsistent(home.paths, checkpoint)).toBe(false)
     expect(home.append([draft(9)], checkpoint)).toMatchObject({ ok: false, failure: { code: 'altered' } })
     expect(home.log()).toBe(Buffer.from(changed).toString())
   })
@@ -220,7 +220,7 @@ describe('a rotation', () => {
     expect(readFileSync(join(home.folder, 'tool_receipts.1.log'), 'utf8')).toBe(before)
     expect(readFileSync(home.paths.head, 'utf8')).toBe(`${headLine(checkpoint)}\n`)
     expect(readdirSync(home.folder).sort()).toEqual(['receipt.key', 'receipts.head', 'tool_receipts.1.log', 'tool_receipts.log'])
-    expect(isAtRest(home.paths, mustAppend(home.append, [draft(10)], checkpoint))).toBe(true)
+    expect(isConsistent(home.paths, mustAppend(home.append, [draft(10)], checkpoint))).toBe(true)
   })
 
   test('that the disk does not let be is a failure, and one of nonsense a bug', () => {
@@ -245,8 +245,8 @@ test('nothing leaves a file open', () => {
     const rotated = rotate({ paths: home.paths, checkpoint, draft: draft(9) })
     checkpoint = mustAppend(home.append, [draft(1)], rotated.ok ? before : undefined)
     checkpoint = mustAppend(home.append, [draft(2)], checkpoint)
-    isAtRest(home.paths, checkpoint)
-    isAtRest({ ...home.paths, key: home.folder }, checkpoint)
+    isConsistent(home.paths, checkpoint)
+    isConsistent({ ...home.paths, key: home.folder }, checkpoint)
     first({ home }, checkpoint)
     readKey(home.folder)
     const fresh = empty()

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, chmodSync, unlinkSync } from 'node:fs'
 import { createHome, type Home } from './fixture.ts'
-import { isAtRest } from './resting.ts'
+import { isConsistent } from './resting.ts'
 
 let home: Home
 beforeEach(() => {
@@ -10,15 +10,15 @@ beforeEach(() => {
 afterEach(() => home.remove())
 
 test('after an append log, key and checkpoint are at rest', () => {
-  for (let count = 1; count < 5; count += 1) expect(isAtRest(home.paths, home.fill(1))).toBe(true)
+  for (let count = 1; count < 5; count += 1) expect(isConsistent(home.paths, home.fill(1))).toBe(true)
 })
 
 test('before the first receipt there is nothing to settle, but a log without a checkpoint is', () => {
-  expect(isAtRest(home.paths, undefined)).toBe(true)
+  expect(isConsistent(home.paths, undefined)).toBe(true)
   home.fill(1)
-  expect(isAtRest(home.paths, undefined)).toBe(false)
+  expect(isConsistent(home.paths, undefined)).toBe(false)
   unlinkSync(home.paths.log)
-  expect(isAtRest(home.paths, undefined)).toBe(false)
+  expect(isConsistent(home.paths, undefined)).toBe(false)
 })
 
 const known = () => home.fill(3)
@@ -34,11 +34,11 @@ test.each([
 ])('%s is not at rest', (_, change) => {
   const checkpoint = known()
   change()
-  expect(isAtRest(home.paths, checkpoint)).toBe(false)
+  expect(isConsistent(home.paths, checkpoint)).toBe(false)
 })
 
 test('a checkpoint that was not sealed with the key is not at rest', () => {
   const checkpoint = known()
-  expect(isAtRest(home.paths, { ...checkpoint, count: 2 })).toBe(false)
-  expect(isAtRest(home.paths, { ...checkpoint, mac: '0'.repeat(64) })).toBe(false)
+  expect(isConsistent(home.paths, { ...checkpoint, count: 2 })).toBe(false)
+  expect(isConsistent(home.paths, { ...checkpoint, mac: '0'.repeat(64) })).toBe(false)
 })

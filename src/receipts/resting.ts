@@ -10,7 +10,7 @@ import { readKey } from './key.ts'
  * Tells whether log, key and checkpoint are as the last append left them, so that nothing needs repair. Only reads, and needs no lock.
  * Returns false in doubt: `createReceiptLog` without drafts then reports the cause.
  */
-export function isAtRest(
+export function isConsistent(
   paths: { readonly log: string; readonly head: string; readonly key: string },
   known: Checkpoint | undefined,
 ): boolean {

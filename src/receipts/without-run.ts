@@ -23,7 +23,7 @@ export type WithoutRun = {
   /** The problems that the operator accepted, word for word. */
   readonly accepted: ReadonlySet<string>
   /** Receipts of acceptance whose text is missing or altered: they explain nothing. */
-  readonly wordless: readonly string[]
+  readonly unexplainedAcceptances: readonly string[]
 }
 
 export const clearing = 'memory.clear'
@@ -53,12 +53,12 @@ export function withoutRun({ count, special, isNamed }: Log, known: KnownToDatab
   const older: Span[] = []
   for (let seq = clear + 1; seq <= Math.min(count, known.counted); seq += 1)
     if (!isNamed(seq) && !own.has(seq) && !isIn(explained, seq)) extend(seq <= known.older ? older : holes, seq)
-  const wordless = accepted.filter(({ receipt, words }) => !words && receipt.seq > clear && !isIn(explained, receipt.seq))
+  const unexplainedAcceptances = accepted.filter(({ receipt, words }) => !words && receipt.seq > clear && !isIn(explained, receipt.seq))
   return {
     holes,
     older,
     accepted: new Set(accepted.flatMap(({ words }) => words?.problems ?? [])),
-    wordless: wordless.map(
+    unexplainedAcceptances: unexplainedAcceptances.map(
       ({ receipt }) => `what receipt ${receipt.seq} (${receipt.timestamp}) accepted is gone from the database, or altered`,
     ),
   }

@@ -16,7 +16,7 @@ export type Queue<T> = {
 export function createQueue<T>(capacity: number): Queue<T> {
   const waiting = createInbox<{ readonly item: T }>()
   const state = { size: 0, closed: false }
-  const [room, arrival] = [createSleepers(), createSleepers()]
+  const [room, arrival] = [createWaiters(), createWaiters()]
 
   async function roomForMore(): Promise<void> {
     while (state.size >= capacity && !state.closed) await room.sleep()
@@ -51,7 +51,7 @@ export function createQueue<T>(capacity: number): Queue<T> {
 }
 
 /** Usually nobody waits; `wake` then costs one check. */
-function createSleepers(): { sleep(): Promise<void>; wake(): void } {
+function createWaiters(): { sleep(): Promise<void>; wake(): void } {
   let sleepers: (() => void)[] = []
   return {
     sleep: () => new Promise((rouse) => sleepers.push(rouse)),

@@ -2,7 +2,7 @@
 
 import type { AgentEvent, Call, ExternalEvent, Judgement, Part, Proposal } from './event.ts'
 import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact, type RedactStream } from './port.ts'
-import { believable } from './usage.ts'
+import { sanitizeUsage } from './usage.ts'
 
 type Thought = Extract<ExternalEvent, { type: 'model.done' } | { type: 'model.fail' }>
 
@@ -30,7 +30,7 @@ export async function think(question: Question): Promise<Thought> {
       type: 'model.done',
       parts: question.redact(parts),
       proposals: await propose(parts, question),
-      usage: believable(response.usage),
+      usage: sanitizeUsage(response.usage),
       model: response.model,
       provider: response.provider,
       ...(response.stop === 'length' || response.stop === 'content_filter' ? { cut: response.stop } : {}),

@@ -14,7 +14,7 @@ export function addUsage(sum: Usage | undefined, { inputTokens, outputTokens, co
 }
 
 /** Corrects token counts, because any provider may report them: whole, not negative, small enough to be added up. */
-export function believable({ inputTokens, outputTokens, cachedInputTokens, costMicros }: Usage): Usage {
+export function sanitizeUsage({ inputTokens, outputTokens, cachedInputTokens, costMicros }: Usage): Usage {
   return {
     inputTokens: count(inputTokens),
     outputTokens: count(outputTokens),

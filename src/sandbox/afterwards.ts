@@ -7,7 +7,7 @@ import { dropSetGroup } from './set-group.ts'
 /** `workspace` is a path without symbolic links. `names` is true when the sandbox guards protected names. */
 type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: Log; readonly names: boolean }
 
-export function puttingRight({ workspace, spawn, log, names }: After): Spawn {
+export function withRepairs({ workspace, spawn, log, names }: After): Spawn {
   return async (plan) => {
     const [since, before] = [Date.now(), names && !plan.readOnly ? namesIn(workspace) : undefined]
     const ended = await spawn(plan)

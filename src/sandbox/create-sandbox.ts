@@ -1,6 +1,6 @@
 /** Creates the sandbox that the settings ask for. It never falls back by itself to a weaker sandbox, or to none. */
 
-import { puttingRight } from './afterwards.ts'
+import { withRepairs } from './afterwards.ts'
 import { createBubblewrap } from './bubblewrap/bubblewrap.ts'
 import type { Created, SandboxSettings } from './confinement.ts'
 import { notLinux } from './install.ts'
@@ -31,6 +31,6 @@ export async function createSandbox(settings: SandboxSettings): Promise<Created>
   if (!created.ok) return created
   const names = created.sandbox.name === 'bubblewrap' && !settings.without?.includes('protected paths')
   const { workspace } = resolved.places
-  const spawn = puttingRight({ workspace, spawn: created.sandbox.spawn, log: settings.log, names })
+  const spawn = withRepairs({ workspace, spawn: created.sandbox.spawn, log: settings.log, names })
   return { ok: true, sandbox: { ...created.sandbox, spawn } }
 }

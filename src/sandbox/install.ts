@@ -86,8 +86,8 @@ export function advice(complaint: string, look: Look = {}): { readonly words: st
   const { read = text, exists = existsSync } = look
   // This error means that the user may create a user namespace but not use it, which only AppArmor causes.
   const isAppArmor = /uid map: Permission denied/.test(complaint)
-  const standsWrong = ({ path, bad }: Switch) => read(path) !== '' && bad(Number(read(path)))
-  const wrong: readonly Cause[] = switches.filter((one) => standsWrong(one) || (one === appArmor && isAppArmor))
+  const isBlocking = ({ path, bad }: Switch) => read(path) !== '' && bad(Number(read(path)))
+  const wrong: readonly Cause[] = switches.filter((one) => isBlocking(one) || (one === appArmor && isAppArmor))
   const contained = ['/.dockerenv', '/run/.containerenv'].some(exists)
   const causes = wrong.length > 0 || contained ? [...wrong, ...(contained ? [container] : [])] : [unknown]
   return {

@@ -8,10 +8,10 @@ type Sandbox = NonNullable<Extract<Ended, { ok: true }>['sandbox']>
 /** A symbol, because text that a foreign program prints can become a member of `metadata` but never this key. */
 export const confinedBy = Symbol('confinedBy')
 
-export type SayingResult = ToolResult & { readonly [confinedBy]?: Sandbox }
+export type SandboxedResult = ToolResult & { readonly [confinedBy]?: Sandbox }
 
 /** The key is absent when the call started no child. One program confines all its children in the same way. */
-export async function sayingSandbox(spawn: Spawn, run: (spawn: Spawn) => Promise<ToolResult>): Promise<SayingResult> {
+export async function recordSandbox(spawn: Spawn, run: (spawn: Spawn) => Promise<ToolResult>): Promise<SandboxedResult> {
   const seen: { sandbox?: Sandbox } = {}
   const result = await run(async (plan) => {
     const ended = await spawn(plan)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { canonical, type JsonObject } from '../kit/json.ts'
 import type { Tool } from '../runtime/port.ts'
-import { sayingSandbox } from './confined.ts'
+import { recordSandbox } from './confined.ts'
 import { act, tool } from './fixture.ts'
 import { createExecutor, type ExecutorOptions } from './run-tool.ts'
 
@@ -128,7 +128,7 @@ describe('what comes out', () => {
   test('what really confined its children is told whatever the tool says, also when it says too much or was stopped', async () => {
     const plan = { argv: [], cwd: '/', env: {}, signal: live(), onOutput() {} }
     const confined = (metadata: JsonObject | undefined) =>
-      sayingSandbox(
+      recordSandbox(
         async () => ({ ok: true, code: 0, leftBehind: false, sandbox: 'landlock' }),
         async (spawn) => ({ success: (await spawn(plan)).ok, output: '', ...(metadata ? { metadata } : {}) }),
       )

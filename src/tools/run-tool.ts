@@ -2,7 +2,7 @@
 
 import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
-import { confinedBy, type SayingResult } from './confined.ts'
+import { confinedBy, type SandboxedResult } from './confined.ts'
 import { capText } from './output-limit.ts'
 
 export type ExecutorOptions = {
@@ -48,7 +48,7 @@ type Attempt = {
   readonly advice: string
 }
 
-async function attempt({ options, tool, act, signal, timeoutMs, advice }: Attempt): Promise<SayingResult> {
+async function attempt({ options, tool, act, signal, timeoutMs, advice }: Attempt): Promise<SandboxedResult> {
   const timer = new AbortController()
   const alarm = setTimeout(() => timer.abort(), timeoutMs)
   const own = AbortSignal.any([signal, timer.signal])
@@ -66,7 +66,7 @@ async function attempt({ options, tool, act, signal, timeoutMs, advice }: Attemp
   return { success: false, output: '', error: `${why ?? 'stopped'}; the tool did not end in time, what it did is unknown` }
 }
 
-async function invoke(tool: Tool, ...[input, context]: Parameters<Tool['invoke']>): Promise<SayingResult> {
+async function invoke(tool: Tool, ...[input, context]: Parameters<Tool['invoke']>): Promise<SandboxedResult> {
   try {
     return await tool.invoke(input, context)
   } catch (error) {
@@ -75,7 +75,7 @@ async function invoke(tool: Tool, ...[input, context]: Parameters<Tool['invoke']
 }
 
 /** Keeps the partial result and puts the reason for the stop first. */
-function because(why: string, result: SayingResult): SayingResult {
+function because(why: string, result: SandboxedResult): SandboxedResult {
   return { ...result, error: result.error === undefined || result.error === '' ? why : `${why}; ${result.error}` }
 }
 
@@ -96,11 +96,11 @@ function graceAfter(signal: AbortSignal): { readonly over: Promise<undefined>; e
   }
 }
 
-function outcome(options: ExecutorOptions, result: SayingResult): ToolOutcome {
+function outcome(options: ExecutorOptions, result: SandboxedResult): ToolOutcome {
   const status = result.deniedBy !== undefined ? 'denied' : result.success ? 'allowed' : 'failed'
   const { maxOutputBytes } = options
   const output = capText(clean(options, result.output), maxOutputBytes)
-  const metadata = vouched(options, result)
+  const metadata = trustedMetadata(options, result)
   return {
     status,
     output,
@@ -110,7 +110,7 @@ function outcome(options: ExecutorOptions, result: SayingResult): ToolOutcome {
 }
 
 /** A receipt repeats `sandbox`, so this value comes from the sandbox that confined the children, never from the tool's own metadata. */
-function vouched(options: ExecutorOptions, { metadata, [confinedBy]: sandbox }: SayingResult): JsonObject | undefined {
+function trustedMetadata(options: ExecutorOptions, { metadata, [confinedBy]: sandbox }: SandboxedResult): JsonObject | undefined {
   if (metadata === undefined) return sandbox && { sandbox }
   const { sandbox: _, ...told } = bounded(options, metadata)
   return sandbox === undefined ? told : { ...told, sandbox }

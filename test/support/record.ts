@@ -7,7 +7,7 @@ import type { ReceiptPort } from '../../src/memory/record-writer.ts'
 import type { OpenLedger } from '../../src/receipts/draft.ts'
 import { latestReceipts } from '../../src/receipts/latest.ts'
 import { createLedgers, type ReceiptPaths } from '../../src/receipts/ledger.ts'
-import { isAtRest } from '../../src/receipts/resting.ts'
+import { isConsistent } from '../../src/receipts/resting.ts'
 
 export function pathsIn(folder: string): ReceiptPaths & { readonly database: string } {
   return {
@@ -30,7 +30,7 @@ export function openRecord(
   const receipts: ReceiptPort = {
     begin: around(createLedgers({ paths })),
     after: (count) => latestReceipts(paths, count),
-    isAtRest: (known) => isAtRest(paths, known),
+    isConsistent: (known) => isConsistent(paths, known),
   }
   const recorder = recordSteps({ memory, receipts, log: () => {}, now: Date.now, redact: (event) => event })
   return { memory, recorder, close: memory.close }

@@ -57,7 +57,7 @@ export function keepRunning({ setup, dir, started, watches }: Keeping, { role, c
 }
 
 /** A bridge for a role assigns that role to the FIFOs. @throws FailureError `usage` when the flag contradicts it */
-export function playedBy<P extends string>(role: Role, bridges: readonly Bridge[], flag: P | undefined): P | 'fifo' | undefined {
+export function roleFromFlags<P extends string>(role: Role, bridges: readonly Bridge[], flag: P | undefined): P | 'fifo' | undefined {
   const isBridged = bridges.some((bridge) => bridge.role === role)
   if (isBridged && flag === 'inside')
     throw new FailureError('usage', `--bridge ${role}=… and --${role} inside contradict each other; drop one`)

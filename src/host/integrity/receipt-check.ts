@@ -8,7 +8,7 @@ import type { Anchor } from '../../receipts/form/anchor.ts'
 import { readKey } from '../../receipts/key.ts'
 import type { Span } from '../../receipts/left-over.ts'
 import { showReceipt } from '../../receipts/list-receipts.ts'
-import { tidyEvery } from '../../receipts/tidy.ts'
+import { collectGarbageEvery } from '../../receipts/tidy.ts'
 import { type Verification, type VerifyProblem, verifyReceipts } from '../../receipts/verify-chain.ts'
 import type { Setup } from '../api.ts'
 import { alteration } from './altered-entry.ts'
@@ -74,8 +74,10 @@ const nothing = { joined: [], unfinished: [], older: [], acceptable: { receipts:
 type Looked = { readonly found: Verification; readonly log: string; readonly altered: readonly string[] }
 
 function joinedWith({ problems, unfinished, withoutRun }: DeepResult, { found, log, altered }: Looked): ChainCheck {
-  const { holes = [], older = [], accepted = new Set(), wordless = [] } = withoutRun ?? {}
-  const wrong = [...altered, ...problems.map(({ message }) => message), ...wordless].filter((message) => !accepted.has(message))
+  const { holes = [], older = [], accepted = new Set(), unexplainedAcceptances = [] } = withoutRun ?? {}
+  const wrong = [...altered, ...problems.map(({ message }) => message), ...unexplainedAcceptances].filter(
+    (message) => !accepted.has(message),
+  )
   const joined = [...wrong, ...belongingToNone(log, holes)]
   return {
     found,
@@ -94,7 +96,7 @@ function lostLog({ count }: Verification, { checkpoint, journal }: Memory): Mess
 
 function alteredRuns(memory: Memory, seal: Seal | undefined): string[] {
   const found: string[] = []
-  const tidy = tidyEvery(200)
+  const tidy = collectGarbageEvery(200)
   for (const runId of memory.journal.ids()) {
     tidy()
     const altered = alteration(memory, runId, seal)

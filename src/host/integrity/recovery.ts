@@ -5,7 +5,7 @@ import type { Memory } from '../../memory/memory.ts'
 import { createRecordWriter, RecordFailure, type RecordWriter, type RecordWriterOptions } from '../../memory/record-writer.ts'
 import { latestReceipts } from '../../receipts/latest.ts'
 import { createLedgers, type ReceiptPaths } from '../../receipts/ledger.ts'
-import { isAtRest } from '../../receipts/resting.ts'
+import { isConsistent } from '../../receipts/resting.ts'
 import { createSealer, type Seal, sealsBy } from '../../receipts/seal.ts'
 import type { Questions, Redact } from '../../runtime/port.ts'
 import type { Setup } from '../api.ts'
@@ -21,7 +21,7 @@ function receiptsAt(paths: ReceiptPaths): Pick<RecordWriterOptions, 'receipts'> 
     receipts: {
       begin: createLedgers({ paths }),
       after: (count) => latestReceipts(paths, count),
-      isAtRest: (known) => isAtRest(paths, known),
+      isConsistent: (known) => isConsistent(paths, known),
       seal: createSealer(paths),
     },
   }

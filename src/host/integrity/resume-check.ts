@@ -5,7 +5,7 @@ import type { Memory } from '../../memory/memory.ts'
 import type { Projections } from '../../memory/rebuild.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
 import { judgeSome } from '../../receipts/deep.ts'
-import { isAtRest } from '../../receipts/resting.ts'
+import { isConsistent } from '../../receipts/resting.ts'
 import { type PreparedThread, prepareThreads } from '../../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
@@ -75,7 +75,7 @@ function problemIn(conversationId: string, desk: Examination): string | undefine
 /** One check compares the end of the log with the database; of its contents only the receipts of these runs matter here. */
 function wrongWithReceipts(setup: Setup, memory: Memory, runs: readonly RunRecord[]): string | undefined {
   const paths = receiptPaths(setup)
-  if (!isAtRest(paths, memory.checkpoint.get())) {
+  if (!isConsistent(paths, memory.checkpoint.get())) {
     const [broken] = checkChain({ setup, memory, deep: false }).found.problems
     if (broken) return brokenChain(broken)
   }

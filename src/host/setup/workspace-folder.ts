@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
 import type { Config } from '../../config/config.ts'
 import { errorCode, explainErrno } from '../../config/text/read-toml-file.ts'
-import { builtIn, holdsTooMuch } from '../../config/workspace.ts'
+import { builtIn, isTooBroad } from '../../config/workspace.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 
@@ -35,7 +35,7 @@ export function assertWorkspaceExists({ workspaceDir }: Config): void {
 
 /** Tells a user in a folder that is too broad where the tools work instead. */
 export function sayWhere({ config, origins, paths, context: { cwd, env, say } }: Setup): void {
-  if (config.workspaceDir === cwd || !holdsTooMuch({ cwd, home: paths.home, userHome: env.HOME ?? '/' })) return
+  if (config.workspaceDir === cwd || !isTooBroad({ cwd, home: paths.home, userHome: env.HOME ?? '/' })) return
   if (origins.workspace_dir?.where !== builtIn.where) return
   say(
     `note: the tools work in ${config.workspaceDir}, and not in all of ${cwd}; cd into a project, or name a folder with -C ("-C ." for this one)\n`,

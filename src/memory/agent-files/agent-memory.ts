@@ -6,7 +6,7 @@ import { type Compaction, compact, type Summarise } from '../conversations/compa
 import { type Context, estimateTokens } from '../conversations/model-context.ts'
 import { systemText } from '../conversations/summary-words.ts'
 import { folderPaths } from './agent-folder.ts'
-import { type Disk, diskTrouble, orTrouble, realDisk } from './disk.ts'
+import { catchDiskError, type Disk, diskErrorMessage, realDisk } from './disk.ts'
 import { alone, takeLock } from './folder-lock.ts'
 import { createView } from './folder-view.ts'
 import { appendPair, type History, type Pair, pairsIn } from './history-file.ts'
@@ -56,7 +56,7 @@ export function openRecall(options: RecallOptions): OpenedRecall {
     recall.system()
     return { ok: true, recall }
   } catch (error) {
-    const trouble = diskTrouble(error)
+    const trouble = diskErrorMessage(error)
     if (trouble === undefined) throw error
     return { ok: false, message: `the memory folder "${folder}" cannot be used (${trouble}); choose another or change its permissions` }
   }
@@ -79,7 +79,7 @@ function createRecall(options: RecallOptions): Recall {
 
   function remember(user: string, assistant: string): ReturnType<Recall['remember']> {
     const pair = { user: redact(user), assistant: redact(assistant) }
-    return orTrouble(() => {
+    return catchDiskError(() => {
       step(() => appendPair(disk, paths.history, pair))
       return { ok: true }
     })
@@ -110,7 +110,7 @@ function clean(summarise: Summarise, redact: (text: string) => string): Summaris
 }
 
 function failedBy(error: unknown, log: Log): Compaction {
-  const message = diskTrouble(error)
+  const message = diskErrorMessage(error)
   if (message === undefined) throw error
   log('warn', 'compaction failed', { message })
   return { state: 'failed', message }

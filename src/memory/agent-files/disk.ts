@@ -93,18 +93,18 @@ export function modeOf(path: string): number {
 }
 
 /** Returns the message of a disk error; undefined for a bug, which the caller must rethrow. */
-export function diskTrouble(error: unknown): string | undefined {
+export function diskErrorMessage(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' && /^(E[A-Z]+|SQLITE_[A-Z_]+)$/.test(error.code)
     ? error.message
     : undefined
 }
 
 /** Runs a step and returns its disk errors as values. */
-export function orTrouble<T>(step: () => T): T | { readonly ok: false; readonly message: string } {
+export function catchDiskError<T>(step: () => T): T | { readonly ok: false; readonly message: string } {
   try {
     return step()
   } catch (error) {
-    const message = diskTrouble(error)
+    const message = diskErrorMessage(error)
     if (message === undefined) throw error
     return { ok: false, message }
   }

@@ -5,7 +5,7 @@ import type { Log } from '../../runtime/port.ts'
 import { defaultSoul } from '../conversations/summary-words.ts'
 import type { FolderPaths } from './agent-folder.ts'
 import { readText, textBound } from './bounded-read.ts'
-import { diskTrouble } from './disk.ts'
+import { diskErrorMessage } from './disk.ts'
 import type { Alone } from './folder-lock.ts'
 import { type History, readHistory } from './history-file.ts'
 import type { Pins } from './pins.ts'
@@ -40,7 +40,7 @@ export function createView(options: ViewOptions): () => View {
     try {
       return alone(look)
     } catch (error) {
-      const why = diskTrouble(error)
+      const why = diskErrorMessage(error)
       if (why === undefined) throw error
       log('warn', 'memory folder read without its lock', { folder: paths.folder, why })
       return look()

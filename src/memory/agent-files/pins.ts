@@ -3,7 +3,7 @@
 import { isObject } from '../../kit/json.ts'
 import type { Clock } from '../../runtime/port.ts'
 import { readText } from './bounded-read.ts'
-import { type Disk, orTrouble, replaceFile } from './disk.ts'
+import { catchDiskError, type Disk, replaceFile } from './disk.ts'
 import type { Alone } from './folder-lock.ts'
 
 /** `number` counts from 1 in the order of pinning; `at` is ISO 8601 in UTC, '' when a hand-written line has none. */
@@ -61,7 +61,7 @@ export function createPins({ path, disk, now, alone }: PinsOptions): Pins {
   }
 
   function changing(step: () => Pinned): Pinned {
-    return orTrouble(() => alone(step))
+    return catchDiskError(() => alone(step))
   }
 
   function write(lines: readonly string[]): void {

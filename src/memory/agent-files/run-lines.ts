@@ -2,9 +2,9 @@
 
 import { isObject } from '../../kit/json.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import { rememberedOf } from '../../runtime/history-text.ts'
 import type { RunAgent } from '../../runtime/port.ts'
 import { type Projected, project, projection } from '../../runtime/project.ts'
-import { rememberedOf } from '../../runtime/remembered.ts'
 import { externalOf } from '../../runtime/replay/journal-reader.ts'
 import type { JournalEntry } from '../journal/journal-entry.ts'
 import type { AgentFile } from './agent-paths.ts'

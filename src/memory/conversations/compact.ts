@@ -2,7 +2,7 @@
 
 import type { Usage } from '../../runtime/event.ts'
 import type { Clock, Log } from '../../runtime/port.ts'
-import { diskTrouble } from '../agent-files/disk.ts'
+import { diskErrorMessage } from '../agent-files/disk.ts'
 import { type SummaryRequest, summaryRequest } from './summary-words.ts'
 
 /** `cut`: the answer ended at the token limit, so its end is missing. */
@@ -113,7 +113,7 @@ function keep<P extends Portion>(store: CompactionStore<P>, ports: CompactionPor
   try {
     if (!store.commit(portion, { text, model, at: now() })) return dropped(log)
   } catch (error) {
-    const message = diskTrouble(error)
+    const message = diskErrorMessage(error)
     if (message === undefined) throw error
     return note(store, ports, { count, at: now(), message })
   }

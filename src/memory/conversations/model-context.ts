@@ -6,9 +6,9 @@ import type { Message } from '../../runtime/port.ts'
 import { foreignLine } from '../agent-files/foreign-line.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
+import { createToldRuns } from './run-cache.ts'
 import { latestSummary, placeOf } from './summaries.ts'
 import { summarySection } from './summary-words.ts'
-import { createToldRuns } from './told-runs.ts'
 
 /**
  * `omittedTurns` counts older turns that did not fit: tell the model or the person when it is not zero. `summarisedTurns` counts the turns

@@ -86,7 +86,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     const text = JSON.stringify(body) ?? 'null'
     return store.write(() => {
       const last = lastOf(run.runId)
-      if (last === null) enrol(run, at)
+      if (last === null) insertRun(run, at)
       const { lastInsertRowid } = store
         .sql<never, [string, string, string, number, string, string]>(
           'INSERT INTO journal(run_id, kind, type, at, body, digest) VALUES (?, ?, ?, ?, ?, ?)',
@@ -106,7 +106,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   /** Adds the run's row with its first entry. */
-  function enrol({ runId, conversationId, turnId, provider, model, channel, folder, agent }: RunIdentity, at: number): void {
+  function insertRun({ runId, conversationId, turnId, provider, model, channel, folder, agent }: RunIdentity, at: number): void {
     store
       .sql<never, [string, string, string, string, string, string, string, number, string | null, string | null]>(
         `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder, agent)

@@ -27,7 +27,7 @@ export async function converseThrough(kind: LibraryKind, talk: Talk): Promise<Ex
   const options = callOptions({ request, config, marks: libraries[kind].marks, signal: deadline.signal })
   const started = config.stream === false ? undefined : await orUndefined(library.doStream(options), line.hasDocument)
   if (started === undefined) return wholeAnswer(assembly, await library.doGenerate(options))
-  return { next: hearStream(assembly, started.stream), reply: assembly.result }
+  return { next: readStream(assembly, started.stream), reply: assembly.result }
 }
 
 /** Explains a failed import: the libraries read the vendor's environment variables while they load, and fail on an empty base URL. */
@@ -93,7 +93,7 @@ async function orUndefined<T>(promise: PromiseLike<T>, expected: () => boolean):
   }
 }
 
-function hearStream(assembly: Assembly, stream: ReadableStream<LanguageModelV4StreamPart>): Exchange['next'] {
+function readStream(assembly: Assembly, stream: ReadableStream<LanguageModelV4StreamPart>): Exchange['next'] {
   const reader = stream.getReader()
   return async () => {
     for (let next = await reader.read(); !next.done; next = await reader.read()) {

@@ -5,7 +5,7 @@ import type { ProviderDeps } from '../wire/provider-settings.ts'
 import type { Body } from '../wire/reply-body.ts'
 import type { ReplyReader } from './chat-reply.ts'
 import { readEvents } from './events.ts'
-import { knowRepeats } from './repeat.ts'
+import { createRepeatMatcher } from './repeat.ts'
 import { keepAlives, parsed, unreadable } from './shape.ts'
 
 type Stream = {
@@ -21,9 +21,9 @@ const lastEvent = '[DONE]'
 /** How long to wait for the end of the body after the last event, in ms: only a properly ended connection can be reused. */
 const lateEndMs = 100
 
-export function hearStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
+export function readStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
   const events = readEvents(named)
-  const repeats = knowRepeats()
+  const repeats = createRepeatMatcher()
   let fault: { readonly error: unknown } | undefined
   let last = false
   let over = false

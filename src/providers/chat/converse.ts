@@ -4,7 +4,7 @@ import type { Exchange, Talk } from '../wire/attempt.ts'
 import { idMaker } from '../wire/call-arguments.ts'
 import { vendors } from '../wire/dialects.ts'
 import { startReply } from './chat-reply.ts'
-import { hearStream } from './chat-stream.ts'
+import { readStream } from './chat-stream.ts'
 import { chatBody } from './request.ts'
 
 export async function converse(talk: Talk): Promise<Exchange> {
@@ -15,7 +15,7 @@ export async function converse(talk: Talk): Promise<Exchange> {
   const reply = startReply({ provider: name, model, maxBytes, newId: idMaker(request.messages), log: deps.log })
   if (answer.type === 'stream') {
     const { head, body } = answer
-    return { next: hearStream({ body, reply, sleep: deps.sleep, framed: isFramed(head.headers) }), reply: reply.result }
+    return { next: readStream({ body, reply, sleep: deps.sleep, framed: isFramed(head.headers) }), reply: reply.result }
   }
   reply.takeWhole(answer.value)
   return { next: async () => reply.shown(), reply: () => ({ ...reply.result(), rawProviderPayload: answer.value }) }

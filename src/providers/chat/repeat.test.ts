@@ -1,14 +1,14 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { startReply } from './chat-reply.ts'
-import { knowRepeats } from './repeat.ts'
+import { createRepeatMatcher } from './repeat.ts'
 
 const event = (delta: unknown, more = {}, choice = {}) =>
   JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: null, ...choice }], ...more })
 
 /** A reader that has learned this event. */
 function knowing(known: string) {
-  const repeats = knowRepeats()
+  const repeats = createRepeatMatcher()
   for (let n = 0; n < 16; n++) repeats.learn(known, JSON.parse(known))
   return repeats
 }
@@ -53,7 +53,7 @@ test.each([
 })
 
 test('a server whose events all differ is not studied for ever, one that repeats itself is', () => {
-  const repeats = knowRepeats()
+  const repeats = createRepeatMatcher()
   const at = (created: number) => event({ content: 'x' }, { created })
   const learn = (created: number) => repeats.learn(at(created), JSON.parse(at(created)))
   for (let n = 0; n < 20; n++) learn(n)
@@ -78,7 +78,7 @@ test('with the short cut and without it, the same is heard', () => {
 })
 
 function heard(events: readonly string[], short: boolean) {
-  const repeats = knowRepeats()
+  const repeats = createRepeatMatcher()
   const reply = startReply({ provider: 'p', model: 'm', maxBytes: 100_000, newId: (id) => id, log: () => {} })
   for (const each of events) {
     const words = short ? repeats.wordsOf(each) : undefined

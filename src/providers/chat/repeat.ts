@@ -27,7 +27,7 @@ const worthwhile = 16
 /** Number of patterns without a match after which learning stops, for a server whose events all differ (by a time or a nonce). */
 const patience = 4
 
-export function knowRepeats(): Repeats {
+export function createRepeatMatcher(): Repeats {
   let known: Pattern | undefined
   let tries = patience
   let read = 0

@@ -1,7 +1,7 @@
 /** Reads the lines of a log in pieces; the log may be huge, damaged or truncated. */
 
 import { closeSync, constants, openSync, readSync } from 'node:fs'
-import { tidyEvery } from '../tidy.ts'
+import { collectGarbageEvery } from '../tidy.ts'
 
 /**
  * `text` is undefined when the bytes are invalid UTF-8 or the line is longer than 1 MiB. A torn line is the last one, without its newline.
@@ -26,7 +26,7 @@ export function* readLines(path: string, from = 0): Generator<Line> {
 export function* linesOf(file: number, from: number): Generator<Line> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const buffer = new Uint8Array(2 * pieceSize)
-  const tidy = tidyEvery(16)
+  const tidy = collectGarbageEvery(16)
   let held = 0
   for (let position = from; ; ) {
     const count = readSync(file, buffer, held, pieceSize, position)

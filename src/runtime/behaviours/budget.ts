@@ -2,7 +2,7 @@
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent, Usage } from '../event.ts'
-import { beginnings } from './beginnings.ts'
+import { beginnings } from './start-events.ts'
 
 /** Zero or absent means no limit. `maxMs` is the wall-clock time of one run, `maxMicros` is in millionths of a US dollar. */
 export type BudgetLimits = { readonly maxTokens?: number; readonly maxMicros?: number; readonly maxMs?: number }

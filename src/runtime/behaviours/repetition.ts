@@ -4,7 +4,7 @@ import type { BThread } from '../../kernel/thread.ts'
 import { canonical } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Call, Judgement, RunEvent } from '../event.ts'
-import { beginnings } from './beginnings.ts'
+import { beginnings } from './start-events.ts'
 
 type Running = { readonly id: string; readonly call: string; readonly changes: boolean; readonly summary: string }
 

@@ -2,7 +2,7 @@
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
-import { beginnings } from './beginnings.ts'
+import { beginnings } from './start-events.ts'
 
 type Watch = {
   readonly started: boolean

@@ -29,7 +29,7 @@ type Calls = { readonly tool?: unknown; readonly when?: unknown }
 type Role = 'on' | 'after' | 'until'
 
 /** The consequence for the rule if this matcher never matches. */
-const inVain: { readonly [role in Role]: string } = {
+const consequence: { readonly [role in Role]: string } = {
   on: 'so the rule never applies',
   after: 'so the rule never begins to hold',
   until: 'so nothing ever ends the rule',
@@ -80,7 +80,7 @@ function lintCalls(given: Linting): void {
         ? `${meant[0]?.name} has`
         : `${patterns.length === 0 ? 'the built-in tools' : meant.map(({ name }) => name).join(', ')} have`
     const step = missing[0]?.step ?? field
-    const effect = holdsWithout(said, given.places) ? 'so the condition holds for every call' : inVain[role]
+    const effect = holdsWithout(said, given.places) ? 'so the condition holds for every call' : consequence[role]
     where.say(`${tools} no argument ${quote(step)}, ${effect}${hint(step, names)}`)
   }
 }
@@ -91,7 +91,7 @@ function lintTool(pattern: string, { role, known, certain, perhaps }: Linting): 
   const isPlain = !/[*?[{\\]/.test(pattern)
   const certainly = isPlain && !known.isToolName(pattern)
   const rest = certainly ? `no tool can be called ${quote(pattern)}` : `no built-in tool is called ${quote(pattern)}`
-  const end = certainly ? inVain[role] : `${inVain[role]} unless a tool of your own is called that`
+  const end = certainly ? consequence[role] : `${consequence[role]} unless a tool of your own is called that`
   const where = (certainly ? certain : perhaps).at(role).at('tool')
   where.say(`${rest}, ${end}${hint(pattern, [...names, ...known.own])}`)
 }

@@ -1,7 +1,7 @@
 /** Defines the failure of a developer's thread, and the stand-in that ends the run and reports why. */
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
-import { beginnings } from '../behaviours/beginnings.ts'
+import { beginnings } from '../behaviours/start-events.ts'
 import type { RunEvent } from '../event.ts'
 import { isKnown, vocabulary } from '../vocabulary.ts'
 

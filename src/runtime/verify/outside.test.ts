@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { AnyThread, Bid, BThread, Pattern } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
-import { sentence } from './tell.ts'
+import { sentence } from './describe-trace.ts'
 import { verifyProgram } from './verify-program.ts'
 
 // A search takes a second at most; a busy machine takes longer.

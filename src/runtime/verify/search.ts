@@ -6,10 +6,10 @@ import { EXTERNAL, type Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 import { answersLate } from './answers.ts'
+import { createUnifier, memoizeStep, memoizeThread } from './memoize.ts'
 import { P9, propertiesOf } from './properties.ts'
-import { createUnifier, recallStep, recallThread } from './remember.ts'
 import type { Scene } from './scenes.ts'
-import { unlikeItsReplay } from './walks.ts'
+import { findReplayMismatch } from './walks.ts'
 import { createWorld, memory, type Seen } from './world.ts'
 
 export type Listeners = {
@@ -26,14 +26,14 @@ export type Searching = Listeners & { readonly scene: Scene; readonly threads: r
 export function search({ scene, threads, maxStates, onBlock, onEvent, onLateAnswer }: Searching): Exploration<RunEvent> {
   const world = createWorld(scene)
   const found = explore<RunEvent, Seen>({
-    threads: threads.map((thread) => recallThread(thread, onBlock)),
+    threads: threads.map((thread) => memoizeThread(thread, onBlock)),
     environment: (_states, seen) => world(seen),
     history: { init: memory.init, next: bySelection(memory.next, onEvent) },
     properties: [...propertiesOf(scene.limits).map(({ property }) => property), answersLate(onLateAnswer)].map(recalled),
     maxStates,
   })
   if (found.outcome === 'violated') return found
-  const trace = unlikeItsReplay({ threads, world, walks: 100, steps: 40 })
+  const trace = findReplayMismatch({ threads, world, walks: 100, steps: 40 })
   return trace === undefined ? found : { ...found, outcome: 'violated', property: P9, trace }
 }
 
@@ -47,7 +47,7 @@ type Next<M> = (monitor: M, selection: Selection<RunEvent>) => M
 function bySelection<M>(next: Next<M>, onEvent: (event: RunEvent) => void = () => {}): Next<M> {
   const one = createUnifier()
   const from = (source: string) =>
-    recallStep<M>((monitor, event) => {
+    memoizeStep<M>((monitor, event) => {
       onEvent(event)
       return next(monitor, { event, source, advanced: [] })
     }, one)

@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../kit/json.ts'
 import { prepareThreads } from '../threads/prepare-thread.ts'
 import type { AnyUserThread } from '../threads/thread.ts'
-import { sentence } from './tell.ts'
+import { sentence } from './describe-trace.ts'
 import { type VerifyReport, verifyProgram } from './verify-program.ts'
 import type { Sample } from './world.ts'
 

@@ -9,7 +9,7 @@ import { parallel } from '../behaviours/parallel.ts'
 import { safety } from '../behaviours/safety.ts'
 import { watchdog } from '../behaviours/watchdog.ts'
 import type { RunEvent } from '../event.ts'
-import { sentence } from './tell.ts'
+import { sentence } from './describe-trace.ts'
 import { type VerifyReport, verifyProgram } from './verify-program.ts'
 
 // A search takes a second at most; a busy machine takes longer.

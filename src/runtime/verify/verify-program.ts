@@ -5,12 +5,12 @@ import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 import { program, type RunLimits } from '../program.ts'
 import { type Attempt, attemptAnswer, P15 } from './answers.ts'
+import { describeTrace, type Story } from './describe-trace.ts'
 import { stopsGetThrough } from './outside.ts'
 import { somebodyOwesAnAnswer } from './progress.ts'
 import { type Finding, findings } from './properties.ts'
 import { type Bounds, defaultBounds, type Sampled, scenesOf } from './scenes.ts'
 import { type Listeners, search } from './search.ts'
-import { type Story, tellTrace } from './tell.ts'
 import { dueAnswers, memory, type Sample } from './world.ts'
 
 export type VerifyOptions = {
@@ -52,13 +52,13 @@ export function verifyProgram({ rules = [], samples = [], bounds, without = [] }
     if (found.outcome === 'violated') return { ...tally.report(rules), ...refuted(threads, found) }
     if (found.outcome === 'bounded') cut.push(scene.name)
   }
-  const blocked = cut.length > 0 || tally.isAnsweredLate() ? undefined : whatIsInTheWay(assemble(unhurried), rules)
+  const blocked = cut.length > 0 || tally.isAnsweredLate() ? undefined : whatIsInTheWay(assemble(roomyLimits), rules)
   if (blocked?.type === 'threads') return { ...tally.report(rules), ...refuted(blocked.threads, blocked) }
   return { ...tally.report(rules), ok: cut.length === 0, properties: findings({ cut, ...blocked }) }
 }
 
 /** Limits that leave room for two rounds of calls and an answer. */
-const unhurried: RunLimits = { maxToolRounds: 2, maxParallel: 1 }
+const roomyLimits: RunLimits = { maxToolRounds: 2, maxParallel: 1 }
 
 type InTheWay =
   | ({ readonly type: 'threads'; readonly threads: readonly AnyThread<RunEvent>[] } & Broken)
@@ -93,7 +93,7 @@ function refuted(threads: readonly AnyThread<RunEvent>[], { property, trace, ref
   const owed = owedAfter(trace)[property] ?? refused
   const properties = findings({ broken: property, cut: [] })
   const id = properties.find(({ holds }) => holds === false)?.id ?? property
-  return { ok: false, properties, counterexample: { property: id, ...tellTrace(threads, trace, owed) } }
+  return { ok: false, properties, counterexample: { property: id, ...describeTrace(threads, trace, owed) } }
 }
 
 function createTally() {

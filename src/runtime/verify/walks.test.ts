@@ -5,7 +5,7 @@ import { divergence, replay } from '../../kernel/replay-steps.ts'
 import type { RunEvent } from '../event.ts'
 import { program } from '../program.ts'
 import { defaultBounds, scenesOf } from './scenes.ts'
-import { likely, unlikeItsReplay } from './walks.ts'
+import { findReplayMismatch, likely } from './walks.ts'
 import { createWorld, memory } from './world.ts'
 
 const scenes = scenesOf([], defaultBounds)
@@ -36,7 +36,7 @@ test('a walk is the same walk every time, and one that cannot be repeated is han
   const [scene] = scenes
   if (scene === undefined) throw new Error('no scene')
   const walking = { world: createWorld(scene), walks: 20, steps: 30 }
-  expect(unlikeItsReplay({ ...walking, threads: program(scene.limits) })).toBeUndefined()
+  expect(findReplayMismatch({ ...walking, threads: program(scene.limits) })).toBeUndefined()
   const times = { seen: 0 }
   const forgetful = {
     name: 'forgetful',
@@ -45,6 +45,6 @@ test('a walk is the same walk every time, and one that cannot be repeated is han
     bid: () => ({ wait: [{ type: 'think' as const }], block: ++times.seen % 7 === 0 ? [{ type: 'act' as const }] : [] }),
     next: (state: number) => state + 1,
   }
-  const found = unlikeItsReplay({ ...walking, threads: [...program(scene.limits), forgetful] })
+  const found = findReplayMismatch({ ...walking, threads: [...program(scene.limits), forgetful] })
   expect(found?.length).toBeGreaterThan(1)
 })

@@ -15,7 +15,7 @@ export type Walking = {
 }
 
 /** @returns the run whose replay selected other events, if any. */
-export function unlikeItsReplay({ threads, world, walks, steps }: Walking): readonly Selection<RunEvent>[] | undefined {
+export function findReplayMismatch({ threads, world, walks, steps }: Walking): readonly Selection<RunEvent>[] | undefined {
   const dice = createDice()
   for (let walk = 0; walk < walks; walk++) {
     const { selected, externals } = wander({ threads, world, steps, dice })

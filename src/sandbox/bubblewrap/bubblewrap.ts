@@ -17,7 +17,7 @@ import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
 import { chooseCover } from './empty-mount.ts'
 import { createMounts } from './mounts.ts'
-import { enterGroup, wallArguments } from './namespaces.ts'
+import { enterGroup, isolationArguments } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
 import { descriptors, runConfined, startWaiting } from './run-confined.ts'
 import { createGate, type Gate } from './start-gate.ts'
@@ -74,7 +74,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const gate = createGate({ folder: folder.path, cover, sealed: !without.has('mount namespace') })
   const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })
   const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
-  const before = [...enterGroup(group?.join ?? []), program, ...wallArguments(without)]
+  const before = [...enterGroup(group?.join ?? []), program, ...isolationArguments(without)]
   const warmSandbox = createWarmSandbox(({ early, late }) => {
     const argv = [...before, ...mounts.fixed(), ...early, ...way.mounts, ...gate.arguments, ...late, ...inside({ way, places, without })]
     return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter, libc })

@@ -6,7 +6,7 @@ import { descriptors } from './run-confined.ts'
 /** Nobody is root inside the sandbox, so programs behave as they do for an ordinary user. */
 const NOBODY = 65534
 
-export function wallArguments(without: ReadonlySet<Layer>): string[] {
+export function isolationArguments(without: ReadonlySet<Layer>): string[] {
   return [
     ...namespaceArguments(without),
     ...['--json-status-fd', descriptors.status],

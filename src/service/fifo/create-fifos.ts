@@ -5,9 +5,9 @@ import { FIFOS } from '../../kit/wire.ts'
 
 export type Created = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
-/** Returns the result of `troubleMaking` in the usual shape. */
+/** Returns the result of `ensureFifos` in the usual shape. */
 export async function createFifos(dir: string): Promise<Created> {
-  const message = await troubleMaking(dir)
+  const message = await ensureFifos(dir)
   return message ? { ok: false, message } : { ok: true }
 }
 
@@ -16,11 +16,11 @@ export async function createFifos(dir: string): Promise<Created> {
  * has them open. It refuses symlinks, other files, other owners and wider modes, and changes nothing then.
  * @returns a message for people that says what is wrong; undefined when all FIFOs exist. @throws only on I/O errors such as a full disk.
  */
-export async function troubleMaking(dir: string): Promise<string | undefined> {
+export async function ensureFifos(dir: string): Promise<string | undefined> {
   const paths = FIFOS.map((name) => `${dir}/${name}`)
   for (let failed: string | undefined; ; ) {
     let trouble: string | undefined
-    for (const path of [dir, ...paths]) trouble ||= troubleWith(path, path === dir)
+    for (const path of [dir, ...paths]) trouble ||= problemWith(path, path === dir)
     if (trouble) return trouble
     const missing = paths.filter((path) => !stat(path))
     if (failed || !missing[0]) return missing[0] && failed
@@ -43,7 +43,7 @@ function stat(path: string): Stats | undefined {
 }
 
 /** Returns what is wrong with an existing path; undefined when it is missing or valid. */
-function troubleWith(path: string, isFolder: boolean): string | undefined {
+function problemWith(path: string, isFolder: boolean): string | undefined {
   const found = stat(path)
   // Compares the file type and the permissions of others within the mode.
   if (!found || (found.uid === process.geteuid?.() && (found.mode & 0o170077) === (isFolder ? 0o040000 : 0o010000))) return undefined

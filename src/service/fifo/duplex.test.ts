@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type Answer, createTalk } from './duplex.ts'
+import { type Answer, createDuplex } from './duplex.ts'
 import { createPipe, createTalkStage, say, sendWhole } from './talk-fixture.ts'
 
 describe('a question nobody takes', () => {
@@ -212,7 +212,7 @@ type Step = 'look' | 'read' | 'answer' | 'write' | 'cancel' | 'die'
 /** Returns how many questions were answered. */
 function play(steps: readonly Step[], length: number, atOnce: number): number {
   const [request, answer] = [createPipe(), createPipe(64)]
-  const talk = createTalk([request, answer], 1000)
+  const talk = createDuplex([request, answer], 1000)
   let number = 0
   let answered = 0
   const question = (): string => `q${number}${'.'.repeat(length)}${number}\n`

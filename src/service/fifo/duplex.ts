@@ -48,7 +48,7 @@ const END = '\n\n'
  * lines that an `echo` has expanded. An answer that never gets that far ends when no more bytes come: after a blank line, or when its
  * writer has left.
  */
-export function createTalk([request, answer]: readonly [Pipe, Pipe], maxBytes: number): Talk {
+export function createDuplex([request, answer]: readonly [Pipe, Pipe], maxBytes: number): Talk {
   let closing = ''
 
   function ask(text: string, timeoutMs: number): Asking {

@@ -1,6 +1,6 @@
 /** Asks the brain or the claw questions asynchronously, for a program that does other work meanwhile. */
 
-import { type Answer, type Asking, createTalk } from './duplex.ts'
+import { type Answer, type Asking, createDuplex } from './duplex.ts'
 import { FRAME_BYTES } from './fifo-reader.ts'
 import { openPipe, READER } from './open-pipe.ts'
 import { createWaiter } from './wait.ts'
@@ -42,12 +42,12 @@ export type ExchangeOptions = {
 const DOWN_MS = 5_000
 
 /**
- * `createTalk` describes how an answer is assigned to its question.
+ * `createDuplex` describes how an answer is assigned to its question.
  * @throws errno errors; `createFifos` must have checked the paths
  */
 export function createExchange({ requestPath, answerPath, timeoutMs, maxBytes = FRAME_BYTES, again = 0 }: ExchangeOptions): Exchange {
   const [request, answer, waiter] = [openPipe(requestPath), openPipe(answerPath, READER), createWaiter(answerPath)]
-  const talk = createTalk([request, answer], maxBytes)
+  const talk = createDuplex([request, answer], maxBytes)
   const closing = new AbortController()
   const state = { ends: 0, startsAt: 0, answered: false }
   let last: Promise<unknown> = Promise.resolve()

@@ -1,6 +1,6 @@
-/** Simulates pipes in memory and a bridge at their other end, for tests of `createTalk`. */
+/** Simulates pipes in memory and a bridge at their other end, for tests of `createDuplex`. */
 
-import { createTalk } from './duplex.ts'
+import { createDuplex } from './duplex.ts'
 import type { Pipe } from './open-pipe.ts'
 
 /** Simulates a kernel pipe in memory: of bounded size, with atomic writes up to 4,096 bytes. */
@@ -29,7 +29,7 @@ export function createTalkStage({ writing = false } = {}) {
   const [request, answer] = [createPipe(), createPipe()]
   // Whether a process has the answer FIFO open for writing.
   const heard = { ...answer, abandoned: () => !writing }
-  return { request, answer, talk: createTalk([request, heard], 1000) }
+  return { request, answer, talk: createDuplex([request, heard], 1000) }
 }
 
 /** Simulates a bridge that reads everything available until the whole question has come. */

@@ -1,7 +1,7 @@
 /** Defines the tool search, which finds files by glob, lines by regular expression, or both. */
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
-import { sayingSandbox } from '../confined.ts'
+import { recordSandbox } from '../confined.ts'
 import { done, fail, refused, textOr } from '../input.ts'
 import type { Environment, Spawn } from '../process.ts'
 import type { ToolKind } from '../tool-kind.ts'
@@ -40,7 +40,7 @@ export const search = {
     const start = deps.files.stat(path)
     if (!start.ok) return refused(start)
     const survey = { candidates: candidates(deps, path, glob), context }
-    return pattern === '' ? names(survey) : sayingSandbox(deps.spawn, (spawn) => lines({ ...deps, spawn }, survey, pattern))
+    return pattern === '' ? names(survey) : recordSandbox(deps.spawn, (spawn) => lines({ ...deps, spawn }, survey, pattern))
   },
 } as const satisfies ToolKind<typeof parameters, SearchDeps>
 

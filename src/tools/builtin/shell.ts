@@ -1,7 +1,7 @@
 /** Defines the tool shell, which runs the command exactly as the gate analysed it, never the text that the model sent. */
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
-import { sayingSandbox } from '../confined.ts'
+import { recordSandbox } from '../confined.ts'
 import { done, textOr } from '../input.ts'
 import { createCollector } from '../output-limit.ts'
 import type { Ended, Environment, Spawn } from '../process.ts'
@@ -59,7 +59,7 @@ export const shell = {
   async run(_args, context, deps) {
     const planned = deps.planOf(context.plan)
     if (planned === undefined) return unplanned
-    return sayingSandbox(deps.spawn, (spawn) => run({ ...deps, spawn }, planned, context))
+    return recordSandbox(deps.spawn, (spawn) => run({ ...deps, spawn }, planned, context))
   },
 } as const satisfies ToolKind<typeof parameters, ShellDeps>
 

@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../kit/json.ts'
 import type { Risk } from '../../runtime/event.ts'
 import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port.ts'
-import { sayingSandbox } from '../confined.ts'
+import { recordSandbox } from '../confined.ts'
 import { done, fail } from '../input.ts'
 import { type ExecutableHost, type Program, type Run, runExecutable } from './run-executable.ts'
 
@@ -46,7 +46,7 @@ export function executableTool(making: Making): Executable {
     idempotent: false,
     touches: () => [],
     invoke: (input, context) =>
-      sayingSandbox(making.around.spawn, (spawn) => invoke({ ...making, around: { ...making.around, spawn } }, input, context)),
+      recordSandbox(making.around.spawn, (spawn) => invoke({ ...making, around: { ...making.around, spawn } }, input, context)),
   }
 }
 

@@ -1,7 +1,7 @@
 /** Formats the result of `verify` for a person. */
 
 import { count } from '../../../kit/count.ts'
-import { sentence } from '../../../runtime/verify/tell.ts'
+import { sentence } from '../../../runtime/verify/describe-trace.ts'
 import type { VerifyReport } from '../../../runtime/verify/verify-program.ts'
 
 export function verifyLines(report: VerifyReport, rules: readonly string[]): string[] {

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Bridge, bridgesIn, keepRunning, playedBy } from '../../../channels/fifo/bridge-processes.ts'
+import { type Bridge, bridgesIn, keepRunning, roleFromFlags } from '../../../channels/fifo/bridge-processes.ts'
 import { type DaemonLock, hold } from '../../../channels/fifo/daemon-lock.ts'
 import { fifoFolder, makeFifos } from '../../../channels/fifo/fifo-folder.ts'
 import { assignRoles, type FifoRoles } from '../../../channels/fifo/fifo-roles.ts'
@@ -80,7 +80,7 @@ function talkative(context: CliContext, flags: DaemonFlags): CliSetup {
 }
 
 function castingOf({ brain, claw, model }: DaemonFlags, bridges: readonly Bridge[], dir: string): FifoRoles {
-  return { dir, brain: playedBy('brain', bridges, brain), claw: playedBy('claw', bridges, claw) ?? 'inside', model }
+  return { dir, brain: roleFromFlags('brain', bridges, brain), claw: roleFromFlags('claw', bridges, claw) ?? 'inside', model }
 }
 
 type Mine = Extract<DaemonLock, { ok: true }>

@@ -3,13 +3,13 @@
 import type { Message } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 
-export type ToldRun = { readonly messages: readonly Message[]; readonly tokens: number }
+export type OpenRun = { readonly messages: readonly Message[]; readonly tokens: number }
 
 /** The cache keeps the newest runs, up to this many tokens. */
 const mostTokens = 1_000_000
 
-export function createToldRuns(store: Store, read: (runId: string) => ToldRun): (runId: string) => ToldRun {
-  const kept = new Map<string, ToldRun>()
+export function createToldRuns(store: Store, read: (runId: string) => OpenRun): (runId: string) => OpenRun {
+  const kept = new Map<string, OpenRun>()
   const state = { tokens: 0, version: -1 }
 
   /** Changes with every commit of another connection, in this process or not. */
@@ -17,7 +17,7 @@ export function createToldRuns(store: Store, read: (runId: string) => ToldRun): 
     return store.sql<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version ?? -1
   }
 
-  function keep(runId: string, told: ToldRun): void {
+  function keep(runId: string, told: OpenRun): void {
     kept.set(runId, told)
     state.tokens += told.tokens
     for (const [oldest, { tokens }] of kept) {

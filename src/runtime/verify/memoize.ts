@@ -10,7 +10,7 @@ type Step = (state: unknown, event: RunEvent) => unknown
  * Wraps a thread with a cache. Equal states become one object, so that values derived from them recur by reference. It calls `onBlock` for
  * each state in which the thread blocks something. The cache hides an impure thread; replays of the original threads (walks.ts) reveal it.
  */
-export function recallThread(thread: AnyThread<RunEvent>, onBlock: (name: string) => void = () => {}): AnyThread<RunEvent> {
+export function memoizeThread(thread: AnyThread<RunEvent>, onBlock: (name: string) => void = () => {}): AnyThread<RunEvent> {
   const bids = new Map<unknown, Bid<RunEvent>>()
   return {
     name: thread.name,
@@ -24,13 +24,13 @@ export function recallThread(thread: AnyThread<RunEvent>, onBlock: (name: string
       if (bid.block !== undefined && bid.block.length > 0) onBlock(thread.name)
       return bid
     },
-    next: recallStep((state, event) => thread.next(state, event)),
+    next: memoizeStep((state, event) => thread.next(state, event)),
   }
 }
 
 /** `step` must be pure and return plain JSON. States and events are keys by reference. Steps that share a unifier share their states. */
-export function recallStep<S>(step: (state: S, event: RunEvent) => S, one?: Unifier): (state: S, event: RunEvent) => S
-export function recallStep(step: Step, one = createUnifier()): Step {
+export function memoizeStep<S>(step: (state: S, event: RunEvent) => S, one?: Unifier): (state: S, event: RunEvent) => S
+export function memoizeStep(step: Step, one = createUnifier()): Step {
   const answers = new Map<unknown, Map<RunEvent, unknown>>()
   return (state, event) => {
     const known = answers.get(state) ?? new Map<RunEvent, unknown>()

@@ -6,7 +6,7 @@ import type { JournalEntry } from './journal/journal-entry.ts'
 import { agentIn } from './journal/run-agent.ts'
 import type { Store } from './store.ts'
 
-export type ToldLine = RunLine & {
+export type JournalLine = RunLine & {
   readonly runId: string
   readonly seq: number
   readonly /** The position of the line among this run's lines in this file, from 0. */ number: number
@@ -17,11 +17,11 @@ type Row = Omit<JournalEntry, 'body'> & { readonly body: string }
 const columns = 'seq, kind, type, at, body'
 
 /** @param key of the folder; see folderKey */
-export function* toldLines(store: Store, key: string): Generator<ToldLine> {
+export function* toldLines(store: Store, key: string): Generator<JournalLine> {
   const rows = store.sql<Row & { readonly runId: string; readonly agent: string }, [string]>(
     `SELECT ${columns}, run_id AS runId, agent FROM journal JOIN runs USING (run_id) WHERE agent ->> 'folder' = ? ORDER BY seq`,
   )
-  const runs = new Map<string, (row: Row) => readonly ToldLine[]>()
+  const runs = new Map<string, (row: Row) => readonly JournalLine[]>()
   for (const { runId, agent, ...row } of rows.iterate(key)) {
     const next = runs.get(runId) ?? linesOfRun(store.path, runId, agent)
     runs.set(runId, next)
@@ -33,7 +33,7 @@ export function* toldLines(store: Store, key: string): Generator<ToldLine> {
  * Tells whether a file contains exactly the last part of the expected lines, because a compaction or a person cut it. Takes time in
  * proportion to the file. @returns the number of the journal entry before its first line
  */
-export function tellsEnd(
+export function matchesEnd(
   store: Store,
   { key, file, texts }: { readonly key: string; readonly file: AgentFile; readonly texts: readonly string[] },
 ) {
@@ -41,7 +41,7 @@ export function tellsEnd(
   let left = texts.length
   let since: number | undefined
   for (const { runId } of left === 0 ? [] : runs.iterate(key)) {
-    for (const line of toldByRun(store, runId).toReversed()) {
+    for (const line of linesByRun(store, runId).toReversed()) {
       if (line.file !== file) continue
       if (left === 0) return line.seq === since ? undefined : (since ?? 0) - 1
       left -= 1
@@ -53,7 +53,7 @@ export function tellsEnd(
 }
 
 /** Returns all lines of one run so far. */
-export function toldByRun(store: Store, runId: string): readonly ToldLine[] {
+export function linesByRun(store: Store, runId: string): readonly JournalLine[] {
   const agent = store.sql<{ agent: string | null }, [string]>('SELECT agent FROM runs WHERE run_id = ?').get(runId)?.agent ?? null
   return entriesAfter(store, runId, 0).flatMap(linesOfRun(store.path, runId, agent))
 }
@@ -63,7 +63,7 @@ export function entriesAfter(store: Store, runId: string, seq: number): readonly
 }
 
 /** @returns a function that takes the rows of a run in order; a row with invalid JSON gives no lines */
-export function linesOfRun(path: string, runId: string, agentText: string | null): (row: Row) => readonly ToldLine[] {
+export function linesOfRun(path: string, runId: string, agentText: string | null): (row: Row) => readonly JournalLine[] {
   const agent = agentIn(path, agentText)
   const next = agent && createRunLines({ runId, agent })
   const counts = new Map(agentFiles.map((file) => [file, 0]))

@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
-import { createSeatIndex } from './seat-index.ts'
+import { createSlotIndex } from './slot-index.ts'
 
 test('ids that nobody names any more do not pile up, and those that somebody names stay', () => {
   const now = new Map([
     [0, 'first'],
     [1, ''],
   ])
-  const index = createSeatIndex<{ readonly place: number }>(({ place }, { id }) => now.get(place) === id)
+  const index = createSlotIndex<{ readonly place: number }>(({ place }, { id }) => now.get(place) === id)
   const [faithful, fickle] = [{ place: 0 }, { place: 1 }]
   index.add({ type: 'act', id: 'first' }, faithful)
   const ids = Array.from({ length: 10_000 }, (_, at) => `call_${at}`)

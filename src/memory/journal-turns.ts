@@ -25,7 +25,7 @@ export const entryColumns = 'seq, kind, type, at, body'
 type Row = JournalRow & RunIdentity
 
 /** @param onEntry called with each entry's number */
-export function toldTurns(store: Store, onEntry: (seq: number) => void = () => {}): ToldTurns {
+export function turnsFromJournal(store: Store, onEntry: (seq: number) => void = () => {}): ToldTurns {
   const conversations = new Map<string, ConversationLine>()
 
   function* turns(): Generator<TurnValues> {

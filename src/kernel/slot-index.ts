@@ -3,7 +3,7 @@
 /** The type and id that a request or a pattern names. A key without an id stands for the whole type. */
 export type Key = { readonly type: string; readonly id?: string }
 
-export type SeatIndex<S> = {
+export type SlotIndex<S> = {
   /** Adds a slot under a key; adding it again has no effect. */
   add(key: Key, seat: S): void
   /** Returns the slots under the event's type alone and under its id, in program order. Some of them may no longer name the event. */
@@ -23,12 +23,12 @@ type Topic<S> = { readonly all: S[]; readonly byId: Map<string, S[]>; roomFor: n
 export const PATIENCE = 16
 
 /** `names` tells whether the slot still belongs under the key; the index never removes a slot that does. */
-export function createSeatIndex<S extends Placed>(names: (seat: S, key: Key) => boolean): SeatIndex<S> {
+export function createSlotIndex<S extends Placed>(names: (seat: S, key: Key) => boolean): SlotIndex<S> {
   const topics = new Map<string, Topic<S>>()
 
   function add(key: Key, seat: S): void {
     const topic = topicOf(key.type)
-    enlist(key.id === undefined ? topic.all : underId(topic, key.type, key.id), seat)
+    insertInOrder(key.id === undefined ? topic.all : underId(topic, key.type, key.id), seat)
   }
 
   function topicOf(type: string): Topic<S> {
@@ -83,7 +83,7 @@ export function createSeatIndex<S extends Placed>(names: (seat: S, key: Key) => 
 }
 
 /** Inserts the slot at its position in program order, once. */
-export function enlist<S extends Placed>(list: S[], seat: S): void {
+export function insertInOrder<S extends Placed>(list: S[], seat: S): void {
   let low = 0
   let high = list.length
   while (low < high) {

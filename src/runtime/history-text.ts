@@ -5,14 +5,14 @@ import type { Ending } from './event.ts'
 /** @param result the model's last text, if any. @returns undefined when the model did not answer: an apology is not an answer */
 export function rememberedOf(ending: Ending, result = ''): string | undefined {
   const said = result.trim()
-  if (said === '' || isSilence(ending)) return undefined
+  if (said === '' || isUnanswered(ending)) return undefined
   return ending.code === 'answered' ? said : `${said}\n\n[${endingNote(ending)}]`
 }
 
 /**
  * Tells whether the model gave no answer in time. The operator's own run limit does not count as silence: the sender should learn about it.
  */
-export function isSilence({ code, message }: Ending): boolean {
+export function isUnanswered({ code, message }: Ending): boolean {
   return code === 'provider' || (code === 'timeout' && !message.includes('limits.max_run_seconds'))
 }
 

@@ -7,22 +7,22 @@ import type { RunEvent } from '../event.ts'
 import { eventName } from '../stall-report.ts'
 
 /** `heldBack`: requests that were blocked at this step, each with the threads that blocked it. */
-export type ToldStep = { readonly step: number; readonly event: string; readonly by: string; readonly heldBack: readonly string[] }
+export type TraceStep = { readonly step: number; readonly event: string; readonly by: string; readonly heldBack: readonly string[] }
 
 export type Story = {
-  readonly steps: readonly ToldStep[]
+  readonly steps: readonly TraceStep[]
   /** The requests that are still blocked at the end; if the run hangs, they are the cause. */
   readonly heldBack: readonly string[]
 }
 
 /** `owed`: external events that the program should accept at the end. */
-export function tellTrace(
+export function describeTrace(
   threads: readonly AnyThread<RunEvent>[],
   trace: readonly Selection<RunEvent>[],
   owed: readonly RunEvent[] = [],
 ): Story {
   const arranged = arrange(threads)
-  const steps: ToldStep[] = []
+  const steps: TraceStep[] = []
   const last = trace.reduce<ReturnType<typeof advance>['states']>((states, { event, source }, at) => {
     steps.push({ step: at + 1, event: describe(event), by: source, heldBack: heldBack(arranged, states) })
     return advance({ threads: arranged, states, bids: bidsOf(arranged, states), event }).states
@@ -44,7 +44,7 @@ function refused(threads: readonly AnyThread<RunEvent>[], states: readonly unkno
 }
 
 /** Formats one line: `4. act a1 shell, asked by calls; held back: think by cancel`. */
-export function sentence({ step, event, by, heldBack }: ToldStep): string {
+export function sentence({ step, event, by, heldBack }: TraceStep): string {
   const who = by === EXTERNAL ? 'from outside' : `asked by ${by}`
   return `${step}. ${event}, ${who}${heldBack.length > 0 ? `; held back: ${heldBack.join('; ')}` : ''}`
 }
