@@ -2,8 +2,8 @@
 
 import type { ChannelRows } from '../config/table.ts'
 import type { ChannelKind } from '../host/api.ts'
-import { discord } from './discord/channel.ts'
-import { fifo } from './fifo/channel.ts'
+import { discord } from './discord/kind.ts'
+import { fifo } from './fifo/kind.ts'
 import { cliChannel } from './terminal/settings.ts'
 
 export const channelKinds: readonly ChannelKind[] = [

@@ -10,8 +10,8 @@ import { type Context, createContext } from './conversations/model-context.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
+import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
-import { createProjector, type Projector } from './projector.ts'
 import type { Projections } from './rebuild.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
@@ -25,7 +25,7 @@ export type Memory = {
   readonly checkpoint: CheckpointTable
   readonly actions: OperatorActions
   /** The files of agents. */
-  readonly files: Projector
+  readonly files: LazyProjector
   context(conversationId: string, tokenBudget: number): Context
   search(request: SearchRequest): Hit[]
   /** Yields the attempts of one run, or of all. */
@@ -67,7 +67,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       approvals: createApprovals(store, now),
       checkpoint: createCheckpointTable(store),
       actions: createOperatorActions(store),
-      files: createProjector({ store, journal, log }),
+      files: lazyProjector({ store, journal, log }),
       context: createContext(store),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),

@@ -1,7 +1,6 @@
 /** Registers the providers that use HTTP: three protocols with one set of settings. */
 
 import type { Rows } from '../kit/settings.ts'
-import { createWired } from './http-provider.ts'
 import type { Creating, ProviderKind } from './provider-kind.ts'
 import { wireRows } from './rows.ts'
 import type { WireKind } from './wire/provider-settings.ts'
@@ -31,7 +30,8 @@ export const openai = {
   create: (given) => wired('openai', given),
 } as const satisfies ProviderKind<typeof openaiRows>
 
-function wired(kind: WireKind, { name, settings, deps }: Creating<typeof wireRows>) {
+async function wired(kind: WireKind, { name, settings, deps }: Creating<typeof wireRows>) {
   const apiKey = settings.apiKeyEnv === undefined ? undefined : deps.secret(settings.apiKeyEnv)
+  const { createWired } = await import('./http-provider.ts')
   return createWired({ name, config: { kind, ...settings, apiKey, maxResponseBytes: deps.maxResponseBytes }, deps })
 }

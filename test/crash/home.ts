@@ -35,7 +35,7 @@ export async function compiledBinary(): Promise<Binary> {
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-crash-bin-'))
   const path = join(dir, 'braidclaw')
   const remove = () => rmSync(dir, { recursive: true, force: true })
-  const made = await compile({ entry: join(import.meta.dir, '../../src/host/run/conversation.ts'), outfile: path })
+  const made = await compile({ entry: join(import.meta.dir, '../../src/main.ts'), outfile: path })
   if (made.ok) return { path, [Symbol.dispose]: remove }
   remove()
   throw new Error(made.message)

@@ -35,7 +35,7 @@ test('one file and one line in the list are all it takes: lines are answered in 
   writeFileSync(list, before.replace('\n\nimport', `\n\n${imported}\nimport`).replace('  fifo,\n', `  fifo,\n${listed}\n`))
   const replies = scripted(at, [{ text: 'You said {{last_user_message}}.' }])
   const config = (...words: readonly string[]) => {
-    const bun = [process.execPath, '--config=/dev/null', '--no-env-file', 'src/host/run/conversation.ts', 'config', ...words]
+    const bun = [process.execPath, '--config=/dev/null', '--no-env-file', 'src/main.ts', 'config', ...words]
     const { exitCode, stdout, stderr } = Bun.spawnSync(bun, { cwd: copy, env: at.env })
     return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() }
   }
@@ -49,7 +49,7 @@ test('one file and one line in the list are all it takes: lines are answered in 
   })
   writeFileSync(file, `${own}\n[channels.lines]\nsign = "> "\n`)
   expect(config('show').stdout).toContain('[channels.lines]\nenabled = false\nsign = "> "\n')
-  const child = Bun.spawn([process.execPath, '--config=/dev/null', '--no-env-file', 'src/host/run/conversation.ts', 'daemon', '--fifo-dir', folderOf(at)], {
+  const child = Bun.spawn([process.execPath, '--config=/dev/null', '--no-env-file', 'src/main.ts', 'daemon', '--fifo-dir', folderOf(at)], {
     cwd: copy,
     env: { ...at.env, ...replies.env, BRAIDCLAW_WORKSPACE: at.workspace, BRAIDCLAW_CHANNELS_LINES_ENABLED: '1' },
     stdio: ['pipe', 'pipe', 'pipe'],

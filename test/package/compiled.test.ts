@@ -10,7 +10,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'braidclaw-compiled-'))
 const executable = join(scratch, 'braidclaw')
 
 beforeAll(async () => {
-  expect(await compile({ entry: join(root, 'src/host/run/conversation.ts'), outfile: executable })).toMatchObject({ ok: true })
+  expect(await compile({ entry: join(root, 'src/main.ts'), outfile: executable })).toMatchObject({ ok: true })
 })
 afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 

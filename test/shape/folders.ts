@@ -17,13 +17,13 @@ const MUTUAL: readonly string[] = [
 const MOST = 14
 /** Folders with more entries, and their present limits. */
 const CROWDED: { readonly [folder: string]: number } = {
-  'src/channels/discord': 16,
+  'src/channels/discord': 17,
   'src/channels/terminal': 23,
   'src/cli/args': 15,
   'src/config': 18,
   'src/host/setup': 16,
   'src/kit': 17,
-  'src/memory': 26,
+  'src/memory': 27,
   'src/memory/agent-files': 22,
   'src/providers': 22,
   'src/receipts': 23,

@@ -4,7 +4,7 @@ import { layerOf } from './layers.ts'
 import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 
 /** Files that are executed, not imported. */
-const ENTRY = new Set(['src/host/run/conversation.ts', 'src/planck.ts'])
+const ENTRY = new Set(['src/main.ts', 'src/planck.ts'])
 
 const STATEMENTS = new Set([
   'ImportDeclaration',

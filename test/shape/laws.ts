@@ -216,7 +216,7 @@ export const laws: readonly LawCase[] = [
       ['src/config/a.ts', `import { z } from 'zod'; export const port = z.number().int().min(1)`],
       ['src/tools/a.ts', 'export const a = make("a"); function make(name: string) { return { name, run: () => Bun.gc() } }'],
       ['src/tools/a.ts', `import { make } from '../kit/make.ts'; export const a = make(1)`],
-      ['src/host/run/conversation.ts', 'await main(Bun.argv)'],
+      ['src/main.ts', 'await main(Bun.argv)'],
     ],
   },
 

@@ -1,23 +1,19 @@
 /** Connects Discord as one of the channels when the configuration enables it. */
 
-import { channelSettings } from '../../config/config.ts'
-import type { Channel, ChannelHost, ChannelKind, InboundMessage, Setup } from '../../host/api.ts'
+import type { Channel, ChannelHost, InboundMessage, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { Values } from '../../kit/settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { createAddresses } from '../addresses.ts'
 import type { Discord } from './connect.ts'
 import type { DiscordOptions } from './connection-options.ts'
-import { discordRows } from './settings.ts'
+import type { discordRows } from './settings.ts'
 
 type DiscordSettings = Values<typeof discordRows>
 
-export const discord = {
-  name: 'discord',
-  settings: discordRows,
-  isOn: ({ enabled }) => enabled,
-  create: async ({ setup, settings }) => createDiscordChannel(settings, await optionsFor(setup, settings)),
-} as const satisfies ChannelKind<typeof discordRows>
+export async function openDiscordChannel(setup: Setup, settings: DiscordSettings): Promise<Channel> {
+  return createDiscordChannel(settings, await optionsFor(setup, settings))
+}
 
 /** Discord may be unreachable for long: the other channels do not wait for it, and they continue when it ends for good. */
 function createDiscordChannel({ approvers, channelIds }: DiscordSettings, options: DiscordOptions): Channel {
@@ -66,6 +62,7 @@ function conversationOf(channel: string, [own]: readonly string[]): Pick<Inbound
 
 type Connecting = {
   readonly setup: Setup
+  readonly settings: DiscordSettings
   /** Aborting it closes the connection, even with messages still unsent. */
   readonly signal: AbortSignal
 }
@@ -73,8 +70,8 @@ type Connecting = {
 /**
  * @returns undefined when the signal stopped it before it connected. @throws FailureError `error` for wrong settings or a permanent failure
  */
-export async function connectTo({ setup, signal }: Connecting) {
-  const options = await optionsFor(setup, channelSettings(setup.config, discord))
+export async function connectTo({ setup, settings, signal }: Connecting) {
+  const options = await optionsFor(setup, settings)
   const connected = await (await import('./connect.ts')).connectDiscord({ ...options, signal })
   if (connected.ok) return connected
   if (signal.aborted) return undefined

@@ -1,9 +1,8 @@
 /** Connects the two FIFOs through which people talk: each line in is a message, each line out an answer. */
 
-import type { Channel, ChannelKind, InboundMessage } from '../../host/api.ts'
+import type { Channel, InboundMessage } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { Line } from '../../kit/lines.ts'
-import type { Rows } from '../../kit/settings.ts'
 import { messageLine, readMessage } from '../../kit/wire.ts'
 import type { Log } from '../../runtime/port.ts'
 import { openLines } from '../../service/fifo/fifo-reader.ts'
@@ -24,25 +23,8 @@ export type FifoMessages = {
 /** An absent reader may return, but an absent reader must not stop the others. */
 const READER_MS = 10_000
 
-const settings = {
-  approvers: {
-    type: 'words',
-    form: 'any',
-    default: [],
-    about: 'The channels of interact_in whose writers may answer what a call needs a yes for; nobody is asked there when empty.',
-  },
-} as const satisfies Rows
-
-export const fifo = {
-  name: 'fifo',
-  settings,
-  vital: true,
-  isOn: () => true,
-  create: async ({ dir, settings: { approvers } }) => createFifoChannel(dir, approvers),
-} as const satisfies ChannelKind<typeof settings>
-
 /** The FIFOs must exist. */
-function createFifoChannel(dir: string, approvers: readonly string[]): Channel {
+export function createFifoChannel(dir: string, approvers: readonly string[]): Channel {
   const state: { write?: FifoMessages['write'] } = {}
   const addresses = createAddresses()
   return {

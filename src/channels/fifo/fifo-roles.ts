@@ -11,7 +11,7 @@ import { seedModel } from '../../providers/fifo/payload.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { type BridgeWatch, createExchange, type Exchange, type ExchangeOptions } from '../../service/fifo/exchange.ts'
 import { type ClawSurvey, createClaw } from '../../tools/claw-tools.ts'
-import { discord } from '../discord/channel.ts'
+import { discord } from '../discord/kind.ts'
 import { usualFolder } from './fifo-folder.ts'
 
 export type FifoRoles = {

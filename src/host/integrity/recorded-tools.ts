@@ -6,7 +6,7 @@
 import type { Config } from '../../config/config.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import type { Tool } from '../../runtime/port.ts'
-import { type Entry, externalOf } from '../../runtime/replay/journal-reader.ts'
+import { type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
 import { builtInNames } from '../toolset/tool-selection.ts'
 
 export type PastTools = {

@@ -2,8 +2,9 @@
 
 import type { Memory } from '../../memory/memory.ts'
 import type { RunLimits } from '../../runtime/program.ts'
+import type { Entry } from '../../runtime/replay/external-entry.ts'
 import { missingThreads } from '../../runtime/replay/joined-threads.ts'
-import { type Entry, limitsOf, rulesOf } from '../../runtime/replay/journal-reader.ts'
+import { limitsOf, rulesOf } from '../../runtime/replay/journal-reader.ts'
 import { type Replay, replayRun } from '../../runtime/replay/replay.ts'
 import type { RuleThread } from '../../runtime/rules/rule-thread.ts'
 import { type PreparedThread, prepareThreads } from '../../runtime/threads/prepare-thread.ts'

@@ -40,6 +40,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const { setup } = profile
   const { config, log } = setup
   const { memory } = home
+  if (opening.options.agent) await opening.home.memory.files.prepare()
   const begun = await begin(opening)
   const { conversationId } = begun
   const tools = options.tools ?? (await standingTools(setup))

@@ -1,7 +1,7 @@
 /** Finds the developers' threads of a past run and compares them with the available ones. */
 
 import type { PreparedThread } from '../threads/prepare-thread.ts'
-import { type Entry, externalOf } from './journal-reader.ts'
+import { type Entry, externalOf } from './external-entry.ts'
 
 export type JoinedThread = Pick<PreparedThread, 'name' | 'digest'>
 

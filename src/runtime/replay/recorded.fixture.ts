@@ -6,7 +6,7 @@ import type { AgentEvent, Judgement, Part, RunEvent } from '../event.ts'
 import { ProviderFailure, type RecordEntry, type Recorder } from '../port.ts'
 import type { RunLimits } from '../program.ts'
 import type { AnyUserThread } from '../threads/thread.ts'
-import type { Entry } from './journal-reader.ts'
+import type { Entry } from './external-entry.ts'
 
 export const limits: RunLimits = { maxToolRounds: 5, maxParallel: 4 }
 

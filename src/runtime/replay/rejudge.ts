@@ -5,8 +5,8 @@ import type { Call, ExternalEvent, Judgement, Proposal, RunEvent } from '../even
 import { program, type RunLimits } from '../program.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
 import { createProgram } from '../threads/run-to-rest.ts'
+import { type Entry, externalOf } from './external-entry.ts'
 import { missingThreads } from './joined-threads.ts'
-import { type Entry, externalOf } from './journal-reader.ts'
 
 type Said = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason'>
 

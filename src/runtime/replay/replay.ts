@@ -7,7 +7,7 @@ import { program, type RunLimits } from '../program.ts'
 import { digestLines, type Projected, project, projection } from '../project.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
 import { createProgram } from '../threads/run-to-rest.ts'
-import { type Entry, externalOf } from './journal-reader.ts'
+import { type Entry, externalOf } from './external-entry.ts'
 
 export type ReplayInput = {
   readonly runId: string

@@ -1,9 +1,11 @@
 /** Implements `bridge interact | cli | discord`: people, or their programs, talk to the agent through the FIFOs. */
 
+import { channelSettings } from '../../../config/config.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { createLineSplitter, type Line } from '../../../kit/lines.ts'
 import { messageLine, readMessage } from '../../../kit/wire.ts'
 import { connectTo } from '../../discord/channel.ts'
+import { discord as kind } from '../../discord/kind.ts'
 import { isTerminal } from '../../terminal/tty.ts'
 import { type BridgeOptions, linesFrom, writerTo } from './bridge-ends.ts'
 import { createOpenQuestions } from './pending-replies.ts'
@@ -93,7 +95,7 @@ export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
   const { setup, signal, dir } = bridging
   const answers = linesFrom(bridging, 'interact_out')
   const send = writerTo(bridging, 'interact_in')
-  const discord = await connectTo({ setup, signal })
+  const discord = await connectTo({ setup, settings: channelSettings(setup.config, kind), signal })
   if (!discord) return
   setup.context.process.stderr.write(`ready: Discord talks to ${dir}; stop with Ctrl-C\n`)
 

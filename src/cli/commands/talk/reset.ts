@@ -27,7 +27,12 @@ export const reset = {
     }
     // Before the first turn there is no record to update.
     const noted = existsSync(setup.config.memory.path)
-    const archive = noted ? await withMemory(setup, ({ files }) => files.reset(runAgent(agentProfile), putAside)) : putAside()
+    const archive = noted
+      ? await withMemory(setup, async ({ files }) => {
+          await files.prepare()
+          return files.reset(runAgent(agentProfile), putAside)
+        })
+      : putAside()
     if (json) context.process.stdout.write(`${JSON.stringify({ agent: id, archive: archive ?? null })}\n`)
     else context.process.stdout.write(archive === undefined ? `the session of "${id}" is empty\n` : `archived ${archive}\n`)
   },

@@ -1,0 +1,11 @@
+/** Defines Discord for the list of channels; the connection loads only when it is enabled. */
+
+import type { ChannelKind } from '../../host/api.ts'
+import { discordRows } from './settings.ts'
+
+export const discord = {
+  name: 'discord',
+  settings: discordRows,
+  isOn: ({ enabled }) => enabled,
+  create: async ({ setup, settings }) => (await import('./channel.ts')).openDiscordChannel(setup, settings),
+} as const satisfies ChannelKind<typeof discordRows>

@@ -1,0 +1,68 @@
+/** Validates one journal entry as an external event. */
+
+import { isObject } from '../../kit/json.ts'
+import type { ExternalEvent } from '../event.ts'
+
+/** An entry as the journal returns it. `body` is the event; for notes it is the data of the note. */
+export type Entry = { readonly seq: number; readonly kind: 'external' | 'intent' | 'note'; readonly type: string; readonly body: unknown }
+
+type Check = (value: unknown) => boolean
+
+const text: Check = (value) => typeof value === 'string'
+const count: Check = (value) => typeof value === 'number'
+const flag: Check = (value) => typeof value === 'boolean'
+const one =
+  (...allowed: readonly string[]): Check =>
+  (value) =>
+    typeof value === 'string' && allowed.includes(value)
+const list =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check)
+const shape =
+  (members: { readonly [name: string]: Check }): Check =>
+  (value) =>
+    isObject(value) && Object.entries(members).every(([name, check]) => check(value[name]))
+
+const call = { id: text, name: text, input: isObject }
+const judgement = {
+  verdict: one('allow', 'ask', 'deny'),
+  risk: one('low', 'medium', 'high'),
+  rule: text,
+  reason: text,
+  plan: text,
+  summary: text,
+  writes: list(text),
+}
+const part: Check = (value) =>
+  isObject(value) && (value.type === 'call' ? shape(call)(value) : one('text', 'thinking')(value.type) && text(value.text))
+
+/** The fields that the program reads of each event. */
+const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
+  'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text }),
+  'model.done': shape({
+    parts: list(part),
+    proposals: list(shape({ call: shape(call), judgement: shape(judgement) })),
+    usage: shape({ inputTokens: count, outputTokens: count }),
+    model: text,
+  }),
+  'model.fail': shape({ code: text, message: text }),
+  'tool.done': shape({ id: text, outcome: shape({ status: one('allowed', 'denied', 'failed'), output: text }) }),
+  'approval.decision': shape({ id: text, allow: flag, by: text, plan: text }),
+  'check.done': shape({ id: text, pass: flag, evidence: text }),
+  cancel: shape({ by: text }),
+  estop: shape({ reason: text }),
+  clock: shape({ at: count }),
+  'mode.set': shape({ mode: one('structured', 'wiggum') }),
+  'thread.add': shape({ name: text, digest: text }),
+  judged: shape({ id: text, by: text, parts: list(part), proposals: list(shape({ call: shape(call), judgement: shape(judgement) })) }),
+}
+
+/** Returns undefined when the body is not the event that the entry names. */
+export function externalOf({ kind, type, body }: Entry): ExternalEvent | undefined {
+  return kind === 'external' && isExternalBody(body) && body.type === type ? body : undefined
+}
+
+function isExternalBody(body: unknown): body is ExternalEvent {
+  return isObject(body) && Object.entries(shapes).some(([type, fits]) => type === body.type && fits(body))
+}
