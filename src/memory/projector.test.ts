@@ -12,8 +12,9 @@ function alter(path: string, sql: string): void {
 }
 
 let at: AgentStage
-beforeEach(() => {
+beforeEach(async () => {
   at = createAgentStage(alter)
+  await at.desk.memory.files.prepare()
 })
 afterEach(() => at.desk.remove())
 
@@ -22,10 +23,10 @@ describe('after a crash', () => {
     [3, 1],
     [3, 2],
     [3, 3],
-  ])('%i commits of which %i were not written: each line stands once, from the next turn on', async (commits, outputError) => {
+  ])('%i commits of which %i were not written: each line stands once, from the next turn on', async (commits, unwritten) => {
     await at.turn(1)
-    at.crash(2, { commits, outputError })
-    expect(at.events().length).toBe(4 + told(2).length - ([0, 1, 3, 4][outputError] ?? 0))
+    at.crash(2, { commits, unwritten })
+    expect(at.events().length).toBe(4 + told(2).length - ([0, 1, 3, 4][unwritten] ?? 0))
     await at.turn(3)
     await at.turn(4)
     expect(at.events().toSorted()).toEqual([1, 2, 3, 4].flatMap(told).toSorted())
@@ -38,7 +39,7 @@ describe('after a crash', () => {
     'a line of which only %i bytes were written is written whole; the torn part stays, and is no message',
     async (count) => {
       await at.turn(1)
-      at.crash(2, { commits: 3, outputError: 1 })
+      at.crash(2, { commits: 3, unwritten: 1 })
       const line = JSON.stringify({ ts: '2026-05-12T12:00:00Z', role: 'user', content: 'question 2' })
       appendFileSync(at.placeOf('session'), line.slice(0, count))
       await at.turn(3)
@@ -51,7 +52,7 @@ describe('after a crash', () => {
   )
 
   test('a run that never ended is told up to where it came once it is closed', async () => {
-    at.crash(1, { commits: 2, outputError: 2 })
+    at.crash(1, { commits: 2, unwritten: 2 })
     at.writer().recover()
     await at.turn(2)
     expect(at.events()).toEqual([...told(1).slice(0, 3), ...told(2)])

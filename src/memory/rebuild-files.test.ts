@@ -12,8 +12,9 @@ function alter(path: string, sql: string): void {
 }
 
 let at: AgentStage
-beforeEach(() => {
+beforeEach(async () => {
   at = createAgentStage(alter)
+  await at.desk.memory.files.prepare()
 })
 afterEach(() => at.desk.remove())
 
@@ -52,7 +53,7 @@ describe('rebuild', () => {
 
   test('writes what a crash left unwritten, and the next turn does not write it again', async () => {
     await at.turn(1)
-    at.crash(2, { commits: 3, outputError: 3 })
+    at.crash(2, { commits: 3, unwritten: 3 })
     rmSync(at.placeOf('session'))
     ;(await at.files()).rebuild()
     await at.turn(3)

@@ -59,11 +59,11 @@ export function createAgentStage(alter: (path: string, sql: string) => void) {
   }
 
   /** Simulates a run whose process died after `commits` commits without writing the lines of the last `unwritten` commits. */
-  function crash(number: number, { commits, outputError }: { readonly commits: number; readonly outputError: number }): void {
+  function crash(number: number, { commits, unwritten }: { readonly commits: number; readonly unwritten: number }): void {
     const { write, follow, abandon } = writer()
     for (const [at, batch] of batches(number).slice(0, commits).entries()) {
       write(identity(number), batch)
-      if (at < commits - outputError) follow(identity(number))
+      if (at < commits - unwritten) follow(identity(number))
     }
     abandon(identity(number))
     alter(desk.path, `UPDATE runs SET owner = '1@1-gone' WHERE run_id = '${identity(number).runId}'`)
