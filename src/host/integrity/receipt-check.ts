@@ -96,7 +96,7 @@ function lostLog({ count }: Verification, { checkpoint, journal }: Memory): Mess
 
 function alteredRuns(memory: Memory, seal: Seal | undefined): string[] {
   const found: string[] = []
-  const tidy = collectGarbageEvery(200)
+  const tidy = collectGarbageEvery(2_000)
   for (const runId of memory.journal.ids()) {
     tidy()
     const altered = alteration(memory, runId, seal)
