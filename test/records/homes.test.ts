@@ -80,7 +80,7 @@ test('a question that stood open can be answered', async () => {
   using at = aged()
   {
     using db = database(at)
-    db.run(`UPDATE approvals SET created = ${Date.now()}, expires = ${Date.now() + 600_000} WHERE state = 'open'`)
+    db.run(`UPDATE approvals SET created = ${Date.now() - 1_000}, expires = ${Date.now() + 500_000} WHERE state = 'open'`)
   }
   const [open] = await json(at, ['approvals', 'list', '--json'])
   expect(open).toMatchObject({ tool: 'file_write' })
