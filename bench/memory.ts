@@ -28,19 +28,25 @@ function median(body: () => unknown): number {
   return Math.round((times.toSorted((a, b) => a - b)[12] ?? 0) * 1000) / 1000
 }
 
-const desk = createMemoryStage()
+const memoryStage = createMemoryStage()
 try {
   const begin = performance.now()
-  desk.memory.transaction(() => {
+  memoryStage.memory.transaction(() => {
     let number = 0
     for (const text of texts()) {
       number += 1
       const run = runOf(number, { conversationId: `conversation-${Math.floor(number / 20)}` })
-      desk.memory.journal.append({ run, kind: 'external', type: 'run.start', at: noon - (messages - number) * 1000, body: started(text) })
+      memoryStage.memory.journal.append({
+        run,
+        kind: 'external',
+        type: 'run.start',
+        at: noon - (messages - number) * 1000,
+        body: started(text),
+      })
     }
   })
   const filled = performance.now() - begin
-  const search = (query: string) => median(() => desk.memory.search({ query }))
+  const search = (query: string) => median(() => memoryStage.memory.search({ query }))
   const result = {
     messages,
     fill_ms: Math.round(filled),
@@ -55,5 +61,5 @@ try {
   if (process.argv.includes('--json')) console.log(JSON.stringify(result))
   else for (const [name, value] of Object.entries(result)) console.log(`${name.padEnd(20)} ${value}`)
 } finally {
-  desk.remove()
+  memoryStage.remove()
 }

@@ -33,8 +33,8 @@ const RATIOS: readonly { readonly scenario: string; readonly against: string; re
   { scenario: 'filter', against: 'store', limit: 2.2 },
   { scenario: 'one-tool', against: 'store', limit: 2.6 },
   { scenario: 'one-tool-key', against: 'store' },
-  { scenario: '20-reads', against: 'store', limit: 3.3 },
-  { scenario: '4000-deltas', against: 'store', limit: 1.7 },
+  { scenario: '20-reads', against: 'store', limit: 3 },
+  { scenario: '4000-deltas', against: 'store', limit: 1.5 },
 ]
 const TEXT_MIB = 60
 const FIRST_REQUEST_BYTES = 4400

@@ -3,13 +3,13 @@ import { gateIdOf } from '../runtime/gate-id.ts'
 import { type ApprovalRequests, createApprovalRequests } from './approval-requests.ts'
 import { callOf, createMemoryStage, type Desk, judgement, noon, runOf } from './fixture.ts'
 
-let desk: Desk
+let memoryStage: Desk
 let questions: ApprovalRequests
 beforeEach(() => {
-  desk = createMemoryStage()
-  questions = createApprovalRequests(desk.memory.approvals, (text) => text.replaceAll('hunter2', '***'))
+  memoryStage = createMemoryStage()
+  questions = createApprovalRequests(memoryStage.memory.approvals, (text) => text.replaceAll('hunter2', '***'))
 })
-afterEach(() => desk.remove())
+afterEach(() => memoryStage.remove())
 
 const call = callOf('call-1')
 const ask = (run = 1, own = {}) =>
@@ -17,7 +17,7 @@ const ask = (run = 1, own = {}) =>
 const decide = (allow: boolean, by: string) =>
   questions.decided(runOf(1), { type: 'approval.decision', id: 'call-1', allow, by, plan: judgement.plan })
 const use = (own = {}) => questions.use(runOf(1), { type: 'act', id: 'call-1', call, judgement: { ...judgement, ...own }, approval: 'ann' })
-const stateOf = (run = 1) => desk.memory.approvals.get(gateIdOf(runOf(run).runId, 'call-1'))?.state
+const stateOf = (run = 1) => memoryStage.memory.approvals.get(gateIdOf(runOf(run).runId, 'call-1'))?.state
 
 test('a call that was not asked about, denied, or judged otherwise meanwhile may not use an approval', () => {
   expect(use()).toContain('there is no approval')
@@ -31,7 +31,7 @@ test('a call that was not asked about, denied, or judged otherwise meanwhile may
 
 test('when a yes and a no meet, the no stands', () => {
   ask()
-  desk.memory.approvals.decide({ id: gateIdOf(runOf(1).runId, 'call-1'), allow: true, by: 'operator' })
+  memoryStage.memory.approvals.decide({ id: gateIdOf(runOf(1).runId, 'call-1'), allow: true, by: 'operator' })
   decide(false, 'terminal')
   expect([stateOf(), use()]).toEqual(['denied', expect.stringContaining('is denied')])
 })
@@ -47,16 +47,16 @@ test('a refusal closes the question, but not the one that says that nobody was t
 })
 
 test('a yes is taken over by a later run only when the run it was given to has ended', () => {
-  desk.memory.journal.append({ run: runOf(1), kind: 'note', type: 'x', at: noon, body: {} })
+  memoryStage.memory.journal.append({ run: runOf(1), kind: 'note', type: 'x', at: noon, body: {} })
   ask()
-  desk.memory.approvals.decide({ id: gateIdOf(runOf(1).runId, 'call-1'), allow: true, by: 'operator' })
+  memoryStage.memory.approvals.decide({ id: gateIdOf(runOf(1).runId, 'call-1'), allow: true, by: 'operator' })
   expect([ask(2), stateOf(1)]).toEqual([undefined, 'allowed'])
-  desk.memory.journal.end('run-1', { at: noon, code: 'approval_needed', message: '', digest: null })
+  memoryStage.memory.journal.end('run-1', { at: noon, code: 'approval_needed', message: '', digest: null })
   expect([ask(3), stateOf(1)]).toEqual([{ allow: true, by: 'operator', note: 'allowed as run-1/call-1' }, 'used'])
   expect(ask(4)).toBeUndefined()
 })
 
 test('secrets are kept out of what is stored', () => {
   ask(1, { summary: 'curl hunter2', reason: 'hunter2' })
-  expect(desk.memory.approvals.list()).toMatchObject([{ summary: 'curl ***', reason: '***' }])
+  expect(memoryStage.memory.approvals.list()).toMatchObject([{ summary: 'curl ***', reason: '***' }])
 })

@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { callOf, createMemoryStage, type Desk, judgement, noon, runOf } from './fixture.ts'
 
-let desk: Desk
+let memoryStage: Desk
 let id = ''
 const plan = judgement.plan
 beforeEach(() => {
-  desk = createMemoryStage()
+  memoryStage = createMemoryStage()
   const gate = { type: 'gate.open' as const, id: 'call-1', call: callOf('call-1'), judgement: { ...judgement, risk: 'medium' as const } }
-  id = desk.memory.approvals.create({ run: runOf(1), gate, expires: noon + 60_000 })
+  id = memoryStage.memory.approvals.create({ run: runOf(1), gate, expires: noon + 60_000 })
 })
-afterEach(() => desk.remove())
+afterEach(() => memoryStage.remove())
 
-const yes = () => desk.memory.approvals.decide({ id, allow: true, by: 'user' })
+const yes = () => memoryStage.memory.approvals.decide({ id, allow: true, by: 'user' })
 
 test('an undecided or denied approval cannot be used', () => {
-  const { approvals } = desk.memory
+  const { approvals } = memoryStage.memory
   expect(approvals.consume({ id, plan })).toMatchObject({ ok: false, reason: expect.stringContaining('is open') })
   expect(approvals.decide({ id, allow: false, by: 'user', note: 'no' })).toEqual({ ok: true })
   expect(approvals.consume({ id, plan })).toMatchObject({ ok: false, reason: expect.stringContaining('is denied') })
@@ -22,7 +22,7 @@ test('an undecided or denied approval cannot be used', () => {
 })
 
 test('a late decision, a second decision and one for an unknown question are refused', () => {
-  const { approvals } = desk.memory
+  const { approvals } = memoryStage.memory
   expect(approvals.decide({ id: 'run-9/x', allow: true, by: 'user' })).toMatchObject({
     ok: false,
     reason: expect.stringContaining('there is no'),
@@ -32,16 +32,16 @@ test('a late decision, a second decision and one for an unknown question are ref
   const late = approvals.create({
     run: runOf(2),
     gate: { type: 'gate.open', id: 'c', call: callOf('c'), judgement },
-    expires: desk.clock.now + 5,
+    expires: memoryStage.clock.now + 5,
   })
-  desk.clock.now += 100
+  memoryStage.clock.now += 100
   expect(approvals.decide({ id: late, allow: true, by: 'user' })).toMatchObject({ ok: false, reason: expect.stringContaining('expired') })
   expect(approvals.list({ state: 'open' })).toEqual([])
   expect(approvals.list()).toHaveLength(2)
 })
 
 test('an approval is for its plan alone, for its time alone, and for once', () => {
-  const { approvals } = desk.memory
+  const { approvals } = memoryStage.memory
   yes()
   expect(approvals.consume({ id, plan: 'plan-2' })).toMatchObject({ ok: false, reason: expect.stringContaining('another plan') })
   expect(approvals.consume({ id: 'none', plan })).toMatchObject({ ok: false })
@@ -51,12 +51,12 @@ test('an approval is for its plan alone, for its time alone, and for once', () =
 
 test('an allowed approval expires too', () => {
   yes()
-  desk.clock.now += 120_000
-  expect(desk.memory.approvals.consume({ id, plan })).toMatchObject({ ok: false, reason: expect.stringContaining('expired') })
+  memoryStage.clock.now += 120_000
+  expect(memoryStage.memory.approvals.consume({ id, plan })).toMatchObject({ ok: false, reason: expect.stringContaining('expired') })
 })
 
 test('an open question shows what a person must know', () => {
-  expect(desk.memory.approvals.list({ state: 'open' })).toMatchObject([
+  expect(memoryStage.memory.approvals.list({ state: 'open' })).toMatchObject([
     {
       id: 'run-1/call-1',
       tool: 'file_read',
@@ -71,7 +71,7 @@ test('an open question shows what a person must know', () => {
 })
 
 test('a standing rule is added once, found exactly, listed and revoked', () => {
-  const { approvals } = desk.memory
+  const { approvals } = memoryStage.memory
   expect(approvals.hasRule('shell', '/usr/bin/git status')).toBe(false)
   const rule = approvals.addRule({ tool: 'shell', scope: '/usr/bin/git status', by: 'user' })
   expect(approvals.addRule({ tool: 'shell', scope: '/usr/bin/git status', by: 'other' })).toEqual(rule)

@@ -151,19 +151,19 @@ export function countingReceipts(): { readonly port: ReceiptPort; readonly draft
 
 /** Creates a record with its own memory, counted receipts and a stored log. */
 export function createRecordStage() {
-  const desk = createMemoryStage()
+  const memoryStage = createMemoryStage()
   const counted = countingReceipts()
   const lines: string[] = []
   const recorder = (own: Partial<RecordWriterOptions> = {}) =>
     recordSteps({
-      memory: desk.memory,
+      memory: memoryStage.memory,
       receipts: counted.port,
       log: (level, event) => lines.push(`${level} ${event}`),
-      now: () => desk.clock.now++,
+      now: () => memoryStage.clock.now++,
       redact: (event) => event,
       ...own,
     })
-  return { desk, counted, lines, recorder }
+  return { memoryStage, counted, lines, recorder }
 }
 
 /** A receipts log with a full disk. */

@@ -14,9 +14,9 @@ function alter(path: string, sql: string): void {
 let at: AgentStage
 beforeEach(async () => {
   at = createAgentStage(alter)
-  await at.desk.memory.files.prepare()
+  await at.memoryStage.memory.files.prepare()
 })
-afterEach(() => at.desk.remove())
+afterEach(() => at.memoryStage.remove())
 
 describe('after a crash', () => {
   test.each([
@@ -46,7 +46,7 @@ describe('after a crash', () => {
       await at.turn(4)
       expect(at.contents('session')).toEqual([1, 2, 3, 4].flatMap((n) => [`question ${n}`, `answer ${n}`]))
       expect(at.text('session').split('\n')).toContain(line.slice(0, count))
-      expect(at.desk.memory.conversations.show('conversation_1').filter(({ content }) => content === 'question 2')).toHaveLength(1)
+      expect(at.memoryStage.memory.conversations.show('conversation_1').filter(({ content }) => content === 'question 2')).toHaveLength(1)
       expect((await at.files()).check()).toEqual({ files: 3, untaken: 0 })
     },
   )
@@ -65,7 +65,7 @@ describe('after a crash', () => {
     for (const batch of at.batches(1)) write(at.identity(1), batch)
     const child = Bun.spawn(['sleep', '60'])
     const { ownerOf } = await import('./journal/process-owner.ts')
-    alter(at.desk.path, `UPDATE runs SET owner = '${ownerOf(child.pid)}' WHERE run_id = '${at.identity(1).runId}'`)
+    alter(at.memoryStage.path, `UPDATE runs SET owner = '${ownerOf(child.pid)}' WHERE run_id = '${at.identity(1).runId}'`)
     await at.turn(2)
     expect(at.events()).toEqual(told(2))
     child.kill()
@@ -76,21 +76,21 @@ describe('after a crash', () => {
 })
 
 describe('lines of other programs', () => {
-  const found = (query: string) => at.desk.memory.search({ query }).map(({ snippet }) => snippet)
+  const found = (query: string) => at.memoryStage.memory.search({ query }).map(({ snippet }) => snippet)
 
   test('are journalled with file, line and digest before the next question, and found by search', async () => {
     await at.turn(1)
     appendFileSync(at.placeOf('session'), '{"ts":"x","role":"assistant","content":"the zebra said so"}\n')
     appendFileSync(at.placeOf('history'), '{"role":"user","content":"about the okapi"}\n')
     await at.turn(2)
-    const notes = at.desk.memory.journal.events('run-2').map(({ type, body }) => [type, body])
+    const notes = at.memoryStage.memory.journal.events('run-2').map(({ type, body }) => [type, body])
     expect(notes[0]).toEqual([
       'file.line',
       expect.objectContaining({ file: 'session', line: 3, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }),
     ])
     expect(notes.map(([type]) => type)).toEqual(['file.line', 'file.line', 'run.start', 'model.done', 'deny', 'model.done', 'finish'])
     expect([found('zebra'), found('okapi')]).toEqual([['the zebra said so'], ['about the okapi']])
-    const shown = at.desk.memory.conversations.show('conversation_1')
+    const shown = at.memoryStage.memory.conversations.show('conversation_1')
     expect(shown.find(({ content }) => content.includes('zebra'))).toMatchObject({
       role: 'assistant',
       metadata: { file: 'sessions/current.jsonl', line: 3 },
@@ -101,8 +101,8 @@ describe('lines of other programs', () => {
     mkdirSync(join(at.folder, 'sessions'), { recursive: true })
     writeFileSync(at.placeOf('session'), '{"ts":"x","role":"user","content":"planted before"}\n')
     await at.turn(1)
-    expect(at.desk.memory.conversations.list()).toMatchObject([{ turns: 1, title: 'question 1' }])
-    expect(JSON.stringify(at.desk.memory.context('conversation_1', 10_000))).not.toContain('planted')
+    expect(at.memoryStage.memory.conversations.list()).toMatchObject([{ turns: 1, title: 'question 1' }])
+    expect(JSON.stringify(at.memoryStage.memory.context('conversation_1', 10_000))).not.toContain('planted')
   })
 
   test('are taken in once, also what is no JSON and what has no end, and never what we wrote ourselves', async () => {
@@ -110,7 +110,9 @@ describe('lines of other programs', () => {
     appendFileSync(at.placeOf('session'), 'plain words of a giraffe\n\n{"role":"user","con')
     await at.turn(2)
     await at.turn(3)
-    const notes = ['run-2', 'run-3'].map((run) => at.desk.memory.journal.events(run).filter(({ type }) => type === 'file.line').length)
+    const notes = ['run-2', 'run-3'].map(
+      (run) => at.memoryStage.memory.journal.events(run).filter(({ type }) => type === 'file.line').length,
+    )
     expect(notes).toEqual([2, 0])
     expect(found('giraffe')).toHaveLength(1)
     expect(at.contents('session').length).toBe(6)
@@ -121,7 +123,7 @@ describe('lines of other programs', () => {
     await at.turn(1)
     appendFileSync(at.placeOf('session'), '{"ts":"x","role":"user","content":"it is hunter2"}\n')
     await at.turn(2)
-    expect(JSON.stringify(at.desk.memory.journal.events('run-2'))).not.toContain('hunter2')
+    expect(JSON.stringify(at.memoryStage.memory.journal.events('run-2'))).not.toContain('hunter2')
     expect(found('secret')).toHaveLength(1)
     expect((await at.files()).check()).toEqual({ files: 3, untaken: 0 })
   })
@@ -132,7 +134,7 @@ describe('lines of other programs', () => {
     const [, , third] = at.text('session').split('\n')
     writeFileSync(at.placeOf('session'), `${third}\n{"ts":"x","role":"user","content":"a new okapi"}\n`)
     await at.turn(3)
-    const notes = at.desk.memory.journal.events('run-3').filter(({ type }) => type === 'file.line')
+    const notes = at.memoryStage.memory.journal.events('run-3').filter(({ type }) => type === 'file.line')
     expect(notes.map(({ body }) => Object(body).text)).toEqual(['{"ts":"x","role":"user","content":"a new okapi"}'])
     expect(at.contents('session')).toEqual(['question 2', 'a new okapi', 'question 3', 'answer 3'])
     expect((await at.files()).check()).toEqual({ files: 3, untaken: 0 })
@@ -147,7 +149,7 @@ describe('lines of other programs', () => {
 
   test('a link in the place of a file is refused, said once, and the turn goes on', async () => {
     await at.turn(1)
-    const outside = join(at.desk.folder, 'outside.jsonl')
+    const outside = join(at.memoryStage.folder, 'outside.jsonl')
     writeFileSync(outside, 'not ours\n')
     rmSync(at.placeOf('session'))
     symlinkSync(outside, at.placeOf('session'))

@@ -14,9 +14,9 @@ function alter(path: string, sql: string): void {
 let at: AgentStage
 beforeEach(async () => {
   at = createAgentStage(alter)
-  await at.desk.memory.files.prepare()
+  await at.memoryStage.memory.files.prepare()
 })
-afterEach(() => at.desk.remove())
+afterEach(() => at.memoryStage.remove())
 
 describe('rebuild', () => {
   const bytes = () => (['trace', 'session', 'history'] as const).map(at.text)
@@ -67,12 +67,12 @@ describe('rebuild', () => {
     ;(await at.files()).rebuild()
     expect((await at.files()).check()).toEqual({ files: 3, untaken: 1 })
     await at.turn(2)
-    expect(at.desk.memory.search({ query: 'later' })).toHaveLength(1)
+    expect(at.memoryStage.memory.search({ query: 'later' })).toHaveLength(1)
   })
 
   test('leaves a session that was reset empty, and its pointer away', async () => {
     await at.turn(1)
-    at.desk.memory.files.reset({ id: 'default', folder: at.folder, pointer: 'conversation' }, () => {
+    at.memoryStage.memory.files.reset({ id: 'default', folder: at.folder, pointer: 'conversation' }, () => {
       rmSync(at.placeOf('session'))
       rmSync(join(at.folder, 'sessions/conversation'))
     })

@@ -4,10 +4,10 @@ import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { acting, callOf, createMemoryStage, type Desk, finish, recordSteps, refusing, replied, runOf, started } from './fixture.ts'
 
-let desk: Desk
+let memoryStage: Desk
 beforeEach(() => {
-  desk = createMemoryStage()
-  const { memory, clock } = desk
+  memoryStage = createMemoryStage()
+  const { memory, clock } = memoryStage
   const recorder = recordSteps({ memory, log: () => {}, now: () => clock.now++, redact: (event) => event })
   for (const number of [1, 2]) {
     const run = runOf(number, { conversationId: `conversation-${number}` })
@@ -28,18 +28,18 @@ beforeEach(() => {
     recorder.finished(run, finish, 'digest')
   }
   // The first search updates the index.
-  desk.memory.search({ query: 'answer' })
+  memoryStage.memory.search({ query: 'answer' })
 })
-afterEach(() => desk.remove())
+afterEach(() => memoryStage.remove())
 
 function alter(sql: string): void {
-  using db = new Database(desk.path)
+  using db = new Database(memoryStage.path)
   db.run(sql)
 }
 
-const check = async () => (await desk.memory.projections()).check()
+const check = async () => (await memoryStage.memory.projections()).check()
 const differenceIn = async (number: number) =>
-  (await desk.memory.projections()).differenceIn(runOf(number, { conversationId: `conversation-${number}` }))
+  (await memoryStage.memory.projections()).differenceIn(runOf(number, { conversationId: `conversation-${number}` }))
 
 describe('a check', () => {
   test.each([
@@ -63,11 +63,11 @@ describe('a check', () => {
   })
 
   test('of what is whole says so, changes nothing and leaves nothing behind', async () => {
-    const before = [...desk.memory.conversations.exportJsonl()]
+    const before = [...memoryStage.memory.conversations.exportJsonl()]
     const { equal, live, rebuilt, turns } = await check()
     expect({ equal, same: live === rebuilt, turns }).toEqual({ equal: true, same: true, turns: 10 })
-    expect([...desk.memory.conversations.exportJsonl()]).toEqual(before)
-    expect(readdirSync(dirname(desk.path)).filter((name) => name.startsWith('rebuild'))).toEqual([])
+    expect([...memoryStage.memory.conversations.exportJsonl()]).toEqual(before)
+    expect(readdirSync(dirname(memoryStage.path)).filter((name) => name.startsWith('rebuild'))).toEqual([])
     expect((await check()).live).toBe(live)
   })
 })
@@ -75,7 +75,7 @@ describe('a check', () => {
 test('both tell how far they are', async () => {
   for (const step of ['check', 'rebuild'] as const) {
     const shares: number[] = []
-    ;(await desk.memory.projections())[step]((share) => shares.push(share))
+    ;(await memoryStage.memory.projections())[step]((share) => shares.push(share))
     expect(shares.length).toBeGreaterThan(0)
     expect(shares.every((share) => share > 0 && share <= 1)).toBe(true)
   }
@@ -83,9 +83,9 @@ test('both tell how far they are', async () => {
 
 test('a rebuild over a journal that cannot be read leaves all as it was', async () => {
   alter(`UPDATE journal SET body = '{' WHERE seq = 2`)
-  const before = [...desk.memory.conversations.exportJsonl()]
-  expect((await desk.memory.projections()).rebuild()).toMatchObject({ ok: false, message: expect.stringContaining('entry 2') })
-  expect([...desk.memory.conversations.exportJsonl()]).toEqual(before)
+  const before = [...memoryStage.memory.conversations.exportJsonl()]
+  expect((await memoryStage.memory.projections()).rebuild()).toMatchObject({ ok: false, message: expect.stringContaining('entry 2') })
+  expect([...memoryStage.memory.conversations.exportJsonl()]).toEqual(before)
 })
 
 test('a rebuild brings back what was altered, lost and planted, search included', async () => {
@@ -95,9 +95,9 @@ test('a rebuild brings back what was altered, lost and planted, search included'
   alter('DELETE FROM conversations')
   alter(`INSERT INTO turns_fts(rowid, content) VALUES (77, 'zebra')`)
   expect((await check()).equal).toBe(false)
-  expect((await desk.memory.projections()).rebuild()).toEqual({ ok: true, turns: 10 })
+  expect((await memoryStage.memory.projections()).rebuild()).toEqual({ ok: true, turns: 10 })
   expect(await check()).toEqual(whole)
-  expect(desk.memory.search({ query: 'größer' })).toHaveLength(2)
+  expect(memoryStage.memory.search({ query: 'größer' })).toHaveLength(2)
 })
 
 describe('the turns of one run', () => {

@@ -7,7 +7,7 @@ let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {
   stage = createRecordStage()
 })
-afterEach(() => stage.desk.remove())
+afterEach(() => stage.memoryStage.remove())
 
 const recorder: (typeof stage)['recorder'] = (own) => stage.recorder(own)
 const run = runOf(1)
@@ -15,7 +15,7 @@ const allowed: ExternalEvent = { type: 'tool.done', id: 'a', outcome: { status: 
 
 /** Assigns the runs so far to a process that no longer exists. */
 function orphan(owner: string): void {
-  const db = new Database(stage.desk.path)
+  const db = new Database(stage.memoryStage.path)
   db.run('UPDATE runs SET owner = ?', [owner])
   db.close()
 }
@@ -25,7 +25,7 @@ test('recovery leaves the work of living processes alone', () => {
   external(run, started('hi'))
   intent(run, acting(callOf('a')))
   expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 })
-  expect(stage.desk.memory.journal.run('run-1')?.ended).toBeNull()
+  expect(stage.memoryStage.memory.journal.run('run-1')?.ended).toBeNull()
 })
 
 test('recovery gives the work of dead processes a result, a receipt and an end, once', () => {
@@ -49,8 +49,8 @@ test('recovery gives the work of dead processes a result, a receipt and an end, 
     tornBytes: 0,
   })
   expect(stage.counted.drafts[1]).toMatchObject({ status: 'failed', error: 'interrupted: outcome unknown', tool: 'file_read' })
-  expect(stage.desk.memory.journal.run('run-1')).toMatchObject({ code: 'error', message: 'the process ended before the run did' })
-  expect(stage.desk.memory.context('conversation-1', 1000).messages.at(-1)).toMatchObject({
+  expect(stage.memoryStage.memory.journal.run('run-1')).toMatchObject({ code: 'error', message: 'the process ended before the run did' })
+  expect(stage.memoryStage.memory.context('conversation-1', 1000).messages.at(-1)).toMatchObject({
     role: 'tool',
     callId: 'b',
     content: 'Failed: interrupted: outcome unknown',
@@ -65,7 +65,7 @@ test('a run that ended while an act was open is settled too, and keeps its end',
   finished(run, finish, 'abc')
   orphan(`${process.pid}@1-deadbeef`)
   expect(recover()).toMatchObject({ interrupted: [{ callId: 'a' }], closedRuns: [] })
-  expect(stage.desk.memory.journal.run('run-1')).toMatchObject({ code: 'answered' })
+  expect(stage.memoryStage.memory.journal.run('run-1')).toMatchObject({ code: 'answered' })
 })
 
 test('if the receipts cannot be settled, recovery changes nothing and says why', () => {
@@ -73,6 +73,6 @@ test('if the receipts cannot be settled, recovery changes nothing and says why',
   intent(run, acting(callOf('a')))
   orphan(`${process.pid}@1-deadbeef`)
   expect(recordFailure(() => recorder({ receipts: receiptsBy(fullReceipts) }).recover()).message).toBe('the disk is full')
-  expect(stage.desk.memory.journal.run('run-1')?.ended).toBeNull()
+  expect(stage.memoryStage.memory.journal.run('run-1')?.ended).toBeNull()
   expect(recover().interrupted).toHaveLength(1)
 })

@@ -4,13 +4,13 @@ import type { ExternalEvent } from '../runtime/event.ts'
 import type { ReceiptDraft } from './checkpoint.ts'
 import { acting, callOf, createMemoryStage, type Desk, receiptsBy, recordSteps, refusing, runOf } from './fixture.ts'
 
-let desk: Desk
+let memoryStage: Desk
 let drafts: ReceiptDraft[]
 beforeEach(() => {
-  desk = createMemoryStage()
+  memoryStage = createMemoryStage()
   drafts = []
 })
-afterEach(() => desk.remove())
+afterEach(() => memoryStage.remove())
 
 const allowed: ExternalEvent = { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'fine' } }
 
@@ -19,7 +19,7 @@ function recorder() {
     drafts.push(...wanted)
     return { ok: true, receiptIds: [], checkpoint: undefined, adopted: 0, tornBytes: 0 }
   })
-  return recordSteps({ memory: desk.memory, receipts, log() {}, now: () => desk.clock.now++, redact: (event) => event })
+  return recordSteps({ memory: memoryStage.memory, receipts, log() {}, now: () => memoryStage.clock.now++, redact: (event) => event })
 }
 
 test('a run without a sandbox says so in every receipt; another says what confined the children of the call', () => {
@@ -48,7 +48,7 @@ test('a run without a sandbox says so in every receipt; another says what confin
 test('a call that a crash cut off is confined as it began, whoever puts it right', () => {
   recorder().intent(runOf(1, { sandbox: 'none' }), acting(callOf('a')))
   recorder().intent(runOf(2), acting(callOf('b')))
-  using db = new Database(desk.path)
+  using db = new Database(memoryStage.path)
   db.run(`UPDATE runs SET owner = '999999999@1-x'`)
   recorder().recover()
   expect(drafts.map(({ sandbox, error }) => [sandbox, error])).toEqual([

@@ -25,7 +25,7 @@ let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {
   stage = createRecordStage()
 })
-afterEach(() => stage.desk.remove())
+afterEach(() => stage.memoryStage.remove())
 
 const recorder: (typeof stage)['recorder'] = (own) => stage.recorder(own)
 const run = runOf(1)
@@ -40,15 +40,15 @@ test('if the receipt fails, the result is not journalled, the intent stays open 
   recorder().intent(run, acting(callOf('a')))
   const error = recordFailure(() => recorder({ receipts: receiptsBy(fullReceipts) }).external(run, allowed))
   expect(error).toMatchObject({ code: 'full', integrity: false, message: 'the disk is full' })
-  expect(stage.desk.memory.journal.events('run-1').map(({ type }) => type)).toEqual(['act'])
-  expect(stage.desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
-  expect(stage.desk.memory.conversations.show('conversation-1')).toEqual([])
-  expect(stage.desk.memory.checkpoint.get()).toBeUndefined()
+  expect(stage.memoryStage.memory.journal.events('run-1').map(({ type }) => type)).toEqual(['act'])
+  expect(stage.memoryStage.memory.journal.openIntent('run-1', 'a')).toBeDefined()
+  expect(stage.memoryStage.memory.conversations.show('conversation-1')).toEqual([])
+  expect(stage.memoryStage.memory.checkpoint.get()).toBeUndefined()
 })
 
 test('if the receipt of a refusal fails, the refusal is not journalled either', () => {
   recordFailure(() => recorder({ receipts: receiptsBy(fullReceipts) }).denied(run, refusing(callOf('a'))))
-  expect(stage.desk.memory.journal.events('run-1')).toEqual([])
+  expect(stage.memoryStage.memory.journal.events('run-1')).toEqual([])
 })
 
 test('a result without an intent, or a second one, is refused', () => {
@@ -61,8 +61,8 @@ test('a result without an intent, or a second one, is refused', () => {
 })
 
 test('trouble with the database is a RecordFailure as well, and then no receipt is kept for long', () => {
-  const holder = new Database(stage.desk.path)
-  const hasty = openMemory({ path: stage.desk.path, log: () => {}, now: () => 0, busyTimeoutMs: 10 })
+  const holder = new Database(stage.memoryStage.path)
+  const hasty = openMemory({ path: stage.memoryStage.path, log: () => {}, now: () => 0, busyTimeoutMs: 10 })
   if (!hasty.ok) throw new Error(hasty.failure.message)
   holder.run('BEGIN IMMEDIATE')
   const { external, intent, denied, finished, recover } = recorder({ memory: hasty.memory })
@@ -85,7 +85,7 @@ test('a bug is not dressed up as trouble with the record', () => {
   }
   recorder().intent(run, acting(callOf('a')))
   expect(() => recorder({ receipts: receiptsBy(bug) }).external(run, allowed)).toThrow(TypeError)
-  expect(stage.desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
+  expect(stage.memoryStage.memory.journal.openIntent('run-1', 'a')).toBeDefined()
 })
 
 test('a result leaves a receipt of exactly what was asked and what came of it', () => {
@@ -108,9 +108,9 @@ test('a result leaves a receipt of exactly what was asked and what came of it', 
       error: 'broken',
     },
   ])
-  expect(stage.desk.memory.journal.events('run-1').at(-1)?.body).toMatchObject({ outcome: { receipt: 'receipt-1' } })
-  expect(stage.desk.memory.checkpoint.get()).toEqual({ logId: 'log', count: 1, head: 'h1', mac: 'm1', size: 1 })
-  expect(stage.desk.memory.journal.openIntent('run-1', 'a')).toBeUndefined()
+  expect(stage.memoryStage.memory.journal.events('run-1').at(-1)?.body).toMatchObject({ outcome: { receipt: 'receipt-1' } })
+  expect(stage.memoryStage.memory.checkpoint.get()).toEqual({ logId: 'log', count: 1, head: 'h1', mac: 'm1', size: 1 })
+  expect(stage.memoryStage.memory.journal.openIntent('run-1', 'a')).toBeUndefined()
 })
 
 test('a refusal leaves a receipt and a line for people', () => {
@@ -119,7 +119,7 @@ test('a refusal leaves a receipt and a line for people', () => {
   expect(stage.counted.drafts).toMatchObject([
     { status: 'denied', risk: 'high', tool: 'file_read', error: 'safety: outside the workspace' },
   ])
-  expect(stage.desk.memory.journal.events('run-1')).toMatchObject([
+  expect(stage.memoryStage.memory.journal.events('run-1')).toMatchObject([
     { kind: 'note', type: 'deny', body: { by: 'safety', receipt: 'receipt-1' } },
   ])
 })
@@ -129,7 +129,7 @@ test('without receipts everything else is kept', () => {
   intent(run, acting(callOf('a')))
   expect(external(run, allowed)).toEqual(allowed)
   expect(denied(run, refusing(callOf('b')))).toBeUndefined()
-  expect(stage.desk.memory.journal.events('run-1')).toHaveLength(3)
+  expect(stage.memoryStage.memory.journal.events('run-1')).toHaveLength(3)
 })
 
 test('secrets are taken out of all that is stored, keys and inputs too, and the hashes match what is stored', () => {
@@ -154,15 +154,15 @@ test('secrets are taken out of all that is stored, keys and inputs too, and the 
   expect(
     JSON.stringify([
       stage.counted.drafts,
-      stage.desk.memory.journal.events('run-1'),
-      stage.desk.memory.journal.runs({ limit: 1 }),
-      [...stage.desk.memory.conversations.exportJsonl()],
+      stage.memoryStage.memory.journal.events('run-1'),
+      stage.memoryStage.memory.journal.runs({ limit: 1 }),
+      [...stage.memoryStage.memory.conversations.exportJsonl()],
     ]),
   ).not.toContain('hunter2')
-  const done = stage.desk.memory.journal.events('run-1').find(({ type }) => type === 'tool.done')
+  const done = stage.memoryStage.memory.journal.events('run-1').find(({ type }) => type === 'tool.done')
   expect(done?.body).toMatchObject({ outcome: { metadata: { list: ['[secret]', 1, null] } } })
   expect(stage.counted.drafts[0]?.argsHash).toBe(hashJson({ '[secret]': 'x', path: '[secret]' }))
-  expect([...stage.desk.memory.attempts()]).toMatchObject(
+  expect([...stage.memoryStage.memory.attempts()]).toMatchObject(
     stage.counted.drafts.map(({ argsHash, resultHash }) => ({ argsHash, resultHash })),
   )
 })
@@ -182,7 +182,7 @@ test('the attempts of the journal have the hashes of their receipts, denials too
   external(run, allowed)
   denied(run, refusing(callOf('b', { path: 'y' })))
   intent(run, acting(callOf('c')))
-  const found = [...stage.desk.memory.attempts()]
+  const found = [...stage.memoryStage.memory.attempts()]
   expect(found.map(({ callId, status, pending, receiptId }) => ({ callId, status, pending, receiptId }))).toEqual([
     { callId: 'a', status: 'allowed', pending: false, receiptId: 'receipt-1' },
     { callId: 'b', status: 'denied', pending: false, receiptId: 'receipt-2' },
@@ -197,12 +197,12 @@ test('a finished run has its end, its digest and a line in the log', () => {
   const { external, finished } = recorder()
   external(run, started('hi'))
   finished(run, finish, 'abc')
-  expect(stage.desk.memory.journal.run('run-1')).toMatchObject({
+  expect(stage.memoryStage.memory.journal.run('run-1')).toMatchObject({
     code: 'answered',
     message: 'done',
     digest: 'abc',
   })
-  expect(stage.desk.memory.journal.events('run-1').at(-1)).toMatchObject({ kind: 'note', type: 'finish', body: { digest: 'abc' } })
+  expect(stage.memoryStage.memory.journal.events('run-1').at(-1)).toMatchObject({ kind: 'note', type: 'finish', body: { digest: 'abc' } })
 })
 
 test('a process is known by number and start: a later one with its number is another', () => {

@@ -17,18 +17,18 @@ import {
 import { createRecordWriter, type ReceiptPort, RecordFailure } from './record-writer.ts'
 import { createRecorder } from './recorder.ts'
 
-let desk: Desk
+let memoryStage: Desk
 let counted: ReturnType<typeof countingReceipts>
 const disk = { full: false }
 beforeEach(() => {
-  desk = createMemoryStage()
+  memoryStage = createMemoryStage()
   counted = countingReceipts()
   disk.full = false
 })
-afterEach(() => desk.remove())
+afterEach(() => memoryStage.remove())
 
 function recorder() {
-  const { memory, clock } = desk
+  const { memory, clock } = memoryStage
   const receipts: ReceiptPort = {
     ...counted.port,
     begin: (...known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).begin(...known),
@@ -55,7 +55,7 @@ test('the batches of several runs are one append to the receipts, and each hears
       ['b', `receipt-${first + 1}`],
     ]),
   )
-  expect(desk.memory.checkpoint.get()?.count).toBe(6)
+  expect(memoryStage.memory.checkpoint.get()?.count).toBe(6)
 })
 
 test('a batch that cannot be kept fails alone: none of its rows and receipts stay, the others lose nothing', async () => {
@@ -69,8 +69,8 @@ test('a batch that cannot be kept fails alone: none of its rows and receipts sta
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   expect(results[1]).toMatchObject({ reason: { code: 'no_intent' } })
   expect([counted.appends, counted.drafts.map(({ status }) => status)]).toEqual([[2], ['allowed', 'denied']])
-  expect(desk.memory.journal.events('run-2')).toEqual([])
-  expect([...desk.memory.attempts()].map(({ receiptId }) => receiptId)).toEqual(['receipt-1', 'receipt-2'])
+  expect(memoryStage.memory.journal.events('run-2')).toEqual([])
+  expect([...memoryStage.memory.attempts()].map(({ receiptId }) => receiptId)).toEqual(['receipt-1', 'receipt-2'])
 })
 
 test('a disk that is full fails them all, and nothing of any is kept', async () => {
@@ -82,9 +82,9 @@ test('a disk that is full fails them all, and nothing of any is kept', async () 
     commit(runOf(2), [{ kind: 'external', event: started('hi') }]),
   ])
   for (const each of results) expect(each).toMatchObject({ status: 'rejected', reason: { code: 'full' } })
-  expect(desk.memory.journal.events('run-1').map(({ type }) => type)).toEqual(['act'])
-  expect(desk.memory.journal.events('run-2')).toEqual([])
-  expect(desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
+  expect(memoryStage.memory.journal.events('run-1').map(({ type }) => type)).toEqual(['act'])
+  expect(memoryStage.memory.journal.events('run-2')).toEqual([])
+  expect(memoryStage.memory.journal.openIntent('run-1', 'a')).toBeDefined()
 })
 
 test('one batch is kept whole or not at all', async () => {
@@ -97,12 +97,12 @@ test('one batch is kept whole or not at all', async () => {
   ]
   expect(commit(runOf(1), batch)).rejects.toBeInstanceOf(RecordFailure)
   await Bun.sleep(5)
-  expect(desk.memory.journal.events('run-1')).toEqual([])
-  expect(desk.memory.journal.run('run-1')).toBeUndefined()
+  expect(memoryStage.memory.journal.events('run-1')).toEqual([])
+  expect(memoryStage.memory.journal.run('run-1')).toBeUndefined()
 })
 
 test('while another process writes a batch waits without holding up the event loop, and is kept once it may', async () => {
-  const holder = new Database(desk.path)
+  const holder = new Database(memoryStage.path)
   holder.run('BEGIN IMMEDIATE')
   const { commit } = recorder()
   let kept = false
@@ -118,5 +118,5 @@ test('while another process writes a batch waits without holding up the event lo
   holder.close()
   await committed
   clearInterval(timer)
-  expect(desk.memory.journal.openIntent('run-1', 'a')).toBeDefined()
+  expect(memoryStage.memory.journal.openIntent('run-1', 'a')).toBeDefined()
 })

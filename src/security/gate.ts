@@ -58,18 +58,18 @@ const plansKept = 1000
 
 /** @throws Error when two tools share a name: the gate could judge one and the executor run the other. */
 export function createGate(options: GateOptions): Gate {
-  const desk: GateState = { ...options, byName: byName(options.tools), validate: createValidator(), plans: new Map<string, Plan>() }
+  const memoryStage: GateState = { ...options, byName: byName(options.tools), validate: createValidator(), plans: new Map<string, Plan>() }
   return {
     judge: async (call) => {
       try {
-        return await judgeCall(call, desk)
+        return await judgeCall(call, memoryStage)
       } catch (error) {
         const reason = `the gate failed (${cut(visible(String(error)), 300)}); nothing was run`
-        return refusal({ call: options.secrets?.json(call) ?? call, desk, rule: 'gate.error', risk: 'high', reason })
+        return refusal({ call: options.secrets?.json(call) ?? call, memoryStage, rule: 'gate.error', risk: 'high', reason })
       }
     },
-    holds: (call, hash) => holds(call, desk.plans.get(hash), desk),
-    plan: (hash) => desk.plans.get(hash),
+    holds: (call, hash) => holds(call, memoryStage.plans.get(hash), memoryStage),
+    plan: (hash) => memoryStage.plans.get(hash),
   }
 }
 
@@ -93,43 +93,44 @@ function holds(call: Call, plan: Plan | undefined, { estop }: GateState): boolea
 
 type Accepted = Extract<Finding, { ok: true }>
 
-async function judgeCall(asked: Call, desk: GateState): Promise<Judgement> {
-  const tool = desk.byName.get(asked.name)
-  const { call, hidden } = lookForSecrets(asked, tool, desk.secrets)
-  const turned = precheck({ call, tool, estop: desk.estop, usable: usable(desk) })
-  if (turned) return refusal({ call, desk, risk: tool?.risk ?? 'high', ...turned })
+async function judgeCall(asked: Call, memoryStage: GateState): Promise<Judgement> {
+  const tool = memoryStage.byName.get(asked.name)
+  const { call, hidden } = lookForSecrets(asked, tool, memoryStage.secrets)
+  const turned = precheck({ call, tool, estop: memoryStage.estop, usable: usable(memoryStage) })
+  if (turned) return refusal({ call, memoryStage, risk: tool?.risk ?? 'high', ...turned })
   if (!tool) throw new Error('an unknown tool was let through')
-  if (hidden) return refusal({ call, desk, risk: 'high', ...hidden })
-  const valid = await desk.validate(tool.parameters, call.input)
-  if (!valid.ok) return refusal({ call, desk, risk: tool.risk, rule: 'schema.invalid', reason: `${visible(call.name)}: ${valid.message}` })
-  const findings = await Promise.all(tool.touches(call.input).map((touch) => judgeTouch(touch, desk)))
+  if (hidden) return refusal({ call, memoryStage, risk: 'high', ...hidden })
+  const valid = await memoryStage.validate(tool.parameters, call.input)
+  if (!valid.ok)
+    return refusal({ call, memoryStage, risk: tool.risk, rule: 'schema.invalid', reason: `${visible(call.name)}: ${valid.message}` })
+  const findings = await Promise.all(tool.touches(call.input).map((touch) => judgeTouch(touch, memoryStage)))
   const forbidden = findings.find((finding) => !finding.ok)
-  if (forbidden && !forbidden.ok) return refusal({ call, desk, risk: 'high', rule: forbidden.rule, reason: forbidden.reason })
-  return decide({ call, tool, desk, findings: findings.filter((finding) => finding.ok) })
+  if (forbidden && !forbidden.ok) return refusal({ call, memoryStage, risk: 'high', rule: forbidden.rule, reason: forbidden.reason })
+  return decide({ call, tool, memoryStage, findings: findings.filter((finding) => finding.ok) })
 }
 
-type Judged = { readonly call: Call; readonly tool: Tool; readonly desk: GateState; readonly findings: readonly Accepted[] }
+type Judged = { readonly call: Call; readonly tool: Tool; readonly memoryStage: GateState; readonly findings: readonly Accepted[] }
 
-async function decide({ call, tool, desk, findings }: Judged): Promise<Judgement> {
-  const plan = await planOf({ call, desk, findings })
+async function decide({ call, tool, memoryStage, findings }: Judged): Promise<Judgement> {
+  const plan = await planOf({ call, memoryStage, findings })
   const rating = rate(tool, findings)
   const reads = findings.every((finding) => finding.reads)
-  const permission = permit({ rating, reads, harmless: harmless(findings), always: said(plan, desk) }, desk.policy)
-  if (permission.verdict !== 'deny') keep(plan, desk.plans)
-  return judgement({ call, plan, rating, permission, writes: writesOf(findings, desk) })
+  const permission = permit({ rating, reads, harmless: harmless(findings), always: said(plan, memoryStage) }, memoryStage.policy)
+  if (permission.verdict !== 'deny') keep(plan, memoryStage.plans)
+  return judgement({ call, plan, rating, permission, writes: writesOf(findings, memoryStage) })
 }
 
-async function planOf({ call, desk, findings }: Omit<Judged, 'tool'>): Promise<Plan> {
+async function planOf({ call, memoryStage, findings }: Omit<Judged, 'tool'>): Promise<Plan> {
   const body = {
     tool: call.name,
     input: call.input,
     paths: findings.flatMap(({ path }) => path ?? []),
     urls: findings.flatMap(({ url }) => url ?? []),
     commands: findings.flatMap(({ command }) => command ?? []),
-    targets: (await desk.targetsOf?.(findings.flatMap(({ writes }) => writes))) ?? {},
-    envHash: desk.envHash ?? '',
-    policyVersion: desk.policy.version,
-    conversation: desk.conversation,
+    targets: (await memoryStage.targetsOf?.(findings.flatMap(({ writes }) => writes))) ?? {},
+    envHash: memoryStage.envHash ?? '',
+    policyVersion: memoryStage.policy.version,
+    conversation: memoryStage.conversation,
   }
   return { ...body, hash: planHash(body), always: findings.length === 1 ? findings[0]?.always : undefined }
 }
@@ -139,8 +140,20 @@ function judgement(of: { call: Call; plan: Plan; rating: Rating; permission: Per
   return { verdict, risk: of.rating.risk, rule, reason, plan: of.plan.hash, summary: summarise(of.call, of.plan), writes: of.writes }
 }
 
-function refusal({ call, desk, risk, rule, reason }: { call: Call; desk: GateState; risk: Risk; rule: string; reason: string }): Judgement {
-  return { verdict: 'deny', risk, rule, reason, plan: refusalHash(call, desk.conversation), summary: summarise(call), writes: [] }
+function refusal({
+  call,
+  memoryStage,
+  risk,
+  rule,
+  reason,
+}: {
+  call: Call
+  memoryStage: GateState
+  risk: Risk
+  rule: string
+  reason: string
+}): Judgement {
+  return { verdict: 'deny', risk, rule, reason, plan: refusalHash(call, memoryStage.conversation), summary: summarise(call), writes: [] }
 }
 
 /** The reasons of the touches come first; the tool's declared risk is named only when it is higher. */
@@ -156,13 +169,13 @@ function harmless(findings: readonly Accepted[]): boolean | undefined {
   return commands.length === 0 ? undefined : commands.every((finding) => finding.harmless === true)
 }
 
-function said(plan: Plan, desk: GateState): boolean {
-  return plan.always !== undefined && desk.always?.(alwaysKey(plan.always)) === true
+function said(plan: Plan, memoryStage: GateState): boolean {
+  return plan.always !== undefined && memoryStage.always?.(alwaysKey(plan.always)) === true
 }
 
-function writesOf(findings: readonly Accepted[], desk: GateState): readonly string[] {
+function writesOf(findings: readonly Accepted[], memoryStage: GateState): readonly string[] {
   const writes = [...new Set(findings.flatMap((finding) => finding.writes))]
-  return writes.length === 0 ? writes : (desk.writesOf?.(writes) ?? writes)
+  return writes.length === 0 ? writes : (memoryStage.writesOf?.(writes) ?? writes)
 }
 
 /** Evicts the oldest plans first. This is safe because the executor refuses a call whose plan is missing. */

@@ -19,7 +19,7 @@ const DATABASE = /memory\.sqlite|\bmemory\.path\b|\bdatabase|-(?:wal|shm|journal
 
 export const databaseIsOpenedInOnePlace: Law = (modules) =>
   modules
-    .filter((module) => module.path.startsWith('src/') && !isTest(module) && !module.path.endsWith('.fixture.ts'))
+    .filter((module) => module.path.startsWith('src/') && !isTest(module))
     .flatMap((module) => calls(module.program).flatMap((call) => judge(module, call)))
 
 function judge(module: Module, call: Node): Violation[] {

@@ -175,7 +175,7 @@ test('a gateway that refuses to begin is asked ever more slowly', async () => {
   expect(client.waits).toEqual([5000, 10_000, 20_000])
 })
 
-test('Discord out of reach, in trouble or with a wish for silence is waited for', async () => {
+test('a Discord that is unreachable, fails, or asks for a pause is tried again later', async () => {
   using fake = startDiscord()
   fake.rest.trouble.gateway.push({ status: 503 }, { status: 502, body: '<html>' }, { status: 429, headers: { 'retry-after': '7' } })
   await using client = await connected(fake)

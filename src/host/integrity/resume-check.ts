@@ -60,11 +60,11 @@ async function firstProblem({ setup, memory, conversationId, threads = [] }: Res
   return look() === undefined ? undefined : memory.transaction(look)
 }
 
-function problemIn(conversationId: string, desk: Examination): string | undefined {
-  const { setup, memory, projections } = desk
+function problemIn(conversationId: string, examination: Examination): string | undefined {
+  const { setup, memory, projections } = examination
   const runs = memory.journal.runs({ limit: runsChecked, conversation: conversationId })
   for (const run of runs) {
-    const problem = wrongWith(run, desk)
+    const problem = wrongWith(run, examination)
     if (problem !== undefined) return problem
   }
   const summary = projections.alteredSummary(conversationId)

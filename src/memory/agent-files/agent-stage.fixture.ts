@@ -22,8 +22,8 @@ export const told = (number: number): readonly string[] => [
 export function createAgentStage(alter: (path: string, sql: string) => void) {
   const said: string[] = []
   const log = (level: string, event: string) => void said.push(`${level} ${event}`)
-  const desk = createMemoryStage(undefined, log)
-  const folder = join(desk.folder, 'home', 'agents', 'default')
+  const memoryStage = createMemoryStage(undefined, log)
+  const folder = join(memoryStage.folder, 'home', 'agents', 'default')
 
   const identity = (number: number): RunIdentity =>
     runOf(number, { conversationId: 'conversation_1', agent: { id: 'default', folder, pointer: 'conversation', remembers: true } })
@@ -31,7 +31,7 @@ export function createAgentStage(alter: (path: string, sql: string) => void) {
     JSON.stringify(value).includes('hunter2') ? JSON.parse(JSON.stringify(value).replaceAll('hunter2', '[secret]')) : value
 
   function writer() {
-    return createRecordWriter({ memory: desk.memory, log, now: () => desk.clock.now++, redact })
+    return createRecordWriter({ memory: memoryStage.memory, log, now: () => memoryStage.clock.now++, redact })
   }
 
   const batches = (number: number): readonly (readonly RecordEntry[])[] => [
@@ -54,7 +54,7 @@ export function createAgentStage(alter: (path: string, sql: string) => void) {
 
   /** Runs one complete run through the real recorder. */
   async function turn(number: number): Promise<void> {
-    const recorder = createRecorder(writer(), desk.memory.lockWait)
+    const recorder = createRecorder(writer(), memoryStage.memory.lockWait)
     for (const batch of batches(number)) await recorder.commit(identity(number), batch)
   }
 
@@ -66,7 +66,7 @@ export function createAgentStage(alter: (path: string, sql: string) => void) {
       if (at < commits - unwritten) follow(identity(number))
     }
     abandon(identity(number))
-    alter(desk.path, `UPDATE runs SET owner = '1@1-gone' WHERE run_id = '${identity(number).runId}'`)
+    alter(memoryStage.path, `UPDATE runs SET owner = '1@1-gone' WHERE run_id = '${identity(number).runId}'`)
   }
 
   const placeOf = (file: keyof typeof fileNames) => join(folder, fileNames[file])
@@ -90,7 +90,7 @@ export function createAgentStage(alter: (path: string, sql: string) => void) {
       .map((line) => JSON.parse(line))
       .map(({ event, message }) => `${event}: ${message}`)
 
-  const files = async () => (await desk.memory.projections()).files
+  const files = async () => (await memoryStage.memory.projections()).files
 
-  return { desk, folder, said, identity, batches, writer, turn, crash, placeOf, text, contents, events, files }
+  return { memoryStage, folder, said, identity, batches, writer, turn, crash, placeOf, text, contents, events, files }
 }

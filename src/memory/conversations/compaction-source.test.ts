@@ -7,13 +7,14 @@ import { openStore, type Store } from '../store.ts'
 import type { Summarise } from './compact.ts'
 import { createSummaries } from './compaction-source.ts'
 
-let desk: Desk
+let memoryStage: Desk
 beforeEach(() => {
-  desk = createMemoryStage()
+  memoryStage = createMemoryStage()
 })
-afterEach(() => desk.remove())
+afterEach(() => memoryStage.remove())
 
-const recorder = () => recordSteps({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
+const recorder = () =>
+  recordSteps({ memory: memoryStage.memory, log: () => {}, now: () => memoryStage.clock.now++, redact: (event) => event })
 
 function chat(number: number, conversationId = 'conversation-1'): void {
   const [run, { external, finished }] = [runOf(number, { conversationId }), recorder()]
@@ -40,16 +41,16 @@ const listing: Summarise = async ({ text }) => {
 }
 
 async function compact(summarise = listing, own: Partial<typeof lengths> = {}) {
-  const summaries = await desk.memory.summaries()
+  const summaries = await memoryStage.memory.summaries()
   return summaries.compact({ conversationId: 'conversation-1', lengths: { ...lengths, ...own }, summarise, signal })
 }
 
-const context = (budget = 10_000) => desk.memory.context('conversation-1', budget)
+const context = (budget = 10_000) => memoryStage.memory.context('conversation-1', budget)
 const contents = (budget?: number) =>
   context(budget).messages.map((message) => (message.role === 'assistant' ? JSON.stringify(message.parts) : message.content))
 
 function alter(sql: string): void {
-  using db = new Database(desk.path)
+  using db = new Database(memoryStage.path)
   db.run(sql)
 }
 
@@ -84,8 +85,8 @@ describe('a conversation', () => {
   test('keeps its originals: they are shown, exported and found', async () => {
     chats(6)
     await compact()
-    expect(desk.memory.conversations.show('conversation-1')).toHaveLength(12)
-    expect(desk.memory.search({ query: '"question 1"' }).map(({ turnId }) => turnId)).toContain('turn-1')
+    expect(memoryStage.memory.conversations.show('conversation-1')).toHaveLength(12)
+    expect(memoryStage.memory.search({ query: '"question 1"' }).map(({ turnId }) => turnId)).toContain('turn-1')
   })
 
   test('whose summary does not fit shows turns instead, as many as do', async () => {
@@ -101,14 +102,14 @@ describe('a conversation', () => {
     chats(6)
     for (let number = 11; number <= 16; number += 1) chat(number, 'conversation-2')
     await compact()
-    expect(desk.memory.context('conversation-2', 10_000).messages).toHaveLength(12)
+    expect(memoryStage.memory.context('conversation-2', 10_000).messages).toHaveLength(12)
   })
 
   test('is forgotten with its summary', async () => {
     chats(6)
     await compact()
-    desk.memory.conversations.clear({ yes: true })
-    using db = new Database(desk.path)
+    memoryStage.memory.conversations.clear({ yes: true })
+    using db = new Database(memoryStage.path)
     expect(db.query('SELECT * FROM summaries').all()).toEqual([])
   })
 })
@@ -155,7 +156,7 @@ describe('what goes to the model', () => {
 
 describe('when it fails', () => {
   test('the turns that follow ask for nothing but that, however long the conversation is', async () => {
-    const opened = openStore({ path: desk.path, log: () => {} })
+    const opened = openStore({ path: memoryStage.path, log: () => {} })
     if (!opened.ok) throw new Error(opened.failure.message)
     const asked: string[] = []
     const sql: Store['sql'] = (text: string) => {
@@ -164,7 +165,7 @@ describe('when it fails', () => {
     }
     chats(6)
     await compact(async () => ({ ok: false, message: 'timeout' }))
-    const summaries = createSummaries({ ...opened.store, sql }, { now: () => desk.clock.now, log: () => {} })
+    const summaries = createSummaries({ ...opened.store, sql }, { now: () => memoryStage.clock.now, log: () => {} })
     expect(await summaries.compact({ conversationId: 'conversation-1', lengths, summarise: nobody, signal })).toMatchObject({
       state: 'waiting',
     })
@@ -176,17 +177,17 @@ describe('when it fails', () => {
     chats(6)
     expect(await compact(async () => ({ ok: false, message: 'timeout' }))).toEqual({ state: 'failed', message: 'timeout' })
     expect(context().messages).toHaveLength(12)
-    const opened = openMemory({ path: desk.path, log: () => {}, now: () => desk.clock.now })
+    const opened = openMemory({ path: memoryStage.path, log: () => {}, now: () => memoryStage.clock.now })
     if (!opened.ok) throw new Error(opened.failure.message)
     const other = await opened.memory.summaries()
     const request = { conversationId: 'conversation-1', lengths, summarise: nobody, signal }
     expect(await other.compact(request)).toMatchObject({ state: 'waiting', message: 'timeout' })
     opened.memory.close()
-    desk.clock.now += 61_000
+    memoryStage.clock.now += 61_000
     expect(await compact()).toMatchObject({ state: 'done' })
     chats(4, 7)
     expect(await compact(async () => ({ ok: false, message: 'again' }))).toMatchObject({ state: 'failed' })
-    desk.clock.now += 61_000
+    memoryStage.clock.now += 61_000
     expect(await compact()).toMatchObject({ state: 'done' })
   })
 
@@ -210,7 +211,7 @@ describe('when it fails', () => {
 })
 
 describe('a summary that was altered', () => {
-  const projections = () => desk.memory.projections()
+  const projections = () => memoryStage.memory.projections()
   const altered = 'summary 1 of conversation-1 is not what was written'
 
   test.each([

@@ -19,13 +19,14 @@ import {
 
 import { projectTurns } from '../journal/turns.ts'
 
-let desk: Desk
+let memoryStage: Desk
 beforeEach(() => {
-  desk = createMemoryStage()
+  memoryStage = createMemoryStage()
 })
-afterEach(() => desk.remove())
+afterEach(() => memoryStage.remove())
 
-const recorder = () => recordSteps({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
+const recorder = () =>
+  recordSteps({ memory: memoryStage.memory, log: () => {}, now: () => memoryStage.clock.now++, redact: (event) => event })
 
 /** A question, a call that succeeds, one that fails, one that is refused, an answer. */
 function converse(number: number, prompt = 'What is in a.txt?'): void {
@@ -56,13 +57,13 @@ function converse(number: number, prompt = 'What is in a.txt?'): void {
 
 test('clear without a yes deletes nothing', () => {
   converse(1)
-  expect(desk.memory.conversations.clear({ yes: false })).toMatchObject({ ok: false })
-  expect(desk.memory.conversations.list()).toHaveLength(1)
+  expect(memoryStage.memory.conversations.clear({ yes: false })).toMatchObject({ ok: false })
+  expect(memoryStage.memory.conversations.list()).toHaveLength(1)
 })
 
 test('clear leaves no trace of what was said in any file, but receipts and live work stay', () => {
   converse(1, 'the secret word is xylophonist')
-  const { memory } = desk
+  const { memory } = memoryStage
   memory.checkpoint.put({ logId: 'l', count: 3, head: 'h', mac: 'm', size: 9 })
   const { external, intent } = recorder()
   const live = runOf(2, { conversationId: 'conversation-2' })
@@ -70,7 +71,7 @@ test('clear leaves no trace of what was said in any file, but receipts and live 
   intent(live, acting(callOf('a')))
   expect(memory.search({ query: 'xylophonist' })).toHaveLength(1)
   expect(memory.conversations.clear({ yes: true })).toEqual({ ok: true, conversations: 1, turns: 6, underWay: 1, shrunk: true })
-  const home = join(desk.folder, 'home')
+  const home = join(memoryStage.folder, 'home')
   for (const file of readdirSync(home)) expect(readFileSync(join(home, file)).includes('xylophonist'), file).toBe(false)
   expect(memory.conversations.list().map(({ conversationId }) => conversationId)).toEqual(['conversation-2'])
   expect([memory.conversations.has('conversation-1'), memory.conversations.has('conversation-2')]).toEqual([false, true])
@@ -85,7 +86,7 @@ test('clear leaves no trace of what was said in any file, but receipts and live 
 
 test('a run that is under way while all is cleared stays whole, and no number is used again meanwhile', async () => {
   converse(1)
-  const { memory } = desk
+  const { memory } = memoryStage
   const { external, intent, finished } = recorder()
   const live = runOf(2)
   external(live, started('under way'))
@@ -105,12 +106,12 @@ test('a run that is under way while all is cleared stays whole, and no number is
 })
 
 test('clear takes every question but those of what is under way, the answered ones of which are still to be used', () => {
-  const { approvals, conversations } = desk.memory
+  const { approvals, conversations } = memoryStage.memory
   const { external, finished } = recorder()
   const gate = (id: string) => ({ type: 'gate.open' as const, id, call: callOf(id), judgement })
   const ask = (number: number, id: string) => {
     external(runOf(number), started('may I?'))
-    return approvals.create({ run: runOf(number), gate: gate(id), expires: desk.clock.now + 60_000 })
+    return approvals.create({ run: runOf(number), gate: gate(id), expires: memoryStage.clock.now + 60_000 })
   }
   const [over, open, allowed] = [ask(1, 'a'), ask(2, 'a'), ask(2, 'b')]
   finished(runOf(1), finish, 'digest')
@@ -122,13 +123,13 @@ test('clear takes every question but those of what is under way, the answered on
 
 test('what is deleted is overwritten even while the file cannot be rewritten', () => {
   converse(1, 'the secret word is xylophonist')
-  const { memory } = desk
+  const { memory } = memoryStage
   const reading = memory.conversations.exportJsonl()
   reading.next()
   expect(memory.conversations.clear({ yes: true })).toMatchObject({ ok: true, shrunk: false })
   reading.return(undefined)
   memory.close()
-  const home = join(desk.folder, 'home')
+  const home = join(memoryStage.folder, 'home')
   for (const file of readdirSync(home)) expect(readFileSync(join(home, file)).includes('xylophonist'), file).toBe(false)
 })
 
@@ -136,21 +137,21 @@ test('clear gives the space back', () => {
   const { external, finished } = recorder()
   external(runOf(1), started('x'.repeat(2_000_000)))
   finished(runOf(1), finish, 'digest')
-  desk.memory.conversations.clear({ yes: true })
-  expect(statSync(desk.path).size).toBeLessThan(300_000)
+  memoryStage.memory.conversations.clear({ yes: true })
+  expect(statSync(memoryStage.path).size).toBeLessThan(300_000)
 })
 
 test('clear keeps what an ended run still owes', () => {
   const { intent, finished } = recorder()
   intent(runOf(1), acting(callOf('a')))
   finished(runOf(1), finish, '')
-  desk.memory.conversations.clear({ yes: true })
-  expect(desk.memory.journal.unfinished()).toMatchObject([{ runId: 'run-1', intents: [{ callId: 'a' }] }])
+  memoryStage.memory.conversations.clear({ yes: true })
+  expect(memoryStage.memory.journal.unfinished()).toMatchObject([{ runId: 'run-1', intents: [{ callId: 'a' }] }])
 })
 
 test('a turn row has every field that was asked for', () => {
   converse(1)
-  const [user, assistant, failed, allowed, denied, answer, ...rest] = desk.memory.conversations.show('conversation-1')
+  const [user, assistant, failed, allowed, denied, answer, ...rest] = memoryStage.memory.conversations.show('conversation-1')
   const about = { conversation_id: 'conversation-1', turn_id: 'turn-1', provider: 'mock', tool_calls: null, tool_results: null }
   expect(user).toEqual({
     ...about,
@@ -193,13 +194,13 @@ test('a turn row has every field that was asked for', () => {
 
 test('the stored rows are what the journal projects to', () => {
   converse(1)
-  const { journal, conversations } = desk.memory
+  const { journal, conversations } = memoryStage.memory
   const [run] = journal.runs({ limit: 1 })
   expect(run && projectTurns(run, journal.events('run-1'))).toEqual(conversations.show('conversation-1'))
 })
 
 test('a body of any shape is journalled as it is and never breaks the projection', () => {
-  const { journal } = desk.memory
+  const { journal } = memoryStage.memory
   const types = fc.constantFrom('run.start', 'model.done', 'tool.done', 'deny')
   const kinds = fc.constantFrom('external' as const, 'intent' as const, 'note' as const)
   fc.assert(
@@ -215,27 +216,27 @@ test('lone surrogates, NUL and ten megabytes go in and come out', () => {
   const prompt = `\ud800 \0 é 東京 ${'lorem ipsum '.repeat(900_000)}`
   const { external } = recorder()
   external(runOf(1), started(prompt))
-  expect(desk.memory.journal.events('run-1')[0]?.body).toMatchObject({ prompt })
-  expect(desk.memory.conversations.show('conversation-1')[0]?.content.length).toBe(prompt.length)
+  expect(memoryStage.memory.journal.events('run-1')[0]?.body).toMatchObject({ prompt })
+  expect(memoryStage.memory.conversations.show('conversation-1')[0]?.content.length).toBe(prompt.length)
 })
 
 test('conversations are listed newest first, with their first question', () => {
   const { external } = recorder()
   external(runOf(1), started(`  first\n question ${'x'.repeat(200)}`))
-  desk.clock.now += 60_000
+  memoryStage.clock.now += 60_000
   external(runOf(2, { conversationId: 'conversation-2' }), started('second'))
   external(runOf(3, { conversationId: 'conversation-2' }), started('third'))
-  const [newest, oldest] = desk.memory.conversations.list()
+  const [newest, oldest] = memoryStage.memory.conversations.list()
   expect(newest).toMatchObject({ conversationId: 'conversation-2', turns: 2, title: 'second' })
   expect(oldest?.title).toStartWith('first question xxx')
   expect(oldest?.title).toHaveLength(80)
-  expect(desk.memory.conversations.list({ limit: 1, offset: 1 })).toEqual([oldest].flatMap((one) => one ?? []))
+  expect(memoryStage.memory.conversations.list({ limit: 1, offset: 1 })).toEqual([oldest].flatMap((one) => one ?? []))
 })
 
 test('the export is one JSON line a row, of one conversation or of all', () => {
   converse(1)
   recorder().external(runOf(9, { conversationId: 'other' }), started('elsewhere'))
-  const { conversations } = desk.memory
+  const { conversations } = memoryStage.memory
   const lines = [...conversations.exportJsonl('conversation-1')]
   expect(lines.every((line) => line.endsWith('\n') && line.indexOf('\n') === line.length - 1)).toBe(true)
   expect(lines.map((line) => JSON.parse(line))).toEqual(conversations.show('conversation-1'))
@@ -247,7 +248,7 @@ test('runs are listed newest first, of all or of one conversation, with how they
   converse(1)
   const still: ExternalEvent = started('still running')
   recorder().external(runOf(2, { conversationId: 'other' }), still)
-  const { journal } = desk.memory
+  const { journal } = memoryStage.memory
   expect(journal.runs({ limit: 9 }).map(({ runId, code, digest }) => [runId, code, digest])).toEqual([
     ['run-2', null, null],
     ['run-1', 'answered', 'digest'],

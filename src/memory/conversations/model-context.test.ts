@@ -5,13 +5,14 @@ import type { Message } from '../../runtime/port.ts'
 import { acting, callOf, createMemoryStage, type Desk, finish, recordSteps, refusing, replied, runOf, started } from '../fixture.ts'
 import { estimateTokens } from './model-context.ts'
 
-let desk: Desk
+let memoryStage: Desk
 beforeEach(() => {
-  desk = createMemoryStage()
+  memoryStage = createMemoryStage()
 })
-afterEach(() => desk.remove())
+afterEach(() => memoryStage.remove())
 
-const recorder = () => recordSteps({ memory: desk.memory, log: () => {}, now: () => desk.clock.now++, redact: (event) => event })
+const recorder = () =>
+  recordSteps({ memory: memoryStage.memory, log: () => {}, now: () => memoryStage.clock.now++, redact: (event) => event })
 
 function chat(number: number, question: string, answer: string): void {
   const { external, finished } = recorder()
@@ -23,26 +24,26 @@ function chat(number: number, question: string, answer: string): void {
 test('older turns that do not fit are left out whole, and counted', () => {
   for (let number = 1; number <= 4; number += 1)
     chat(number, `question ${number} ${'q'.repeat(400)}`, `answer ${number} ${'a'.repeat(400)}`)
-  const all = desk.memory.context('conversation-1', 10_000)
+  const all = memoryStage.memory.context('conversation-1', 10_000)
   expect(all).toMatchObject({ omittedTurns: 0 })
   expect(all.messages).toHaveLength(8)
-  const some = desk.memory.context('conversation-1', 550)
+  const some = memoryStage.memory.context('conversation-1', 550)
   expect(some.omittedTurns).toBe(2)
   expect(some.messages).toEqual(all.messages.slice(4))
   expect(some.estimatedTokens).toBe(estimateTokens(some.messages))
-  expect(desk.memory.context('conversation-1', 10)).toEqual({ messages: [], omittedTurns: 4, estimatedTokens: 0 })
+  expect(memoryStage.memory.context('conversation-1', 10)).toEqual({ messages: [], omittedTurns: 4, estimatedTokens: 0 })
 })
 
 test('a turn that is too big also hides the smaller ones before it: no holes', () => {
   chat(1, 'small', 'small')
   chat(2, 'big', 'x'.repeat(10_000))
   chat(3, 'small', 'small')
-  const { messages, omittedTurns } = desk.memory.context('conversation-1', 1000)
+  const { messages, omittedTurns } = memoryStage.memory.context('conversation-1', 1000)
   expect([messages.length, omittedTurns]).toEqual([2, 2])
 })
 
 test('an unknown conversation is an empty one', () => {
-  expect(desk.memory.context('none', 1000)).toEqual({ messages: [], omittedTurns: 0, estimatedTokens: 0 })
+  expect(memoryStage.memory.context('none', 1000)).toEqual({ messages: [], omittedTurns: 0, estimatedTokens: 0 })
 })
 
 test('every call is followed by its results, in the order of the calls, refused and lost ones too', () => {
@@ -55,7 +56,7 @@ test('every call is followed by its results, in the order of the calls, refused 
   intent(run, acting(callOf('b')))
   external(run, { type: 'tool.done', id: 'b', outcome: { status: 'failed', output: '', error: 'broken' } })
   external(run, { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'fine' } })
-  expect(desk.memory.context('conversation-1', 1000).messages.slice(2)).toEqual([
+  expect(memoryStage.memory.context('conversation-1', 1000).messages.slice(2)).toEqual([
     { role: 'tool', callId: 'a', name: 'file_read', content: 'fine', isError: false },
     { role: 'tool', callId: 'b', name: 'file_read', content: 'Failed: broken', isError: true },
     { role: 'tool', callId: 'c', name: 'file_read', content: 'Denied by safety: outside the workspace', isError: true },
@@ -71,7 +72,7 @@ test('the same call id in a later round gets its own result', () => {
     intent(run, acting(callOf('call_1')))
     external(run, { type: 'tool.done', id: 'call_1', outcome: { status: 'allowed', output } })
   }
-  const tools = desk.memory.context('conversation-1', 1000).messages.filter(({ role }) => role === 'tool')
+  const tools = memoryStage.memory.context('conversation-1', 1000).messages.filter(({ role }) => role === 'tool')
   expect(tools).toMatchObject([{ content: 'first' }, { content: 'second' }])
 })
 
@@ -81,7 +82,7 @@ test('two processes in one conversation do not mix their turns', () => {
   external(runOf(2), started('two'))
   external(runOf(1), replied([{ type: 'text', text: 'answer one' }]))
   external(runOf(2), replied([{ type: 'text', text: 'answer two' }]))
-  const said = desk.memory
+  const said = memoryStage.memory
     .context('conversation-1', 1000)
     .messages.map((message) => (message.role === 'user' ? message.content : message.role))
   expect(said).toEqual(['one', 'assistant', 'two', 'assistant'])
@@ -103,7 +104,7 @@ test('parts come back as they went in: order, thinking, signatures, malformed ar
       number += 1
       const run = runOf(number, { conversationId: `conversation-p${number}` })
       recorder().external(run, replied(parts))
-      const [first]: Message[] = desk.memory.context(run.conversationId, 1_000_000).messages
+      const [first]: Message[] = memoryStage.memory.context(run.conversationId, 1_000_000).messages
       expect(first).toEqual({ role: 'assistant', parts: JSON.parse(JSON.stringify(parts)) })
     }),
     { numRuns: 60 },

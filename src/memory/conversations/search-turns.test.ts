@@ -5,7 +5,7 @@ import type { SearchRequest } from './search-turns.ts'
 import { snippet } from './snippet.ts'
 
 const day = 86_400_000
-let desk: Desk
+let memoryStage: Desk
 
 const said: readonly (readonly [id: string, text: string, daysAgo?: number])[] = [
   ['aardvark', 'The Aardvark adapter is in src/adapters.', 90],
@@ -26,19 +26,19 @@ const said: readonly (readonly [id: string, text: string, daysAgo?: number])[] =
 ]
 
 beforeAll(() => {
-  desk = createMemoryStage()
-  desk.clock.now = noon
-  desk.memory.transaction(() => {
+  memoryStage = createMemoryStage()
+  memoryStage.clock.now = noon
+  memoryStage.memory.transaction(() => {
     for (const [id, text, daysAgo = 1] of said) {
       const run = runOf(0, { runId: id, conversationId: id, turnId: `turn-${id}` })
-      desk.memory.journal.append({ run, kind: 'external', type: 'run.start', at: noon - daysAgo * day, body: started(text) })
+      memoryStage.memory.journal.append({ run, kind: 'external', type: 'run.start', at: noon - daysAgo * day, body: started(text) })
     }
   })
 })
-afterAll(() => desk.remove())
+afterAll(() => memoryStage.remove())
 
 const find = (query: string, more: Partial<SearchRequest> = {}) =>
-  desk.memory.search({ query, ...more }).map(({ conversationId }) => conversationId)
+  memoryStage.memory.search({ query, ...more }).map(({ conversationId }) => conversationId)
 
 test('nothing is found for nothing, nor for words and signs that nobody wrote', () => {
   for (const query of ['', '   ', '\n\t\0', 'zebra', '€€€', '🦆', '""', '\\', '%%', '__']) expect(find(query)).toEqual([])
@@ -49,7 +49,7 @@ test('no query breaks the search', () => {
     fc.property(
       fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: fc.constantFrom(...`"'*()-+:^{}[]%_\\ NEAR OR AND NOT a\0`) })),
       (query) => {
-        expect(Array.isArray(desk.memory.search({ query }))).toBe(true)
+        expect(Array.isArray(memoryStage.memory.search({ query }))).toBe(true)
       },
     ),
     { numRuns: 300 },
@@ -104,11 +104,11 @@ test('of the same text the newer comes first, but better beats newer', () => {
 })
 
 test('hits say where they are, and no more come than asked for', () => {
-  const [hit, ...rest] = desk.memory.search({ query: 'pelican report', limit: 1 })
+  const [hit, ...rest] = memoryStage.memory.search({ query: 'pelican report', limit: 1 })
   expect(rest).toEqual([])
   expect(hit).toMatchObject({ turnId: `turn-${hit?.conversationId}`, role: 'user', snippet: expect.stringContaining('pelican') })
   expect(hit?.score).toBeGreaterThan(0)
-  const scores = desk.memory.search({ query: 'pelican' }).map(({ score }) => score)
+  const scores = memoryStage.memory.search({ query: 'pelican' }).map(({ score }) => score)
   expect(scores).toEqual(scores.toSorted((a, b) => b - a))
 })
 
@@ -117,7 +117,7 @@ test('the turn that asks does not find itself', () => {
 })
 
 test('a snippet shows the place, on one line, and that it is a piece', () => {
-  const [hit] = desk.memory.search({ query: 'needle' })
+  const [hit] = memoryStage.memory.search({ query: 'needle' })
   expect(hit?.snippet).toContain('needle')
   expect(hit?.snippet).toStartWith('…')
   expect(hit?.snippet).toEndWith('…')

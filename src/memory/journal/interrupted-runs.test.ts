@@ -14,26 +14,26 @@ import {
   started,
 } from '../fixture.ts'
 
-let desk: Desk
+let memoryStage: Desk
 beforeEach(() => {
-  desk = createMemoryStage()
+  memoryStage = createMemoryStage()
 })
-afterEach(() => desk.remove())
+afterEach(() => memoryStage.remove())
 
 /** Simulates that the process that wrote them was killed. */
 function orphanAll(): void {
-  const db = new Database(desk.path)
+  const db = new Database(memoryStage.path)
   db.run('UPDATE runs SET owner = ?', [`${process.pid}@1-deadbeef`])
   db.close()
 }
 
 test('a dead run whose journal somebody broke does not keep the next start from its work', () => {
-  const { memory, clock } = desk
+  const { memory, clock } = memoryStage
   const { external, intent, recover } = recordSteps({ memory, log: () => {}, now: () => clock.now++, redact: (event) => event })
   external(runOf(1), started('hi'))
   intent(runOf(1), acting(callOf('a')))
   orphanAll()
-  const db = new Database(desk.path)
+  const db = new Database(memoryStage.path)
   db.run(`UPDATE journal SET body = '{' WHERE type = 'run.start'`)
   db.close()
   expect(recover()).toMatchObject({ interrupted: [{ runId: 'run-1', callId: 'a' }], closedRuns: ['run-1'] })
@@ -41,7 +41,7 @@ test('a dead run whose journal somebody broke does not keep the next start from 
 })
 
 test('of dead runs that were cleared nothing comes back but the receipts they owed', () => {
-  const { memory, clock } = desk
+  const { memory, clock } = memoryStage
   const drafts: ReceiptDraft[] = []
   const receipt: AppendReceipts = (wanted) => {
     drafts.push(...wanted)

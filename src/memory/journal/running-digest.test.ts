@@ -3,24 +3,24 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createMemoryStage, type Desk, replied, runOf, started } from '../fixture.ts'
 import { digestOf, firstAltered, type StoredEntry } from './running-digest.ts'
 
-let desk: Desk
+let memoryStage: Desk
 beforeEach(() => {
-  desk = createMemoryStage()
+  memoryStage = createMemoryStage()
   for (const number of [1, 2])
     for (const text of ['one', 'two', 'three', 'four']) append(number, text === 'one' ? started(text) : replied([{ type: 'text', text }]))
 })
-afterEach(() => desk.remove())
+afterEach(() => memoryStage.remove())
 
 function append(number: number, body: { readonly type: string }): void {
-  desk.memory.journal.append({ run: runOf(number), kind: 'external', type: body.type, at: desk.clock.now++, body })
+  memoryStage.memory.journal.append({ run: runOf(number), kind: 'external', type: body.type, at: memoryStage.clock.now++, body })
 }
 
 function alter(sql: string): void {
-  using db = new Database(desk.path)
+  using db = new Database(memoryStage.path)
   db.run(sql)
 }
 
-const altered = (runId = 'run-1') => desk.memory.journal.alteredIn(runId)?.event
+const altered = (runId = 'run-1') => memoryStage.memory.journal.alteredIn(runId)?.event
 
 /** The third entry of run-1 is number 3 in the whole journal as well. */
 const alterations: readonly (readonly [name: string, sql: string, event: number])[] = [
@@ -71,7 +71,7 @@ test('a run that an older program began is believed up to where digests begin, a
 
 test('an entry that was rolled back leaves nothing in the digest of the next', () => {
   expect(() =>
-    desk.memory.transaction(() => {
+    memoryStage.memory.transaction(() => {
       append(1, started('lost'))
       throw new Error('undone')
     }),

@@ -33,12 +33,12 @@ export function createTalkStage({ writing = false } = {}) {
 }
 
 /** Simulates a bridge that reads everything available until the whole question has come. */
-export function sendWhole(desk: ReturnType<typeof createTalkStage>, question: string) {
-  const asking = desk.talk.ask(question, 1e9)
+export function sendWhole(talkStage: ReturnType<typeof createTalkStage>, question: string) {
+  const asking = talkStage.talk.ask(question, 1e9)
   let taken = ''
   for (let turn = 0; turn < 10; turn += 1) {
     asking.look()
-    taken += Buffer.from(desk.request.take(1e6)).toString()
+    taken += Buffer.from(talkStage.request.take(1e6)).toString()
   }
   return { asking, taken }
 }

@@ -6,12 +6,12 @@ describe('an answer of JSON', () => {
 
   test('ends where it is JSON: not at a blank line in a string, wherever it is torn', () => {
     for (let cut = 1; cut < json.length + 2; cut += 1) {
-      const desk = createTalkStage()
-      const { asking } = sendWhole(desk, 'q\n')
+      const talkStage = createTalkStage()
+      const { asking } = sendWhole(talkStage, 'q\n')
       const whole = `${json}\n\n`
-      desk.answer.write(say(whole.slice(0, cut)))
+      talkStage.answer.write(say(whole.slice(0, cut)))
       expect(typeof asking.look()).toBe('number')
-      desk.answer.write(say(whole.slice(cut)))
+      talkStage.answer.write(say(whole.slice(cut)))
       expect(asking.look()).toEqual({ ok: true, answer: json })
     }
   })
@@ -24,9 +24,9 @@ describe('an answer of JSON', () => {
       { text: '\n', writing: false, ends: false },
     ]
     const asked = cases.map(({ text, writing }) => {
-      const desk = createTalkStage({ writing })
-      const { asking } = sendWhole(desk, 'q\n')
-      desk.answer.write(say(text))
+      const talkStage = createTalkStage({ writing })
+      const { asking } = sendWhole(talkStage, 'q\n')
+      talkStage.answer.write(say(text))
       expect(typeof asking.look()).toBe('number')
       return asking
     })
@@ -40,9 +40,9 @@ describe('an answer of JSON', () => {
   })
 
   test('is no text that only begins with a bracket: that ends at its first blank line', () => {
-    const desk = createTalkStage()
-    const { asking } = sendWhole(desk, 'q\n')
-    desk.answer.write(say('[info] "done\n\n'))
+    const talkStage = createTalkStage()
+    const { asking } = sendWhole(talkStage, 'q\n')
+    talkStage.answer.write(say('[info] "done\n\n'))
     expect(asking.look()).toEqual({ ok: true, answer: '[info] "done' })
   })
 })
