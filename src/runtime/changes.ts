@@ -1,0 +1,40 @@
+/** Defines what a command changed in its private view of the workspace, and what the gate decided about it. */
+
+/** A file, folder or link before or after the command. */
+export type EntryState = {
+  readonly kind: 'file' | 'folder' | 'link' | 'other'
+  /** Permission bits with set-user-ID, set-group-ID and sticky: 0 to 0o7777. */
+  readonly mode: number
+  /** Bytes of a file. */
+  readonly size?: number
+  /** SHA-256 of a file's content in hex. */
+  readonly sha256?: string
+  /** What a link contains, unresolved. */
+  readonly target?: string
+}
+
+/** A change without `before` creates, one without `after` deletes; a path appears once in a change set, parents before what is in them. */
+export type Change = {
+  /** Relative to the workspace, separated by "/", without "./". */
+  readonly path: string
+  /** Base64 of the real bytes when the path is not UTF-8; `path` then shows them with U+FFFD. */
+  readonly bytes?: string
+  readonly before?: EntryState
+  readonly after?: EntryState
+}
+
+/**
+ * The gate's judgement of a change set, made when the command has ended. `apply`: it may enter the workspace; `ask`: only after a yes to
+ * this digest; `deny`: it is dropped.
+ */
+export type ChangeReview = {
+  /** SHA-256 of the canonical JSON of the changes, in hex: an approval is bound to it. */
+  readonly digest: string
+  readonly verdict: 'apply' | 'ask' | 'deny'
+  readonly rule: string
+  readonly reason: string
+  /** One escaped line for people: counts and the first paths. */
+  readonly summary: string
+  /** Number of changes. */
+  readonly count: number
+}
