@@ -2,7 +2,7 @@
 
 import { withRepairs } from './afterwards.ts'
 import { createBubblewrap } from './bubblewrap/bubblewrap.ts'
-import type { Created, SandboxSettings } from './confinement.ts'
+import type { Created, SandboxSettings, Spawn } from './confinement.ts'
 import { notLinux } from './install.ts'
 import { resolvePlaces } from './protect/places.ts'
 import { withoutMounts } from './readable.ts'
@@ -17,7 +17,7 @@ export async function createSandbox(settings: SandboxSettings): Promise<Created>
       sandbox: {
         name: 'none',
         describe: () => ['none: commands run with all the rights of this user'],
-        spawn: (plan) => settings.spawnPlain(withoutMounts(plan)),
+        spawn: withMode({ spawn: (plan) => settings.spawnPlain(withoutMounts(plan)), refusal: 'nothing confines it' }),
       },
     }
   }
@@ -32,5 +32,19 @@ export async function createSandbox(settings: SandboxSettings): Promise<Created>
   const names = created.sandbox.name === 'bubblewrap' && !settings.without?.includes('protected paths')
   const { workspace } = resolved.places
   const spawn = withRepairs({ workspace, spawn: created.sandbox.spawn, log: settings.log, names })
-  return { ok: true, sandbox: { ...created.sandbox, spawn } }
+  const refusal = created.sandbox.name === 'landlock' ? 'Landlock makes no mounts' : undefined
+  return { ok: true, sandbox: { ...created.sandbox, spawn: withMode({ spawn, refusal }) } }
+}
+
+type Viewing = { readonly spawn: Spawn; readonly refusal?: string }
+
+/** Names the mode of each command that can write; `refusal` says why this sandbox has no private views. */
+function withMode({ spawn, refusal }: Viewing): Spawn {
+  return async (plan) => {
+    if (plan.readOnly) return spawn(plan)
+    if (plan.view === 'private' && refusal !== undefined)
+      return { ok: false, message: `the command cannot have a private view of the workspace: ${refusal}` }
+    const ended = await spawn(plan)
+    return ended.ok ? { ...ended, mode: ended.view === undefined ? 'direct' : 'transaction' } : ended
+  }
 }

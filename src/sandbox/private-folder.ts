@@ -20,7 +20,7 @@ export function ownFolder(stateHome: string, log: Log): OwnFolder {
     clearLeftovers(stateHome, log)
     const pool = join(run, 'place-holders')
     mkdirSync(pool, { recursive: true, mode: 0o700 })
-    const path = mkdtempSync(join(run, `sandbox-${pidNamespace()}-${process.pid}-${startOf(process.pid)}-`))
+    const path = mkdtempSync(join(run, `sandbox-${ownerName()}-`))
     return { ok: true, path, pool, remove: () => rmSync(path, { recursive: true, force: true }) }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
@@ -40,6 +40,11 @@ export function clearLeftovers(stateHome: string, log: Log): number {
   for (const name of left) rmSync(join(run, name), { recursive: true, force: true })
   if (ended > 0) log('warn', 'sandbox processes of a killed run ended', { count: ended })
   return ended
+}
+
+/** Names this process so that others can tell whether it still lives: its PID namespace, its number and when it started. */
+export function ownerName(): string {
+  return `${pidNamespace()}-${process.pid}-${startOf(process.pid)}`
 }
 
 /** A process number is valid only in its own PID namespace, so each container cleans up only its own folders. */

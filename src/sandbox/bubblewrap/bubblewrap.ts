@@ -12,6 +12,8 @@ import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import { limitProcess } from '../resource-limits.ts'
 import { filterProgram } from '../seccomp.ts'
+import type { Transaction } from '../transaction/transaction-folder.ts'
+import { createTransactions } from '../transaction/transactions.ts'
 import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
@@ -19,8 +21,9 @@ import { chooseCover } from './empty-mount.ts'
 import { createMounts } from './mounts.ts'
 import { enterGroup, isolationArguments } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
-import { descriptors, runConfined, startWaiting } from './run-confined.ts'
+import { descriptors, runConfined, startWaiting, type Waiting } from './run-confined.ts'
 import { createGate, type Gate } from './start-gate.ts'
+import { directWorkspace, type GuardMounts } from './view.ts'
 import { createWarmSandbox } from './warm-sandbox.ts'
 
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
@@ -74,32 +77,67 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const gate = createGate({ folder: folder.path, cover, sealed: !without.has('mount namespace') })
   const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })
   const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
-  const before = [...enterGroup(group?.join ?? []), program, ...isolationArguments(without)]
-  const warmSandbox = createWarmSandbox(({ early, late }) => {
-    const argv = [...before, ...mounts.fixed(), ...early, ...way.mounts, ...gate.arguments, ...late, ...inside({ way, places, without })]
-    return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter, libc })
-  })
+  const transactions = createTransactions({ places, bubblewrap: program, libc })
+  const launch = ({ early, late, view: kind }: Wanted): Sandboxed | Error => {
+    const prepared = kind === 'private' ? attempt(() => transactions.prepare()) : undefined
+    if (prepared instanceof Error) return prepared
+    const workspace = prepared?.launch.mounts ?? directWorkspace(view)
+    const rest = [...early, ...way.mounts, ...gate.arguments, ...late, ...inside({ way, places, without })]
+    const bubblewrap = [program, ...isolationArguments(without), ...mounts.fixed(), ...workspace, ...rest]
+    const argv = [...enterGroup(group?.join ?? []), ...(prepared?.launch.before ?? []), ...bubblewrap]
+    const waiting = startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter, libc })
+    if (waiting instanceof Error) prepared?.transaction.drop()
+    return waiting instanceof Error ? waiting : { waiting, transaction: prepared?.transaction, drop: () => prepared?.transaction.drop() }
+  }
+  const warmSandbox = createWarmSandbox(launch)
   const start = async (plan: SpawnPlan): Promise<Ended> => {
     const guards = mounts.guards((path) => stubs.make(path), plan)
     if (!guards.ok) return guards
-    const waiting = warmSandbox.take(guards.mounts)
-    if (waiting instanceof Error) return { ok: false, message: `the sandbox could not be started: ${waiting.message}` }
+    const kind = isPrivate(plan) ? 'private' : 'direct'
+    const wanted = { ...guards.mounts, view: kind, key: `${kind}\0${guards.mounts.key}` } as const
+    const sandboxed = warmSandbox.take(wanted)
+    if (sandboxed instanceof Error) return { ok: false, message: `the sandbox could not be started: ${sandboxed.message}` }
+    const { waiting, transaction } = sandboxed
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
+    transaction?.begin()
     const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare, inspect })
     // Start the next sandbox after this turn: nobody waits for it then, and creating namespaces now would delay the end of this command's
     // namespaces.
-    setTimeout(() => warmSandbox.prepare(guards.mounts), 0).unref()
+    setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
+    if (transaction !== undefined && ended.ok) return { ...ended, view: transactions.view(transaction) }
+    transaction?.drop()
     return ended
   }
+  const startPrivate: Spawn = async (plan) => {
+    const missing = await transactions.missing()
+    if (missing === undefined) return start(plan)
+    return { ok: false, message: `the command cannot have a private view of the workspace: ${missing}` }
+  }
   return {
-    spawn: guarded({ stubs, gate, start }),
+    spawn: guarded({ stubs, gate, start: (plan) => (isPrivate(plan) ? startPrivate(plan) : start(plan)) }),
     describe: () => describeBubblewrap({ settings, group: group?.words, without }),
     close() {
       way.stop()
       folder.remove()
       void warmSandbox.close().then(group?.remove)
     },
+  }
+}
+
+type Wanted = GuardMounts & { readonly view: 'private' | 'direct' }
+type Sandboxed = { readonly waiting: Waiting; readonly transaction: Transaction | undefined; drop(): void }
+
+/** A command that cannot write needs no view of its own. */
+function isPrivate({ view, readOnly }: SpawnPlan): boolean {
+  return view === 'private' && !readOnly
+}
+
+function attempt<T>(make: () => T): T | Error {
+  try {
+    return make()
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
   }
 }
 
@@ -143,7 +181,9 @@ type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly home: strin
 /** A command cannot write to a home folder that it cannot see, so programs get the private /tmp for their caches. */
 function commandOf({ plan, way, home }: Asked): Command {
   const own: Environment = plan.env.HOME === undefined || isWithin(plan.env.HOME, home) ? { HOME: '/tmp' } : {}
-  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...way.env } }
+  // git would rewrite its index only to remember file times, and every command would seem to change the repository.
+  const git: Environment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
+  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...git, ...way.env } }
 }
 
 /** Passes our whole environment on. Only tests use it, to show the probe what a careless start would leak. */
