@@ -5,7 +5,7 @@
 
 import { closeSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { type Libc, openLibc } from './libc.ts'
+import { type Libc, openLibc } from '../libc.ts'
 import { markOption } from './sandbox-mark.ts'
 
 /** These numbers are equal on every architecture that we support. */

@@ -2,8 +2,8 @@
 
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { statFields } from '../kit/proc.ts'
-import type { Log } from './confinement.ts'
+import { statFields } from '../../kit/proc.ts'
+import type { Log } from '../confinement.ts'
 import { endLeftovers } from './leftovers.ts'
 import { sandboxMark } from './sandbox-mark.ts'
 

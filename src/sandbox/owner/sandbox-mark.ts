@@ -1,7 +1,7 @@
 /** Marks the bubblewrap processes of a sandbox in their command line, so that the next start finds those whose owner was killed. */
 
 import { realpathSync } from 'node:fs'
-import { sha256 } from '../kit/sha256.ts'
+import { sha256 } from '../../kit/sha256.ts'
 
 /** bubblewrap removes an environment variable that nobody has set: the option has no effect and can carry a name. */
 export const markOption = '--unsetenv'
