@@ -107,8 +107,7 @@ function fewest(before: string, after: string): number {
   let row = new Array((b?.length ?? 0) + 1).fill(0).map((_, at) => at)
   for (const [i, line] of (a ?? []).entries()) {
     const next = [i + 1]
-    for (const [j, other] of (b ?? []).entries())
-      next.push(line === other ? (row[j] ?? 0) : 1 + Math.min(row[j + 1] ?? 0, next[j] ?? 0))
+    for (const [j, other] of (b ?? []).entries()) next.push(line === other ? (row[j] ?? 0) : 1 + Math.min(row[j + 1] ?? 0, next[j] ?? 0))
     row = next
   }
   return row.at(-1) ?? 0
@@ -123,5 +122,8 @@ function seeded(seed: number): () => number {
 }
 
 function shuffled(lines: readonly string[], random: () => number): readonly string[] {
-  return lines.map((line) => [random(), line] as const).sort(([a], [b]) => a - b).map(([, line]) => line)
+  return lines
+    .map((line) => [random(), line] as const)
+    .sort(([a], [b]) => a - b)
+    .map(([, line]) => line)
 }
