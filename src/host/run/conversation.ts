@@ -94,6 +94,10 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       approve: agent.approve,
       gate: agent.gate,
       gateClosed: agent.gateClosed,
+      async changesOf(gateId) {
+        const proposal = agent.gate(gateId)
+        return proposal && toolRuntime.made()?.changesOf(proposal)
+      },
       setMode: agent.setMode,
       addThread: agent.addThread,
       runId: agent.runId,
