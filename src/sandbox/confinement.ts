@@ -26,6 +26,8 @@ export type SpawnPlan = {
    * sandbox that cannot provide a view then refuses the command. `direct`, also when absent: it writes to the workspace itself.
    */
   readonly view?: 'private' | 'direct'
+  /** The hosts that this command may reach; absent: none. */
+  readonly network?: readonly string[]
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 

@@ -15,6 +15,7 @@ export type SpawnPlan = {
   readonly readablePaths?: readonly { readonly path: string; readonly from?: string }[]
   readonly readOnly?: boolean
   readonly view?: 'private' | 'direct'
+  readonly network?: readonly string[]
   /** Receives chunks as they arrive, in order within each stream and, as far as the pipes allow, between the streams. */
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }

@@ -1,7 +1,7 @@
 /** Opens the workspace, the only access to the user's files: each access opens the file first and then judges the opened file. */
 
 import type { Check, Workspace } from './contract.ts'
-import { editText } from './edit.ts'
+import { editText, previewEdit } from './edit.ts'
 import { list } from './list.ts'
 import { createLocator } from './locate-path.ts'
 import { readBytes, readText, scan, stat } from './read-file.ts'
@@ -18,6 +18,7 @@ export function openWorkspace(options: { readonly root: string; readonly check: 
     list: (path, limits) => list(locator, path, limits),
     writeText: (path, text) => writeText(locator, path, text),
     editText: (path, change) => editText(locator, path, change),
+    previewEdit: (path, change) => previewEdit(locator, path, change),
     stat: (path) => stat(locator, path),
     walk: (path, { onSkip } = {}) => walk(locator, path, onSkip),
     scan: (path, options) => scan(locator, path, options),

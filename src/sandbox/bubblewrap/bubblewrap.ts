@@ -2,16 +2,17 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Created, Ended, Environment, Layer, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import type { Created, Ended, Environment, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import { filterProgram } from '../filter/seccomp.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import { type Command, receiver } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
-import { ownFolder } from '../private-folder.ts'
+import { limitProcess } from '../limits/resource-limits.ts'
+import { ownFolder } from '../owner/private-folder.ts'
+import { markOption, sandboxMark } from '../owner/sandbox-mark.ts'
 import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
 import { isWithin, type Places } from '../protect/places.ts'
-import { limitProcess } from '../resource-limits.ts'
-import { filterProgram } from '../seccomp.ts'
 import type { Transaction } from '../transaction/transaction-folder.ts'
 import { createTransactions } from '../transaction/transactions.ts'
 import { verifyMounts } from '../verify.ts'
@@ -77,17 +78,30 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const gate = createGate({ folder: folder.path, cover, sealed: !without.has('mount namespace') })
   const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })
   const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
+  const words = [
+    program,
+    markOption,
+    sandboxMark(folder.path),
+    '--args',
+    descriptors.options,
+    '--',
+    ...way.prologue,
+    ...receiver(descriptors.command),
+  ]
+  const last = [...(without.has('mount namespace') ? [] : ['--remount-ro', '/']), '--chdir', places.workspace]
   const transactions = createTransactions({ places, bubblewrap: program, libc })
   const launch = ({ early, late, view: kind }: Wanted): Sandboxed | Error => {
     const prepared = kind === 'private' ? attempt(() => transactions.prepare()) : undefined
     if (prepared instanceof Error) return prepared
+    const drop = () => prepared?.transaction.drop()
     const workspace = prepared?.launch.mounts ?? directWorkspace(view)
-    const rest = [...early, ...way.mounts, ...gate.arguments, ...late, ...inside({ way, places, without })]
-    const bubblewrap = [program, ...isolationArguments(without), ...mounts.fixed(), ...workspace, ...rest]
-    const argv = [...enterGroup(group?.join ?? []), ...(prepared?.launch.before ?? []), ...bubblewrap]
-    const waiting = startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter, libc })
-    if (waiting instanceof Error) prepared?.transaction.drop()
-    return waiting instanceof Error ? waiting : { waiting, transaction: prepared?.transaction, drop: () => prepared?.transaction.drop() }
+    const rest = [...early, ...way.mounts, ...gate.arguments, ...late, ...last]
+    const options = [...isolationArguments(without), ...mounts.fixed(), ...workspace, ...rest]
+    const argv = [...enterGroup(group?.join ?? []), ...(prepared?.launch.before ?? []), ...words]
+    const waiting = startWaiting({ argv, options, env: without.has('environment') ? inherited() : {}, filter, libc })
+    if (!(waiting instanceof Error)) return { waiting, transaction: prepared?.transaction, drop }
+    drop()
+    return waiting
   }
   const warmSandbox = createWarmSandbox(launch)
   const start = async (plan: SpawnPlan): Promise<Ended> => {
@@ -165,15 +179,6 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
       stubs.release()
     }
   }
-}
-
-type Inside = { readonly way: Way; readonly places: Places; readonly without: ReadonlySet<Layer> }
-
-function inside({ way, places, without }: Inside): string[] {
-  return [
-    ...(without.has('mount namespace') ? [] : ['--remount-ro', '/']),
-    ...['--chdir', places.workspace, '--', ...way.prologue, ...receiver(descriptors.command)],
-  ]
 }
 
 type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string }

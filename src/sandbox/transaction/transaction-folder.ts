@@ -2,7 +2,7 @@
 
 import { chmodSync, mkdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ownerName } from '../private-folder.ts'
+import { ownerName } from '../owner/private-folder.ts'
 
 /**
  * `up` receives what the command writes, `work` belongs to the kernel, `mnt` is the mount point, and `lower` and `cache` are links to the
