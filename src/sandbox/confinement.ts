@@ -72,11 +72,18 @@ export type SandboxName = 'bubblewrap' | 'landlock' | 'none'
 /** `auto` selects bubblewrap. Landlock protects less, and `none` protects nothing: the user must choose either explicitly. */
 export type SandboxKind = 'auto' | SandboxName
 
+/** `why` is the end of a sentence for a person. */
+export type PrivateViews = { readonly ok: true } | { readonly ok: false; readonly why: string }
+
 export type Sandbox = {
   readonly name: SandboxName
   /** @returns the layers between a command and the machine, one line each */
   describe(): string[]
   readonly spawn: Spawn
+  /** Tells whether commands can have private views of the workspace now. A plan with `view: 'private'` is refused when they cannot. */
+  privateViews(): Promise<PrivateViews>
+  /** Starts a sandbox for the next command in a private view, so that the command does not wait for it. Cheap to call again. */
+  warm?(): void
   /** Releases what the sandbox keeps outside (control group, filter file, proxy socket). No spawn may follow. */
   close?(): void
 }

@@ -1,11 +1,12 @@
 /** Provides a plain spawn, a sandbox in a temporary folder and commands in it, for the tests. */
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Ended, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
+import { removeTree } from './transaction/remove-tree.ts'
 
 /** Serves `test.if` like `needs` of test/support/needs.ts, which only tests may import. */
 export function hasBubblewrap(): boolean {
@@ -47,7 +48,7 @@ export function place(more: Partial<SandboxSettings> & { readonly name?: string 
     log() {},
     ...given,
   }
-  return { root, workspace, settings, [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }) }
+  return { root, workspace, settings, [Symbol.dispose]: () => removeTree(root) }
 }
 
 export type Ran = { readonly ended: Ended; readonly code: number | null; readonly stdout: string; readonly stderr: string }

@@ -22,7 +22,7 @@ import { chooseCover } from './empty-mount.ts'
 import { createMounts } from './mounts.ts'
 import { enterGroup, isolationArguments } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
-import { descriptors, runConfined, startWaiting, type Waiting } from './run-confined.ts'
+import { descriptors, isSetUpFailure, runConfined, startWaiting, type Waiting } from './run-confined.ts'
 import { createGate, type Gate } from './start-gate.ts'
 import { directWorkspace, type GuardMounts } from './view.ts'
 import { createWarmSandbox } from './warm-sandbox.ts'
@@ -43,10 +43,12 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
     folder.remove()
     return way
   }
-  const { close, spawn, describe } = createConfiner({ settings, places, program, folder, way })
+  const confiner = createConfiner({ settings, places, program, folder, way })
+  const { close, spawn } = confiner
   const signal = new AbortController().signal
-  const trial = await spawn({ argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} })
-  if (trial.ok && trial.code === 0) return { ok: true, sandbox: { name: 'bubblewrap', describe, spawn, close } }
+  const command = { argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} }
+  const [trial] = await Promise.all([spawn(command), confiner.privateViews()])
+  if (trial.ok && trial.code === 0) return { ok: true, sandbox: { name: 'bubblewrap', ...confiner } }
   close()
   return { ok: false, ...doesNotWork(trial.ok ? `a trial ended with ${trial.code ?? trial.signal}` : trial.message) }
 }
@@ -121,16 +123,13 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
     if (transaction !== undefined && ended.ok) return { ...ended, view: transactions.view(transaction) }
     transaction?.drop()
+    if (transaction !== undefined && isSetUpFailure(ended)) transactions.forget()
     return ended
   }
-  const startPrivate: Spawn = async (plan) => {
-    const missing = await transactions.missing()
-    if (missing === undefined) return start(plan)
-    return { ok: false, message: `the command cannot have a private view of the workspace: ${missing}` }
-  }
   return {
-    spawn: guarded({ stubs, gate, start: (plan) => (isPrivate(plan) ? startPrivate(plan) : start(plan)) }),
-    describe: () => describeBubblewrap({ settings, group: group?.words, without }),
+    spawn: guarded({ stubs, gate, start }),
+    privateViews: transactions.views,
+    describe: () => describeBubblewrap({ settings, group: group?.words, views: transactions.words(), without }),
     close() {
       way.stop()
       folder.remove()
@@ -188,7 +187,9 @@ function commandOf({ plan, way, home }: Asked): Command {
   const own: Environment = plan.env.HOME === undefined || isWithin(plan.env.HOME, home) ? { HOME: '/tmp' } : {}
   // git would rewrite its index only to remember file times, and every command would seem to change the repository.
   const git: Environment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
-  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...git, ...way.env } }
+  // A command with the user number of root has no right to give files to other users, and tar would end with an error.
+  const tar: Environment = process.geteuid?.() === 0 ? { TAR_OPTIONS: '--no-same-owner' } : {}
+  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...git, ...tar, ...way.env } }
 }
 
 /** Passes our whole environment on. Only tests use it, to show the probe what a careless start would leak. */

@@ -33,7 +33,10 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
   const drop = async () => {
     const started = give()
     if (started === undefined) return
-    await discard(started.waiting)
+    const discarded = discard(started.waiting)
+    // Now, because our process may be about to end; and again, because the sandbox may have been starting.
+    started.drop?.()
+    await discarded
     started.drop?.()
   }
   return {

@@ -16,7 +16,7 @@ export type OverlaySupport =
   | { readonly ok: true; readonly way: OverlayWay; readonly programs: Programs; readonly base: string; readonly caches: string }
   | { readonly ok: false; readonly why: string }
 
-type Trying = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc }
+export type Trying = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc }
 
 /** Only a mount that hangs takes this long. */
 const TRIAL_MS = 10_000
@@ -27,7 +27,9 @@ export async function tryOverlay({ places, bubblewrap, libc }: Trying): Promise<
   if (!unshare || !mount) return { ok: false, why: 'the programs unshare and mount (package util-linux) are not installed' }
   const programs = { unshare, mount }
   const failures: string[] = []
-  for (const { base, caches } of candidates(places)) {
+  for (const root of candidates(places)) {
+    const { base, caches } = { base: join(root, 'changes'), caches: join(root, 'caches') }
+    if (root !== places.stateHome && !isOurs(root)) continue
     const why = await tryIn({ base, caches, way, programs, places, bubblewrap, libc })
     if (why === undefined) return { ok: true, way, programs, base, caches }
     failures.push(`${base}: ${why}`)
@@ -41,15 +43,10 @@ async function mountsOverlays(bubblewrap: string): Promise<boolean> {
   return /^ +--overlay /m.test(texts.join('\n'))
 }
 
-type Candidate = { readonly base: string; readonly caches: string }
-
 /** Our own state first: what lies there survives a restart, and is mostly on the file system of the workspace. */
-function candidates({ stateHome, workspace }: Places): Candidate[] {
+function candidates({ stateHome, workspace }: Places): string[] {
   const user = `braidclaw-${process.geteuid?.() ?? 0}`
-  const roots = [stateHome, join(tmpdir(), user), join('/dev/shm', user)]
-  return roots
-    .filter((root) => !isWithin(root, workspace) && (root === stateHome || isOurs(root)))
-    .map((root) => ({ base: join(root, 'changes'), caches: join(root, 'caches') }))
+  return [stateHome, join(tmpdir(), user), join('/dev/shm', user)].filter((root) => !isWithin(root, workspace))
 }
 
 /** Everybody may write to the folders for temporary files, so a folder there must belong to us alone. */
@@ -63,7 +60,7 @@ function isOurs(folder: string): boolean {
   }
 }
 
-type Trial = Candidate & Trying & { readonly way: OverlayWay; readonly programs: Programs }
+type Trial = Trying & { readonly base: string; readonly caches: string; readonly way: OverlayWay; readonly programs: Programs }
 
 /** @returns why it does not work */
 async function tryIn({ base, caches, way, programs, places, bubblewrap, libc }: Trial): Promise<string | undefined> {

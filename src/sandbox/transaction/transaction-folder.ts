@@ -1,8 +1,9 @@
 /** Creates the folder of one transaction: the layers of its overlay and the mark of its beginning. */
 
-import { chmodSync, mkdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ownerName } from '../owner/private-folder.ts'
+import { removeTree } from './remove-tree.ts'
 
 /**
  * `up` receives what the command writes, `work` belongs to the kernel, `mnt` is the mount point, and `lower` and `cache` are links to the
@@ -37,16 +38,6 @@ export function createTransaction(base: string, { workspace, cache }: Layers): T
       const now = new Date()
       utimesSync(at('start'), now, now)
     },
-    drop: () => removeTransaction(folder),
+    drop: () => removeTree(folder),
   }
-}
-
-/** The kernel leaves a folder without permissions in `work`, and a command can leave others in `up`. */
-export function removeTransaction(folder: string): void {
-  try {
-    chmodSync(join(folder, 'work', 'work'), 0o700)
-  } catch {
-    // The overlay was never mounted.
-  }
-  rmSync(folder, { recursive: true, force: true })
 }

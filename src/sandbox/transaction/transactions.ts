@@ -3,23 +3,28 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
-import type { PrivateView } from '../confinement.ts'
+import type { PrivateView, PrivateViews } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
 import type { Places } from '../protect/places.ts'
 import { type OverlayLaunch, overlayLaunch } from './overlay-launch.ts'
-import { type OverlaySupport, tryOverlay } from './overlay-support.ts'
+import type { OverlaySupport } from './overlay-support.ts'
 import { createPrivateView } from './private-view.ts'
 import { subMountOf } from './sub-mounts.ts'
+import { forgetSupport, overlaySupport } from './support-file.ts'
 import { createTransaction, type Transaction } from './transaction-folder.ts'
 
 export type Prepared = { readonly transaction: Transaction; readonly launch: OverlayLaunch }
 
 export type Transactions = {
-  /** Tries it at the first call. @returns why the workspace cannot have private views now */
-  missing(): Promise<string | undefined>
-  /** @throws Error when the folder cannot be made, or `missing` has not returned undefined before */
+  /** Tries it at the first call. */
+  views(): Promise<PrivateViews>
+  /** What `views` found, for a person. */
+  words(): string
+  /** @throws Error when the folder cannot be made, or `views` has found no support before */
   prepare(): Prepared
   view(transaction: Transaction): PrivateView
+  /** Tries again at the next call of `views`, after a command could not be started. */
+  forget(): void
 }
 
 type Making = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc }
@@ -29,12 +34,16 @@ export function createTransactions({ places, bubblewrap, libc }: Making): Transa
   const state: { trial?: Promise<OverlaySupport>; support?: OverlaySupport } = {}
   const cacheName = sha256(workspace).slice(0, 16)
   return {
-    async missing() {
+    async views() {
       const mount = subMountOf(workspace)
-      if (mount !== undefined) return `another file system is mounted inside the workspace, at ${JSON.stringify(mount)}`
-      state.trial ??= tryOverlay({ places, bubblewrap, libc })
+      if (mount !== undefined) return { ok: false, why: `another file system is mounted inside the workspace, at ${JSON.stringify(mount)}` }
+      state.trial ??= overlaySupport({ places, bubblewrap, libc })
       state.support = await state.trial
-      return state.support.ok ? undefined : state.support.why
+      return state.support.ok ? { ok: true } : state.support
+    },
+    words() {
+      if (state.support === undefined) return 'not tried yet'
+      return state.support.ok ? 'commands can have them' : `NOT possible, so commands write to it directly: ${state.support.why}`
     },
     prepare() {
       const { support } = state
@@ -46,5 +55,9 @@ export function createTransactions({ places, bubblewrap, libc }: Making): Transa
       return { transaction, launch: overlayLaunch({ way, folder: transaction.folder, workspace, programs }) }
     },
     view: (transaction) => createPrivateView({ transaction, workspace, libc }),
+    forget() {
+      forgetSupport(places)
+      state.trial = undefined
+    },
   }
 }

@@ -1,9 +1,10 @@
 /** Compares the upper layer of an overlay with the workspace below it, without reading what the files contain. */
 
-import { chmodSync, type Stats } from 'node:fs'
+import type { Stats } from 'node:fs'
 import { isCacheName } from '../../security/changes/cache-names.ts'
 import type { Libc } from '../libc.ts'
-import { bytesOf, createAttributes, lookAt, namesIn } from './layer-files.ts'
+import { createAttributes, lookAt, namesIn } from './layer-files.ts'
+import { widen } from './remove-tree.ts'
 
 /** `path` is relative to the workspace, with one character per byte. */
 export type Difference = { readonly path: string; readonly before?: Stats; readonly after?: Stats }
@@ -92,7 +93,8 @@ export async function walkUpper({ up, lower, libc, most, pause }: Walking): Prom
     attributes.strip(join(up, at))
     add({ path: at, before, after })
     if (after.isDirectory()) {
-      widen(join(up, at), after)
+      // A command may take all permissions from its folder; the list of changes keeps the mode that it set.
+      widen(join(up, at), after, 0o700)
       await changedIn(at, belowOf(at, before, below))
     } else if (before?.isDirectory()) await removedIn(at, new Set(), false)
   }
@@ -113,9 +115,4 @@ export function join(...parts: readonly string[]): string {
 /** An overlay records a removed name as a character device with the number 0. */
 export function isWhiteout(stat: Stats): boolean {
   return stat.isCharacterDevice() && stat.rdev === 0
-}
-
-/** A command may take all permissions from its folder; the list of changes keeps the mode that it set. */
-function widen(path: string, stat: Stats): void {
-  if ((stat.mode & 0o700) !== 0o700) chmodSync(bytesOf(path), (stat.mode & 0o7777) | 0o700)
 }
