@@ -5,7 +5,7 @@ import { editText, previewEdit } from './edit.ts'
 import { list } from './list.ts'
 import { createLocator } from './locate-path.ts'
 import { readBytes, readText, scan, stat } from './read-file.ts'
-import { walk } from './walk.ts'
+import { walk } from './walk/walk.ts'
 import { writeText } from './write-file.ts'
 
 /** `home` is what "~/" stands for. Linux only (O_PATH, /proc/self/fd). @throws when `root` is not a folder that can be opened */
