@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import type { InboundMessage } from '../host/api.ts'
 import type { ChangeSet } from '../host/changes/change-set.ts'
 import { changeSetOf } from '../host/changes/fixture.ts'
 import type { Decision } from '../runtime/port.ts'
 import { createChannelQuestions } from './ask-in-channel.ts'
+import type { AdmittedMessage } from './inbox/admission.ts'
 
 const stranger = { approver: '' }
 
@@ -13,12 +13,13 @@ async function stage({ rejected, set }: { readonly rejected?: string; readonly s
   const closed = Promise.withResolvers<void>()
   const decided: Decision[] = []
   const answers: string[] = []
-  const message = (text: string, { approver = 'ann', ...own }: Partial<InboundMessage> = {}): InboundMessage => ({
+  const message = (text: string, { approver = 'ann', ...own }: Partial<AdmittedMessage> = {}): AdmittedMessage => ({
     channel: 'home',
     from: 'fifo',
     text,
     ...(approver === '' ? {} : { approver }),
     asks: true,
+    access: { channel: 'fifo', profile: 'operator', users: ['*'], approvers: ['ann'], memory: 'all' },
     answer: async (words) => void answers.push(words),
     ...own,
   })
@@ -47,7 +48,7 @@ async function stage({ rejected, set }: { readonly rejected?: string; readonly s
   })
   const [asked = ''] = answers.splice(0)
   const code = /"yes (\w+)"/.exec(asked.split('\n').at(-1) ?? '')?.[1] ?? ''
-  const hear = async (text: string, own: Partial<InboundMessage> = {}) => {
+  const hear = async (text: string, own: Partial<AdmittedMessage> = {}) => {
     const taken = questions.hear(message(text, own))
     await Bun.sleep(0)
     return [taken, ...answers.splice(0)]

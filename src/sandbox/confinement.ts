@@ -19,6 +19,8 @@ export type SpawnPlan = {
   readonly readablePaths?: readonly ReadablePath[]
   /** Makes the workspace read-only for this command. */
   readonly readOnly?: boolean
+  /** The hosts that this command may reach; absent: none. */
+  readonly network?: readonly string[]
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 

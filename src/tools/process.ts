@@ -12,6 +12,8 @@ export type SpawnPlan = {
   /** Used only by a sandbox; see src/sandbox/confinement.ts. */
   readonly readablePaths?: readonly { readonly path: string; readonly from?: string }[]
   readonly readOnly?: boolean
+  readonly view?: 'private' | 'direct'
+  readonly network?: readonly string[]
   /** Receives chunks as they arrive, in order within each stream and, as far as the pipes allow, between the streams. */
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }

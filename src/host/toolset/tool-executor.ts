@@ -77,7 +77,8 @@ export async function createToolRuntime({
     env,
     shellTimes: shellTimesOf(limits),
     get: createGet({ policy, limits }),
-    search: ({ query, limit }) => memory?.search({ query, limit }) ?? [],
+    search: ({ query, limit }) =>
+      memory?.search({ query, limit, ...(setup.access?.memory === 'own' ? { within: conversationId } : {}) }) ?? [],
     ...(ask ? { ask: (question, signal) => ask(`${question}\n> `, signal) } : {}),
     now: Date.now,
     maxOutputBytes: limits.maxOutputBytes,
