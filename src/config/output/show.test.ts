@@ -117,6 +117,11 @@ path = "/m.sqlite"
 agent_dir = "/agent"
 history_max = 260
 history_keep = 30
+[changes]
+keep_sets = 1
+keep_mb = 2
+keep_days = 3
+
 [receipts]
 enabled = false
 path = "/r.log"
