@@ -4,7 +4,7 @@ import { settled } from '../../kernel/event-text.ts'
 import { advances } from '../../kernel/select.ts'
 import type { AnyThread, BThread } from '../../kernel/thread.ts'
 import { isObject, type Json } from '../../kit/json.ts'
-import { blockedActs, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
+import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
 import type { Proposal, RunEvent } from '../event.ts'
 import { eventName } from '../stall-report.ts'
 import type { AnyUserThread, ThreadEvent } from './thread.ts'
@@ -98,7 +98,7 @@ function programThread({ bid, next }: AnyUserThread, { name, priority, state }: 
           ...open.flatMap(({ call: { id } }) => [{ type: 'act', id } as const, { type: 'deny', id } as const]),
         ],
         interrupt,
-        block: [...block, ...blockedActs(refusals)],
+        block: [...block, ...blockedEffects(refusals)],
       }
     },
     next(held, event) {
