@@ -1,8 +1,10 @@
 import { expect, test } from 'bun:test'
 import { collect, kinds, type Script, stage } from '../../../test/support/agent.ts'
+import { always } from '../../../test/support/own-threads.ts'
 import type { ChangeReview } from '../changes.ts'
 import type { InternalEvent } from '../event.ts'
 import type { ActOutcome, ChangePorts } from '../port.ts'
+import type { AnyUserThread } from '../threads/thread.ts'
 import { applied, changesOf, dropOutcome, notApplied } from './change-outcome.ts'
 
 const digest = 'd1'.repeat(32)
@@ -187,4 +189,40 @@ test('what became of changes is read only from what the runtime wrote', () => {
     metadata: { sandbox: 'bubblewrap', changes: 'dropped' },
   })
   expect(dropOutcome({ by: 'approval.ann', reason: 'no', outcome: ran })).toMatchObject({ status: 'denied', error: 'approval.ann: no' })
+})
+
+test.each([
+  ['with a reason: they are dropped, and the model reads it', 'by hand only', 'by hand only'],
+  ['without one: the run stalls, and they are dropped', undefined, 'it may not run'],
+])('a developer blocks the application of changes %s', async (_, reason, told) => {
+  const thread: AnyUserThread = {
+    name: 'no-changes',
+    init: null,
+    bid: () => ({ block: [{ type: 'apply', match: ({ review }) => review.summary.includes('new file'), ...(reason ? { reason } : {}) }] }),
+    next: (state) => state,
+  }
+  const made = changing(review, { threads: [thread] })
+  await collect(made.agent, 'go')
+  expect(made.drops).toHaveLength(1)
+  expect(made.drops[0]?.reason).toContain(told)
+  expect(made.acted).toEqual(['a'])
+})
+
+test('a developer who blocks act with a reason does not drop what a call changed that ran before', async () => {
+  const thread: AnyUserThread = {
+    name: 'late',
+    init: false,
+    bid: (late) => ({ wait: [{ type: 'act' }], block: late ? [{ type: 'act', reason: 'no more' }] : [] }),
+    next: () => true,
+  }
+  const made = changing(ask, { threads: [thread] })
+  await answering(made, true)
+  expect(made.port).toEqual(['apply a'])
+})
+
+test('a developer who blocks the report of changes fails, and the run ends', async () => {
+  const made = changing(review, { threads: [always('deaf', { block: [{ type: 'tool.changed' }] })] })
+  await collect(made.agent, 'go')
+  expect(made.agent.ending()?.message).toContain('"user/deaf" blocks tool.changed')
+  expect(made.port).toEqual([expect.stringContaining('drop a by')])
 })
