@@ -2,16 +2,17 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Created, Ended, Environment, Layer, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import type { Created, Ended, Environment, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import { filterProgram } from '../filter/seccomp.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import { type Command, receiver } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
-import { ownFolder } from '../private-folder.ts'
+import { limitProcess } from '../limits/resource-limits.ts'
+import { ownFolder } from '../owner/private-folder.ts'
+import { markOption, sandboxMark } from '../owner/sandbox-mark.ts'
 import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
 import { isWithin, type Places } from '../protect/places.ts'
-import { limitProcess } from '../resource-limits.ts'
-import { filterProgram } from '../seccomp.ts'
 import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
@@ -74,10 +75,21 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const gate = createGate({ folder: folder.path, cover, sealed: !without.has('mount namespace') })
   const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })
   const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
-  const before = [...enterGroup(group?.join ?? []), program, ...isolationArguments(without)]
+  const argv = [
+    ...enterGroup(group?.join ?? []),
+    program,
+    markOption,
+    sandboxMark(folder.path),
+    '--args',
+    descriptors.options,
+    '--',
+    ...way.prologue,
+    ...receiver(descriptors.command),
+  ]
+  const last = [...(without.has('mount namespace') ? [] : ['--remount-ro', '/']), '--chdir', places.workspace]
   const warmSandbox = createWarmSandbox(({ early, late }) => {
-    const argv = [...before, ...mounts.fixed(), ...early, ...way.mounts, ...gate.arguments, ...late, ...inside({ way, places, without })]
-    return startWaiting({ argv, env: without.has('environment') ? inherited() : {}, filter, libc })
+    const options = [...isolationArguments(without), ...mounts.fixed(), ...early, ...way.mounts, ...gate.arguments, ...late, ...last]
+    return startWaiting({ argv, options, env: without.has('environment') ? inherited() : {}, filter, libc })
   })
   const start = async (plan: SpawnPlan): Promise<Ended> => {
     const guards = mounts.guards((path) => stubs.make(path), plan)
@@ -127,15 +139,6 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
       stubs.release()
     }
   }
-}
-
-type Inside = { readonly way: Way; readonly places: Places; readonly without: ReadonlySet<Layer> }
-
-function inside({ way, places, without }: Inside): string[] {
-  return [
-    ...(without.has('mount namespace') ? [] : ['--remount-ro', '/']),
-    ...['--chdir', places.workspace, '--', ...way.prologue, ...receiver(descriptors.command)],
-  ]
 }
 
 type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string }
