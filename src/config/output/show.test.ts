@@ -26,6 +26,10 @@ allow_tools = ["weather"]
 allowed_domains = ["d.org"]
 allowed_ports = [81]
 approve_all_medium = true
+ask = "before"
+unlisted_commands = "block"
+readonly_commands = "drop"
+egress = "open"
 audit_log = false
 [limits]
 max_tool_rounds = 11
