@@ -181,3 +181,22 @@ test('everyone as operator, everyone with all memory and a folder that is missin
   }
   expect(fake.gateway.seen.connections).toBe(0)
 })
+
+test('doctor and policy explain say who may talk on a channel, and what is decided for them', async () => {
+  using fake = startDiscord()
+  using nobody = discordHome(fake)
+  const told = (await nobody.run(['doctor'])).stdout
+  expect(told).toContain('channel     fifo: you, because its folder is yours alone; profile operator: supervised')
+  expect(told).toContain('channel     discord: nobody listed; profile chat: readonly, tools time, memory_search, a memory of their own')
+  expect(told).toContain('put ids of people into channels.discord.users')
+  using at = discordHome(fake, `users = ["${ADA}"]\nautonomy = "full"\ntools_allow = ["file_write"]\n`)
+  expect((await at.run(['doctor'])).stdout).toContain('discord: 1 person listed; profile chat: supervised, tools file_write')
+  const explained = async (...args: readonly string[]) => JSON.parse((await at.run(['policy', 'explain', '--json', ...args])).stdout)
+  const write = ['--tool', 'file_write', '--args', '{"path":"a","content":"x"}']
+  expect(await explained('--channel', 'discord', ...write)).toMatchObject({ verdict: 'ask' })
+  expect(await explained('--channel', 'discord', '--', 'ls')).toMatchObject({ verdict: 'deny', rule: 'tool.not_allowed' })
+  expect(await explained('--channel', 'fifo', '--', 'ls')).not.toMatchObject({ rule: 'tool.not_allowed' })
+  expect(await at.run(['policy', 'explain', '--channel', 'discor', '--', 'ls'])).toMatchObject({
+    ...{ code: 2, stderr: expect.stringContaining('did you mean "discord"?; there are: fifo, discord') },
+  })
+})
