@@ -23,6 +23,8 @@ function modeRisk({ before, after }: Change): string | undefined {
 
 function contentRisk({ path, before, after }: Change, view: ChangeView): string | undefined {
   if (after?.kind !== 'file' && before?.kind !== 'file') return
+  // Nobody runs a build in a .git folder, and a branch may have any name.
+  if (/(?:^|\/)\.git\//.test(path)) return
   if (isRunUnasked(spelt(path))) return 'a file that development tools or agents run or obey unasked'
   return manifestRisk(path, view)
 }
