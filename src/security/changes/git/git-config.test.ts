@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { parseGitConfig } from './git-config.ts'
 
 /** What the real git reads in the file: NUL-separated `key\nvalue`, or `key` alone for a name without "=". */
-function read(text: string): readonly (readonly [string, string | undefined])[] | undefined {
+function read(text: string): (readonly [string, string | undefined])[] | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-config-'))
   const file = join(folder, 'config')
   writeFileSync(file, text)
@@ -25,7 +25,8 @@ function read(text: string): readonly (readonly [string, string | undefined])[] 
     })
 }
 
-const parsed = (text: string) => parseGitConfig(text)?.map(({ key, value }) => [key, value] as const)
+const parsed = (text: string): (readonly [string, string | undefined])[] | undefined =>
+  parseGitConfig(text)?.map(({ key, value }) => [key, value] as const)
 
 describe('reads as git does', () => {
   test.each([
