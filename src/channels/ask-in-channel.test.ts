@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import type { InboundMessage } from '../host/api.ts'
 import type { Decision } from '../runtime/port.ts'
 import { createChannelQuestions } from './ask-in-channel.ts'
+import type { AdmittedMessage } from './inbox/admission.ts'
 
 const stranger = { approver: '' }
 
@@ -11,12 +11,13 @@ async function stage({ rejected }: { readonly rejected?: string } = {}) {
   const closed = Promise.withResolvers<void>()
   const decided: Decision[] = []
   const answers: string[] = []
-  const message = (text: string, { approver = 'ann', ...own }: Partial<InboundMessage> = {}): InboundMessage => ({
+  const message = (text: string, { approver = 'ann', ...own }: Partial<AdmittedMessage> = {}): AdmittedMessage => ({
     channel: 'home',
     from: 'fifo',
     text,
     ...(approver === '' ? {} : { approver }),
     asks: true,
+    access: { channel: 'fifo', profile: 'operator', users: ['*'], approvers: ['ann'], memory: 'all' },
     answer: async (words) => void answers.push(words),
     ...own,
   })
@@ -44,7 +45,7 @@ async function stage({ rejected }: { readonly rejected?: string } = {}) {
   })
   const [asked = ''] = answers.splice(0)
   const code = /"yes (\w+)"/.exec(asked.split('\n').at(-1) ?? '')?.[1] ?? ''
-  const hear = async (text: string, own: Partial<InboundMessage> = {}) => {
+  const hear = async (text: string, own: Partial<AdmittedMessage> = {}) => {
     const taken = questions.hear(message(text, own))
     await Bun.sleep(0)
     return [taken, ...answers.splice(0)]

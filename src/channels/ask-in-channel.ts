@@ -1,10 +1,11 @@
 /** Asks the people in a channel to approve a call that was requested there; only configured approvers may answer. */
 
-import type { Conversation, InboundMessage } from '../host/api.ts'
+import type { Conversation } from '../host/api.ts'
 import { escapeHidden } from '../kit/escape.ts'
 import { createId } from '../kit/id.ts'
 import { cut, flat, visible } from '../kit/text.ts'
 import type { Proposal } from '../runtime/event.ts'
+import type { AdmittedMessage } from './inbox/admission.ts'
 
 export type Asked = {
   readonly conversation: Pick<Conversation, 'approve' | 'gateClosed'>
@@ -14,12 +15,12 @@ export type Asked = {
 
 export type ChannelQuestions = {
   /** Resolves when the question was sent; the answer arrives as a later message. */
-  ask(message: InboundMessage, asked: Asked): Promise<void>
+  ask(message: AdmittedMessage, asked: Asked): Promise<void>
   /** @returns true when the message was an answer to a question; the agent must then not get it */
-  hear(message: InboundMessage): boolean
+  hear(message: AdmittedMessage): boolean
 }
 
-type Open = Asked & Pick<InboundMessage, 'channel' | 'from'>
+type Open = Asked & Pick<AdmittedMessage, 'channel' | 'from'>
 
 /** How many codes of closed questions are remembered as codes. */
 const remembered = 1_000
@@ -39,7 +40,7 @@ export function createChannelQuestions(): ChannelQuestions {
     return open.has(code) || over.has(code) ? newCode() : code
   }
 
-  async function decide(message: InboundMessage, code: string, allow: boolean): Promise<void> {
+  async function decide(message: AdmittedMessage, code: string, allow: boolean): Promise<void> {
     const { channel, from, approver, answer } = message
     const question = open.get(code)
     if (!question) return answer(`[not counted: question ${code} is no longer open]`)

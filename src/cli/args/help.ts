@@ -77,7 +77,8 @@ const dashesRow: Row = ['    --', 'What follows is no flag, whatever it begins w
 
 function flagRow(name: string, flag: Flag): Row {
   const many = flag.type !== 'boolean' && flag.many ? '...' : ''
-  return [`${flag.short === undefined ? '  ' : `-${flag.short}`} [${spelled(name)}]${many}`, `${flag.about}${limits(flag)}`]
+  const also = flag.also === undefined ? '' : `${spelled(flag.also)}|`
+  return [`${flag.short === undefined ? '  ' : `-${flag.short}`} [${also}${spelled(name)}]${many}`, `${flag.about}${limits(flag)}`]
 }
 
 function limits(flag: Flag): string {

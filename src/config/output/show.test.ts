@@ -88,10 +88,22 @@ total_timeout_s = 9
 enabled = true
 token_env = "BOT"
 channel_ids = ["123456789012345678"]
+profile = "operator"
+users = ["*"]
 approvers = ["223456789012345678"]
+tools_allow = ["time"]
+autonomy = "readonly"
+memory = "own"
+folder = "/chat"
 api = "http://127.0.0.1:1/api"
 [channels.fifo]
+profile = "chat"
+users = ["me"]
 approvers = ["local"]
+tools_allow = ["http"]
+autonomy = "supervised"
+memory = "all"
+folder = "/fifo"
 [channels.cli]
 enabled = false
 tools_allow = ["time"]

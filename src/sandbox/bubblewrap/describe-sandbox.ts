@@ -2,15 +2,21 @@
 
 import type { Layer, SandboxSettings } from '../confinement.ts'
 
-type Described = { readonly settings: SandboxSettings; readonly group: string | undefined; readonly without: ReadonlySet<Layer> }
+type Described = {
+  readonly settings: SandboxSettings
+  readonly group: string | undefined
+  readonly views: string
+  readonly without: ReadonlySet<Layer>
+}
 
-export function describeBubblewrap({ settings, group, without }: Described): string[] {
+export function describeBubblewrap({ settings, group, views, without }: Described): string[] {
   const { limits, allowedDomains } = settings
   const network =
     allowedDomains.length === 0 ? 'nothing but a loopback of its own' : `a proxy that lets through ${allowedDomains.join(', ')}`
   const root = process.getuid?.() === 0
   const all: readonly (readonly [Layer | 'always', string])[] = [
     ['mount namespace', `mount namespace: ${settings.workspace} writable, /tmp private, programs and /etc read-only, all else absent`],
+    ['mount namespace', `private views of the workspace: ${views}`],
     [
       'protected paths',
       'protected paths: git hooks and settings, and what other programs run or obey unasked, are read-only; new ones in the workspace itself are refused or moved aside',

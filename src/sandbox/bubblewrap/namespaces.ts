@@ -3,9 +3,6 @@
 import type { Layer } from '../confinement.ts'
 import { descriptors } from './run-confined.ts'
 
-/** Nobody is root inside the sandbox, so programs behave as they do for an ordinary user. */
-const NOBODY = 65534
-
 export function isolationArguments(without: ReadonlySet<Layer>): string[] {
   return [
     ...namespaceArguments(without),
@@ -14,10 +11,13 @@ export function isolationArguments(without: ReadonlySet<Layer>): string[] {
   ]
 }
 
-/** Gives the command its own namespaces, no capabilities and a session without a terminal, and ends it when our process ends. */
+/**
+ * Gives the command its own namespaces, no capabilities and a session without a terminal, and ends it when our process ends. It keeps the
+ * user and group that own our files: with others git takes every file for a changed one. As root it has the number 0 and no rights.
+ */
 export function namespaceArguments(without: ReadonlySet<Layer>): string[] {
   return [
-    ...['--unshare-user', '--uid', String(process.getuid?.() || NOBODY), '--gid', String(process.getgid?.() || NOBODY)],
+    ...['--unshare-user', '--uid', String(process.geteuid?.()), '--gid', String(process.getegid?.())],
     ...['--unshare-uts', '--hostname', 'sandbox', '--unshare-cgroup-try'],
     ...(without.has('ipc namespace') ? [] : ['--unshare-ipc']),
     ...(without.has('pid namespace') ? [] : ['--unshare-pid']),

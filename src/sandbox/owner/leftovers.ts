@@ -5,8 +5,8 @@
 
 import { closeSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { gateArgument } from './bubblewrap/start-gate.ts'
-import { type Libc, openLibc } from './libc.ts'
+import { type Libc, openLibc } from '../libc.ts'
+import { markOption } from './sandbox-mark.ts'
 
 /** These numbers are equal on every architecture that we support. */
 const PIDFD_SEND_SIGNAL = 424n
@@ -14,28 +14,26 @@ const PIDFD_OPEN = 434n
 const SIGKILL = 9n
 
 /**
- * Ends every bubblewrap process of this user that has mounted one of these gates. A gate's path names the state folder and the owner, and
- * is never reused.
+ * Ends every bubblewrap process of this user that carries one of these marks. A mark stands for one private folder, whose name tells the
+ * owner and is never reused.
  * @returns how many processes it ended
  */
-export function endLeftovers(gates: ReadonlySet<string>): number {
+export function endLeftovers(marks: ReadonlySet<string>): number {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  const found = pids.filter((pid) => isLeftover(pid, gates))
+  const found = pids.filter((pid) => isLeftover(pid, marks))
   if (found.length === 0) return 0
   const libc = openLibc()
-  return found.filter((pid) => end(libc, pid, gates)).length
+  return found.filter((pid) => end(libc, pid, marks)).length
 }
 
 /** Returns false for a process that cannot be read. */
-function isLeftover(pid: string, gates: ReadonlySet<string>): boolean {
+function isLeftover(pid: string, marks: ReadonlySet<string>): boolean {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
-    const at = words.indexOf(gateArgument.at)
-    const [option, gate = ''] = words.slice(at - 2, at)
+    const at = words.indexOf(markOption)
     return (
-      at >= 2 &&
-      option === gateArgument.option &&
-      gates.has(gate) &&
+      at >= 0 &&
+      marks.has(words[at + 1] ?? '') &&
       statSync(`/proc/${pid}`).uid === process.geteuid?.() &&
       /^bwrap( \(deleted\))?$/.test(basename(readlinkSync(`/proc/${pid}/exe`)))
     )
@@ -45,11 +43,11 @@ function isLeftover(pid: string, gates: ReadonlySet<string>): boolean {
 }
 
 /** Holds the process by a handle and checks it again, because its process number may belong to another process by now. */
-function end(libc: Libc, pid: string, gates: ReadonlySet<string>): boolean {
+function end(libc: Libc, pid: string, marks: ReadonlySet<string>): boolean {
   const handle = Number(libc.syscall(PIDFD_OPEN, BigInt(pid), 0n, 0n, 0n, 0n))
   if (handle < 0) return false
   try {
-    return isLeftover(pid, gates) && libc.syscall(PIDFD_SEND_SIGNAL, BigInt(handle), SIGKILL, 0n, 0n, 0n) === 0n
+    return isLeftover(pid, marks) && libc.syscall(PIDFD_SEND_SIGNAL, BigInt(handle), SIGKILL, 0n, 0n, 0n) === 0n
   } finally {
     closeSync(handle)
   }

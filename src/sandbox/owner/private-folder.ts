@@ -1,11 +1,11 @@
 /** Creates a sandbox's private folder in our state, for its filter and proxy socket; the name of the folder identifies its owner. */
 
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { statFields } from '../kit/proc.ts'
-import { gateArgument } from './bubblewrap/start-gate.ts'
-import type { Log } from './confinement.ts'
+import { statFields } from '../../kit/proc.ts'
+import type { Log } from '../confinement.ts'
 import { endLeftovers } from './leftovers.ts'
+import { sandboxMark } from './sandbox-mark.ts'
 
 /** `pool` is shared and stays: it holds place holders between two commands. */
 export type OwnFolder =
@@ -20,7 +20,7 @@ export function ownFolder(stateHome: string, log: Log): OwnFolder {
     clearLeftovers(stateHome, log)
     const pool = join(run, 'place-holders')
     mkdirSync(pool, { recursive: true, mode: 0o700 })
-    const path = mkdtempSync(join(run, `sandbox-${pidNamespace()}-${process.pid}-${startOf(process.pid)}-`))
+    const path = mkdtempSync(join(run, `sandbox-${ownerName()}-`))
     return { ok: true, path, pool, remove: () => rmSync(path, { recursive: true, force: true }) }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
@@ -36,10 +36,15 @@ export function ownFolder(stateHome: string, log: Log): OwnFolder {
 export function clearLeftovers(stateHome: string, log: Log): number {
   const run = join(stateHome, 'run')
   const left = namesIn(run).filter(isOfDeadOwner)
-  const ended = left.length === 0 ? 0 : endLeftovers(new Set(left.map((name) => join(realpathSync(run), name, gateArgument.name))))
+  const ended = left.length === 0 ? 0 : endLeftovers(new Set(left.map((name) => sandboxMark(join(run, name)))))
   for (const name of left) rmSync(join(run, name), { recursive: true, force: true })
   if (ended > 0) log('warn', 'sandbox processes of a killed run ended', { count: ended })
   return ended
+}
+
+/** Names this process so that others can tell whether it still lives: its PID namespace, its number and when it started. */
+export function ownerName(): string {
+  return `${pidNamespace()}-${process.pid}-${startOf(process.pid)}`
 }
 
 /** A process number is valid only in its own PID namespace, so each container cleans up only its own folders. */

@@ -1,13 +1,13 @@
 /** Tests that the sandbox processes of a killed process of ours are ended, and no others. */
 
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { given } from '../../test/support/needs.ts'
-import { gateArgument } from './bubblewrap/start-gate.ts'
-import { confined, hasBubblewrap, place } from './fixture.ts'
+import { given } from '../../../test/support/needs.ts'
+import { confined, hasBubblewrap, place } from '../fixture.ts'
 import { commandOf, deadFolder, folderIn, namespace, runs, spawned, until, waitingAt } from './leftovers.fixture.ts'
 import { clearLeftovers } from './private-folder.ts'
+import { markOption, sandboxMark } from './sandbox-mark.ts'
 
 const real = test.if(hasBubblewrap())
 
@@ -66,15 +66,14 @@ describe('nothing else is touched', () => {
     expect(other.pids.map(runs)).toEqual([true, true])
   })
 
-  real('a bubblewrap of another home, one that only names the folder, and another program with the very words', async () => {
+  real('a bubblewrap of another home, one that only names the mark, and another program with the very words', async () => {
     using at = place()
     using elsewhere = place()
-    const gate = join(folderIn(at.settings.stateHome, deadFolder()), gateArgument.name)
-    mkdirSync(gate)
+    const mark = sandboxMark(folderIn(at.settings.stateHome, deadFolder()))
     using other = await waitingAt(folderIn(elsewhere.settings.stateHome, deadFolder()))
-    using naming = spawned('bwrap', '--ro-bind', '/', '/', '--', '/bin/sh', '-c', 'sleep 60; :', gate)
-    using shell = spawned('/bin/sh', '-c', 'sleep 60; :', 'sh', gateArgument.option, gate, gateArgument.at)
-    await until(() => commandOf(naming.pids[0]).includes('bwrap') && commandOf(shell.pids[0]).includes(gate))
+    using naming = spawned('bwrap', '--ro-bind', '/', '/', '--', '/bin/sh', '-c', 'sleep 60; :', mark)
+    using shell = spawned('/bin/sh', '-c', 'sleep 60; :', 'sh', markOption, mark)
+    await until(() => commandOf(naming.pids[0]).includes('bwrap') && commandOf(shell.pids[0]).includes(mark))
     expect(cleared(at.settings.stateHome)).toMatchObject({ ended: 0, said: [] })
     await Bun.sleep(20)
     expect([...other.pids, ...naming.pids, ...shell.pids].map(runs)).toEqual([true, true, true, true])

@@ -1,7 +1,7 @@
 /** Sets the resource limits of one process and all its children from outside, while the process waits to start. */
 
-import type { Limits } from './confinement.ts'
-import type { Libc } from './libc.ts'
+import type { Limits } from '../confinement.ts'
+import type { Libc } from '../libc.ts'
 
 /** These numbers are equal on every Linux except MIPS and SPARC. */
 const resources = { cpu: 0, fileSize: 1, data: 2, core: 4, processes: 6, queues: 12 } as const

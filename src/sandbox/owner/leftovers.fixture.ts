@@ -2,8 +2,9 @@
 
 import { mkdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { createGate, gateArgument } from './bubblewrap/start-gate.ts'
-import { fixedPath } from './install.ts'
+import { createGate, gateArgument } from '../bubblewrap/start-gate.ts'
+import { fixedPath } from '../install.ts'
+import { markOption, sandboxMark } from './sandbox-mark.ts'
 
 /** The number of our own PID namespace. */
 export function namespace(): string {
@@ -48,12 +49,12 @@ function others(pids: readonly number[], end: () => void): Others {
   return { pids, [Symbol.dispose]: () => void (pids.some(runs) && end()) }
 }
 
-/** Starts bubblewrap as the sandbox does, with the gate in this folder: it waits as long as the test keeps its descriptor open. */
+/** Starts bubblewrap as the sandbox does, with the gate in this folder and its mark: it waits as long as the test keeps its descriptor open. */
 export async function waitingAt(folder: string, through: readonly string[] = []): Promise<Others> {
   const gate = createGate({ folder: realpathSync(folder), cover: (at) => ['--tmpfs', at], sealed: true })
   const links = ['bin', 'lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`])
   const walls = ['--unshare-user', '--unshare-pid', '--ro-bind', '/usr', '/usr', ...links]
-  const { pids } = spawned(...through, 'bwrap', ...walls, ...gate.arguments, '--', '/bin/sleep', '60')
+  const { pids } = spawned(...through, 'bwrap', markOption, sandboxMark(folder), ...walls, ...gate.arguments, '--', '/bin/sleep', '60')
   const [outer = 0] = pids
   // bubblewrap waits as soon as the gate is mounted.
   await until(() => childrenOf(outer).some((inner) => readFileSync(`/proc/${inner}/mountinfo`, 'utf8').includes(gateArgument.at)))

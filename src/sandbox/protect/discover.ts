@@ -2,7 +2,7 @@
 
 import { type Dirent, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { protectedRows, spelt } from '../security/targets/protected.ts'
+import { protectedRows, spelt } from '../../security/targets/protected.ts'
 
 const DEPTH = 3
 const FOLDERS = 2_000

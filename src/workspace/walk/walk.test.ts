@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { createFixture, type Fixture } from './fixture.ts'
+import { createFixture, type Fixture } from '../fixture.ts'
 import { ignored, parseIgnore } from './ignore.ts'
 
 function plant({ root }: Fixture, files: { readonly [path: string]: string }): void {

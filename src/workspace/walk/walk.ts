@@ -2,11 +2,11 @@
 
 import { fstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
+import { explain, flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
+import type { Locator } from '../locate-path.ts'
+import { type Child, children } from '../open-folder.ts'
+import { drain } from '../read-file.ts'
 import { type Ignore, ignored, parseIgnore } from './ignore.ts'
-import type { Locator } from './locate-path.ts'
-import { type Child, children } from './open-folder.ts'
-import { drain } from './read-file.ts'
 
 const MAX_DEPTH = 64
 const MAX_IGNORE_BYTES = 256 * 1024
