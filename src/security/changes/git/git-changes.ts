@@ -27,6 +27,7 @@ export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewCon
     const own = around.folders.above(folderOf(change.path))
     const fresh = own.filter((folder) => !seen.has(folder) && seen.add(folder))
     return [
+      ...(change.bytes !== undefined && unreadableName.test(change.path) ? [finding('deny', change.path, 'its name is no UTF-8')] : []),
       ...own.flatMap((folder) => entry(around, folder, change)),
       ...fresh.flatMap((folder) => repository(around, folder)),
       ...(nameOf(change.path) === '.git' ? gitName(around, change) : []),
@@ -34,6 +35,10 @@ export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewCon
     ]
   })
 }
+
+/** Names in repositories below a folder whose name is no UTF-8: nobody can look at what lies beside them. */
+const unreadableName =
+  /(?:^|\/)(?:\.git|HEAD|objects|refs|commondir|gitdir|config(?:\.worktree)?|hooks|branches|remotes|modules|worktrees|rebase-merge|sequencer)(?:\/|$)/
 
 /** What is deleted together with its whole repository needs no other word. */
 function entry({ view, sub, inside }: Around, folder: string, change: Change): readonly Finding[] {

@@ -1,7 +1,7 @@
 /** Finds out whether a package manifest or lock file changed in more than its description: scripts, dependencies, hosts. */
 
-import { spelt } from '../targets/protected.ts'
-import { type ChangeView, nameOf } from './change-view.ts'
+import { spelt } from '../../targets/protected.ts'
+import { type ChangeView, nameOf } from '../change-view.ts'
 
 type Fields = { readonly [name: string]: unknown }
 

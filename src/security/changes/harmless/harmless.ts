@@ -1,9 +1,9 @@
 /** Decides which changes are harmless enough to be applied without a question, and says of the others why they are not. */
 
-import type { Change } from '../../runtime/changes.ts'
-import { spelt } from '../targets/protected.ts'
-import type { ChangeView } from './change-view.ts'
-import type { Finding } from './finding.ts'
+import type { Change } from '../../../runtime/changes.ts'
+import { spelt } from '../../targets/protected.ts'
+import type { ChangeView } from '../change-view.ts'
+import type { Finding } from '../finding.ts'
 import { manifestRisk } from './manifests.ts'
 import { isRunUnasked } from './run-unasked.ts'
 

@@ -1,10 +1,10 @@
 /** Says when a change set is so large, or deletes so much, that a person should look at it, and which new files hold a secret. */
 
-import { count, grouped } from '../../kit/count.ts'
-import type { Change } from '../../runtime/changes.ts'
-import type { ChangeView } from './change-view.ts'
-import type { Finding } from './finding.ts'
-import type { ReviewContext } from './review-context.ts'
+import { count, grouped } from '../../../kit/count.ts'
+import type { Change } from '../../../runtime/changes.ts'
+import type { ChangeView } from '../change-view.ts'
+import type { Finding } from '../finding.ts'
+import type { ReviewContext } from '../review-context.ts'
 
 const most = { changes: 5_000, deleted: 50, bytes: 256 * 1024 ** 2 } as const
 /** The secret of a longer file is looked for in its beginning only. */
