@@ -7,6 +7,9 @@ import { confined, type Running } from '../../src/sandbox/fixture.ts'
 import { reviewChanges } from '../../src/security/changes/review-changes.ts'
 import type { ReviewContext } from '../../src/security/changes/review-context.ts'
 import { createLayerLook } from '../../src/workspace/changes/layer-look.ts'
+import { openChangeStore } from '../../src/workspace/changes/store.ts'
+
+export type Judged = ChangeReview & { readonly changes: readonly Change[]; readonly printed: string }
 
 export type Ground = Running &
   Disposable & {
@@ -22,10 +25,9 @@ export type Ground = Running &
     /** Runs a script as ourselves in the workspace, as the operator does who made it. */
     own(script: string): void
     /** Runs the script as a command in a private view and judges what it changed. */
-    judge(
-      script: string,
-      context?: Partial<ReviewContext>,
-    ): Promise<ChangeReview & { readonly changes: readonly Change[]; readonly printed: string }>
+    judge(script: string, context?: Partial<ReviewContext>): Promise<Judged>
+    /** The same, and applies the changes whatever the verdict is. */
+    apply(script: string, context?: Partial<ReviewContext>): Promise<Judged>
   }
 
 const isRoot = process.getuid?.() === 0
@@ -46,6 +48,18 @@ export async function ground(): Promise<Ground> {
   const env = { PATH: '/usr/bin:/bin', HOME: home, GIT_CONFIG_NOSYSTEM: '1', GIT_EDITOR: 'true', GIT_CEILING_DIRECTORIES: box.root }
   const user = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
   const trap = `[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = "touch ${canary}; false"\n\tsshCommand = "touch ${canary}; false"\n`
+  const policy = { workspace: box.workspace, workspaceOnly: true, forbiddenPaths: [], protectedPaths: [], home }
+  const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 1000 }
+  const store = openChangeStore({ folder: join(box.root, 'sets'), workspace: box.workspace, log() {}, now: () => 0, limits })
+
+  async function run(script: string, context: Partial<ReviewContext> = {}) {
+    const { view, stdout, stderr } = await box.change(script)
+    const changes = await view.changes()
+    const look = createLayerLook({ up: join(view.folder, 'up'), workspace: box.workspace })
+    const review = reviewChanges(changes, { policy, level: 'full', approved: true, look, ...context })
+    return { view, judged: { ...review, changes, printed: stdout + stderr } }
+  }
+
   return {
     ...box,
     canary,
@@ -62,13 +76,13 @@ export async function ground(): Promise<Ground> {
       const { exitCode, stdout, stderr } = Bun.spawnSync(['sh', '-c', script], { cwd: box.workspace, env })
       if (exitCode !== 0) throw new Error(`${stdout}${stderr}`)
     },
-    async judge(script, context = {}) {
-      const { view, stdout, stderr } = await box.change(script)
-      const changes = await view.changes()
-      const policy = { workspace: box.workspace, workspaceOnly: true, forbiddenPaths: [], protectedPaths: [], home }
-      const look = createLayerLook({ up: join(view.folder, 'up'), workspace: box.workspace })
-      const review = reviewChanges(changes, { policy, level: 'full', approved: true, look, ...context })
-      return { ...review, changes, printed: stdout + stderr }
+    judge: async (script, context) => (await run(script, context)).judged,
+    async apply(script, context) {
+      const { judged, view } = await run(script, context)
+      const about = { run: 'run_1', call: 'call_1', conversation: 'con_1', tool: 'shell', at: 0 }
+      const applied = await store.apply({ id: view.id, folder: view.folder, changes: judged.changes, about })
+      if (!applied.ok) throw new Error(applied.message)
+      return judged
     },
     [Symbol.dispose]: () => box[Symbol.dispose](),
   }
