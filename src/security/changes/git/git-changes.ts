@@ -65,18 +65,16 @@ function repository(around: Around, folder: string): readonly Finding[] {
 /** Judges everything in a folder that becomes a repository, also what lay there before; what cannot be listed is refused. */
 function contents(around: Around, folder: string): readonly Finding[] {
   const { view } = around
-  const listed = watchedFolders.flatMap((name) => {
-    const path = inFolder(folder, name)
-    const names = view.kind(path, 'after') === 'folder' ? view.names(path, 'after') : []
-    return names === undefined
-      ? [path]
-      : [...(view.kind(path, 'after') === 'link' ? [path] : []), ...names.map((each) => inFolder(path, each))]
-  })
+  const folders = watchedFolders.map((name) => inFolder(folder, name))
+  const names = folders.map((path) => (view.kind(path, 'after') === 'folder' ? view.names(path, 'after') : []))
+  const unlisted = folders.filter((_, index) => names[index] === undefined).map((path) => finding('deny', path, 'it cannot be listed'))
+  const listed = folders.flatMap((path, index) => [path, ...(names[index] ?? []).map((name) => inFolder(path, name))])
   const paths = [...listed, ...watchedFiles.map((name) => inFolder(folder, name))].filter((path) => view.change(path) === undefined)
-  return paths.flatMap((path) => {
+  const judged = paths.flatMap((path) => {
     const kind = view.kind(path, 'after')
     return kind === undefined ? [] : entry({ ...around, view: unread(view) }, folder, { path, after: { kind, mode: 0 } })
   })
+  return [...unlisted, ...judged]
 }
 
 /** The same without a past, so that every setting of an older file counts as new. */
@@ -103,9 +101,8 @@ function bySettings({ view, sub }: Around, named: ReturnType<typeof createRunByS
   return verdict ? [finding(verdict.weight, path, verdict.why)] : []
 }
 
-/** A folder on the way may change its times and modes, but not become something else. */
+/** A folder on the way may come, go and change its modes, but not become something else. */
 function runFinding(view: ChangeView, path: string, run: readonly string[]): readonly Finding[] {
-  const isFolderOnTheWay =
-    view.kind(path, 'before') === 'folder' && view.kind(path, 'after') === 'folder' && !run.some((each) => isBelow(path, each))
+  const isFolderOnTheWay = (view.kind(path, 'after') ?? 'folder') === 'folder' && !run.some((each) => isBelow(path, each))
   return isFolderOnTheWay ? [] : [finding('deny', path, 'the settings of git name it as a hook or program')]
 }
