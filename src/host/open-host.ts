@@ -1,6 +1,7 @@
 /** Implements `openHost`: it opens a home once per process and the conversations in it. */
 
 import { watchStop } from '../service/stop-file.ts'
+import { narrowSetup } from './access/narrow-setup.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from './api.ts'
 import { createRecord, recoverRecord } from './integrity/recovery.ts'
 import { type Home, openHome } from './open-home.ts'
@@ -40,7 +41,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
 
   const conversation: Host['conversation'] = async (which, { setup: other = setup, ...options }) => {
     if (!options.provider && other !== setup && other !== given) preconnect(other)
-    const profile = home.services.profiles.of(other)
+    const profile = home.services.profiles.of(narrowSetup(other, options.access))
     try {
       const made = await openConversation({ home, profile, which, options, closed: () => void open.delete(made) })
       open.add(made)

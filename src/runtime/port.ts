@@ -111,7 +111,14 @@ export class ProviderFailure extends Error {
 /** What one call would touch. The tool derives it from its validated input alone and the gate judges it. Paths are unresolved, as given. */
 export type Touch =
   | { readonly kind: 'path'; readonly path: string; readonly access: 'read' | 'write' }
-  | { readonly kind: 'command'; readonly command: string; readonly cwd?: string }
+  /** `direct`: without a private view of the workspace. `network`: hosts, or `@lists` of hosts, that the command is to reach. */
+  | {
+      readonly kind: 'command'
+      readonly command: string
+      readonly cwd?: string
+      readonly direct?: boolean
+      readonly network?: readonly string[]
+    }
   | { readonly kind: 'url'; readonly url: string; readonly method: string }
 
 export type ToolContext = {

@@ -94,6 +94,10 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       approve: agent.approve,
       gate: agent.gate,
       gateClosed: agent.gateClosed,
+      async changesOf(gateId) {
+        const proposal = agent.gate(gateId)
+        return proposal && toolRuntime.made()?.changesOf(proposal)
+      },
       setMode: agent.setMode,
       addThread: agent.addThread,
       runId: agent.runId,
@@ -185,7 +189,8 @@ function instructionsFor(
   { conversation, tell, systemPrompt }: ConversationRequest,
   workspace: string,
 ): Instructions | undefined {
-  if (systemPrompt !== undefined) return undefined
+  // A project's instructions are for its operator, and people in a chat could ask for them.
+  if (systemPrompt !== undefined || setup.access?.profile === 'chat') return undefined
   const offer = conversation.kind === 'new' ? (tell ?? ((line: string) => setup.log('info', line))) : undefined
   return createInstructions({ setup, workspace, ...(offer ? { offer } : {}) })
 }

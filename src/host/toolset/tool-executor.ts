@@ -22,6 +22,7 @@ import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
+import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './guarded-get.ts'
 import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
 
@@ -76,7 +77,8 @@ export async function createToolRuntime({
     env,
     shellTimes: shellTimesOf(limits),
     get: createGet({ policy, limits }),
-    search: ({ query, limit }) => memory?.search({ query, limit }) ?? [],
+    search: ({ query, limit }) =>
+      memory?.search({ query, limit, ...(setup.access?.memory === 'own' ? { within: conversationId } : {}) }) ?? [],
     ...(ask ? { ask: (question, signal) => ask(`${question}\n> `, signal) } : {}),
     now: Date.now,
     maxOutputBytes: limits.maxOutputBytes,
@@ -172,6 +174,7 @@ export async function createToolRuntime({
     act,
     gate,
     allowAlways,
+    changesOf: ({ call }) => (sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined),
     isStanding: ({ call }) => standing.has(standingKey(call.name, sourced(call.name))),
     refresh,
     close: confinement.close,

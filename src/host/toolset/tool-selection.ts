@@ -7,6 +7,7 @@ import type { Policy } from '../../security/policy.ts'
 import { toolKinds } from '../../tools/list.ts'
 import type { Environment, Spawn } from '../../tools/process.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
+import type { ChangeSet } from '../changes/change-set.ts'
 
 /** What an external tool may use: confined child processes, and an environment without our variables. */
 export type ToolDeps = { readonly spawn: Spawn; readonly env: Environment; readonly maxOutputBytes: number }
@@ -37,6 +38,8 @@ export type ToolRuntime = {
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(proposal: Proposal): boolean
+  /** Returns what the call would change in the workspace; undefined when it is not a call of a file tool, or when it would fail. */
+  changesOf(proposal: Proposal): ChangeSet | undefined
   /** Looks for extra tools again; call it only between two runs. @returns the tools that are allowed now. */
   refresh(): Promise<readonly Tool[]>
   close(): void
