@@ -110,6 +110,10 @@ export type SandboxSettings = {
   readonly forbiddenPaths?: () => readonly string[]
   /** Absolute paths that no command can read. */
   readonly secretPaths?: readonly string[]
+  /** The user's PATH: its folders below the home folder are there for commands too, read-only. */
+  readonly userPath?: string
+  /** Names of programs that refuse to run inside, whatever starts them. */
+  readonly forbiddenCommands?: readonly string[]
   /** `example.org`, or `*.example.org` for its subdomains. An empty list means no network at all. */
   readonly allowedDomains: readonly string[]
   /** Ports besides 80 and 443. */

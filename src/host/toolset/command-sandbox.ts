@@ -110,13 +110,15 @@ export function createConfinement(kind: SandboxKind, around: Around): Confinemen
 
 /** The key contains everything that a command can observe of its environment. */
 function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
-  const { workspace, home, forbiddenPaths, allowedDomains, allowedPorts } = policy
+  const { workspace, home, forbiddenPaths, forbiddenCommands, allowedDomains, allowedPorts } = policy
   return JSON.stringify([
     kind,
     workspace,
     home,
     setup.paths.home,
     forbiddenPaths,
+    forbiddenCommands,
+    setup.context.env.PATH,
     outsideHome(setup),
     allowedDomains,
     allowedPorts,
@@ -171,6 +173,8 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promis
     protectedPaths: [],
     forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
     secretPaths: outsideHome(setup),
+    userPath: setup.context.env.PATH,
+    forbiddenCommands: policy.forbiddenCommands,
     ...(await sandboxNetwork(kind, policy, setup)),
     limits: { ...limits, cpuSeconds: cpuSecondsOf(setup.config.limits) },
     spawnPlain,

@@ -2,7 +2,7 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Created, Ended, Environment, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import type { Created, Ended, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
 import { filterProgram } from '../filter/seccomp.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import { type Command, receiver } from '../late-command.ts'
@@ -12,13 +12,14 @@ import { ownFolder } from '../owner/private-folder.ts'
 import { markOption, sandboxMark } from '../owner/sandbox-mark.ts'
 import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
-import { isWithin, type Places } from '../protect/places.ts'
+import type { Places } from '../protect/places.ts'
+import { prepareSurroundings, type Surroundings } from '../surroundings/surroundings.ts'
 import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
 import { chooseCover } from './empty-mount.ts'
 import { createMounts } from './mounts.ts'
-import { enterGroup, isolationArguments } from './namespaces.ts'
+import { enterGroup, insideUser, isolationArguments } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
 import { descriptors, runConfined, startWaiting } from './run-confined.ts'
 import { createGate, type Gate } from './start-gate.ts'
@@ -63,8 +64,10 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const cover = chooseCover(without)
   const blank = written(folder.path, 'blank', new Uint8Array(), 0)
   const outside = forbiddenOutside(places.workspace, settings.forbiddenPaths?.() ?? [])
+  const surroundings = prepareSurroundings({ settings, places, folder: folder.path, blank, cover, user: insideUser() })
   const view = {
     places,
+    surroundings,
     secretPaths: [...(settings.secretPaths ?? []), ...outside],
     blank,
     cover,
@@ -98,7 +101,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     if (waiting instanceof Error) return { ok: false, message: `the sandbox could not be started: ${waiting.message}` }
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
-    const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare, inspect })
+    const ended = await runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect })
     // Start the next sandbox after this turn: nobody waits for it then, and creating namespaces now would delay the end of this command's
     // namespaces.
     setTimeout(() => warmSandbox.prepare(guards.mounts), 0).unref()
@@ -141,12 +144,10 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
   }
 }
 
-type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string }
+type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly surroundings: Surroundings }
 
-/** A command cannot write to a home folder that it cannot see, so programs get the private /tmp for their caches. */
-function commandOf({ plan, way, home }: Asked): Command {
-  const own: Environment = plan.env.HOME === undefined || isWithin(plan.env.HOME, home) ? { HOME: '/tmp' } : {}
-  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...way.env } }
+function commandOf({ plan, way, surroundings }: Asked): Command {
+  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...surroundings.environment(plan.env), ...way.env } }
 }
 
 /** Passes our whole environment on. Only tests use it, to show the probe what a careless start would leak. */

@@ -8,6 +8,10 @@ import { descriptors } from './run-confined.ts'
 /** Nobody is root inside the sandbox, so programs behave as they do for an ordinary user. */
 const NOBODY = 65534
 
+export function insideUser(): { readonly uid: number; readonly gid: number } {
+  return { uid: process.getuid?.() || NOBODY, gid: process.getgid?.() || NOBODY }
+}
+
 export function isolationArguments(without: ReadonlySet<Layer>): string[] {
   return [
     ...namespaceArguments(without),
@@ -18,8 +22,9 @@ export function isolationArguments(without: ReadonlySet<Layer>): string[] {
 
 /** Gives the command its own namespaces, no capabilities and a session without a terminal, and ends it when our process ends. */
 export function namespaceArguments(without: ReadonlySet<Layer>): string[] {
+  const { uid, gid } = insideUser()
   return [
-    ...['--unshare-user', '--uid', String(process.getuid?.() || NOBODY), '--gid', String(process.getgid?.() || NOBODY)],
+    ...['--unshare-user', '--uid', String(uid), '--gid', String(gid)],
     ...['--unshare-uts', '--hostname', 'sandbox', '--unshare-cgroup-try'],
     ...(without.has('ipc namespace') ? [] : ['--unshare-ipc']),
     ...(without.has('pid namespace') ? [] : ['--unshare-pid']),

@@ -6,7 +6,7 @@ import type { Created, Ended, SandboxSettings, SpawnPlan } from '../confinement.
 import { failureMark } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
 import { ownFolder } from '../owner/private-folder.ts'
-import { privateBelow } from '../private-files.ts'
+import { privateBelow } from '../surroundings/private-files.ts'
 import { forbiddenIn } from '../protect/forbidden.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import { withoutMounts } from '../readable.ts'
