@@ -33,6 +33,8 @@ export type Ended =
       readonly signal?: string
       readonly leftBehind: boolean
       readonly undone?: readonly string[]
+      /** Why the sandbox ended the command: it used too much. */
+      readonly stopped?: string
     }
   | { readonly ok: false; readonly message: string }
 
@@ -56,8 +58,12 @@ export type Sandbox = {
 }
 
 export type Limits = {
-  /** Data of one process; with a control group, the memory of all processes together. */
+  /** Data of one process. */
   readonly memoryBytes: number
+  /** Memory of all processes together, with the files in /tmp; as much as one process when absent. */
+  readonly totalMemoryBytes?: number
+  /** Bytes that all processes together may write to disk. */
+  readonly diskBytes?: number
   readonly processes: number
   /** Longest file a command may write. */
   readonly fileBytes: number

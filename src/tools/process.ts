@@ -18,7 +18,7 @@ export type SpawnPlan = {
 
 /**
  * `leftBehind`: the command ended before other processes of its group, which were then killed. `undone`: the changes that the sandbox
- * reverted. `sandbox`: the sandbox that confined the command.
+ * reverted. `stopped`: why the sandbox ended the command. `sandbox`: the sandbox that confined the command.
  */
 export type Ended =
   | {
@@ -27,6 +27,7 @@ export type Ended =
       readonly signal?: string
       readonly leftBehind: boolean
       readonly undone?: readonly string[]
+      readonly stopped?: string
       readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
     }
   | { readonly ok: false; readonly message: string }

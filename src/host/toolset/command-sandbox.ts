@@ -3,7 +3,7 @@
  * it.
  */
 
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import type { Config } from '../../config/config.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
@@ -23,7 +23,13 @@ export type Confinement = {
 }
 
 /** The limits of one command; see docs/sandbox.md for which layer enforces what. */
-const limits = { memoryBytes: 4 * 1024 ** 3, processes: 512, fileBytes: 4 * 1024 ** 3 } as const
+const GIB = 1024 ** 3
+const limits = { memoryBytes: 4 * GIB, processes: 512, fileBytes: 4 * GIB, diskBytes: 16 * GIB } as const
+
+/** Half of the machine's memory, but 4 GiB where three quarters of the machine are as much. */
+export function totalMemoryBytes(machine = totalmem()): number {
+  return Math.floor(Math.max(machine / 2, Math.min(limits.memoryBytes, machine * 0.75)))
+}
 
 /**
  * Returns the processor time of one process: all that it can use on all processors within its time limit, so that this limit is never
@@ -176,7 +182,7 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promis
     userPath: setup.context.env.PATH,
     forbiddenCommands: policy.forbiddenCommands,
     ...(await sandboxNetwork(kind, policy, setup)),
-    limits: { ...limits, cpuSeconds: cpuSecondsOf(setup.config.limits) },
+    limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds: cpuSecondsOf(setup.config.limits) },
     spawnPlain,
     log: setup.log,
   }

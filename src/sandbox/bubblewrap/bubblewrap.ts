@@ -8,6 +8,7 @@ import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import { type Command, receiver } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
 import { limitProcess } from '../limits/resource-limits.ts'
+import { watchUse } from '../limits/watch-use.ts'
 import { ownFolder } from '../owner/private-folder.ts'
 import { markOption, sandboxMark } from '../owner/sandbox-mark.ts'
 import { forbiddenOutside } from '../protect/forbidden.ts'
@@ -101,7 +102,11 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     if (waiting instanceof Error) return { ok: false, message: `the sandbox could not be started: ${waiting.message}` }
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
-    const ended = await runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect })
+    const watch =
+      limited && !without.has('pid namespace')
+        ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill })
+        : undefined
+    const ended = await runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
     // Start the next sandbox after this turn: nobody waits for it then, and creating namespaces now would delay the end of this command's
     // namespaces.
     setTimeout(() => warmSandbox.prepare(guards.mounts), 0).unref()

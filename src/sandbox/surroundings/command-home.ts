@@ -9,18 +9,15 @@ import type { Environment } from '../confinement.ts'
 export const commandHome = '/tmp'
 const CACHES = `${commandHome}/.cache`
 
-/** Most tools follow the first variable; these do not. No tool looks for its own updates. */
+/** Most tools keep their caches in ~/.cache; these do not. No tool looks for its own updates. */
 export const cacheEnvironment: Environment = {
-  XDG_CACHE_HOME: CACHES,
   npm_config_cache: `${CACHES}/npm`,
-  npm_config_store_dir: `${CACHES}/pnpm`,
   npm_config_update_notifier: 'false',
   PIP_DISABLE_PIP_VERSION_CHECK: '1',
   CARGO_HOME: `${CACHES}/cargo`,
   GOMODCACHE: `${CACHES}/go-modules`,
   BUN_INSTALL_CACHE_DIR: `${CACHES}/bun`,
   GRADLE_USER_HOME: `${CACHES}/gradle`,
-  YARN_CACHE_FOLDER: `${CACHES}/yarn`,
 }
 
 const FOLDER = 'command-caches'

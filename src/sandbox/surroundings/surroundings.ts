@@ -5,10 +5,10 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import type { Environment, SandboxSettings } from '../confinement.ts'
 import { fixedPath } from '../install.ts'
-import { privateBelow } from './private-files.ts'
 import type { Places } from '../protect/places.ts'
 import { cacheEnvironment, cacheMounts, commandHome } from './command-home.ts'
 import { prepareEtc } from './etc-folder.ts'
+import { privateBelow } from './private-files.ts'
 import { prepareRefusers } from './refusers.ts'
 import { findToolchains } from './toolchains.ts'
 
@@ -64,7 +64,7 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
 }
 
 /** Without a network, package managers would try again for minutes. */
-const offline: Environment = { npm_config_fetch_retries: '0', PIP_RETRIES: '0', CARGO_NET_RETRY: '0', YARN_NETWORK_TIMEOUT: '1000' }
+export const offline: Environment = { npm_config_fetch_retries: '0', PIP_RETRIES: '0', CARGO_NET_RETRY: '0' }
 
 function nameInside(): string {
   if (process.getuid?.() === 0) return 'nobody'
