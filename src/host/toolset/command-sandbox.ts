@@ -124,13 +124,30 @@ function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
   ])
 }
 
-/** The first command creates the sandbox; after a failure the next command tries again. */
+/** Commands without network share one sandbox; each other set of hosts has its own. */
 function createShared(kind: SandboxKind, around: Around): Pick<Shared, 'spawn' | 'close'> {
+  const byHosts = new Map<string, Pick<Shared, 'spawn' | 'close'>>()
+  return {
+    spawn(plan) {
+      const hosts = [...(plan.network ?? [])].sort()
+      const key = hosts.join(' ')
+      const found = byHosts.get(key) ?? createLazy(kind, around, hosts)
+      byHosts.set(key, found)
+      return found.spawn(plan)
+    },
+    close() {
+      for (const each of byHosts.values()) each.close()
+    },
+  }
+}
+
+/** The first command creates the sandbox; after a failure the next command tries again. */
+function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[]): Pick<Shared, 'spawn' | 'close'> {
   const state: { made?: ReturnType<typeof make> | undefined; close?: () => void; closed: boolean } = { closed: false }
 
   async function make() {
     const { createSandbox } = await import('../../sandbox/create-sandbox.ts')
-    const created = await createSandbox(await settingsFor(kind, around))
+    const created = await createSandbox(await settingsFor(kind, around, hosts))
     if (!created.ok) {
       state.made = undefined
       forgetSandbox(around.setup)
@@ -160,7 +177,7 @@ function createShared(kind: SandboxKind, around: Around): Pick<Shared, 'spawn' |
   }
 }
 
-async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promise<SandboxSettings> {
+async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: readonly string[]): Promise<SandboxSettings> {
   const [{ sandboxNetwork }, { hideProcess }] = await Promise.all([import('./sandbox-network.ts'), import('../../sandbox/protect/hide.ts')])
   hideProcess()
   return {
@@ -171,7 +188,7 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promis
     protectedPaths: [],
     forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
     secretPaths: outsideHome(setup),
-    ...(await sandboxNetwork(kind, policy, setup)),
+    ...(await sandboxNetwork(kind, { policy, hosts }, setup)),
     limits: { ...limits, cpuSeconds: cpuSecondsOf(setup.config.limits) },
     spawnPlain,
     log: setup.log,

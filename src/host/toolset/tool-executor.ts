@@ -13,7 +13,7 @@ import type { Policy } from '../../security/policy.ts'
 import { judgePath } from '../../security/targets/path.ts'
 import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
-import { cleanEnvironment } from '../../tools/process.ts'
+import { cleanEnvironment, type Spawn } from '../../tools/process.ts'
 import { createExecutor, type ExecutorOptions } from '../../tools/run-tool.ts'
 import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
@@ -21,6 +21,7 @@ import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
+import { commandMode } from './command-mode.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { createGet } from './guarded-get.ts'
 import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
@@ -92,7 +93,9 @@ export async function createToolRuntime({
     const spoken = { log, maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeouts(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
   }
-  const look = async () => (await more?.({ spawn: confinement.spawn, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
+  // An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan.
+  const spawn: Spawn = (plan) => confinement.spawn({ ...plan, network: policy.allowedDomains })
+  const look = async () => (await more?.({ spawn, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
   state.kit = kitOf(await look())
   const kit = () => state.kit ?? kitOf([])
   if (more) {
@@ -109,6 +112,7 @@ export async function createToolRuntime({
       estop: () => readStop(paths.estop),
       resolve: resolveExecutable,
       sight,
+      commands: () => commandMode(setup, sandbox),
       conversation: conversationId,
       always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),
