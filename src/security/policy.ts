@@ -4,6 +4,14 @@ import { sha256 } from '../kit/sha256.ts'
 
 export type Autonomy = 'readonly' | 'supervised' | 'full'
 
+/** `level` and `tools` were already applied; they say whose limit it is. `open`: people may talk there whom nobody named. */
+export type PolicyChannel = {
+  readonly name: string
+  readonly level?: Autonomy
+  readonly tools?: readonly string[]
+  readonly open: boolean
+}
+
 export type Policy = {
   readonly autonomy: Autonomy
   /** Absolute and real: the code that builds the policy resolves symbolic links. */
@@ -33,6 +41,8 @@ export type Policy = {
   readonly egress: 'open' | 'ask'
   /** The channel's tools_allow; undefined allows every tool. */
   readonly toolsAllow?: readonly string[]
+  /** The channel whose limits this policy has; absent for the operator's own conversations. */
+  readonly channel?: PolicyChannel
   /** The operator's home folder, for which `~` stands. */
   readonly home: string
   /** `policyVersion` of all other fields; approvals are bound to it. */
