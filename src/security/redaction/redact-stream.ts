@@ -1,7 +1,8 @@
 /** Redacts text that arrives in chunks: a secret split across chunks is never released, and ordinary text is not delayed. */
 
-import { merge, type Redactor, replaceSpans, type Span, spansOf } from './redact.ts'
+import type { Redactor } from './redact.ts'
 import type { Spelling } from './secret-forms.ts'
+import { merge, replaceSpans, type Span, spansOf } from './spans.ts'
 
 export type StreamRedactor = {
   /** @returns text that is safe to show; may be empty while the end of a chunk could still begin a secret */
@@ -11,20 +12,27 @@ export type StreamRedactor = {
 }
 
 /** All pushes and the flush joined equal `redactor.text` of the whole text. A secret registered later counts from the next push. */
-export function createStreamRedactor(redactor: Pick<Redactor, 'spellings'>): StreamRedactor {
+export function createStreamRedactor({ spellings: spellingsIn, formats }: Pick<Redactor, 'spellings' | 'formats'>): StreamRedactor {
   let held = ''
   /** How many leading characters of `held` belong to a secret whose label was already released. */
   let covered = 0
+  /** The last character before `held`: a key does not begin within a word. */
+  let before = ''
   let table: Table | undefined
   function current(): Table {
-    const spellings = redactor.spellings(held)
+    const spellings = spellingsIn(held)
     if (table?.spellings !== spellings) table = tableOf(spellings)
     return table
   }
+  function keys(): readonly Span[] {
+    const { length } = before
+    return formats.find(before + held, length).map((span) => ({ ...span, start: span.start - length, end: span.end - length }))
+  }
   function release(at: number, { spellings }: Table): string {
-    const found = spansOf(held, spellings)
+    const found = spansOf(held, spellings, keys())
     const spans = covered > 0 ? merge([{ start: 0, end: covered, label: '' }, ...found]) : found
     const shown = held.slice(0, at)
+    before = shown.slice(-1) || before
     held = held.slice(at)
     if (spans.length === 0) return shown
     covered = spans.reduce((most, span) => (span.start < at ? Math.max(most, span.end - at) : most), Math.max(0, covered - at))
@@ -34,7 +42,8 @@ export function createStreamRedactor(redactor: Pick<Redactor, 'spellings'>): Str
     push(chunk) {
       held += chunk
       const now = current()
-      return release(holdFrom(held, now), now)
+      const pending = formats.pending(before + held, before.length) - before.length
+      return release(Math.min(holdFrom(held, now), pending), now)
     },
     flush: () => (held === '' ? '' : release(held.length, current())),
   }
