@@ -11,6 +11,7 @@ import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { ChangeSet } from './changes/change-set.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -115,6 +116,8 @@ export type Conversation = {
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** Returns the proposal that an open gate asks about. */
   gate(gateId: string): Proposal | undefined
+  /** Returns what an open question asks to change in the workspace; undefined when it is about something else than files. */
+  changesOf(gateId: string): Promise<ChangeSet | undefined>
   /** Resolves when the question is closed, whoever answered it and however the turn ended. */
   gateClosed(gateId: string): Promise<void>
   setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>

@@ -6,8 +6,9 @@ export const forms = {
   any: { pattern: '^[^\\u0000]+$', says: 'some text' },
   command: { pattern: '^[^\\s/\\u0000]+$', says: 'a command name without path or arguments, such as "rm"' },
   domain: {
-    pattern: '^(\\*\\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$',
-    says: 'a host name such as "api.example.org", or "*.example.org" for what lies below it (no scheme, port or path)',
+    pattern:
+      '^(?:@(?:npm|pypi|crates|go|rubygems|github)|(?:\\*\\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*)$',
+    says: 'a host name such as "api.example.org", or "*.example.org" for what lies below it (no scheme, port or path), or a list: "@npm", "@pypi", "@crates", "@go", "@rubygems", "@github"',
   },
   provider: { pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$', says: 'the name of a provider: letters, digits, "-" and "_"' },
   snowflake: { pattern: '^\\d{17,20}$', says: 'a Discord id: 17 to 20 digits ("Copy Channel ID", "Copy User ID")' },

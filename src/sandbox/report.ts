@@ -1,21 +1,52 @@
-/** Opens the pipe on which bubblewrap reports, so that its writes succeed even after our process has ended. */
+/** Opens the pipes between us and a sandbox: for its report, its output and its arguments. */
 
-import { closeSync, constants, openSync } from 'node:fs'
+import { ptr } from 'bun:ffi'
+import { closeSync, constants, openSync, writeSync } from 'node:fs'
 import type { Libc } from './libc.ts'
 
-const { O_RDONLY, O_RDWR, O_NONBLOCK } = constants
+const { O_RDONLY, O_RDWR, O_WRONLY, O_NONBLOCK } = constants
 // node:fs does not name it; the value is that of x86-64, arm64 and riscv64.
 const O_CLOEXEC = 0o2000000
 
+const memfdCreate = process.arch === 'arm64' ? 279n : 319n
+const MFD_CLOEXEC = 1n
+
 /** `read` stays with us, `write` goes to the child: close our copy of `write` as soon as the child has it. */
-export type Report = { readonly read: number; readonly write: number }
+export type Pipe = { readonly read: number; readonly write: number }
 
 /**
  * bubblewrap forks, then reports, then lets its child continue. If our process were killed before the report, a pipe without a reader would
  * end bubblewrap there, and its child would wait forever. So the descriptor for writing can also read: the pipe always has a reader.
  * @throws Error when too many files are open
  */
-export function openReport(libc: Libc): Report {
+export function openReport(libc: Libc): Pipe {
+  return openPipe(libc, O_RDWR)
+}
+
+/**
+ * Opens a pipe for the output of a command. The runtime would use a pair of sockets, which a command cannot open again as /dev/stdout.
+ * @throws Error when too many files are open
+ */
+export function openOutput(libc: Libc): Pipe {
+  return openPipe(libc, O_WRONLY)
+}
+
+/**
+ * Puts the arguments into a file in memory, from which bubblewrap reads them: arguments of a command line can be read inside the sandbox
+ * (/proc/1/cmdline) and would tell where our own files are.
+ * @throws Error when no such file can be made
+ */
+export function argumentFile(libc: Libc, words: readonly string[]): number {
+  const name = Buffer.from('arguments\0')
+  const descriptor = Number(libc.syscall(memfdCreate, BigInt(ptr(name)), MFD_CLOEXEC, 0n, 0n, 0n))
+  if (descriptor < 0) throw new Error('no file in memory could be made for the arguments')
+  // A position keeps the offset at the start, where bubblewrap begins to read.
+  const bytes = Buffer.from(words.map((word) => `${word}\0`).join(''))
+  for (let sent = 0; sent < bytes.length; ) sent += writeSync(descriptor, bytes, sent, bytes.length - sent, sent)
+  return descriptor
+}
+
+function openPipe(libc: Libc, writingFlags: number): Pipe {
   const ends = new Int32Array(2)
   if (libc.pipe2(ends, O_CLOEXEC) !== 0) throw new Error('no pipe could be made: too many files are open')
   const [reading = -1, writing = -1] = ends
@@ -26,7 +57,7 @@ export function openReport(libc: Libc): Report {
     return descriptor
   }
   try {
-    return { read: reopen(reading, O_RDONLY | O_NONBLOCK), write: reopen(writing, O_RDWR) }
+    return { read: reopen(reading, O_RDONLY | O_NONBLOCK), write: reopen(writing, writingFlags) }
   } catch (error) {
     for (const descriptor of opened) closeSync(descriptor)
     throw error

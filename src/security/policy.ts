@@ -31,6 +31,14 @@ export type Policy = {
   /** Absolute: the runtime's own home, receipts, key and ESTOP. Tools can neither read nor write them. */
   readonly protectedPaths: readonly string[]
   readonly approveAllMedium: boolean
+  /** `changes`: a command on a private view runs without a question, and its changes ask. `before`: it asks before it runs. */
+  readonly ask: 'changes' | 'before'
+  /** Whether a person may approve a command that is not allow-listed; without a working sandbox it is always blocked. */
+  readonly unlistedCommands: 'ask' | 'block'
+  /** What `readonly` does with a command that may write: refuse it, or run it and drop its changes. */
+  readonly readonlyCommands: 'block' | 'drop'
+  /** `open`: hosts outside allowed_domains need no question in `full`. */
+  readonly egress: 'open' | 'ask'
   /** The channel's tools_allow; undefined allows every tool. */
   readonly toolsAllow?: readonly string[]
   /** The channel whose limits this policy has; absent for the operator's own conversations. */

@@ -35,7 +35,7 @@ describe('the ten tools', () => {
   test('begin every request with the same bytes, which vendors keep for the next one', () => {
     const specs = tools.map(({ name, description, parameters }) => ({ name, description, parameters }))
     expect(new Bun.CryptoHasher('sha256').update(JSON.stringify(specs)).digest('hex')).toBe(
-      'fe1488514930266278c1e7b4c7365510533dc1c86a9a22447bebc86895b65b11',
+      '1c434d662c20aa992cd61ea25c28fd227d1ef559cf23f1a8688c5db209cd5d2e',
     )
   })
 

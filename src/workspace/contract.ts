@@ -7,8 +7,11 @@ export type Verdict = { readonly ok: true } | { readonly ok: false; readonly rul
 /** The path gate. Pure and cheap: one access asks it several times, with the real path of the opened file. */
 export type Check = (absoluteRealPath: string, access: Access) => Verdict
 
-/** `denied` names the rule that refused; without it the access was allowed but failed for another reason. */
-export type Refusal = { readonly ok: false; readonly denied?: string; readonly message: string }
+/**
+ * `denied` names the rule that refused; without it the access was allowed but failed for another reason. `missing` is the path where
+ * the file would be, with all symbolic links followed; the gate allowed that path.
+ */
+export type Refusal = { readonly ok: false; readonly denied?: string; readonly missing?: string; readonly message: string }
 
 export type EntryType = 'file' | 'directory' | 'link' | 'other'
 
@@ -57,6 +60,8 @@ export type Written = { readonly ok: true; readonly path: string; readonly bytes
 /** `line` is where the replaced text began, counted from 1. `note` describes any change beyond the exact replacement. */
 export type Edited = { readonly ok: true; readonly path: string; readonly line: number; readonly bytes: number; readonly note?: string }
 
+export type EditPreview = { readonly ok: true; readonly path: string; readonly before: string; readonly after: string }
+
 export type Scanned = { readonly ok: true; readonly path: string; readonly binary: boolean; readonly complete: boolean }
 
 /** Called for every line; `text()` decodes it (cut at `maxLineBytes`). Return false to stop. */
@@ -73,6 +78,8 @@ export type Workspace = {
   writeText(path: string, text: string): Written | Refusal
   /** Replaces the only occurrence of `find`; refuses when there are none or several. */
   editText(path: string, change: { readonly find: string; readonly put: string }): Edited | Refusal
+  /** Returns the file's text before and after such an edit, and writes nothing. */
+  previewEdit(path: string, change: { readonly find: string; readonly put: string }): EditPreview | Refusal
   stat(path: string): Stat | Refusal
   /**
    * Yields every regular file under a folder (or the file itself), with paths relative to the root, ordered by name. Leaves out `.git`,

@@ -1,7 +1,7 @@
 /** Replaces one exact, unique piece of a text file; a failure says where the text nearly matches. */
 
 import type { Stats } from 'node:fs'
-import type { Edited, Refusal } from './contract.ts'
+import type { Edited, EditPreview, Refusal } from './contract.ts'
 import { type Found, type Locator, quote } from './locate-path.ts'
 import { place } from './place.ts'
 import { drain } from './read-file.ts'
@@ -13,18 +13,32 @@ const MAX_BYTES = 16 * 1024 * 1024
 type Change = { readonly find: string; readonly put: string }
 type Match = { readonly ok: true; readonly at: number; readonly find: string; readonly put: string; readonly note?: string }
 
+type Planned = { readonly ok: true; readonly before: Current; readonly after: string; readonly match: Match }
+
 export function editText(locator: Locator, given: string, change: Change): Edited | Refusal {
+  const planned = plan(locator, given, change)
+  if (!planned.ok) return planned
+  const { before, after, match } = planned
+  const bytes = store({ locator, given, text: after, basis: before.stat })
+  if (typeof bytes !== 'number') return bytes
+  return { ok: true, path: before.path, line: lineAt(before.text, match.at), bytes, note: match.note }
+}
+
+/** Returns the file's text before and after an edit, and writes nothing. */
+export function previewEdit(locator: Locator, given: string, change: Change): EditPreview | Refusal {
+  const planned = plan(locator, given, change)
+  return planned.ok ? { ok: true, path: planned.before.path, before: planned.before.text, after: planned.after } : planned
+}
+
+function plan(locator: Locator, given: string, change: Change): Planned | Refusal {
   if (change.find === '') return { ok: false, message: 'the text to replace is empty; write the whole file instead' }
   if (change.find === change.put) return { ok: false, message: 'the new text equals the old: nothing to do' }
   const before = current(locator, given)
   if (!before.ok) return before
   const match = findOnce(given, before.text, change)
   if (!match.ok) return match
-  const { at, find, put, note } = match
-  const after = before.text.slice(0, at) + put + before.text.slice(at + find.length)
-  const bytes = store({ locator, given, text: after, basis: before.stat })
-  if (typeof bytes !== 'number') return bytes
-  return { ok: true, path: before.path, line: lineAt(before.text, at), bytes, note }
+  const { at, find, put } = match
+  return { ok: true, before, after: before.text.slice(0, at) + put + before.text.slice(at + find.length), match }
 }
 
 type Current = { readonly ok: true; readonly text: string; readonly path: string; readonly stat: Stats }

@@ -10,7 +10,6 @@ const MUTUAL: readonly string[] = [
   'src/host: setup ⇄ toolset',
   'src/memory: agent-files ⇄ conversations',
   'src/memory: agent-files ⇄ journal',
-  'src/sandbox: bubblewrap ⇄ private-folder.ts',
   'src/security/command: flow ⇄ tools',
 ]
 
@@ -29,7 +28,7 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/receipts': 23,
   'src/runtime': 26,
   'src/runtime/behaviours': 15,
-  'src/sandbox': 24,
+  'src/sandbox': 22,
   'src/security': 18,
   'src/security/command/flow': 19,
   'src/workspace': 21,

@@ -7,6 +7,7 @@ import { databaseFiles } from '../../memory/database-file.ts'
 import { nextSegment, segmentsOf } from '../../receipts/segments.ts'
 import { defaultAllow } from '../../security/command/allow.ts'
 import { definePolicy, type Policy, type PolicyChannel } from '../../security/policy.ts'
+import { expandHosts } from '../../security/targets/host-lists.ts'
 import { forbiddenPlace } from '../../security/targets/path.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import { type ChannelProfile, everyone } from '../access/channel-profile.ts'
@@ -41,10 +42,14 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment, acc
     forbiddenPaths: withRealPlaces(security.forbiddenPaths, { workspace, home }),
     forbiddenCommands: security.forbiddenCommands,
     allowCommands: [...defaultAllow, ...security.allowCommands],
-    allowedDomains: security.allowedDomains,
+    allowedDomains: expandHosts(security.allowedDomains),
     allowedPorts: security.allowedPorts,
     protectedPaths: [...new Set(ours.flatMap((path) => [path, realFolder(path)]))],
     approveAllMedium: security.approveAllMedium,
+    ask: security.ask,
+    unlistedCommands: security.unlistedCommands,
+    readonlyCommands: security.readonlyCommands,
+    egress: security.egress,
     home,
     ...(toolsAllow ? { toolsAllow } : {}),
     ...(access ? { channel: channelOf(access) } : {}),

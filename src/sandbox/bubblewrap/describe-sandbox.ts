@@ -2,15 +2,21 @@
 
 import type { Layer, SandboxSettings } from '../confinement.ts'
 
-type Described = { readonly settings: SandboxSettings; readonly group: string | undefined; readonly without: ReadonlySet<Layer> }
+type Described = {
+  readonly settings: SandboxSettings
+  readonly group: string | undefined
+  readonly views: string
+  readonly without: ReadonlySet<Layer>
+}
 
-export function describeBubblewrap({ settings, group, without }: Described): string[] {
+export function describeBubblewrap({ settings, group, views, without }: Described): string[] {
   const { limits, allowedDomains } = settings
   const network =
     allowedDomains.length === 0 ? 'nothing but a loopback of its own' : `a proxy that lets through ${allowedDomains.join(', ')}`
   const root = process.getuid?.() === 0
   const all: readonly (readonly [Layer | 'always', string])[] = [
     ['mount namespace', `mount namespace: ${settings.workspace} writable, /tmp private, programs and /etc read-only, all else absent`],
+    ['mount namespace', `private views of the workspace: ${views}`],
     [
       'protected paths',
       'protected paths: git hooks and settings, and what other programs run or obey unasked, are read-only; new ones in the workspace itself are refused or moved aside',
@@ -19,6 +25,7 @@ export function describeBubblewrap({ settings, group, without }: Described): str
     ['network namespace', `network namespace: ${network}`],
     ['pid namespace', 'pid namespace: no process outside is seen; all processes inside end with the command'],
     ['ipc namespace', 'ipc namespace: no shared memory or message queue of others'],
+    ['nested namespaces', 'nested namespaces: no program inside can make a user namespace, and so no mount of its own'],
     ['always', 'user, uts and cgroup namespaces, no capabilities, no_new_privs, a session without terminal'],
     [
       'seccomp',

@@ -4,21 +4,33 @@ import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import type { Ended, SpawnPlan } from '../confinement.ts'
 import { type Command, commandLines, failureCode, failureMark } from '../late-command.ts'
 import type { Libc } from '../libc.ts'
-import { openReport, type Report } from '../report.ts'
+import { argumentFile, openOutput, openReport, type Pipe } from '../report.ts'
 
-/** bubblewrap reads the filter from 3, reports on 4, and waits until 6 is closed; the shell inside reads the command from 5. */
-export const descriptors = { filter: '3', status: '4', command: '5', go: '6' } as const
+/**
+ * bubblewrap reads the filter from 3, reports on 4, waits until 6 is closed, and reads its arguments from 7; the shell inside reads the
+ * command from 5.
+ */
+export const descriptors = { filter: '3', status: '4', command: '5', go: '6', options: '7' } as const
 
 export type Starting = {
-  /** The whole command line, including bubblewrap and its options. */
+  /** The command line: bubblewrap reads `options` where it says `--args` with the descriptor for options. */
   readonly argv: readonly string[]
+  readonly options?: readonly string[]
   readonly env: { readonly [name: string]: string }
   /** Path of the file with the system-call filter. */
   readonly filter: string | undefined
   readonly libc: Libc
 }
 
-export type Waiting = { readonly child: ReturnType<typeof spawn>; readonly report: number; readonly command: number; readonly go: number }
+/** `report`, `stdout` and `stderr` are our ends of pipes for reading, `command` and `go` those for writing. */
+export type Waiting = {
+  readonly child: ReturnType<typeof spawn>
+  readonly report: number
+  readonly stdout: number
+  readonly stderr: number
+  readonly command: number
+  readonly go: number
+}
 
 export type Confined = {
   readonly waiting: Waiting
@@ -41,39 +53,43 @@ type Status = { child?: number; exit?: number; refused?: string }
 
 /** The waiting sandbox does not keep this process alive, and ends with it. */
 export function startWaiting(starting: Starting): Waiting | Error {
+  const pipes: Pipe[] = []
+  const ours: number[] = []
   try {
-    const report = openReport(starting.libc)
-    const child = reporting(report, () => spawn(starting, report.write))
+    for (const open of [openReport, openOutput, openOutput]) pipes.push(open(starting.libc))
+    // The runtime opens the filter file for each start: a shared descriptor would be at its end after the first start.
+    ours.push(openSync(starting.filter ?? '/dev/null', 'r'), argumentFile(starting.libc, starting.options ?? []))
+    const [report, stdout, stderr] = pipes
+    const [filter, options] = ours
+    if (!report || !stdout || !stderr || filter === undefined || options === undefined) throw new Error('a pipe is missing')
+    const child = spawn(starting, [stdout.write, stderr.write, filter, report.write, options])
     child.unref()
     const [, , , , , command, go] = child.stdio
     if (typeof command !== 'number' || typeof go !== 'number') throw new Error('the runtime gave no descriptors')
-    return { child, report: report.read, command, go }
+    return { child, report: report.read, stdout: stdout.read, stderr: stderr.read, command, go }
   } catch (error) {
+    for (const { read } of pipes) closeSync(read)
     return error instanceof Error ? error : new Error(String(error))
+  } finally {
+    // A pipe ends only when our copy of its writing end is closed too.
+    for (const descriptor of [...pipes.map(({ write }) => write), ...ours]) closeSync(descriptor)
   }
 }
 
-/** Closes our copy of the writing end, so that the report ends when the child ends. */
-function reporting<T>({ read, write }: Report, start: () => T): T {
-  try {
-    return start()
-  } catch (error) {
-    closeSync(read)
-    throw error
-  } finally {
-    closeSync(write)
-  }
-}
+type Given = readonly [stdout: number, stderr: number, filter: number, report: number, options: number]
 
-/** Opens the filter file for each start: a shared descriptor would be at its end after the first start. */
-function spawn({ argv, env, filter }: Starting, report: number) {
-  const opened = openSync(filter ?? '/dev/null', 'r')
-  try {
-    const stdio: ['ignore', 'pipe', 'pipe', number, number, 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe', opened, report, 'pipe', 'pipe']
-    return Bun.spawn([...argv], { cwd: '/', env: { ...env }, stdio, detached: true })
-  } finally {
-    closeSync(opened)
-  }
+function spawn({ argv, env }: Starting, [stdout, stderr, filter, report, options]: Given) {
+  const stdio: ['ignore', number, number, number, number, 'pipe', 'pipe', number] = [
+    'ignore',
+    stdout,
+    stderr,
+    filter,
+    report,
+    'pipe',
+    'pipe',
+    options,
+  ]
+  return Bun.spawn([...argv], { cwd: '/', env: { ...env }, stdio, detached: true })
 }
 
 export function isWaiting({ child }: Waiting): boolean {
@@ -86,13 +102,13 @@ export function isWaiting({ child }: Waiting): boolean {
  * case it has left the group. It closes the descriptors only after both have ended: closing them earlier would let the inner process
  * continue.
  */
-export async function discard({ child, report, command, go }: Waiting): Promise<void> {
+export async function discard({ child, report, stdout, stderr, command, go }: Waiting): Promise<void> {
   killAll(child.pid, undefined)
   await child.exited
   const inner = number(/"child-pid": (\d+)\D/.exec(readNow(report))?.[1])
   killAll(child.pid, inner)
   if (inner !== undefined) await gone(inner)
-  for (const descriptor of [report, command, go]) closeSync(descriptor)
+  for (const descriptor of [report, stdout, stderr, command, go]) closeSync(descriptor)
 }
 
 /** One read returns the whole report. */
@@ -122,8 +138,8 @@ export async function runConfined({ waiting, command, plan, prepare, inspect }: 
     await send(waiting.command, status.refused === undefined ? commandLines({ ...command, mark }) : '')
   }
   const streams = [
-    pump(child.stdout, (chunk) => plan.onOutput(chunk, 'stdout')),
-    pump(child.stderr, (chunk) => {
+    pump(waiting.stdout, (chunk) => plan.onOutput(chunk, 'stdout')),
+    pump(waiting.stderr, (chunk) => {
       complaint.take(chunk)
       plan.onOutput(chunk, 'stderr')
     }),
@@ -148,14 +164,13 @@ async function follow({
 }) {
   const decoder = new TextDecoder()
   let text = ''
-  await pump(Bun.file(waiting.report).stream(), (chunk) => {
+  await pump(waiting.report, (chunk) => {
     text += decoder.decode(chunk, { stream: true })
     const known = status.child
     status.child ??= number(/"child-pid": (\d+)\D/.exec(text)?.[1])
     status.exit ??= number(/"exit-code": (\d+)\D/.exec(text)?.[1])
     if (known === undefined && status.child !== undefined) void begin(status.child)
   })
-  closeSync(waiting.report)
   if (status.child !== undefined) return
   closeSync(waiting.command)
   closeSync(waiting.go)
@@ -237,7 +252,14 @@ function ended({ status, complaint, mark, signal, plan, program }: End): Ended {
     return { ok: false, message: `cannot start ${JSON.stringify(program)}: ${complaint.slice(mark.length).trim()}` }
   if (status.exit !== undefined) return { ok: true, code: status.exit, leftBehind: false }
   if (signal !== null) return { ok: true, code: null, signal: String(signal), leftBehind: false }
-  return { ok: false, message: `the sandbox could not be set up: ${complaint.trim() || 'it ended without a word'}` }
+  return { ok: false, message: `${setUpFailure}${complaint.trim() || 'it ended without a word'}` }
+}
+
+const setUpFailure = 'the sandbox could not be set up: '
+
+/** The command never ran, because the machine does not let the sandbox work. */
+export function isSetUpFailure(ended: Ended): boolean {
+  return !ended.ok && ended.message.startsWith(setUpFailure)
 }
 
 /** Keeps the start of the error stream: it holds bubblewrap's own message if the command never started. */
@@ -253,11 +275,13 @@ function keeper() {
   }
 }
 
-async function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array) => void): Promise<void> {
-  const reader = stream.getReader()
+/** Reads a pipe to its end and closes it. */
+async function pump(descriptor: number, take: (chunk: Uint8Array) => void): Promise<void> {
+  const reader = Bun.file(descriptor).stream().getReader()
   try {
     for (let piece = await reader.read(); !piece.done; piece = await reader.read()) take(piece.value)
   } catch {
-    // The stream belonged to a child that has ended.
+    // The pipe belonged to a child that has ended.
   }
+  closeSync(descriptor)
 }

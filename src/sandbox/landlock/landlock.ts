@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import type { Created, Ended, SandboxSettings, SpawnPlan } from '../confinement.ts'
 import { failureMark } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
+import { ownFolder } from '../owner/private-folder.ts'
 import { privateBelow } from '../private-files.ts'
-import { ownFolder } from '../private-folder.ts'
 import { forbiddenIn } from '../protect/forbidden.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import { withoutMounts } from '../readable.ts'
@@ -33,6 +33,7 @@ export async function createLandlock({ settings, places }: Making): Promise<Crea
     sandbox: {
       name: 'landlock',
       describe: () => describe(abi, settings),
+      privateViews: async () => ({ ok: false, why: 'Landlock makes no mounts' }),
       spawn: async (plan) => {
         known.grants ??= systemGrants()
         return await launch({ plan, settings, places, scratch: join(folder.path, 'tmp'), grants: known.grants })

@@ -1,0 +1,79 @@
+/** Creates a sandbox's private folder in our state, for its filter and proxy socket; the name of the folder identifies its owner. */
+
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { statFields } from '../../kit/proc.ts'
+import type { Log } from '../confinement.ts'
+import { endLeftovers } from './leftovers.ts'
+import { sandboxMark } from './sandbox-mark.ts'
+
+/** `pool` is shared and stays: it holds place holders between two commands. */
+export type OwnFolder =
+  | { readonly ok: true; readonly path: string; readonly pool: string; remove(): void }
+  | { readonly ok: false; readonly missing: string }
+
+/** Also ends the sandbox processes of dead owners and removes their folders. */
+export function ownFolder(stateHome: string, log: Log): OwnFolder {
+  const run = join(stateHome, 'run')
+  try {
+    mkdirSync(run, { recursive: true, mode: 0o700 })
+    clearLeftovers(stateHome, log)
+    const pool = join(run, 'place-holders')
+    mkdirSync(pool, { recursive: true, mode: 0o700 })
+    const path = mkdtempSync(join(run, `sandbox-${ownerName()}-`))
+    return { ok: true, path, pool, remove: () => rmSync(path, { recursive: true, force: true }) }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return { ok: false, missing: `${run}: ${why}; the sandbox keeps its filter there, so make it writable` }
+  }
+}
+
+/**
+ * Ends the sandbox processes of our killed processes and removes their folders. The folder exists as long as such a process may live, so
+ * without folders the cost is one directory read.
+ * @returns how many processes it ended
+ */
+export function clearLeftovers(stateHome: string, log: Log): number {
+  const run = join(stateHome, 'run')
+  const left = namesIn(run).filter(isOfDeadOwner)
+  const ended = left.length === 0 ? 0 : endLeftovers(new Set(left.map((name) => sandboxMark(join(run, name)))))
+  for (const name of left) rmSync(join(run, name), { recursive: true, force: true })
+  if (ended > 0) log('warn', 'sandbox processes of a killed run ended', { count: ended })
+  return ended
+}
+
+/** Names this process so that others can tell whether it still lives: its PID namespace, its number and when it started. */
+export function ownerName(): string {
+  return `${pidNamespace()}-${process.pid}-${startOf(process.pid)}`
+}
+
+/** A process number is valid only in its own PID namespace, so each container cleans up only its own folders. */
+function isOfDeadOwner(name: string): boolean {
+  const [, namespace, pid = '', started] = /^sandbox-(\d+)-(\d+)-(\d+)-/.exec(name) ?? []
+  if (namespace === undefined || namespace !== pidNamespace()) return false
+  const now = startOf(Number(pid))
+  return now !== undefined && now !== started
+}
+
+function pidNamespace(): string | undefined {
+  return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
+}
+
+/** @returns when a process started, in ticks since boot; "gone" when it does not exist, undefined when that cannot be determined */
+function startOf(pid: number): string | undefined {
+  try {
+    const field = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+    return field(3) === 'Z' || field(3) === 'X' ? 'gone' : field(22)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')) return 'gone'
+    return undefined
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
