@@ -88,10 +88,13 @@ type Compiled = Format & {
 }
 
 export type KeyFormats = {
-  /** The spans of everything that has a known format and begins at `from` or later, in no order. */
-  find(text: string, from?: number): readonly Span[]
-  /** Where the earliest text begins that could become a secret, or more of one, with further text; the text's length if there is none. */
-  pending(text: string, from?: number): number
+  /** The spans of everything that has a known format, in no order. */
+  find(text: string): readonly Span[]
+  /**
+   * The spans that begin at `from` or later; and where the earliest text begins that could become a secret, or more of one, with further
+   * text: the text's length if there is none.
+   */
+  scan(text: string, from: number): { readonly spans: readonly Span[]; readonly pending: number }
   readonly labels: readonly string[]
 }
 
@@ -102,20 +105,23 @@ export function createKeyFormats(): KeyFormats {
   const prefixes = [...new Set(formats.map(({ prefix }) => prefix))]
   const any = new RegExp(prefixes.map((prefix) => RegExp.escape(prefix)).join('|'))
   const longest = Math.max(...prefixes.map(({ length }) => length))
-  const firsts = new Set(prefixes.map((prefix) => prefix.charAt(0)))
+  const firsts = prefixes.map((prefix) => prefix.charAt(0)).join('')
   const isBegun = (tail: string) => prefixes.some((prefix) => prefix.startsWith(tail))
 
   function beginning(text: string, from: number): number {
     for (let at = Math.max(from, text.length - longest + 1); at < text.length; at += 1)
-      if (firsts.has(text.charAt(at)) && isBorder(text, at) && isBegun(text.slice(at))) return at
+      if (isBorder(text, at) && firsts.includes(text.charAt(at)) && isBegun(text.slice(at))) return at
     return text.length
   }
 
+  const spans = (place: Place) => compiled().flatMap((format) => spansIn(place, format))
   return {
-    find: (text, from = 0) => (any.test(text) ? compiled().flatMap((format) => spansIn({ text, from }, format)) : []),
-    pending(text, from = 0) {
+    find: (text) => (any.test(text) ? spans({ text, from: 0 }) : []),
+    scan(text, from) {
       const begun = beginning(text, from)
-      return any.test(text) ? compiled().reduce((least, format) => Math.min(least, pendingIn({ text, from }, format)), begun) : begun
+      if (!any.test(text)) return { spans: [], pending: begun }
+      const pending = compiled().reduce((least, format) => Math.min(least, pendingIn({ text, from }, format)), begun)
+      return { spans: spans({ text, from }), pending }
     },
     labels: [...new Set(formats.map(({ name }) => labelOf(name)))],
   }

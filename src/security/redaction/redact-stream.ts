@@ -1,5 +1,6 @@
 /** Redacts text that arrives in chunks: a secret split across chunks is never released, and ordinary text is not delayed. */
 
+import type { KeyFormats } from './key-formats.ts'
 import type { Redactor } from './redact.ts'
 import type { Spelling } from './secret-forms.ts'
 import { merge, replaceSpans, type Span, spansOf } from './spans.ts'
@@ -24,12 +25,14 @@ export function createStreamRedactor({ spellings: spellingsIn, formats }: Pick<R
     if (table?.spellings !== spellings) table = tableOf(spellings)
     return table
   }
-  function keys(): readonly Span[] {
+  function keys(): ReturnType<KeyFormats['scan']> {
     const { length } = before
-    return formats.find(before + held, length).map((span) => ({ ...span, start: span.start - length, end: span.end - length }))
+    const { spans, pending } = formats.scan(before + held, length)
+    if (length === 0) return { spans, pending }
+    return { spans: spans.map((span) => ({ ...span, start: span.start - length, end: span.end - length })), pending: pending - length }
   }
-  function release(at: number, { spellings }: Table): string {
-    const found = spansOf(held, spellings, keys())
+  function release(at: number, { spellings }: Table, keys: readonly Span[]): string {
+    const found = spansOf(held, spellings, keys)
     const spans = covered > 0 ? merge([{ start: 0, end: covered, label: '' }, ...found]) : found
     const shown = held.slice(0, at)
     before = shown.slice(-1) || before
@@ -42,10 +45,10 @@ export function createStreamRedactor({ spellings: spellingsIn, formats }: Pick<R
     push(chunk) {
       held += chunk
       const now = current()
-      const pending = formats.pending(before + held, before.length) - before.length
-      return release(Math.min(holdFrom(held, now), pending), now)
+      const { spans, pending } = keys()
+      return release(Math.min(holdFrom(held, now), pending), now, spans)
     },
-    flush: () => (held === '' ? '' : release(held.length, current())),
+    flush: () => (held === '' ? '' : release(held.length, current(), keys().spans)),
   }
 }
 
