@@ -6,7 +6,7 @@ import type { Call, Judgement, Risk } from '../runtime/event.ts'
 import type { Judge, Tool } from '../runtime/port.ts'
 import { alwaysKey } from './always.ts'
 import { createValidator, type Validator } from './arguments/tool-arguments.ts'
-import { type CommandFacts, type CommandMode, type Permission, permit } from './autonomy.ts'
+import { type CommandFacts, type CommandMode, type Permission, permit, type RequestFacts } from './autonomy.ts'
 import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { precheck } from './precheck.ts'
@@ -123,7 +123,10 @@ async function decide({ call, tool, memoryStage, findings }: Judged): Promise<Ju
   const plan = await planOf({ call, memoryStage, findings })
   const rating = rate(tool, findings)
   const reads = findings.every((finding) => finding.reads)
-  const permission = permit({ rating, reads, command: factsOf(findings), always: said(plan, memoryStage) }, memoryStage.policy)
+  const permission = permit(
+    { rating, reads, command: factsOf(findings), request: requestsOf(findings), always: said(plan, memoryStage) },
+    memoryStage.policy,
+  )
   if (permission.verdict !== 'deny') keep(plan, memoryStage.plans)
   return judgement({ call, plan, permission, writes: writesOf(findings, memoryStage) })
 }
@@ -184,6 +187,11 @@ function factsOf(findings: readonly Accepted[]): CommandFacts | undefined {
     beyond: all.flatMap(({ beyond }) => beyond),
     direct: all.some(({ direct }) => direct),
   }
+}
+
+function requestsOf(findings: readonly Accepted[]): RequestFacts | undefined {
+  const all = findings.flatMap(({ request }) => request ?? [])
+  return all.length === 0 ? undefined : { beyond: all.flatMap(({ beyond }) => beyond), reads: all.every(({ reads }) => reads) }
 }
 
 function said(plan: Plan, memoryStage: GateState): boolean {

@@ -28,6 +28,10 @@ export type UrlQuestion = { readonly url: string; readonly method: string; reado
 const reading = ['GET', 'HEAD', 'OPTIONS']
 const sending = ['POST', 'PUT', 'PATCH', 'DELETE']
 
+export function isReading(method: string): boolean {
+  return reading.includes(method)
+}
+
 /**
  * Pure; never throws. Reading (GET, HEAD, OPTIONS) from an allowed domain is low risk, from other hosts medium, because the query can
  * carry data out. Sending to an allowed domain is medium, to other hosts high.
