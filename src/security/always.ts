@@ -1,7 +1,6 @@
 /** Defines "always allow" rules: each covers one resolved executable and sub-command, never a program that runs its arguments. */
 
 import type { CommandVerdict } from './command/verdict.ts'
-import { isReading } from './targets/url.ts'
 
 /** `subcommand` is empty for tools that have no sub-commands. */
 export type AlwaysRule = { readonly executable: string; readonly subcommand: string }
@@ -68,5 +67,7 @@ export function matchesAlways(rule: AlwaysRule, verdict: CommandVerdict): boolea
 
 /** @returns what an "always" for these requests covers: each host, to read from it or to send to it */
 export function hostsCovered(urls: readonly { readonly url: string; readonly method: string }[]): readonly string[] {
-  return [...new Set(urls.map(({ url, method }) => `${isReading(method) ? 'read from' : 'send to'} ${new URL(url).hostname}`))].sort()
+  return [
+    ...new Set(urls.map(({ url, method }) => `${/^(GET|HEAD|OPTIONS)$/.test(method) ? 'read from' : 'send to'} ${new URL(url).hostname}`)),
+  ].sort()
 }

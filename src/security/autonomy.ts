@@ -29,7 +29,6 @@ export type CommandFacts = Pick<CommandMode, 'confined' | 'transaction'> & {
 export type RequestFacts = {
   /** The hosts that allowed_domains does not list. */
   readonly beyond: readonly string[]
-  /** Every request to them only reads. */
   readonly reads: boolean
 }
 

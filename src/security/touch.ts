@@ -20,7 +20,7 @@ export type Finding =
       readonly url?: PlannedUrl
       readonly command?: PlannedCommand
       readonly facts?: CommandFacts
-      readonly request?: RequestFacts
+      readonly request?: RequestFacts & { readonly carries: boolean }
       readonly always?: AlwaysRule
     }
   | { readonly ok: false; readonly rule: string; readonly reason: string }
@@ -58,7 +58,7 @@ async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Prom
   const verdict = judgeUrl({ url: touch.url, method: touch.method, policy })
   if (!verdict.ok) return verdict
   const { risk, reason, reads, method, host, allowed } = verdict
-  const request = { beyond: allowed ? [] : [host], reads }
+  const request = { beyond: allowed ? [] : [host], reads, carries: verdict.carries }
   return { ok: true, rating: { risk, reason }, reads, writes: [], url: { url: verdict.url, method }, request }
 }
 
