@@ -3,7 +3,7 @@
  * it.
  */
 
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import type { Config } from '../../config/config.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
@@ -30,7 +30,13 @@ export type Confinement = {
 const unconfined: CommandMode = { confined: false, transaction: false }
 
 /** The limits of one command; see docs/sandbox.md for which layer enforces what. */
-const limits = { memoryBytes: 4 * 1024 ** 3, processes: 512, fileBytes: 4 * 1024 ** 3 } as const
+const GIB = 1024 ** 3
+const limits = { memoryBytes: 4 * GIB, processes: 512, fileBytes: 4 * GIB, diskBytes: 16 * GIB } as const
+
+/** Half of the machine's memory, but 4 GiB where three quarters of the machine are as much. */
+export function totalMemoryBytes(machine = totalmem()): number {
+  return Math.floor(Math.max(machine / 2, Math.min(limits.memoryBytes, machine * 0.75)))
+}
 
 /**
  * Returns the processor time of one process: all that it can use on all processors within its time limit, so that this limit is never
@@ -117,13 +123,15 @@ export function createConfinement(kind: SandboxKind, around: Around): Confinemen
 
 /** The key contains everything that a command can observe of its environment. */
 function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
-  const { workspace, home, forbiddenPaths, allowedDomains, allowedPorts } = policy
+  const { workspace, home, forbiddenPaths, forbiddenCommands, allowedDomains, allowedPorts } = policy
   return JSON.stringify([
     kind,
     workspace,
     home,
     setup.paths.home,
     forbiddenPaths,
+    forbiddenCommands,
+    setup.context.env.PATH,
     outsideHome(setup),
     allowedDomains,
     allowedPorts,
@@ -185,8 +193,10 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promis
     protectedPaths: [],
     forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
     secretPaths: outsideHome(setup),
+    userPath: setup.context.env.PATH,
+    forbiddenCommands: policy.forbiddenCommands,
     ...(await sandboxNetwork(kind, policy, setup)),
-    limits: { ...limits, cpuSeconds: cpuSecondsOf(setup.config.limits) },
+    limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds: cpuSecondsOf(setup.config.limits) },
     spawnPlain,
     log: setup.log,
   }
