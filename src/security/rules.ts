@@ -6,7 +6,8 @@ export const rules = {
   'tool.not_allowed': "The tool exists, but this channel's tools_allow does not list it.",
   'schema.malformed': 'The call has no name, or its arguments are no JSON object or hold half a character.',
   'schema.invalid': "The arguments do not fit the tool's JSON Schema.",
-  'redaction.secret': 'The arguments hold the value of a registered secret; no tool writes, runs or sends one.',
+  'redaction.secret':
+    'The arguments hold the value of a registered secret, or what has the format of a key; no tool writes, runs or sends one.',
   'redaction.label': 'The arguments hold the label that stands for a hidden secret; it would take the place of the real value.',
   'path.empty': 'A path must name something.',
   'path.bad_character': 'A path must not hold control or text-direction characters, nor half a character.',
