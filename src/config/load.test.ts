@@ -9,7 +9,6 @@ import { loadConfig } from './load.ts'
 
 const wire = (name: string, more = '') =>
   `[providers.models.${name}]\nkind = "openai-compatible"\nbase_url = "http://localhost:1/v1"\nmodel = "m-${name}"\n${more}`
-
 describe('what is refused', () => {
   test('a project may not say where records go, even when it is trusted', () => {
     for (const line of [

@@ -2,12 +2,12 @@
 
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { quote } from '../../kit/text.ts'
+import type { ChangeSet } from '../../runtime/changes.ts'
 import type { SetSummary, Shown } from '../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
-import type { ChangeSet } from './change-set.ts'
 
 /** Finishes first what a dead process began. @throws FailureError when the folder cannot be read */
 export async function openKeptChanges({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>): Promise<ChangeStore> {

@@ -1,11 +1,11 @@
 /** Writes kept change sets for a person at a terminal: the list, one set with its difference, and what undoing did. */
 
 import { changeLines, type ShownLine, totals, unfolded } from '../../../host/changes/change-lines.ts'
-import type { ChangeSet } from '../../../host/changes/change-set.ts'
 import { fileDiffs } from '../../../host/changes/file-diff.ts'
 import { nameOf } from '../../../host/changes/kept-changes.ts'
 import { count } from '../../../kit/count.ts'
 import { cut, visible } from '../../../kit/text.ts'
+import type { ChangeSet } from '../../../runtime/changes.ts'
 import type { Conflict, SetSummary } from '../../../workspace/changes/contract.ts'
 
 /** `   1  run_x/call_1  applied  3 changes  2026-11-23 04:20  shell: make`. */

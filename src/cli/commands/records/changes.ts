@@ -1,21 +1,27 @@
 /** Implements `changes list | show | apply | drop | restore | redo`, and `undo`: what commands and file tools changed, and the way back. */
 
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
-import { coloured, wantsColor } from '../../../channels/terminal/coloured.ts'
-import type { CliContext } from '../../../channels/terminal/context.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { differenceLines, headingOf, keptLines, whatOf } from '../../../channels/terminal/history/kept-text.ts'
 import { type Undoing, undoChanges } from '../../../channels/terminal/history/undo-changes.ts'
+import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
-import type { ChangeSet } from '../../../host/changes/change-set.ts'
 import { changeSetOf, findKept, latestToUndo, nameOf, openKeptChanges, reversed } from '../../../host/changes/kept-changes.ts'
+import { recordDecision } from '../../../host/changes/late-decision.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
+import { createRecord } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { realFolder } from '../../../host/setup/workspace-folder.ts'
+import { count } from '../../../kit/count.ts'
+import type { ChangeSet } from '../../../runtime/changes.ts'
 import type { SetSummary, Shown } from '../../../workspace/changes/contract.ts'
+import type { ChangeStore } from '../../../workspace/changes/store.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { proposeChanges } from '../../args/completions.ts'
 import { jsonFlag, limitOf20, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+import { decide } from './approvals.ts'
 
 const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
 const showFlags = {
@@ -29,6 +35,8 @@ const undoFlags = {
   ...changeFlags,
   ...workspaceFlag,
 } as const satisfies Flags
+
+const applyFlags = { yes: { type: 'boolean', short: 'y', about: 'Apply without asking' }, ...jsonFlag } as const satisfies Flags
 
 const about = 'RUN/CALL, its number in "changes list", or "last"'
 const wantedSet = { set: { type: 'text', about, complete: proposeChanges } } as const satisfies Arguments
@@ -81,9 +89,18 @@ export const undo = {
     ['run_4q2fqk8fd4spk980/call_1', 'takes that one back, whatever came later in other files'],
   ],
   async run(context, { dryRun = false, force, json, workspace: given }, { set: wanted = 'last' }) {
-    const { store, sets, workspace } = await opened(context, given)
+    const { setup, store, sets, workspace } = await opened(context, given)
     const set = wanted === 'last' ? latestToUndo(sets, workspace) : findKept(sets, wanted)
-    if (!dryRun) return takeBack(context, { set, done: 'undone', force, json, apply: (all) => store.undo(set.id, { force: all }) })
+    if (!dryRun)
+      return takeBack(context, {
+        setup,
+        set,
+        tool: 'changes.undo',
+        done: 'undone',
+        force,
+        json,
+        apply: (all) => store.undo(set.id, { force: all }),
+      })
     const shown = mustShow(store.show(set.id))
     const back = reversed(changeSetOf(shown), shown.undone)
     if (json)
@@ -98,10 +115,19 @@ export const restore = {
   args: wantedPaths,
   examples: [['last src/a.ts docs', 'that file, and everything changed in that folder']],
   async run(context, { force, json }, { set: wanted, path: paths }) {
-    const { store, sets } = await opened(context)
+    const { setup, store, sets } = await opened(context)
     const set = findKept(sets, wanted)
     const plain = paths.map((path) => path.replace(/^(\.\/)+/, '').replace(/\/+$/, ''))
-    await takeBack(context, { set, done: 'restored', force, json, apply: (all) => store.restore(set.id, plain, { force: all }) })
+    await takeBack(context, {
+      setup,
+      set,
+      tool: 'changes.restore',
+      paths: plain,
+      done: 'restored',
+      force,
+      json,
+      apply: (all) => store.restore(set.id, plain, { force: all }),
+    })
   },
 } as const satisfies Command<typeof changeFlags, typeof wantedPaths>
 
@@ -110,11 +136,77 @@ export const redo = {
   args: wantedOrLast,
   examples: [['last', 'applies again what was undone']],
   async run(context, { force, json }, { set: wanted = 'last' }) {
-    const { store, sets } = await opened(context)
+    const { setup, store, sets } = await opened(context)
     const set = findKept(sets, wanted)
-    await takeBack(context, { set, done: 'done again', force, json, apply: (all) => store.redo(set.id, { force: all }) })
+    await takeBack(context, {
+      setup,
+      set,
+      tool: 'changes.redo',
+      done: 'done again',
+      force,
+      json,
+      apply: (all) => store.redo(set.id, { force: all }),
+    })
   },
 } as const satisfies Command<typeof changeFlags, typeof wantedOrLast>
+
+export const apply = {
+  flags: applyFlags,
+  args: wantedSet,
+  examples: [['last', 'shows the difference and asks']],
+  exits: [9],
+  async run(context, { yes = false, json = false }, { set: wanted }) {
+    const pending = await openedPending(context, wanted)
+    const { setup, store, set, approval } = pending
+    if (approval) return decide(context, { id: approval, allowed: true, json })
+    if (!yes && !(await confirmed(context, store, set)))
+      throw new CliExit(exitCodes.approval_needed, 'error: nothing was applied; --yes applies it without asking')
+    const applied = await store.apply({ id: set.id })
+    if (!applied.ok) throw new CliExit(exitCodes.error, `error: ${applied.message}`)
+    await recorded(setup, 'changes.apply', set)
+    const line = `applied: ${count(applied.count, 'path')} of ${nameOf(set)} (${whatOf(set)})`
+    context.process.stdout.write(json ? `${JSON.stringify({ name: nameOf(set), ...applied })}\n` : `${line}\n`)
+  },
+} as const satisfies Command<typeof applyFlags, typeof wantedSet>
+
+export const drop = {
+  flags: jsonFlag,
+  args: wantedSet,
+  examples: [['2', 'the second of "changes list"']],
+  exits: [9],
+  async run(context, { json = false }, { set: wanted }) {
+    const { setup, store, set, approval } = await openedPending(context, wanted)
+    if (approval) return decide(context, { id: approval, allowed: false, json })
+    await store.drop(set.id)
+    await recorded(setup, 'changes.drop', set)
+    context.process.stdout.write(
+      json ? `${JSON.stringify({ name: nameOf(set), dropped: true })}\n` : `dropped: ${nameOf(set)} (${whatOf(set)})\n`,
+    )
+  },
+} as const satisfies Command<typeof jsonFlag, typeof wantedSet>
+
+/** `approval`: the question that the run asked about it, which must be answered in its place. */
+async function openedPending(context: CliContext, wanted: string) {
+  const { setup, store, sets } = await opened(context)
+  const set = findKept(sets, wanted)
+  if (set.state !== 'pending') throw new CliExit(exitCodes.error, `error: ${nameOf(set)} waits for no decision: it is ${set.state}`)
+  const id = await withMemory(setup, ({ approvals }) => approvals.get(`changes:${nameOf(set)}`)?.id)
+  return { setup, store, set, ...(id === undefined ? {} : { approval: id }) }
+}
+
+async function confirmed(context: CliContext, store: ChangeStore, set: SetSummary): Promise<boolean> {
+  const ask = terminalPrompt(context)
+  if (!ask) return false
+  const lines = coloured(differenceLines(changeSetOf(mustShow(store.show(set.id)))), wantsColor(context.env))
+  return /^\s*y(es)?\s*$/i.test((await ask([`${headingOf(set)}\n`, ...lines, 'Apply these changes? [y/N] '])) ?? '')
+}
+
+/** Leaves a receipt of what the operator did. */
+async function recorded(setup: CliSetup, tool: `changes.${string}`, set: SetSummary, paths?: readonly string[]): Promise<void> {
+  await withMemory(setup, (memory) => {
+    recordDecision(createRecord({ ...setup, redact: setup.redactor.json }, memory), tool, set, paths ? { paths } : {})
+  })
+}
 
 async function opened(context: CliContext, workspace?: string) {
   const setup = loadSetup(context, { workspace })
@@ -131,13 +223,20 @@ function printDifference({ process: { stdout, env } }: CliContext, set: ChangeSe
   stdout.write(coloured(differenceLines(set), isTerminal(1) && wantsColor(env)))
 }
 
-type TakingBack = Omit<Undoing, 'ask'> & { readonly set: SetSummary; readonly json?: boolean | undefined }
+type TakingBack = Omit<Undoing, 'ask'> & {
+  readonly setup: CliSetup
+  readonly json?: boolean | undefined
+  /** The name of this action in the receipts. */
+  readonly tool: `changes.${string}`
+  readonly paths?: readonly string[]
+}
 
-async function takeBack(context: CliContext, { json = false, ...undoing }: TakingBack): Promise<void> {
+async function takeBack(context: CliContext, { setup, json = false, tool, paths, ...undoing }: TakingBack): Promise<void> {
   const ask = json ? undefined : terminalPrompt(context)
   const undone = await undoChanges({ ...undoing, ask })
   const name = nameOf(undoing.set)
   if (json) context.process.stdout.write(`${JSON.stringify({ name, ...undone })}\n`)
   if (!undone.ok) throw new CliExit(exitCodes.error, json ? '' : `error: ${undone.message}`)
+  await recorded(setup, tool, undoing.set, paths)
   if (!json) context.process.stdout.write(`${undone.line}\n`)
 }
