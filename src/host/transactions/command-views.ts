@@ -2,14 +2,13 @@
 
 import type { JsonObject } from '../../kit/json.ts'
 import { applied, isPending, notApplied } from '../../runtime/attempt/change-outcome.ts'
-import type { Change, ChangeReview } from '../../runtime/changes.ts'
+import type { Change, ChangeReview, ChangeSet } from '../../runtime/changes.ts'
 import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'
 import type { About } from '../../workspace/changes/contract.ts'
 import { createLook, type Look } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
-import type { ChangeSet } from '../changes/change-set.ts'
 
 type ActEvent = Extract<InternalEvent, { type: 'act' }>
 type View = NonNullable<Executed[typeof ranOn]>
