@@ -6,8 +6,7 @@ import type { Clock, Committed, Decision, Log, RecordEntry, RunIdentity } from '
 import { createApprovalRequests } from './approval-requests.ts'
 import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
 import { createCallRecord } from './journal/call-record.ts'
-import type { Fate } from './journal/interrupted-call.ts'
-import { deadRuns, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
+import { deadRuns, type FateOf, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
 import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
@@ -31,8 +30,6 @@ export type RecordWriterOptions = {
   readonly receipts?: ReceiptPort
   readonly log: Log
   readonly now: Clock
-  /** Tells after a crash what became of the changes of a call. Absent: calls run on no view. */
-  readonly outcomeOf?: (runId: string, callId: string) => Fate | undefined
   /** Removes secrets from every text of an event; returns the event itself when it contains none. */
   readonly redact: <T>(event: T) => T
 }
@@ -80,14 +77,17 @@ export type RecordWriter = {
   follow(run: RunIdentity): void
   /** Call it when nothing more of this run will be committed. */
   abandon(run: RunIdentity): void
-  /** Call it once at start. It leaves runs of living processes alone. */
-  recover(): Recovery
+  /**
+   * Call it at start. It leaves runs of living processes alone, and without `fateOf` those of dead ones whose changes are undecided: call it
+   * again with `fateOf` when the changes are settled.
+   */
+  recover(fateOf?: FateOf): Recovery
   /** @returns the id of its receipt; undefined when receipts are off */
   recordAction(recordAction: OperatorAction): string | undefined
 }
 
 export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
-  const { memory, receipts, log, now, outcomeOf, redact: withoutSecrets } = options
+  const { memory, receipts, log, now, redact: withoutSecrets } = options
   const { journal } = memory
   const approvals = createApprovalRequests(memory.approvals, withoutSecrets)
   const calls = createCallRecord({
@@ -197,11 +197,12 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   /** Most starts need no repair, and check that without the lock. */
-  function recover(): Recovery {
+  function recover(fateOf?: FateOf): Recovery {
     const resting = receipts === undefined || receipts.isConsistent?.(guarded(memory.checkpoint.get)) === true
-    if (resting && guarded(() => deadRuns(journal)).length === 0) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
+    if (resting && guarded(() => deadRuns(journal)).length === 0)
+      return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] }
     return transaction(() =>
-      recoverRuns({ journal, log, now, end, calls, outcomeOf, receiptsAfter: receipts?.after ?? (() => []), settle, disown }),
+      recoverRuns({ journal, log, now, end, calls, fateOf, receiptsAfter: receipts?.after ?? (() => []), settle, disown }),
     )
   }
 
