@@ -111,6 +111,7 @@ export const layers = [
   'network namespace',
   'pid namespace',
   'ipc namespace',
+  'nested namespaces',
   'seccomp',
   'limits',
   'environment',
