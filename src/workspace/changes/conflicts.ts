@@ -33,7 +33,7 @@ export async function compare(comparing: Comparing): Promise<Compared> {
   const conflicts: Conflict[] = []
   let bytes = 0
   for (const [raw, change] of all) {
-    const base = hasNewFolder(all, raw) ? undefined : workspace.look(raw)
+    const base = !isInside(raw) || hasNewFolder(all, raw) ? undefined : workspace.look(raw)
     const reason = problem(comparing, { raw, change, now: base }) ?? newInside(comparing, all, raw, base)
     if (reason !== undefined) conflicts.push({ path: change.path, reason })
     const source = sourceOf(view, raw, change)

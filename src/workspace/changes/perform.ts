@@ -31,7 +31,7 @@ export async function perform(performing: Performing): Promise<Applied> {
     await forth(performing)
     return { ok: true, count: performing.plan.items.length }
   } catch (error) {
-    return await back(performing, error)
+    return await takeBack(performing, error)
   }
 }
 
@@ -51,8 +51,8 @@ async function forth(performing: Performing): Promise<void> {
   discard(join(folder, 'pending'))
 }
 
-/** Puts everything back as it was before the plan. */
-async function back(performing: Performing, why: unknown): Promise<Applied> {
+/** Puts everything back as it was before the plan, which is on disk under the name `plan`. Never rejects. */
+export async function takeBack(performing: Performing, why: unknown): Promise<Applied> {
   const { folder, plan, log } = performing
   const { header, items } = plan
   const left: string[] = []

@@ -10,8 +10,9 @@ import { compare } from './conflicts.ts'
 import type { About, Applied, Conflict, Held, Log, Recovered, SetSummary, Shown, Side, StoreLimits, ToApply } from './contract.ts'
 import { flush } from './durable.ts'
 import { keepOriginal, planDeletion } from './file-changes.ts'
+import { isSameIndex } from './git-index.ts'
 import { readHeldLocks } from './held-locks.ts'
-import { openWorkspaceTree, perform } from './perform.ts'
+import { openWorkspaceTree, perform, takeBack } from './perform.ts'
 import { discard, flushFile, headerOf, type Plan, readPlan, renamePlan, writePlan } from './set/plan.ts'
 import { expired } from './set/retention.ts'
 import { chosen } from './set/selection.ts'
@@ -130,7 +131,15 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
       using top = hold(folder, flags.folder)
       const start = look(top, 'start')
       if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
-      return await compare({ changes, workspace, view, start, locks: readHeldLocks(), saysTheSame: () => false, pace })
+      return await compare({
+        changes,
+        workspace,
+        view,
+        start,
+        locks: readHeldLocks(),
+        saysTheSame: (raw) => isSameIndex(workspace, folder, raw),
+        pace,
+      })
     } finally {
       restoreModes(folder, workspace)
     }
@@ -203,6 +212,7 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
       const folder = setFolder(store, id)
       discard(join(folder, 'plan.tmp'))
       if (existsSync(join(folder, 'plan'))) (await resumed(id, folder)) ? finished.push(id) : takenBack.push(id)
+      else if (existsSync(join(folder, 'stuck'))) await unstuck(id, folder)
       else if (existsSync(join(folder, 'widened'))) widenedBack(folder)
       else if (stageOf(folder) === undefined && options.isInUse?.(id) === false) orphans.push(id)
     }
@@ -217,6 +227,14 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
       ...(!done.ok && { why: done.message }),
     })
     return done.ok
+  }
+
+  /** What could not be put back may be possible now. */
+  async function unstuck(id: string, folder: string): Promise<void> {
+    renamePlan(folder, 'stuck', 'plan')
+    const plan = readPlan(join(folder, 'plan'))
+    const done = await takeBack({ folder, plan, again: true, libc: libc(), log, pace: createPace(), onStep }, new Error('it was stuck'))
+    log('warn', 'a change set that was stuck was tried once more', { id, result: done.ok ? '' : done.message })
   }
 
   function widenedBack(folder: string): void {
