@@ -1,6 +1,10 @@
 /** Asks the people in a channel to approve a call that was requested there; only configured approvers may answer. */
 
 import type { Conversation } from '../host/api.ts'
+import { changeLines, type Fold, totals } from '../host/changes/change-lines.ts'
+import type { ChangeSet } from '../host/changes/change-set.ts'
+import { fileDiffs } from '../host/changes/file-diff.ts'
+import { count } from '../kit/count.ts'
 import { escapeHidden } from '../kit/escape.ts'
 import { createId } from '../kit/id.ts'
 import { cut, flat, visible } from '../kit/text.ts'
@@ -8,7 +12,7 @@ import type { Proposal } from '../runtime/event.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
 
 export type Asked = {
-  readonly conversation: Pick<Conversation, 'approve' | 'gateClosed'>
+  readonly conversation: Pick<Conversation, 'approve' | 'gateClosed' | 'changesOf'>
   readonly gateId: string
   readonly proposal: Proposal
 }
@@ -56,7 +60,7 @@ export function createChannelQuestions(): ChannelQuestions {
       const { channel, from } = message
       open.set(code, { ...asked, channel, from })
       void asked.conversation.gateClosed(asked.gateId).then(() => forget(code))
-      await message.answer(questionText(code, asked))
+      await message.answer(questionText(code, asked, await asked.conversation.changesOf(asked.gateId)))
     },
     hear(message) {
       const [, word = '', code = ''] = /^\s*(yes|no)\s+([0-9a-z]{5})[.!]?\s*$/i.exec(message.text) ?? []
@@ -75,14 +79,29 @@ function codeOf(random: Uint8Array): string {
 }
 
 /** Formats the question as one piece of text, in which no line of the model's text can look like a line of ours. */
-function questionText(code: string, { gateId, proposal: { call, judgement } }: Asked): string {
+function questionText(code: string, { gateId, proposal: { call, judgement } }: Asked, set: ChangeSet | undefined): string {
   const { risk, reason, summary } = judgement
   return [
     `BraidClaw asks (${risk} risk): ${oneLine(summary)}`,
     `why: ${oneLine(reason)}`,
-    `with: ${cut(visible(JSON.stringify(call.input)), 800)}`,
+    `with: ${cut(visible(JSON.stringify(call.input)), set ? 200 : 800)}`,
+    ...(set ? [differenceText(set)] : []),
     `Reply "yes ${code}" or "no ${code}" within ten minutes. On the machine: braidclaw approvals allow ${gateId}`,
   ].join('\n')
+}
+
+const chatFold: Fold = { linesPerFile: 12, lines: 24, files: 8, width: 100 }
+/** Leaves room for the rest of the question in the 2,000 characters that Discord allows. */
+const differenceLimit = 1_000
+
+/** A code block of the first lines; what does not fit is counted. */
+function differenceText(set: ChangeSet): string {
+  const diffs = fileDiffs(set)
+  const lines = changeLines(diffs, chatFold).map(({ text }) => text.replaceAll('```', "'''"))
+  const ends = lines.map((_, at) => lines.slice(0, at + 1).join('\n').length)
+  const kept = ends.filter((end) => end <= differenceLimit).length
+  const rest = kept < lines.length ? `\n… ${count(lines.length - kept, 'more line')} of ${totals(diffs)}` : ''
+  return `\`\`\`diff\n${lines.slice(0, kept).join('\n')}${rest}\n\`\`\``
 }
 
 function oneLine(words: string): string {

@@ -184,6 +184,7 @@ describe('what holds', () => {
       },
       tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], backend: 'native' },
       memory: { backend: 'sqlite', path: '/home/ann/.braidclaw/memory.sqlite', historyMax: 200, historyKeep: 40 },
+      changes: { keepSets: 200, keepMb: 1000, keepDays: 30 },
       receipts: { enabled: true, path: '/home/ann/.braidclaw/tool_receipts.log' },
       log: { level: 'warn' },
     })

@@ -1,8 +1,8 @@
 /** Repairs the workspace after each command, and reports every repair in the result of the command. */
 
 import type { Log, Spawn } from './confinement.ts'
+import { dropRights } from './left-rights.ts'
 import { moveNewAside, namesIn } from './protect/new-names.ts'
-import { dropSetGroup } from './set-group.ts'
 
 /** `workspace` is a path without symbolic links. `names` is true when the sandbox guards protected names. */
 type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: Log; readonly names: boolean }
@@ -16,7 +16,7 @@ export function withRepairs({ workspace, spawn, log, names }: After): Spawn {
     if (!ended.ok || plan.readOnly) return ended
     const undone = await Promise.all([
       attempt(() => (before === undefined ? [] : moveNewAside(workspace, before))),
-      attempt(async () => (await dropSetGroup({ workspace, since })).map(removalNote)),
+      attempt(async () => (await dropRights({ workspace, since })).map(removalNote)),
     ])
     for (const what of undone.flat()) log('warn', `sandbox: ${what}`)
     return undone.flat().length === 0 ? ended : { ...ended, undone: undone.flat() }
@@ -32,5 +32,5 @@ async function attempt(putRight: () => string[] | Promise<string[]>): Promise<st
 }
 
 function removalNote(path: string): string {
-  return `the set-group-ID bit of ${JSON.stringify(path)} was taken away: a command may not leave programs with rights`
+  return `the set-user-ID or set-group-ID bit of ${JSON.stringify(path)} was taken away: a command may not leave programs with rights`
 }

@@ -45,6 +45,20 @@ export const rules = {
   'approval.stale': 'What would run is no longer what was judged; it has to be asked for again.',
   'tool.changed': 'An executable is gone, or is another file than the one that was described and judged.',
   'shell.no_plan': 'The gate has no analysed plan for the command, so there is nothing to run.',
+  'changes.none': 'The command changed nothing in the workspace.',
+  'changes.readonly': 'autonomy is readonly: what a command changed is dropped.',
+  'changes.protected': 'The command changed a path that belongs to the runtime, or one that other programs execute.',
+  'changes.forbidden': 'The command changed something under one of forbidden_paths, or a file of forbidden_reads.',
+  'changes.git': 'The command changed what makes git run programs or look elsewhere: settings, hooks, links, instructions of a rebase.',
+  'changes.git_asks':
+    'A repository or harmless settings of git changed, or a plain git command brought files that other programs run; a person may allow it.',
+  'changes.link': 'The command made a symbolic link that leads out of the workspace.',
+  'changes.secret': 'A new or changed file holds the value of a registered secret.',
+  'changes.limits': 'The command deleted or changed more than is applied without a look.',
+  'changes.supervised': 'autonomy is supervised: changes to the workspace need a yes.',
+  'changes.not_harmless': 'A change is not harmless: a new executable, a link, or a file that development tools run unasked.',
+  'changes.harmless': 'Every change is harmless, and these were approved in advance (--auto).',
+  'changes.approved': 'A person approved the command before it ran, which covers its changes.',
   'gate.error': 'The gate itself failed; in doubt it denies.',
 } as const
 

@@ -7,6 +7,7 @@ import type { Nest } from '../support/cli.ts'
 import { type Daemon, daemon, launch, person, stopping } from '../support/daemon.ts'
 import { until } from '../support/discord/client.ts'
 import { ADA, BOT, CHANNEL, type FakeDiscord, OTHER_CHANNEL, type Said, startDiscord, TOKEN } from '../support/discord/fake.ts'
+import { startApi } from '../support/messages-api.ts'
 import { call, home, scripted, turn } from '../support/turns.ts'
 
 const stranger = '1500000000000000666'
@@ -87,11 +88,6 @@ test('a listed person in a chat gets no file, no command, no private conversatio
   using at = discordHome(fake, `users = ["${ADA}"]\n`)
   const own = await turn(at, [{ text: `Noted: ${secret}` }], ['--autonomy', 'full'])
   expect(own.code).toBe(0)
-  const agentFolder = join(at.home, '.braidclaw/agents/default')
-  mkdirSync(join(agentFolder, 'context'), { recursive: true })
-  writeFileSync(join(agentFolder, 'context/me.md'), secret)
-  writeFileSync(join(agentFolder, 'summary.md'), secret)
-  writeFileSync(join(at.workspace, 'AGENTS.md'), secret)
   const config = readFileSync(join(at.home, '.braidclaw/config.toml'), 'utf8')
   const calls = [
     call('file_read', { path: '.env' }),
@@ -117,6 +113,30 @@ test('a listed person in a chat gets no file, no command, no private conversatio
   expect(told.filter(({ status }) => status === 'allowed').map(({ tool }) => tool)).toEqual(['memory_search'])
   expect(told.filter(({ status }) => status === 'denied')).toHaveLength(calls.length - 1)
 }, 25_000)
+
+test('what the model is told for a person in a chat holds the soul, and nothing of the operator or the machine', async () => {
+  using fake = startDiscord()
+  using api = startApi(() => 'Hello.')
+  const far = `[providers.models.far]\nkind = "anthropic"\nmodel = "m"\nbase_url = "${api.base}/v1"\nstream = false\n`
+  using at = discordHome(fake, `users = ["${ADA}"]\n${far}`)
+  const agentFolder = join(at.home, '.braidclaw/agents/default')
+  mkdirSync(join(agentFolder, 'context'), { recursive: true })
+  for (const file of ['context/me.md', 'summary.md']) writeFileSync(join(agentFolder, file), secret)
+  writeFileSync(join(agentFolder, 'soul.md'), 'You are Braid.')
+  writeFileSync(join(at.workspace, 'AGENTS.md'), secret)
+  await at.run(['trust', at.workspace])
+  await at.run(['memory', 'pin', secret])
+  const env = { DISCORD_BOT_TOKEN: TOKEN, BRAIDCLAW_DEFAULT_PROVIDER: 'far', ANTHROPIC_API_KEY: 'sk-ant-test-key-000000000' }
+  await using agent = stopping(await daemon(at, [], { env }))
+  await agent.says('channel started channel=discord')
+  await using me = await person(agent.dir)
+  await me.ask('By the operator')
+  expect(await ask(fake, { content: 'By Ada' })).toBe('Hello.')
+  const [own, adas] = api.asked.map((payload) => JSON.stringify(payload))
+  expect(own).toContain(secret)
+  expect(adas).toContain('You are Braid.')
+  for (const known of [secret, at.workspace, 'By the operator', 'file_read', 'shell']) expect(adas).not.toContain(known)
+}, 20_000)
 
 test('what one person said reaches no other person, and each finds their own words again', async () => {
   using fake = startDiscord()
@@ -180,4 +200,23 @@ test('everyone as operator, everyone with all memory and a folder that is missin
     expect([code, stderr]).toEqual([1, expect.stringContaining(why)])
   }
   expect(fake.gateway.seen.connections).toBe(0)
+})
+
+test('doctor and policy explain say who may talk on a channel, and what is decided for them', async () => {
+  using fake = startDiscord()
+  using nobody = discordHome(fake)
+  const told = (await nobody.run(['doctor'])).stdout
+  expect(told).toContain('channel     fifo: you, because its folder is yours alone; profile operator: supervised')
+  expect(told).toContain('channel     discord: nobody listed; profile chat: readonly, tools time, memory_search, a memory of their own')
+  expect(told).toContain('put ids of people into channels.discord.users')
+  using at = discordHome(fake, `users = ["${ADA}"]\nautonomy = "full"\ntools_allow = ["file_write"]\n`)
+  expect((await at.run(['doctor'])).stdout).toContain('discord: 1 person listed; profile chat: supervised, tools file_write')
+  const explained = async (...args: readonly string[]) => JSON.parse((await at.run(['policy', 'explain', '--json', ...args])).stdout)
+  const write = ['--tool', 'file_write', '--args', '{"path":"a","content":"x"}']
+  expect(await explained('--channel', 'discord', ...write)).toMatchObject({ verdict: 'ask' })
+  expect(await explained('--channel', 'discord', '--', 'ls')).toMatchObject({ verdict: 'deny', rule: 'tool.not_allowed' })
+  expect(await explained('--channel', 'fifo', '--', 'ls')).not.toMatchObject({ rule: 'tool.not_allowed' })
+  expect(await at.run(['policy', 'explain', '--channel', 'discor', '--', 'ls'])).toMatchObject({
+    ...{ code: 2, stderr: expect.stringContaining('did you mean "discord"?; there are: fifo, discord') },
+  })
 })

@@ -41,7 +41,7 @@ export const approveFlag = {
     type: 'boolean',
     also: 'auto',
     setting: 'security.approve_all_medium',
-    about: 'Run commands and apply harmless changes without asking; network access, direct commands and other changes still ask',
+    about: 'Run commands and apply harmless changes without asking; the rest still asks',
   },
 } as const satisfies Flags
 

@@ -26,6 +26,10 @@ allow_tools = ["weather"]
 allowed_domains = ["d.org"]
 allowed_ports = [81]
 approve_all_medium = true
+ask = "before"
+unlisted_commands = "block"
+readonly_commands = "drop"
+egress = "open"
 audit_log = false
 [limits]
 max_tool_rounds = 11
@@ -117,6 +121,11 @@ path = "/m.sqlite"
 agent_dir = "/agent"
 history_max = 260
 history_keep = 30
+[changes]
+keep_sets = 1
+keep_mb = 2
+keep_days = 3
+
 [receipts]
 enabled = false
 path = "/r.log"

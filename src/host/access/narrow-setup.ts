@@ -5,10 +5,10 @@ import { autonomyLevels } from '../../security/settings.ts'
 import type { ChannelProfile } from './channel-profile.ts'
 
 /** Returns the same setup when there is no channel. */
-export function narrowSetup<Setup extends { readonly config: Config; readonly access?: ChannelProfile }>(
+export function narrowSetup<Setup extends { readonly config: Config }>(
   setup: Setup,
   access: ChannelProfile | undefined,
-): Setup {
+): Setup & { readonly access?: ChannelProfile } {
   if (access === undefined) return setup
   return { ...setup, access, config: narrowConfig(setup.config, access) }
 }

@@ -4,6 +4,8 @@ import type { Change } from '../../runtime/changes.ts'
 
 /** Changes to files of the workspace, as a person is shown them: of one command, or of one call of a file tool. */
 export type ChangeSet = {
+  /** `made`: the command has ended, and a yes applies its changes; `proposed`: a yes lets the call make them. */
+  readonly stage: 'made' | 'proposed'
   readonly changes: readonly Change[]
   /**
    * Returns the content of a file, or undefined when it cannot be shown: it is not a file, it is longer than `maxBytes`, it is no longer

@@ -35,7 +35,7 @@ function deleted(files: Files, path: string): ChangeSet | undefined {
   const found = files.stat(path)
   if (!found.ok) return undefined
   if (found.type !== 'file')
-    return { changes: [{ path: found.path, before: { kind: 'folder', mode: found.mode & 0o7777 } }], content: none }
+    return { stage: 'proposed', changes: [{ path: found.path, before: { kind: 'folder', mode: found.mode & 0o7777 } }], content: none }
   const read = files.readBytes(path, { maxBytes: mostBytes })
   return setOf(found.path, { mode: found.mode, before: read.ok ? read.bytes : found.size })
 }
@@ -50,6 +50,7 @@ function setOf(path: string, { mode, before, after }: Sides): ChangeSet {
     ...(after === undefined ? {} : { after: stateOf(after, mode) }),
   }
   return {
+    stage: 'proposed',
     changes: [change],
     content(_change, side, maxBytes) {
       const content = side === 'before' ? before : after
@@ -59,7 +60,7 @@ function setOf(path: string, { mode, before, after }: Sides): ChangeSet {
 }
 
 function stateOf(content: Uint8Array | number, mode: number): EntryState {
-  const file = { kind: 'file', mode: mode & 0o7777 } as const
+  const file = { kind: 'file', mode } as const
   return content instanceof Uint8Array ? { ...file, size: content.length, sha256: sha256(content) } : { ...file, size: content }
 }
 

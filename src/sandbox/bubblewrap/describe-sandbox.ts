@@ -25,6 +25,7 @@ export function describeBubblewrap({ settings, group, views, without }: Describe
     ['network namespace', `network namespace: ${network}`],
     ['pid namespace', 'pid namespace: no process outside is seen; all processes inside end with the command'],
     ['ipc namespace', 'ipc namespace: no shared memory or message queue of others'],
+    ['nested namespaces', 'nested namespaces: no program inside can make a user namespace, and so no mount of its own'],
     ['always', 'user, uts and cgroup namespaces, no capabilities, no_new_privs, a session without terminal'],
     [
       'seccomp',

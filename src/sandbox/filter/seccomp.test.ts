@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test'
-import fc from 'fast-check'
 import { filterProgram } from './seccomp.ts'
 import { type SyscallName, syscallNumbers } from './syscalls.ts'
 
@@ -55,14 +54,15 @@ for (const { arch, audit, column } of machines) {
   describe(arch, () => {
     test.each(here.filter((name) => !judged.has(name)))('%s is refused', (name) => expect(verdict(name)).toBe(EPERM))
 
-    test('every other call is allowed', () => {
-      const known = new Set(here.map((name): number => syscallNumbers[name][column]))
-      fc.assert(
-        fc.property(fc.integer({ min: 0, max: 600 }), (number) => {
-          fc.pre(!known.has(number))
-          expect(judge(closed, { number, arch: audit })).toBe(ALLOW)
-        }),
-      )
+    test('every other call that is known is allowed', () => {
+      const refused = new Set(here.map((name): number => syscallNumbers[name][column]))
+      const known = [...Array(column === 0 ? 335 : 295).keys(), ...Array.from({ length: 44 }, (_, at) => 424 + at)]
+      for (const number of known.filter((number) => !refused.has(number))) expect(judge(closed, { number, arch: audit })).toBe(ALLOW)
+    })
+
+    test('a call that nobody knew when the list was made seems not to exist', () => {
+      for (const number of [column === 0 ? 335 : 295, 400, 423, 468, 470, 5_000, 0x3fffffff])
+        expect(judge(closed, { number, arch: audit })).toBe(ENOSYS)
     })
 
     test('calls of another architecture end the process', () => expect(judge(closed, { number: 1, arch: 0x40000003 })).toBe(KILL))

@@ -41,7 +41,7 @@ const landlockWalls: { readonly [layer: string]: string } = {
 export function verdict(
   seen: Seen,
   escaped: boolean,
-  layer: Layer | 'capabilities' | 'file permissions' | 'user namespace' | 'no terminal',
+  layer: Layer | 'capabilities' | 'file permissions' | 'user namespace' | 'no terminal' | 'repair afterwards',
 ): Verdict {
   const wall = seen.field.name === 'landlock' ? (landlockWalls[layer] ?? layer) : layer
   return { stopped: !escaped, layer: escaped ? 'none' : wall, detail: oneLine(seen) }

@@ -13,7 +13,7 @@ const CHARACTER_DEVICE = 0o020600
 const AT_FDCWD = -100
 
 export const kernelAttempts: readonly Attempt[] = [
-  call({ name: 'make a user namespace', call: 'unshare', words: [CLONE_NEWUSER], otherwise: 'user namespace' }),
+  call({ name: 'make a user namespace', call: 'unshare', words: [CLONE_NEWUSER], otherwise: 'nested namespaces' }),
   call({ name: 'mount a file system', call: 'mount', words: ['none', '/tmp', 'tmpfs', 0, 0], otherwise: 'capabilities' }),
   call({ name: 'look into the keyrings', call: 'keyctl', words: [0, -3, 0], otherwise: 'capabilities' }),
   call({ name: 'set up io_uring', call: 'io_uring_setup', words: [1, '\\0 x 120'], otherwise: 'capabilities' }),
@@ -48,7 +48,10 @@ export const kernelAttempts: readonly Attempt[] = [
     name: 'leave a program that has your rights, whoever starts it',
     needs: [],
     argv: () => ['/bin/sh', '-c', 'cp /bin/true set-user && chmod 4755 set-user && echo made'],
-    judge: (seen) => verdict(seen, isSetUser(join(seen.field.ground.settings.workspace, 'set-user')), 'seccomp'),
+    judge: (seen) => {
+      const layer = seen.output.includes('made') ? 'repair afterwards' : 'seccomp'
+      return verdict(seen, isSetUser(join(seen.field.ground.settings.workspace, 'set-user')), layer)
+    },
   },
   {
     name: 'type into the terminal (TIOCSTI)',
@@ -66,7 +69,7 @@ type Call = {
   readonly name: string
   readonly call: SyscallName
   readonly words: readonly (number | string)[]
-  readonly otherwise: 'user namespace' | 'capabilities'
+  readonly otherwise: 'nested namespaces' | 'capabilities'
 }
 
 /** A result of -1 means that the kernel refused the call; any other result means that the call succeeded. */

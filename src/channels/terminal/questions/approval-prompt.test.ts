@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Judgement } from '../../runtime/event.ts'
+import type { Judgement } from '../../../runtime/event.ts'
 import { approvalQuestion } from './approval-prompt.ts'
 
 const judgement: Judgement = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { collect, kinds, type Script, stage } from '../../test/support/agent.ts'
+import { collect, kinds, type Script, stage } from '../../../test/support/agent.ts'
 
 const asks: Script = { replies: [{ calls: [{ id: 'a' }] }, { text: 'over' }], verdicts: { a: { verdict: 'ask', risk: 'medium' } } }
 

@@ -1,6 +1,6 @@
 /** Checks ordinary arguments quickly against the plain subset of JSON Schema that most tools use, without loading a schema library. */
 
-import { isObject } from '../kit/json.ts'
+import { isObject } from '../../kit/json.ts'
 
 type Test = (schema: { [key: string]: unknown }, value: unknown) => boolean
 

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { confined, hasBubblewrap, place, type Running } from './fixture.ts'
 import { fixedPath, install } from './install.ts'
 import { landlockVersion } from './landlock/landlock-launch.ts'
+import { dropRights } from './left-rights.ts'
 import { openLibc } from './libc.ts'
-import { dropSetGroup } from './set-group.ts'
 
 const kinds = (['bubblewrap', 'landlock'] as const).filter((kind) =>
   kind === 'bubblewrap' ? hasBubblewrap() : landlockVersion(openLibc()) > 0,
@@ -102,6 +102,19 @@ describe.each(kinds.map((kind) => [kind]))('in %s no program with rights is left
     expect((await box.run('chmod 755 f')).ended).toEqual({ ok: true, code: 0, leftBehind: false, mode: 'direct' })
   })
 
+  test('what the filter should have refused is taken away as well', async () => {
+    if (kind === 'landlock') return
+    using box = await confined({ kind, without: ['seccomp'] })
+    const { ended } = await box.run('cp /usr/bin/id f; chmod 4755 f; cp f g; chmod 6711 g; mkdir -m 1777 d; install -m 4700 f d/h')
+    expect(ended).toMatchObject({ ok: true, undone: ['f', 'g', 'd/h'].map((name) => expect.stringContaining(`bit of "${name}" was`)) })
+    expect(['f', 'g', 'd/h', 'd'].map((name) => (statSync(join(box.workspace, name)).mode & 0o7777).toString(8))).toEqual([
+      '755',
+      '711',
+      '700',
+      '1777',
+    ])
+  })
+
   test('neither a capability of a file nor a device can be made', async () => {
     using box = await open(kind)
     const set = process.arch === 'x64' ? 188 : 5
@@ -160,8 +173,8 @@ describe('what is looked for', () => {
     mkdirSync(join(at.workspace, 'folder'))
     chmodSync(join(at.workspace, 'folder'), 0o2755)
     utimesSync(join(at.workspace, 'program'), 1, 1)
-    expect(await dropSetGroup({ workspace: at.workspace, since: Date.now() + 60_000 })).toEqual([])
-    expect(await dropSetGroup({ workspace: at.workspace, since: Date.now() })).toEqual(['program'])
+    expect(await dropRights({ workspace: at.workspace, since: Date.now() + 60_000 })).toEqual([])
+    expect(await dropRights({ workspace: at.workspace, since: Date.now() })).toEqual(['program'])
     expect(withRights(at.workspace)).toEqual([])
     expect(statSync(join(at.workspace, 'folder')).mode & 0o7777).toBe(0o2755)
     expect(statSync(join(at.workspace, 'mark')).mode & 0o7777).toBe(0o2644)
@@ -174,7 +187,7 @@ describe('what is looked for', () => {
       for (let file = 0; file < 10; file++) writeFileSync(join(at.workspace, `d${folder}/f${file}`), '')
     }
     program(join(at.workspace, 'd59/program'))
-    const look = () => dropSetGroup({ workspace: at.workspace, since: Date.now() })
+    const look = () => dropRights({ workspace: at.workspace, since: Date.now() })
     chmodSync(at.root, 0o700)
     expect(await look()).toEqual([])
     chmodSync(at.root, 0o711)

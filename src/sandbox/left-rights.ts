@@ -1,6 +1,6 @@
 /**
- * Clears the set-group-ID bit of programs that a command left: whoever starts one gets the rights of its group. The system-call filter must
- * allow the bit, because folders commonly use it.
+ * Clears the set-user-ID and set-group-ID bits of programs that a command left: whoever starts one gets the rights of its owner or group.
+ * The system-call filter refuses the first bit, but must allow the second, because folders commonly use it.
  */
 
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
@@ -8,9 +8,10 @@ import { dirname, join } from 'node:path'
 import { fixedPath } from './install.ts'
 import { isWithin } from './protect/places.ts'
 
-/** The bit matters only together with the group's right to execute. */
-const PROGRAM = 0o2010
-const BIT = 0o2000
+const SET_USER = 0o4000
+const SET_GROUP = 0o2000
+/** Without this right, the bit for the group means something else (mandatory locks). */
+const GROUP_EXECUTES = 0o010
 /** Without these rights the owner of a folder cannot list it, but others may still start the programs in it. */
 const LOOK = 0o500
 /** The kernel's time stamps are some milliseconds behind its clock. */
@@ -28,7 +29,7 @@ export type Left = { readonly workspace: string; readonly since: number }
  * Searches a large workspace (90 ms for 30,000 files) only if another user can reach it.
  * @returns the changed paths, relative to the workspace
  */
-export async function dropSetGroup(left: Left): Promise<string[]> {
+export async function dropRights(left: Left): Promise<string[]> {
   const found = walk(left, FEW) ?? (isReachable(left.workspace) ? await search(left) : [])
   return found.filter((path) => drop(left, path)).map((path) => path.slice(left.workspace.length + 1))
 }
@@ -72,7 +73,27 @@ async function search(left: Left): Promise<string[]> {
   const everything = () => walk(left, Number.POSITIVE_INFINITY) ?? []
   const program = Bun.which('find', { PATH: fixedPath })
   if (program === null) return everything()
-  const kinds = ['(', '-type', 'f', '-perm', '-2010', ')', '-o', '(', '-type', 'd', '!', '-perm', '-500', ')']
+  const kinds = [
+    '(',
+    '-type',
+    'f',
+    '(',
+    '-perm',
+    '-2010',
+    '-o',
+    '-perm',
+    '-4000',
+    ')',
+    ')',
+    '-o',
+    '(',
+    '-type',
+    'd',
+    '!',
+    '-perm',
+    '-500',
+    ')',
+  ]
   const argv = [program, left.workspace, '(', ...kinds, ')', '-print0']
   const child = Bun.spawn(argv, { cwd: '/', env: {}, stdio: ['ignore', 'pipe', 'ignore'] })
   const paths = (await child.stdout.text()).split('\0').filter((path) => path !== '')
@@ -81,7 +102,11 @@ async function search(left: Left): Promise<string[]> {
 }
 
 function drop(left: Left, path: string): boolean {
-  return change(left, path, (stat) => (stat.isFile() && (stat.mode & PROGRAM) === PROGRAM ? stat.mode & ~BIT : undefined))
+  return change(left, path, (stat) => (stat.isFile() && hasRights(stat.mode) ? stat.mode & ~(SET_USER | SET_GROUP) : undefined))
+}
+
+function hasRights(mode: number): boolean {
+  return (mode & SET_USER) !== 0 || ((mode & SET_GROUP) !== 0 && (mode & GROUP_EXECUTES) !== 0)
 }
 
 /**

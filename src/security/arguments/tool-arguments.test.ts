@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { fromJSONSchema } from 'zod'
-import type { JsonObject } from '../kit/json.ts'
-import type { Schema } from '../runtime/port.ts'
+import type { JsonObject } from '../../kit/json.ts'
+import type { Schema } from '../../runtime/port.ts'
 import { fits } from './fits.ts'
 import { createValidator } from './tool-arguments.ts'
 

@@ -3,10 +3,10 @@
  * certain.
  */
 
-import type { JsonObject } from '../kit/json.ts'
-import { isObject } from '../kit/json.ts'
-import { didYouMean, quote, visible } from '../kit/text.ts'
-import type { Schema } from '../runtime/port.ts'
+import type { JsonObject } from '../../kit/json.ts'
+import { isObject } from '../../kit/json.ts'
+import { didYouMean, quote, visible } from '../../kit/text.ts'
+import type { Schema } from '../../runtime/port.ts'
 import { fits } from './fits.ts'
 
 /** `input` is the same object that was passed in: nothing is added, dropped or coerced, so the judged input is the input that runs. */
