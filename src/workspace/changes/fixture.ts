@@ -188,5 +188,5 @@ function bytes(root: string, raw: RawName): Buffer {
 
 /** A picture of a tree that two equal trees share: content, modes, links, times of files. */
 export function picture(root: string): { readonly [path: string]: Known } {
-  return Object.fromEntries(statesOf(root))
+  return Object.fromEntries([...statesOf(root)].sort(([a], [b]) => (a < b ? -1 : 1)))
 }

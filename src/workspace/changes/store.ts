@@ -18,9 +18,11 @@ import { expired } from './set/retention.ts'
 import { chosen } from './set/selection.ts'
 import { adopt, finishedIn, goneIn, idsIn, pathsOf, removeSet, setFolder, stageOf, summaryOf } from './set/set-folder.ts'
 import { showSet } from './set/show.ts'
+import { triedIn } from './set/tried.ts'
 import { restoreModes } from './set/widened.ts'
-import { look } from './tree/identity.ts'
+import { type Found, look } from './tree/identity.ts'
 import { type Libc, openLibc } from './tree/libc.ts'
+import type { RawName } from './tree/names.ts'
 import { createPace, type Pace } from './tree/pace.ts'
 import { removeTree } from './tree/remove-tree.ts'
 import { openTree } from './tree/tree.ts'
@@ -131,13 +133,15 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
       using top = hold(folder, flags.folder)
       const start = look(top, 'start')
       if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
+      const tried = triedIn(folder)
+      const isSameAnyway = (raw: RawName, now: Found) => tried(raw, now) || isSameIndex(workspace, folder, raw)
       return await compare({
         changes,
         workspace,
         view,
         start,
         locks: readHeldLocks(),
-        saysTheSame: (raw) => isSameIndex(workspace, folder, raw),
+        isSameAnyway,
         pace,
       })
     } finally {
