@@ -1,9 +1,9 @@
 /** Compares two git indexes by their entries: git, prompts and editors rewrite an index only to refresh the times of files in it. */
 
 import { readFileSync } from 'node:fs'
-import { flags, hold, slot } from '../descriptor.ts'
-import { folderOf, lastOf, type RawName, rawSlot } from './tree/names.ts'
-import type { Tree } from './tree/tree.ts'
+import { flags, hold, slot } from '../../descriptor.ts'
+import { folderOf, lastOf, type RawName, rawSlot } from '../tree/names.ts'
+import type { Tree } from '../tree/tree.ts'
 
 /** The only index that is compared; those of other repositories in the workspace must be untouched. */
 const INDEX = '.git/index'

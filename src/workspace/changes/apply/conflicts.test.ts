@@ -12,7 +12,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { createFixture, type Fixture, furnish, picture } from './fixture.ts'
+import { createFixture, type Fixture, furnish, picture } from '../fixture.ts'
 
 type At = (path: string) => string
 

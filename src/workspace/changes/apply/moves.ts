@@ -4,14 +4,14 @@
  */
 
 import { chmodSync, lchownSync, mkdirSync, rmdirSync } from 'node:fs'
-import { codeOf, type Handle, slot } from '../descriptor.ts'
-import type { Item } from './set/plan.ts'
-import { copyEntry, deleteEntry } from './tree/copy.ts'
-import { type Found, type Identity, isSame, isUntouched, look } from './tree/identity.ts'
-import type { Libc, Place } from './tree/libc.ts'
-import { folderOf, lastOf, namesOf, type RawName, rawName, rawSlot } from './tree/names.ts'
-import type { Pace } from './tree/pace.ts'
-import type { Tree } from './tree/tree.ts'
+import { codeOf, type Handle, slot } from '../../descriptor.ts'
+import type { Item } from '../set/plan.ts'
+import { copyEntry, deleteEntry } from '../tree/copy.ts'
+import { type Found, type Identity, isSame, isUntouched, look } from '../tree/identity.ts'
+import type { Libc, Place } from '../tree/libc.ts'
+import { folderOf, lastOf, namesOf, type RawName, rawName, rawSlot } from '../tree/names.ts'
+import type { Pace } from '../tree/pace.ts'
+import type { Tree } from '../tree/tree.ts'
 
 export type Moves = {
   readonly items: readonly Item[]

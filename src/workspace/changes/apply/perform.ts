@@ -2,18 +2,18 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { explain } from '../descriptor.ts'
-import type { Applied, Log } from './contract.ts'
+import { explain } from '../../descriptor.ts'
+import type { Applied, Log } from '../contract.ts'
 import { flush } from './durable.ts'
 import { Conflicting, type Moves, move } from './moves.ts'
-import { type Item, original, type Plan, renamePlan } from './set/plan.ts'
-import { finishedIn } from './set/set-folder.ts'
-import { TRIED } from './set/tried.ts'
-import { rememberMode, restoreModes } from './set/widened.ts'
-import type { Libc } from './tree/libc.ts'
-import { namesOf, rawName } from './tree/names.ts'
-import type { Pace } from './tree/pace.ts'
-import { openTree, type Tree } from './tree/tree.ts'
+import { type Item, original, type Plan, renamePlan } from '../set/plan.ts'
+import { finishedIn } from '../set/set-folder.ts'
+import { TRIED } from '../set/tried.ts'
+import { rememberMode, restoreModes } from '../set/widened.ts'
+import type { Libc } from '../tree/libc.ts'
+import { namesOf, rawName } from '../tree/names.ts'
+import type { Pace } from '../tree/pace.ts'
+import { openTree, type Tree } from '../tree/tree.ts'
 
 export type Performing = {
   readonly folder: string
