@@ -60,7 +60,8 @@ export function createLook({ workspace, upper, changes }: Looking): Look {
       const gone = new Set(own.filter(({ after }) => after === undefined).map(({ path }) => lastOf(path)))
       const made = own.filter(({ after }) => after !== undefined).map(({ path }) => lastOf(path))
       const kept = before?.filter((name) => !gone.has(name)) ?? []
-      return before === undefined && made.length === 0 ? undefined : [...new Set([...kept, ...made])]
+      const isNew = byPath.get(path)?.after?.kind === 'folder'
+      return before === undefined && !isNew ? undefined : [...new Set([...kept, ...made])]
     },
     [Symbol.dispose]() {
       for (const tree of Object.values(trees)) tree[Symbol.dispose]()
