@@ -79,7 +79,7 @@ export type ConversationOptions = {
   readonly provider?: Provider
   /** Receives lines for the person who began this conversation; absent: they go to the log. */
   readonly tell?: (line: string) => void
-  /** Default: the ten built-in tools. */
+  /** Default: the built-in tools. */
   readonly tools?: ToolSelection
   /** The developer's own b-threads. */
   readonly threads?: readonly AnyUserThread[]

@@ -19,7 +19,7 @@ export type SourcedTool = Tool & { readonly source: string; readonly sha256: str
 export type ToolSource = (deps: ToolDeps) => Promise<readonly SourcedTool[]>
 
 export type ToolSelection = {
-  /** All ten tools, some of them, or none. */
+  /** All built-in tools, some of them, or none. */
   readonly builtIn: 'all' | readonly string[]
   readonly more?: ToolSource
   /** For a caller with its own list of tools: refusals use the wording of that contract, "Tool not permitted". */

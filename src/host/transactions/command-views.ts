@@ -79,11 +79,12 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
     const found = take(event.id)
     if (found === undefined) return
     const { view, changes, about } = found
-    if (!isPending(event)) return view.drop()
-    void store.hold(view.id, { changes, review: event.review, about, folder: view.folder }).catch((error: unknown) => {
-      log('error', 'changes that wait for a decision could not be kept', { why: String(error) })
-      view.drop()
-    })
+    if (!isPending(event)) view.drop()
+    else
+      void store.hold(view.id, { changes, review: event.review, about, folder: view.folder }).catch((error: unknown) => {
+        log('error', 'changes that wait for a decision could not be kept', { why: String(error) })
+        view.drop()
+      })
   }
 
   return {

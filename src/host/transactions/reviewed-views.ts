@@ -1,7 +1,6 @@
 /** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
 
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
-import type { Log } from '../../runtime/port.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
 import type { ReviewLevel } from '../../security/changes/review-context.ts'
 import type { Gate } from '../../security/gate.ts'
@@ -9,9 +8,9 @@ import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
 import type { About } from '../../workspace/changes/contract.ts'
 import type { Look } from '../../workspace/changes/look.ts'
-import { openChangeStore } from '../../workspace/changes/store.ts'
 import type { Setup } from '../api.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
+import { openChanges } from './open-changes.ts'
 
 export type ReviewedOptions = {
   readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor'>
@@ -47,13 +46,7 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
     return { run: runId(), call: call.id, conversation: conversationId, tool: call.name, ...shown, at: Date.now() }
   }
 
-  return createCommandViews({ workspace: policy.workspace, store: storeOf(setup, policy.workspace, log), log, review, aboutOf })
-}
-
-function storeOf({ config, paths }: ReviewedOptions['setup'], workspace: string, log: Log) {
-  const { keepSets, keepMb, keepDays } = config.changes
-  const limits = { keepSets, keepDays, keepBytes: keepMb * 1_000_000 }
-  return openChangeStore({ folder: `${paths.home}/changes`, workspace, log, now: Date.now, limits })
+  return createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
 }
 
 function levelOf({ autonomy, approveAllMedium }: Policy): ReviewLevel {
