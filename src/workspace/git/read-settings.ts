@@ -35,6 +35,10 @@ function commonOf(git: string): string {
   return text ? resolve(git, text) : git
 }
 
+export function readRepositorySettings({ git, common }: Repository, home: string): readonly ConfigEntry[] {
+  return readFiles([join(common, 'config'), join(git, 'config.worktree')], home).flatMap(({ entries }) => entries)
+}
+
 /** What git's settings make it run, and the files of settings that they include. */
 export type NamedPaths = { readonly run: readonly string[]; readonly included: readonly string[] }
 
@@ -84,7 +88,7 @@ function look(path: string) {
 }
 
 /** @returns undefined for what is missing, no regular file, too large or unreadable */
-function readSmall(path: string): string | undefined {
+export function readSmall(path: string): string | undefined {
   try {
     const fd = openSync(path, flags.read)
     try {
