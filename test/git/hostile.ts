@@ -55,7 +55,7 @@ export async function ground(): Promise<Ground> {
   async function run(script: string, context: Partial<ReviewContext> = {}) {
     const { view, stdout, stderr } = await box.change(script)
     const changes = await view.changes()
-    using look = createLook({ upper: join(view.folder, 'up'), workspace: box.workspace, changes })
+    using look = createLook({ workspace: box.workspace, upper: join(view.folder, 'up'), changes })
     const review = reviewChanges(changes, { policy, level: 'full', approved: true, look, ...context })
     return { view, judged: { ...review, changes, printed: stdout + stderr } }
   }
