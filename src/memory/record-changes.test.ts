@@ -4,7 +4,7 @@ import { applied } from '../runtime/attempt/change-outcome.ts'
 import type { ChangeReview } from '../runtime/changes.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../runtime/event.ts'
 import { acting, callOf, createRecordStage, finish, judgement, noon, recordFailure, runOf, started } from './fixture.ts'
-import type { Fate } from './journal/interrupted-call.ts'
+import type { Fate } from './journal/calls/interrupted-call.ts'
 
 let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {
@@ -167,13 +167,13 @@ describe('changes that wait for a yes after their run', () => {
     ['pending', [], 'open'],
     [undefined, [{ status: 'failed', error: 'interrupted: outcome unknown' }], 'used'],
   ])('when the process dies meanwhile and they are %p, the next start says so, once', async (fate, receipts, state) => {
-    const { applyPending, recover } = waiting({ outcomeOf: () => fate })
+    const { applyPending, recover } = waiting()
     void applyPending(gateId, 'me', () => new Promise(() => {}))
-    recover()
+    recover(() => fate)
     expect(stage.counted.drafts).toHaveLength(1)
     orphan('applying')
-    recover()
-    recover()
+    recover(() => fate)
+    recover(() => fate)
     expect(stage.counted.drafts.slice(1)).toMatchObject(receipts)
     expect(approvals().get(gateId)?.state).toBe(state as 'used')
   })
@@ -187,6 +187,14 @@ function orphan(table: 'runs' | 'applying'): void {
 }
 
 describe('after a crash', () => {
+  test('a run whose changes are undecided is left alone until somebody says what became of them', () => {
+    const { recover } = asking()
+    orphan('runs')
+    expect(recover()).toMatchObject({ interrupted: [], undecided: ['run-1'] })
+    expect(stage.counted.drafts).toEqual([])
+    expect(recover(() => 'dropped')).toMatchObject({ interrupted: [{ runId: 'run-1' }], undecided: [] })
+  })
+
   const bodies = (type: string) =>
     stage.memoryStage.memory.journal
       .events('run-1')
@@ -195,13 +203,13 @@ describe('after a crash', () => {
 
   test.each<[Fate | undefined, object]>([
     [undefined, { error: 'interrupted: outcome unknown' }],
-    ['dropped', { error: 'interrupted: outcome unknown; its changes were not applied', changes: 'dropped' }],
-  ])('a call that began and whose changes are %p has an unknown outcome', (fate, receipt) => {
-    const { external, intent, recover } = recorder({ outcomeOf: () => fate })
+    ['dropped', { error: 'interrupted: outcome unknown' }],
+  ])('a call that began and had not ended has an unknown outcome, also when its changes are %p', (fate, receipt) => {
+    const { external, intent, recover } = recorder()
     external(run, started('hi'))
     intent(run, acting(call))
     orphan('runs')
-    recover()
+    recover(() => fate)
     expect(stage.counted.drafts).toMatchObject([{ status: 'failed', ...receipt }])
     expect(attempts()[0]).not.toHaveProperty('contradiction')
   })
@@ -211,9 +219,9 @@ describe('after a crash', () => {
     ['dropped', 'dropped', 'denied'],
     ['pending', 'pending', 'open'],
   ])('changes that were undecided and are %p', (fate, changes, state) => {
-    const { recover } = asking({ outcomeOf: () => fate })
+    const { recover } = asking()
     orphan('runs')
-    expect(recover().interrupted).toEqual([{ runId: 'run-1', callId: 'a', tool: 'file_read', receipt: 'receipt-1' }])
+    expect(recover(() => fate).interrupted).toEqual([{ runId: 'run-1', callId: 'a', tool: 'file_read', receipt: 'receipt-1' }])
     expect(stage.counted.drafts).toMatchObject([
       { status: 'denied', changes, error: 'interrupted: the process ended before the changes were decided' },
     ])
@@ -221,7 +229,7 @@ describe('after a crash', () => {
     expect(attempts()[0]).not.toHaveProperty('contradiction')
     expect(approvals().get(gateId)?.state).toBe(state as 'open')
     expect(bodies('drop')).toMatchObject([{ result: { status: 'denied' } }])
-    expect(recover().interrupted).toEqual([])
+    expect(recover(() => fate).interrupted).toEqual([])
   })
 
   test.each<[Fate | undefined, object]>([
@@ -229,11 +237,11 @@ describe('after a crash', () => {
     ['dropped', { status: 'failed', changes: 'dropped' }],
     [undefined, { status: 'failed', error: 'interrupted: outcome unknown' }],
   ])('changes that were being applied and are %p', (fate, receipt) => {
-    const { applying, external, recover } = asking({ outcomeOf: () => fate })
+    const { applying, external, recover } = asking()
     external(run, answer(true))
     applying(run, apply('ann'))
     orphan('runs')
-    recover()
+    recover(() => fate)
     expect(stage.counted.drafts).toMatchObject([{ ...receipt, approval: 'ann' }])
     expect(bodies('tool.done')).toHaveLength(1)
     expect(attempts()[0]).not.toHaveProperty('contradiction')

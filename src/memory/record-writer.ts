@@ -5,10 +5,9 @@ import type { ExternalEvent, InternalEvent, Risk } from '../runtime/event.ts'
 import type { Clock, Committed, Decision, Log, RecordEntry, RunIdentity } from '../runtime/port.ts'
 import { createApprovalRequests } from './approval-requests.ts'
 import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
-import { createCallRecord } from './journal/call-record.ts'
-import type { Fate } from './journal/interrupted-call.ts'
-import { deadRuns, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
-import { createPendingChanges, type PendingChanges } from './journal/pending-changes.ts'
+import { createCallRecord } from './journal/calls/call-record.ts'
+import { createPendingChanges, type PendingChanges } from './journal/calls/pending-changes.ts'
+import { deadRuns, type FateOf, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
 import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
@@ -32,8 +31,6 @@ export type RecordWriterOptions = {
   readonly receipts?: ReceiptPort
   readonly log: Log
   readonly now: Clock
-  /** Tells after a crash what became of the changes of a call. Absent: calls run on no view. */
-  readonly outcomeOf?: (runId: string, callId: string) => Fate | undefined
   /** Removes secrets from every text of an event; returns the event itself when it contains none. */
   readonly redact: <T>(event: T) => T
 }
@@ -84,8 +81,11 @@ export type RecordWriter = {
   follow(run: RunIdentity): void
   /** Call it when nothing more of this run will be committed. */
   abandon(run: RunIdentity): void
-  /** Call it once at start. It leaves runs of living processes alone. */
-  recover(): Recovery
+  /**
+   * Call it at start. It leaves runs of living processes alone, and without `fateOf` those of dead ones whose changes are undecided: call it
+   * again with `fateOf` when the changes are settled.
+   */
+  recover(fateOf?: FateOf): Recovery
   /** @returns the id of its receipt; undefined when receipts are off */
   recordAction(recordAction: OperatorAction): string | undefined
   /** See PendingChanges. */
@@ -93,12 +93,13 @@ export type RecordWriter = {
 }
 
 export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
-  const { memory, receipts, log, now, outcomeOf, redact: withoutSecrets } = options
+  const { memory, receipts, log, now, redact: withoutSecrets } = options
   const { journal } = memory
   const approvals = createApprovalRequests(memory.approvals, withoutSecrets)
   const calls = createCallRecord({
     journal,
     approvals,
+    labels: memory.labels,
     now,
     clean: withoutSecrets,
     receiptsBefore: () => memory.checkpoint.get()?.count ?? 0,
@@ -208,15 +209,14 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   /** Most starts need no repair, and check that without the lock. */
-  function recover(): Recovery {
+  function recover(fateOf?: FateOf): Recovery {
     const resting = receipts === undefined || receipts.isConsistent?.(guarded(memory.checkpoint.get)) === true
     const isQuiet = resting && guarded(() => deadRuns(journal).length === 0 && !pending.isInterrupted())
-    if (isQuiet) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
+    if (isQuiet) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] }
     const receiptsAfter = receipts?.after ?? (() => [])
     return transaction(() => {
-      const recovery = recoverRuns({ journal, log, now, end, calls, outcomeOf, receiptsAfter, settle, disown })
-      pending.recover(outcomeOf)
-      return recovery
+      const recovery = recoverRuns({ journal, log, now, end, calls, fateOf, receiptsAfter, settle, disown })
+      return { ...recovery, undecided: [...recovery.undecided, ...pending.recover(fateOf)] }
     })
   }
 

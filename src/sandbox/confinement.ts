@@ -41,6 +41,11 @@ export type PrivateView = {
    * @throws Error that tells a person why the changes cannot be read, for example because there are too many
    */
   changes(): Promise<readonly Change[]>
+  /**
+   * Cache folders that the command wrote to, relative to the workspace. They stay in a layer that only sandboxed commands see, also when
+   * the changes are dropped.
+   */
+  caches(): Promise<readonly string[]>
   /** Removes the view and everything in it that nobody has moved away. */
   drop(): void
 }

@@ -50,7 +50,8 @@ export const rules = {
   'changes.protected': 'The command changed a path that belongs to the runtime, or one that other programs execute.',
   'changes.forbidden': 'The command changed something under one of forbidden_paths, or a file of forbidden_reads.',
   'changes.git': 'The command changed what makes git run programs or look elsewhere: settings, hooks, links, instructions of a rebase.',
-  'changes.git_settings': 'The command changed settings of git that run nothing, or made or removed a repository; a person may allow it.',
+  'changes.git_asks':
+    'A repository or harmless settings of git changed, or a plain git command brought files that other programs run; a person may allow it.',
   'changes.link': 'The command made a symbolic link that leads out of the workspace.',
   'changes.secret': 'A new or changed file holds the value of a registered secret.',
   'changes.limits': 'The command deleted or changed more than is applied without a look.',

@@ -21,7 +21,13 @@ export type SpawnPlan = {
 }
 
 /** See src/sandbox/confinement.ts. */
-export type PrivateView = { readonly id: string; readonly folder: string; changes(): Promise<readonly Change[]>; drop(): void }
+export type PrivateView = {
+  readonly id: string
+  readonly folder: string
+  changes(): Promise<readonly Change[]>
+  caches(): Promise<readonly string[]>
+  drop(): void
+}
 
 /**
  * `leftBehind`: the command ended before other processes of its group, which were then killed. `undone`: the changes that the sandbox

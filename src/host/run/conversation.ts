@@ -54,10 +54,12 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const request: ConversationRequest = { ...options, conversation: which }
   const instructions = instructionsFor(setup, request, workspace)
   const { sandboxes } = home.services
+  const running: { agent?: Agent } = {}
   const toolRuntime = handsOf(profile, {
     setup,
     memory,
     conversationId,
+    runId: () => running.agent?.runId(),
     ask: options.ask,
     sandbox: options.sandbox,
     sandboxes,
@@ -81,6 +83,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     sandboxState: () => profile.sandbox(options.sandbox),
   })
   const agent = await runnerOf(opening, { begun, provider, toolRuntime, opening: prompts.next })
+  running.agent = agent
   const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce })
   log('info', 'channel started', { channel: options.channel })
   log('info', 'conversation started', { conversation: conversationId })
@@ -166,6 +169,10 @@ async function runnerOf({ home, profile, options }: RunContext, { begun, provide
         const { act: applyEffect } = await toolRuntime.get()
         await shown()
         return applyEffect(act, signal)
+      },
+      changes: {
+        apply: async (...given) => (await toolRuntime.get()).changes.apply(...given),
+        drop: (event) => toolRuntime.made()?.changes.drop(event),
       },
       recorder: home.recorder,
       questions: home.services.approvals,

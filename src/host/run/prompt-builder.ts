@@ -92,6 +92,7 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
         history,
         tools: await tools(),
         systemPrompt: words ?? systemPrompt({ workspace, autonomy, ...(soul ? { soul } : {}), ...(project ? { project } : {}) }),
+        labels: options.memory.labels.of(options.conversationId),
         ...(project ? { instructions: [forJournal(project)] } : {}),
       }
     },

@@ -13,8 +13,7 @@ import { markOption, sandboxMark } from '../owner/sandbox-mark.ts'
 import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
 import { isWithin, type Places } from '../protect/places.ts'
-import type { Transaction } from '../transaction/transaction-folder.ts'
-import { createTransactions } from '../transaction/transactions.ts'
+import { createTransactions, type Prepared } from '../transaction/transactions.ts'
 import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
@@ -91,7 +90,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     ...receiver(descriptors.command),
   ]
   const last = [...(without.has('mount namespace') ? [] : ['--remount-ro', '/']), '--chdir', places.workspace]
-  const transactions = createTransactions({ places, bubblewrap: program, libc })
+  const transactions = createTransactions({ places, bubblewrap: program, libc, log: settings.log })
   const launch = ({ early, late, view: kind }: Wanted): Sandboxed | Error => {
     const prepared = kind === 'private' ? attempt(() => transactions.prepare()) : undefined
     if (prepared instanceof Error) return prepared
@@ -101,7 +100,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const options = [...isolationArguments(without), ...mounts.fixed(), ...workspace, ...rest]
     const argv = [...enterGroup(group?.join ?? []), ...(prepared?.launch.before ?? []), ...words]
     const waiting = startWaiting({ argv, options, env: without.has('environment') ? inherited() : {}, filter, libc })
-    if (!(waiting instanceof Error)) return { waiting, transaction: prepared?.transaction, drop }
+    if (!(waiting instanceof Error)) return { waiting, prepared, drop }
     drop()
     return waiting
   }
@@ -113,17 +112,18 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const wanted = { ...guards.mounts, view: kind, key: `${kind}\0${guards.mounts.key}` } as const
     const sandboxed = warmSandbox.take(wanted)
     if (sandboxed instanceof Error) return { ok: false, message: `the sandbox could not be started: ${sandboxed.message}` }
-    const { waiting, transaction } = sandboxed
-    const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
+    const { waiting, prepared } = sandboxed
+    const limit = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
-    transaction?.begin()
-    const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare, inspect })
+    prepared?.begin()
+    const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare: limit, inspect })
     // Start the next sandbox after this turn: nobody waits for it then, and creating namespaces now would delay the end of this command's
     // namespaces.
     setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
-    if (transaction !== undefined && ended.ok) return { ...ended, view: transactions.view(transaction) }
-    transaction?.drop()
-    if (transaction !== undefined && isSetUpFailure(ended)) transactions.forget()
+    if (prepared === undefined) return ended
+    if (ended.ok) return { ...ended, view: prepared.view() }
+    prepared.transaction.drop()
+    if (isSetUpFailure(ended)) transactions.forget()
     return ended
   }
   return {
@@ -139,7 +139,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
 }
 
 type Wanted = GuardMounts & { readonly view: 'private' | 'direct' }
-type Sandboxed = { readonly waiting: Waiting; readonly transaction: Transaction | undefined; drop(): void }
+type Sandboxed = { readonly waiting: Waiting; readonly prepared: Prepared | undefined; drop(): void }
 
 /** A command that cannot write needs no view of its own. */
 function isPrivate({ view, readOnly }: SpawnPlan): boolean {

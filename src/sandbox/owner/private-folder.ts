@@ -47,9 +47,12 @@ export function ownerName(): string {
   return `${pidNamespace()}-${process.pid}-${startOf(process.pid)}`
 }
 
-/** A process number is valid only in its own PID namespace, so each container cleans up only its own folders. */
-function isOfDeadOwner(name: string): boolean {
-  const [, namespace, pid = '', started] = /^sandbox-(\d+)-(\d+)-(\d+)-/.exec(name) ?? []
+/**
+ * Whether the process that `ownerName` put into this name, after a word of ours, has ended. A process number is valid only in its own PID
+ * namespace, so each container cleans up only its own folders.
+ */
+export function isOfDeadOwner(name: string): boolean {
+  const [, namespace, pid = '', started] = /^(?:sandbox|tx)-(\d+)-(\d+)-(\d+)-/.exec(name) ?? []
   if (namespace === undefined || namespace !== pidNamespace()) return false
   const now = startOf(Number(pid))
   return now !== undefined && now !== started

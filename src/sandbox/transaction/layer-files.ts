@@ -3,6 +3,7 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, readSync, type Stats } from 'node:fs'
 import type { Libc } from '../libc.ts'
+import type { Pause } from './pause.ts'
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants
 /** The number of the system call that lists a folder. */
@@ -58,7 +59,7 @@ function nameAt(buffer: Buffer, start: number): string {
 }
 
 /** Reads a file in pieces. `pause` lets other work of the process go on. */
-export async function hashFile(path: string, pause: () => Promise<void>): Promise<string> {
+export async function hashFile(path: string, pause: Pause): Promise<string> {
   const descriptor = openRegular(path)
   const hasher = new Bun.CryptoHasher('sha256')
   const buffer = Buffer.alloc(CHUNK)

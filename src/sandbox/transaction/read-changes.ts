@@ -4,6 +4,7 @@ import { chmodSync, type Stats } from 'node:fs'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import type { Libc } from '../libc.ts'
 import { bytePath, bytesOf, hashFile, linkTarget } from './layer-files.ts'
+import { createPause, type Pause } from './pause.ts'
 import { type Difference, join, type Walked, walkUpper } from './walk-upper.ts'
 
 export type Reading = {
@@ -28,8 +29,6 @@ export const usualLimits: ReadLimits = { changes: 200_000, bytes: 16 * 2 ** 30 }
 
 /** Above this number the digests before the command are left out: they cost as much as those after it, and only people read them. */
 const MOST_BEFORE = 1_000
-/** How long the event loop may wait, in milliseconds. */
-const SLICE_MS = 4
 
 /** @throws Error that says why the changes cannot be read */
 export async function readChanges({ up, workspace, libc, limits = usualLimits }: Reading): Promise<ReadChanges> {
@@ -138,17 +137,4 @@ function named({ path, ...states }: { readonly path: string } & Pick<Change, 'be
     ...(before && { before }),
     ...(after && { after }),
   }
-}
-
-type Pause = () => Promise<void>
-
-/** Lets other work of the process go on now and then. */
-function createPause(): Pause {
-  const state = { since: performance.now() }
-  const done = Promise.resolve()
-  const wait = async () => {
-    await new Promise<void>((resolve) => setImmediate(resolve))
-    state.since = performance.now()
-  }
-  return () => (performance.now() - state.since < SLICE_MS ? done : wait())
 }

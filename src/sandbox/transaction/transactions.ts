@@ -1,11 +1,11 @@
 /** Prepares the transactions of one sandbox: a view of the workspace for each command. */
 
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
-import type { PrivateView, PrivateViews } from '../confinement.ts'
+import type { Log, PrivateView, PrivateViews } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
 import type { Places } from '../protect/places.ts'
+import { type CacheLayer, createCacheLayer } from './cache-layer.ts'
 import { type OverlayLaunch, overlayLaunch } from './overlay-launch.ts'
 import type { OverlaySupport } from './overlay-support.ts'
 import { createPrivateView } from './private-view.ts'
@@ -13,7 +13,14 @@ import { subMountOf } from './sub-mounts.ts'
 import { forgetSupport, overlaySupport } from './support-file.ts'
 import { createTransaction, type Transaction } from './transaction-folder.ts'
 
-export type Prepared = { readonly transaction: Transaction; readonly launch: OverlayLaunch }
+export type Prepared = {
+  readonly transaction: Transaction
+  readonly launch: OverlayLaunch
+  /** Call it right before the command starts. */
+  begin(): void
+  /** Call it when the command has ended. */
+  view(): PrivateView
+}
 
 export type Transactions = {
   /** Tries it at the first call. */
@@ -22,16 +29,15 @@ export type Transactions = {
   words(): string
   /** @throws Error when the folder cannot be made, or `views` has found no support before */
   prepare(): Prepared
-  view(transaction: Transaction): PrivateView
   /** Tries again at the next call of `views`, after a command could not be started. */
   forget(): void
 }
 
-type Making = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc }
+type Making = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc; readonly log: Log }
 
-export function createTransactions({ places, bubblewrap, libc }: Making): Transactions {
+export function createTransactions({ places, bubblewrap, libc, log }: Making): Transactions {
   const { workspace } = places
-  const state: { trial?: Promise<OverlaySupport>; support?: OverlaySupport } = {}
+  const state: { trial?: Promise<OverlaySupport>; support?: OverlaySupport; cache?: CacheLayer } = {}
   const cacheName = sha256(workspace).slice(0, 16)
   return {
     async views() {
@@ -48,16 +54,25 @@ export function createTransactions({ places, bubblewrap, libc }: Making): Transa
     prepare() {
       const { support } = state
       if (!support?.ok) throw new Error('private views of the workspace were not tried')
-      const cache = join(support.caches, cacheName)
-      mkdirSync(cache, { recursive: true, mode: 0o700 })
-      const transaction = createTransaction(support.base, { workspace, cache })
+      const folder = join(support.caches, cacheName)
+      state.cache ??= createCacheLayer({ folder, workspace, libc })
+      const { cache } = state
+      const transaction = createTransaction(support.base, { workspace, cache: folder })
       const { way, programs } = support
-      return { transaction, launch: overlayLaunch({ way, folder: transaction.folder, workspace, programs }) }
+      return {
+        transaction,
+        launch: overlayLaunch({ way, folder: transaction.folder, workspace, programs }),
+        begin() {
+          cache.prune()
+          transaction.begin()
+        },
+        view: () => createPrivateView({ transaction, workspace, libc, cache, log }),
+      }
     },
-    view: (transaction) => createPrivateView({ transaction, workspace, libc }),
     forget() {
       forgetSupport(places)
       state.trial = undefined
+      state.cache = undefined
     },
   }
 }

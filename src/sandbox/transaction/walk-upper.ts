@@ -4,6 +4,7 @@ import type { Stats } from 'node:fs'
 import { isCacheName } from '../../security/changes/cache-names.ts'
 import type { Libc } from '../libc.ts'
 import { createAttributes, lookAt, namesIn } from './layer-files.ts'
+import type { Pause } from './pause.ts'
 import { widen } from './remove-tree.ts'
 
 /** `path` is relative to the workspace, with one character per byte. */
@@ -19,7 +20,7 @@ export type Walked = {
 /** Both are absolute, with one character per byte. */
 export type Layers = { readonly up: string; readonly lower: string }
 
-type Walking = Layers & { readonly libc: Libc; readonly most: number; readonly pause: () => Promise<void> }
+type Walking = Layers & { readonly libc: Libc; readonly most: number; readonly pause: Pause }
 
 /** What the layers below have in the place of a folder: its content shows through, is hidden by it, or does not exist. */
 type Below = 'seen' | 'hidden' | 'nothing'

@@ -4,26 +4,32 @@ import { forbiddenPlace, isUnder, type PathPolicy } from '../targets/path.ts'
 import { folded, isProtectedName, protectedRows } from '../targets/protected.ts'
 import { type ChangeView, folderOf, inFolder, isBelow } from './change-view.ts'
 import type { Finding } from './finding.ts'
+import { bringsHistory, plainGit } from './git/plain-git.ts'
 import { resolveLink } from './resolve-link.ts'
 import type { ReviewContext } from './review-context.ts'
 
 /** @returns why this path may not change, or undefined */
-export type PathLock = (path: string) => Omit<Finding, 'path' | 'weight'> | undefined
+export type PathLock = (path: string) => Omit<Finding, 'path'> | undefined
 
-export function createPathLock(view: ChangeView, { policy, isForbiddenRead, runByGit = [] }: ReviewContext): PathLock {
+export function createPathLock(view: ChangeView, { policy, command, isForbiddenRead, runByGit = [] }: ReviewContext): PathLock {
   const forbidden = lockedPlaces(policy.forbiddenPaths.map((entry) => forbiddenPlace(entry, policy)))
   const own = lockedPlaces(policy.protectedPaths.filter((entry) => entry === policy.workspace || !isUnder(policy.workspace, entry)))
   const run = lockedPlaces(runByGit)
   const aliases = protectedLinks(view, policy)
+  const deny = (rule: Finding['rule'], why: string) => ({ weight: 'deny', rule, why }) as const
+  const sub = plainGit(command)
+  const name = bringsHistory(sub)
+    ? ({ weight: 'person', rule: 'changes.git_asks', why: `"git ${sub}" brings it, and other programs run or obey it` } as const)
+    : deny('changes.protected', 'other programs run or obey it')
   return (path) => {
     const place = folded(`${policy.workspace}/${path}`)
-    if (forbidden(place)) return { rule: 'changes.forbidden', why: 'under a forbidden path' }
-    if (own(place)) return { rule: 'changes.protected', why: 'it belongs to BraidClaw itself' }
-    if (run(place)) return { rule: 'changes.git', why: "git's settings name it as a program or hook" }
-    if (isForbiddenRead?.(path)) return { rule: 'changes.forbidden', why: 'a file that must not be read (security.forbidden_reads)' }
-    if (isProtected(path)) return { rule: 'changes.protected', why: 'other programs run or obey it' }
+    if (forbidden(place)) return deny('changes.forbidden', 'under a forbidden path')
+    if (own(place)) return deny('changes.protected', 'it belongs to BraidClaw itself')
+    if (run(place)) return deny('changes.git', 'the settings of git name it as a hook or program')
+    if (isForbiddenRead?.(path)) return deny('changes.forbidden', 'a file that must not be read (security.forbidden_reads)')
+    if (isProtected(path)) return name
     const alias = aliases.find(({ target, link }) => isBelow(path, target) && isProtected(link + path.slice(target.length)))
-    return alias && { rule: 'changes.protected', why: `the protected name ${JSON.stringify(alias.link)} leads to it` }
+    return alias && deny('changes.protected', `the protected name ${JSON.stringify(alias.link)} leads to it`)
   }
 }
 

@@ -7,13 +7,14 @@ import { count, grouped } from '../../kit/count.ts'
 import { cut } from '../../kit/text.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import type { RuleName } from '../rules.ts'
-import { createChangeView } from './change-view.ts'
+import { type ChangeView, createChangeView } from './change-view.ts'
 import { judgeLink } from './changed-links.ts'
 import { changesDigest } from './changes-digest.ts'
 import { summariseChanges } from './changes-summary.ts'
 import { type Finding, tellFindings } from './finding.ts'
-import { askAbout } from './harmless.ts'
-import { beyondLimits, findSecrets } from './limits.ts'
+import { judgeGitChanges } from './git/git-changes.ts'
+import { askAbout } from './harmless/harmless.ts'
+import { beyondLimits, findSecrets } from './harmless/limits.ts'
 import { createPathLock } from './locked-paths.ts'
 import type { ReviewContext } from './review-context.ts'
 
@@ -43,12 +44,12 @@ function decide(changes: readonly Change[], context: ReviewContext): Decision {
   if (changes.length === 0) return { verdict: 'apply', rule: 'changes.none', reason: 'the command changed nothing' }
   if (level === 'readonly') return dropped('changes.readonly', 'autonomy is readonly, so what the command changed is dropped')
   const view = createChangeView(changes, context.look)
-  const denied = refusals(view, context)
+  const findings = [...paths(view, context), ...judgeGitChanges(view, context)]
+  const denied = findings.filter(({ weight }) => weight === 'deny')
   if (denied[0])
     return dropped(denied[0].rule, `${tellFindings(denied)}. Nothing was applied; leave these paths alone, or ask the operator`)
   if (approved) return { verdict: 'apply', rule: 'changes.approved', reason: 'the command was approved before it ran' }
-  if (level === 'full') return { verdict: 'apply', rule: 'autonomy.full', reason: 'autonomy is full: what nothing forbids is applied' }
-  return questions(view, context) ?? { verdict: 'apply', rule: 'changes.harmless', reason: 'every change is harmless' }
+  return questions(view, context, findings) ?? harmless(level)
 }
 
 function dropped(rule: RuleName, reason: string): Decision {
@@ -59,23 +60,33 @@ function asking(rule: RuleName, reason: string): Decision {
   return { verdict: 'ask', rule, reason }
 }
 
-function refusals(view: ReturnType<typeof createChangeView>, context: ReviewContext): readonly Finding[] {
+function harmless(level: ReviewContext['level']): Decision {
+  if (level === 'full') return { verdict: 'apply', rule: 'autonomy.full', reason: 'autonomy is full: what nothing forbids is applied' }
+  return { verdict: 'apply', rule: 'changes.harmless', reason: 'every change is harmless' }
+}
+
+function paths(view: ChangeView, context: ReviewContext): readonly Finding[] {
   const lock = createPathLock(view, context)
   return view.changes.flatMap((change) => {
     const locked = lock(change.path)
     const link = judgeLink(change, { view, context, lock })
-    return [...(locked ? [{ ...locked, weight: 'deny', path: change.path } as const] : []), ...(link ? [link] : [])]
+    return [...(locked ? [{ ...locked, path: change.path }] : []), ...(link ? [link] : [])]
   })
 }
 
-function questions(view: ReturnType<typeof createChangeView>, { level, hasSecret }: ReviewContext): Decision | undefined {
-  const [secret] = hasSecret ? [findSecrets(view, hasSecret)].filter(({ length }) => length > 0) : []
-  if (secret) return asking('changes.secret', tellFindings(secret))
+/** `findings` deny nothing. In full only those that a person must allow ask. */
+function questions(view: ChangeView, { level, hasSecret }: ReviewContext, findings: readonly Finding[]): Decision | undefined {
+  const personal = findings.filter(({ weight }) => weight === 'person')
+  if (personal[0]) return asking(personal[0].rule, tellFindings(personal))
+  if (level === 'full') return
+  const secrets = hasSecret ? findSecrets(view, hasSecret) : []
+  if (secrets.length > 0) return asking('changes.secret', tellFindings(secrets))
   const limit = beyondLimits(view.changes)
   if (limit !== undefined) return asking('changes.limits', limit)
-  if (level === 'supervised') return asking('changes.supervised', 'autonomy is supervised: changes to the workspace need a yes')
-  const doubts = view.changes.flatMap((change) => askAbout(change, view) ?? [])
-  return doubts.length > 0 ? asking('changes.not_harmless', tellFindings(doubts)) : undefined
+  const told = findings.length > 0 ? `; ${tellFindings(findings)}` : ''
+  if (level === 'supervised') return asking('changes.supervised', `autonomy is supervised: changes to the workspace need a yes${told}`)
+  const doubts = [...findings, ...view.changes.flatMap((change) => askAbout(change, view) ?? [])]
+  return doubts[0] && asking(doubts[0].rule, tellFindings(doubts))
 }
 
 function omissions(changes: readonly Change[]): string {

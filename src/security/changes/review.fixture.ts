@@ -89,3 +89,8 @@ export function review(
   const after: Tree = Object.fromEntries(Object.entries(merged).flatMap(([path, entry]) => (entry === undefined ? [] : [[path, entry]])))
   return reviewChanges(changesBetween(before, after), { policy, level: 'auto', approved: false, look: lookAt(before, after), ...context })
 }
+
+/** For changes that no tree can have, such as names that are no UTF-8. */
+export function reviewOf(changes: readonly Change[]): ChangeReview {
+  return reviewChanges(changes, { policy, level: 'full', approved: false, look: lookAt({}, {}) })
+}

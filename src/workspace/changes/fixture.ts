@@ -1,6 +1,7 @@
 /** Provides tests with a workspace, a change store, and change sets made by changing a copy of the workspace. */
 
 import {
+  chmodSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -9,6 +10,9 @@ import {
   readlinkSync,
   realpathSync,
   renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -28,10 +32,13 @@ export type Fixture = AsyncDisposable & {
   readonly logged: string[]
   at(path: string): string
   /** Begins a command: it changes a copy of the workspace, and the private view gets what it changed. */
-  command(change: (at: (path: string) => string) => void, id?: string): Promise<ToApply & { readonly changes: readonly Change[] }>
+  command(change: (at: (path: string) => string) => void, id?: string): Promise<Command>
   /** Like `command`, and applies it. */
   applied(change: (at: (path: string) => string) => void): Promise<string>
 }
+
+/** `wanted` is what the workspace looks like afterwards. */
+type Command = ToApply & { readonly changes: readonly Change[]; readonly wanted: { readonly [path: string]: Known } }
 
 export const about: About = { run: 'run_1', call: 'call_1', conversation: 'con_1', tool: 'shell', command: 'make', at: 1_800_000_000_000 }
 export const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 100 }
@@ -70,9 +77,10 @@ export async function createFixture(
       Bun.spawnSync(['cp', '-a', '--', root, copy])
       change((path) => join(copy, path))
       const changes = changesBetween(root, copy)
+      const wanted = picture(copy)
       for (const made of changes) if (made.after !== undefined) give(copy, join(view, 'up'), made)
       await removeTree(copy)
-      return { id, changes, about: { ...about, at: about.at + counter.sets } }
+      return { id, changes, wanted, about: { ...about, at: about.at + counter.sets } }
     },
     async applied(change) {
       const set = await fixture.command(change)
@@ -85,6 +93,37 @@ export async function createFixture(
     },
   }
   return fixture
+}
+
+/** Makes a small tree with everything that a file system has. */
+export function furnish({ at }: Fixture): void {
+  mkdirSync(at('src/deep'), { recursive: true })
+  writeFileSync(at('src/a.txt'), 'alpha')
+  writeFileSync(at('src/b.sh'), '#!/bin/sh\n', { mode: 0o755 })
+  writeFileSync(at('src/deep/c'), 'c')
+  writeFileSync(at('gone'), 'gone')
+  symlinkSync('src/a.txt', at('link'))
+  mkdirSync(at('old/inner'), { recursive: true })
+  writeFileSync(at('old/inner/x'), 'x')
+  writeFileSync(at('becomes-folder'), 'file')
+}
+
+/** Changes it in every way. */
+export function everything(at: (path: string) => string): void {
+  writeFileSync(at('src/a.txt'), 'beta')
+  chmodSync(at('src/b.sh'), 0o600)
+  unlinkSync(at('gone'))
+  unlinkSync(at('link'))
+  symlinkSync('src/deep', at('link'))
+  rmSync(at('old'), { recursive: true })
+  writeFileSync(at('old'), 'a file now')
+  unlinkSync(at('becomes-folder'))
+  mkdirSync(at('becomes-folder/sub'), { recursive: true })
+  writeFileSync(at('becomes-folder/sub/f'), 'f')
+  mkdirSync(at('new/ü'), { recursive: true, mode: 0o750 })
+  writeFileSync(at('new/ü/file'), 'new')
+  renameSync(at('src/deep/c'), at('src/c'))
+  chmodSync(at('src/deep'), 0o700)
 }
 
 /** The folders of a private view and the mark of its beginning, which is later than every change before. */

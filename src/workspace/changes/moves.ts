@@ -164,7 +164,7 @@ async function put(moves: Moves, item: Item, raw: RawName): Promise<void> {
   const source = from.look(raw)
   const now = workspace.look(raw)
   if (source === undefined || !isSource(moves, item, source)) return settle(moves, item, source)
-  if (moves.again && !isDirect(moves) && isSource(moves, item, now)) return
+  if (moves.again && !isDirect(moves) && isSource(moves, item, now) && now?.inode !== item.base?.inode) return
   assertReplaceable(moves, item, now)
   const waiting = placeIn(from.folder(folderOf(raw)), raw)
   const at = placeIn(workspace.folder(folderOf(raw)), raw)

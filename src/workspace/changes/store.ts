@@ -3,14 +3,16 @@
 import { existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Change } from '../../runtime/changes.ts'
+import type { By, Originals } from '../contract.ts'
 import { explain, flags, hold } from '../descriptor.ts'
 import { compareAgain } from './back-and-forth.ts'
 import { compare } from './conflicts.ts'
 import type { About, Applied, Conflict, Held, Log, Recovered, SetSummary, Shown, Side, StoreLimits, ToApply } from './contract.ts'
 import { flush } from './durable.ts'
+import { keepOriginal, planDeletion } from './file-changes.ts'
 import { readHeldLocks } from './held-locks.ts'
 import { openWorkspaceTree, perform } from './perform.ts'
-import { discard, flushFile, type Header, type Plan, readPlan, renamePlan, writePlan } from './set/plan.ts'
+import { discard, flushFile, headerOf, type Plan, readPlan, renamePlan, writePlan } from './set/plan.ts'
 import { expired } from './set/retention.ts'
 import { chosen } from './set/selection.ts'
 import { adopt, finishedIn, goneIn, idsIn, pathsOf, removeSet, setFolder, stageOf, summaryOf } from './set/set-folder.ts'
@@ -57,6 +59,8 @@ export type ChangeStore = {
   drop(id: string): Promise<void>
   /** Finishes what a dead process began. Call it when the store is opened and nothing runs yet. */
   recover(): Promise<Recovered>
+  /** What the file tools of one conversation need of the store. */
+  originals(whose: { readonly conversation: string; run(): string }): Originals
   /** Forgets what is beyond the limits. @returns how many sets it forgot */
   prune(): Promise<number>
 }
@@ -226,6 +230,20 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     return ids.length
   }
 
+  function originals({ conversation, run }: Parameters<ChangeStore['originals']>[0]): Originals {
+    const aboutOf = (by?: By): About => ({ run: run(), call: by?.call ?? '', conversation, tool: by?.tool ?? '', at: options.now() })
+    return {
+      keep: (write) => keepOriginal({ store, workspace: realpathSync(options.workspace), about: aboutOf(write.by), write }),
+      async delete(paths, by) {
+        const about = aboutOf(by)
+        const planned = await planDeletion({ store, workspace: realpathSync(options.workspace), about, paths })
+        const done = await answered(() => apply({ ...planned, about }))
+        if (!done.ok) await removeSet(store, planned.id)
+        return done
+      },
+    }
+  }
+
   return {
     apply: (set) => answered(() => apply(set)),
     undo: (id, { force } = {}) => answered(() => moveTo({ id, side: 'before', force })),
@@ -235,6 +253,7 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     show: (id) => showSet(setFolder(store, id), id),
     hold: keep,
     drop,
+    originals,
     recover: () => turns.take(recover),
     prune: () => turns.take(prune),
   }
@@ -250,8 +269,4 @@ function conflicting(conflicts: readonly Conflict[]): Applied {
   const named = conflicts.slice(0, 5).map(({ path, reason }) => `${JSON.stringify(path)} ${reason}`)
   const more = conflicts.length > named.length ? `, and ${conflicts.length - named.length} more` : ''
   return { ok: false, conflicts, message: `nothing was changed: ${named.join('; ')}${more}` }
-}
-
-function headerOf(given: Omit<Header, 'version' | 'temporary' | 'to'> & { readonly to?: Side; readonly about: About }): Header {
-  return { version: 1, to: 'after', temporary: `.braidclaw-${crypto.randomUUID()}.tmp`, ...given }
 }

@@ -40,6 +40,17 @@ export type Plan = { readonly header: Header; readonly items: readonly Item[] }
 const LINES_AT_ONCE = 500
 const LONGEST_HEADER = 262_144
 
+type GivenHeader = Omit<Header, 'version' | 'temporary' | 'to'> & { readonly to?: Side }
+
+export function headerOf(given: GivenHeader): Header {
+  return { version: 1, to: 'after', temporary: `.braidclaw-${crypto.randomUUID()}.tmp`, ...given }
+}
+
+/** @returns a small plan as the text of its file */
+export function planText({ header, items }: { readonly header: GivenHeader; readonly items: readonly Item[] }): string {
+  return [headerOf(header), ...items].map((line) => `${JSON.stringify(line)}\n`).join('')
+}
+
 /** Writes all lines under a temporary name. @returns its path @throws the system's error */
 export async function writePlan(folder: string, { header, items }: Plan, pace: Pace): Promise<string> {
   const path = join(folder, 'plan.tmp')
@@ -89,7 +100,7 @@ export function discard(path: string): void {
 export function readPlan(path: string): Plan {
   const [first = '', ...lines] = readFileSync(path, 'utf8').split('\n')
   const items = lines.filter((line) => line !== '').map((line): Item => JSON.parse(line))
-  const header = headerOf(first)
+  const header = parseHeader(first)
   if (items.length !== header.items) throw new Error(`${path} has ${items.length} paths of ${header.items}`)
   return { header, items }
 }
@@ -105,13 +116,13 @@ export function readHeader(path: string): Header | undefined {
   try {
     const buffer = Buffer.alloc(LONGEST_HEADER)
     const text = buffer.toString('utf8', 0, readSync(file, buffer, 0, buffer.length, 0))
-    return headerOf(text.slice(0, text.indexOf('\n')))
+    return parseHeader(text.slice(0, text.indexOf('\n')))
   } finally {
     closeSync(file)
   }
 }
 
-function headerOf(line: string): Header {
+function parseHeader(line: string): Header {
   const header: Header = JSON.parse(line)
   if (header.version !== 1) throw new Error('a newer BraidClaw wrote it')
   return header

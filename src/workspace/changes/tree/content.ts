@@ -1,6 +1,6 @@
 /** Reads the content of files in a change set by descriptor. */
 
-import { readSync } from 'node:fs'
+import { readlinkSync, readSync } from 'node:fs'
 import { flags, hold } from '../../descriptor.ts'
 import type { Place } from './libc.ts'
 import { rawSlot } from './names.ts'
@@ -34,4 +34,9 @@ export function contentAt({ folder, name }: Place, maxBytes: number): { readonly
     room -= size
   }
   return { bytes: Buffer.concat(kept), sha256: hasher.digest('hex') }
+}
+
+/** @returns what a symbolic link contains @throws the system's error */
+export function linkTextAt({ folder, name }: Place): string {
+  return readlinkSync(rawSlot(folder, name), { encoding: 'buffer' }).toString()
 }

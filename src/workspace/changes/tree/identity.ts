@@ -43,9 +43,14 @@ export function identityOf({ kind, inode, size, mode, modified, changed }: Ident
   return { kind, inode, size, mode, modified, changed }
 }
 
-/** True for the same content at the same name as far as the file system tells. `copied`: a copy has another inode. */
+/**
+ * True for the same content as far as the file system tells. `copied`: one of both may be a copy on another file system, which has another
+ * inode, but the same times and mode.
+ */
 export function isSame(known: Identity, now: Identity, { copied = false } = {}): boolean {
-  if (known.kind !== now.kind || (!copied && known.inode !== now.inode)) return false
+  if (known.kind !== now.kind) return false
+  if (!copied && known.inode !== now.inode) return false
+  if (copied && known.kind === 'file' && (known.mode & 0o777) !== (now.mode & 0o777)) return false
   return known.kind === 'folder' || (known.size === now.size && known.modified === now.modified)
 }
 

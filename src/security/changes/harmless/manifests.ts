@@ -1,7 +1,7 @@
 /** Finds out whether a package manifest or lock file changed in more than its description: scripts, dependencies, hosts. */
 
-import { spelt } from '../targets/protected.ts'
-import { type ChangeView, nameOf } from './change-view.ts'
+import { spelt } from '../../targets/protected.ts'
+import { type ChangeView, nameOf } from '../change-view.ts'
 
 type Fields = { readonly [name: string]: unknown }
 
@@ -13,22 +13,17 @@ type Manifest = {
 
 const described = ['name', 'version', 'description', 'keywords', 'license', 'authors', 'homepage', 'repository', 'documentation', 'readme']
 
+const below = (table: string, names: readonly string[]) => names.map((name) => `${table}.${name}`)
+
 const manifests: { readonly [name: string]: Manifest } = {
   'package.json': { parse: JSON.parse, harmless: [...described, 'author', 'contributors', 'bugs', 'funding', 'private', 'sideEffects'] },
   'pyproject.toml': {
     parse: Bun.TOML.parse,
-    harmless: [
-      ...described.map((name) => `project.${name}`),
-      'project.classifiers',
-      'project.urls',
-      'tool.black',
-      'tool.ruff',
-      'tool.isort',
-    ],
+    harmless: [...below('project', [...described, 'classifiers', 'urls']), ...below('tool', ['black', 'ruff', 'isort'])],
   },
   'cargo.toml': {
     parse: Bun.TOML.parse,
-    harmless: [...described, 'categories', 'edition', 'rust-version'].map((name) => `package.${name}`),
+    harmless: below('package', [...described, 'categories', 'edition', 'rust-version']),
   },
 }
 

@@ -1,11 +1,11 @@
 /** Applies changes after the end of their run, when somebody says yes to them; a crash in the middle is found at the next start. */
 
-import type { JsonObject } from '../../kit/json.ts'
-import type { Approval, Approvals } from '../approval-table.ts'
-import type { Store } from '../store.ts'
+import type { JsonObject } from '../../../kit/json.ts'
+import type { Approval, Approvals } from '../../approval-table.ts'
+import type { Store } from '../../store.ts'
+import type { Journal } from '../journal.ts'
+import { isAlive, thisProcess } from '../process-owner.ts'
 import type { Fate } from './interrupted-call.ts'
-import type { Journal } from './journal.ts'
-import { isAlive, thisProcess } from './process-owner.ts'
 
 /** `receipt` is absent when receipts are off. */
 export type AppliedLater =
@@ -20,11 +20,14 @@ export type PendingChanges = {
   apply(id: string, by: string, apply: (approval: Approval) => Promise<Applying>): Promise<AppliedLater>
   /** Tells whether a process that no longer exists was applying changes. */
   isInterrupted(): boolean
-  /** Writes the receipts of what dead processes applied; what they did not apply can be asked about again. */
-  recover(outcomeOf: OutcomeOf | undefined): void
+  /**
+   * Writes the receipts of what dead processes applied; what they did not apply can be asked about again. @returns the runs left alone,
+   * because nobody says what became of their changes
+   */
+  recover(fateOf: FateOf | undefined): readonly string[]
 }
 
-type OutcomeOf = (runId: string, callId: string) => Fate | undefined
+type FateOf = (runId: string, callId: string) => Fate | undefined
 
 type Applying = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
@@ -104,9 +107,9 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
 
   const interrupted = () => table.rows().filter(({ owner }) => !isAlive(owner))
 
-  function recoverOne({ id, by }: PendingRow, outcomeOf: OutcomeOf | undefined): void {
+  function recoverOne({ id, by }: PendingRow, fateOf: FateOf): void {
     const approval = approvals.get(id)
-    const fate = approval && outcomeOf?.(approval.runId, approval.callId)
+    const fate = approval && fateOf(approval.runId, approval.callId)
     if (approval && fate === 'applied') end(approval, by)
     else if (approval && fate !== 'pending') end(approval, by, fate === 'dropped' ? tooSoon : unknown)
     else {
@@ -124,8 +127,10 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
       return { ...done, ...(receipt === undefined ? {} : { receipt }) }
     },
     isInterrupted: () => interrupted().length > 0,
-    recover: (outcomeOf) => {
-      for (const row of interrupted()) recoverOne(row, outcomeOf)
+    recover(fateOf) {
+      if (fateOf === undefined) return interrupted().map(({ id }) => id)
+      for (const row of interrupted()) recoverOne(row, fateOf)
+      return []
     },
   }
 }

@@ -1,19 +1,23 @@
 /** Writes a complete new file beside the old one, flushes it, then renames it over the old one. */
 
 import { fchmodSync, fchownSync, fstatSync, fsyncSync, lstatSync, renameSync, type Stats, unlinkSync, writeSync } from 'node:fs'
-import type { Refusal, Written } from './contract.ts'
-import { codeOf, explain, flags, type Handle, hold, slot } from './descriptor.ts'
-import { type Locator, quote } from './locate-path.ts'
-import { type Place, place } from './place.ts'
-import { temporaryName } from './sweep.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import type { By, Originals, Refusal, Written } from '../contract.ts'
+import { codeOf, explain, flags, type Handle, hold, slot } from '../descriptor.ts'
+import { type Locator, quote } from '../locate-path.ts'
+import { type Place, place } from '../place.ts'
+import { temporaryName } from '../sweep.ts'
 
-export function writeText(locator: Locator, given: string, text: string): Written | Refusal {
+/** Where the original of a write is kept, and whose call it is. */
+export type Keeping = { readonly originals?: Originals; readonly by?: By }
+
+export function writeText(locator: Locator, given: string, text: string, keeping: Keeping = {}): Written | Refusal {
   const bytes = encode(given, text)
   if (!(bytes instanceof Uint8Array)) return bytes
   const spot = place(locator, given)
   if (!spot.ok) return spot
   using _ = spot.folder
-  const failure = replace({ spot, given, bytes })
+  const failure = replace({ spot, given, bytes, keeping })
   if (failure !== undefined) return failure
   return { ok: true, path: locator.show(spot.real), bytes: bytes.length, created: spot.previous === undefined }
 }
@@ -29,20 +33,34 @@ type Replacement = {
   readonly bytes: Uint8Array
   /** The file that the new text was made from: if the current file differs from it, nothing is replaced. */
   readonly basis?: Stats
+  readonly keeping: Keeping
 }
 
 /** @returns undefined on success. On any failure before the rename the old file is unchanged and the temporary file is removed. */
-export function replace({ spot, given, bytes, basis }: Replacement): Refusal | undefined {
+export function replace({ spot, given, bytes, basis, keeping }: Replacement): Refusal | undefined {
   const temporary = temporaryName()
   try {
     fill(spot, temporary, bytes)
     if (basis !== undefined && !unchanged(spot, basis)) return changed(spot.folder, temporary, given)
-    renameSync(slot(spot.folder, temporary), slot(spot.folder, spot.name))
+    put(spot, temporary, keeping.originals?.keep(coming(spot, temporary, { bytes, by: keeping.by })))
   } catch (error) {
     remove(spot.folder, temporary)
     return { ok: false, message: `${quote(given)} was not written, what was there is unchanged: ${explain(error)}` }
   }
   return syncFolder(spot.folder, given)
+}
+
+function coming({ folder, name, real, previous, madeFolders }: Place, temporary: string, { bytes, by }: { bytes: Uint8Array; by?: By }) {
+  return { real, folder, name, temporary, replaces: previous !== undefined, sha256: sha256(bytes), madeFolders, by }
+}
+
+function put({ folder, name }: Place, temporary: string, kept: { forget(): void } | undefined): void {
+  try {
+    renameSync(slot(folder, temporary), slot(folder, name))
+  } catch (error) {
+    kept?.forget()
+    throw error
+  }
 }
 
 function fill({ folder, previous }: Place, temporary: string, bytes: Uint8Array): void {

@@ -1,9 +1,9 @@
 /** Decides which changes are harmless enough to be applied without a question, and says of the others why they are not. */
 
-import type { Change } from '../../runtime/changes.ts'
-import { spelt } from '../targets/protected.ts'
-import type { ChangeView } from './change-view.ts'
-import type { Finding } from './finding.ts'
+import type { Change } from '../../../runtime/changes.ts'
+import { spelt } from '../../targets/protected.ts'
+import type { ChangeView } from '../change-view.ts'
+import type { Finding } from '../finding.ts'
 import { manifestRisk } from './manifests.ts'
 import { isRunUnasked } from './run-unasked.ts'
 
@@ -23,6 +23,8 @@ function modeRisk({ before, after }: Change): string | undefined {
 
 function contentRisk({ path, before, after }: Change, view: ChangeView): string | undefined {
   if (after?.kind !== 'file' && before?.kind !== 'file') return
+  // Nobody runs a build in a .git folder, and a branch may have any name.
+  if (/(?:^|\/)\.git\//.test(path)) return
   if (isRunUnasked(spelt(path))) return 'a file that development tools or agents run or obey unasked'
   return manifestRisk(path, view)
 }

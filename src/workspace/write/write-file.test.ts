@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import type { Check } from './contract.ts'
-import { createFixture } from './fixture.ts'
-import { openWorkspace } from './workspace.ts'
+import type { Check } from '../contract.ts'
+import { createFixture } from '../fixture.ts'
+import { openWorkspace } from '../workspace.ts'
 
 describe('what is refused', () => {
   test('nothing is written outside, directly, by dots or through links, and nothing is created on the way', () => {
@@ -55,7 +55,7 @@ describe('what is refused', () => {
     writeFileSync(join(root, 'f'), 'old')
     // The file size limit of a child makes write(2) short and then fail, as a full disk does.
     const script = `
-      import { openWorkspace } from ${JSON.stringify(join(import.meta.dir, 'workspace.ts'))}
+      import { openWorkspace } from ${JSON.stringify(join(import.meta.dir, '../workspace.ts'))}
       const answer = openWorkspace({ root: ${JSON.stringify(root)}, check: () => ({ ok: true }) }).writeText('f', 'x'.repeat(100_000))
       console.log(JSON.stringify(answer))`
     const limited = ['bash', '-c', 'trap "" XFSZ; ulimit -f 8; exec "$0" -e "$1"', process.execPath, script]

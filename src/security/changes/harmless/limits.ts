@@ -1,10 +1,10 @@
 /** Says when a change set is so large, or deletes so much, that a person should look at it, and which new files hold a secret. */
 
-import { count, grouped } from '../../kit/count.ts'
-import type { Change } from '../../runtime/changes.ts'
-import type { ChangeView } from './change-view.ts'
-import type { Finding } from './finding.ts'
-import type { ReviewContext } from './review-context.ts'
+import { count, grouped } from '../../../kit/count.ts'
+import type { Change } from '../../../runtime/changes.ts'
+import type { ChangeView } from '../change-view.ts'
+import type { Finding } from '../finding.ts'
+import type { ReviewContext } from '../review-context.ts'
 
 const most = { changes: 5_000, deleted: 50, bytes: 256 * 1024 ** 2 } as const
 /** The secret of a longer file is looked for in its beginning only. */
@@ -14,8 +14,11 @@ const bytesSearchedAtMost = 64 * 1024 ** 2
 
 /** @returns one sentence for what is beyond the limits */
 export function beyondLimits(changes: readonly Change[]): string | undefined {
+  // git deletes single objects after it packed them.
+  const packs = changes.some(({ path, before }) => before === undefined && /(?:^|\/)\.git\/objects\/pack\/[^/]+\.pack$/.test(path))
+  const isPacked = (path: string) => packs && /(?:^|\/)\.git\/objects\//.test(path)
   const files = changes.filter(({ before, after }) => after?.kind === 'file' || before?.kind === 'file')
-  const deleted = files.filter(({ after }) => after === undefined).length
+  const deleted = files.filter(({ path, after }) => after === undefined && !isPacked(path)).length
   const bytes = files.reduce((sum, { after }) => sum + (after?.size ?? 0), 0)
   if (deleted > most.deleted) return `${count(deleted, 'file')} would be deleted, more than ${most.deleted}`
   if (changes.length > most.changes) return `${count(changes.length, 'change')}, more than ${grouped(most.changes)}`

@@ -1,8 +1,8 @@
 /** Decides what is recorded of a call that a crash interrupted, from what the journal has of it and what became of its changes. */
 
-import { applied, notApplied } from '../../runtime/attempt/change-outcome.ts'
-import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../runtime/event.ts'
-import { type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
+import { applied, notApplied } from '../../../runtime/attempt/change-outcome.ts'
+import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../../runtime/event.ts'
+import { type Entry, externalOf } from '../../../runtime/replay/external-entry.ts'
 
 /** What became of the changes of a call: they are in the workspace, they are gone, or they still wait for a person. */
 export type Fate = 'applied' | 'dropped' | 'pending'
@@ -18,7 +18,7 @@ const noAnswer = 'interrupted: the process ended before the changes were decided
 /** @param entries the journal of the run; empty when it was cleared */
 export function interruptedCall(entries: readonly Entry[], callId: string, fate: Fate | undefined): InterruptedCall {
   const changed = entries.flatMap((entry) => changedIn(entry, callId)).at(-1)
-  if (changed === undefined) return { outcome: fate === 'dropped' ? withoutChanges(unknown) : unknown }
+  if (changed === undefined) return { outcome: unknown }
   const isBegun = entries.some(({ kind, type, body }) => kind === 'intent' && type === 'apply' && isOf(body, callId))
   return isBegun ? { outcome: whileApplied(changed, fate) } : undecided(changed, fate)
 }
@@ -30,10 +30,6 @@ function changedIn(entry: Entry, callId: string): Changed[] {
 
 function isOf(body: unknown, callId: string): boolean {
   return typeof body === 'object' && body !== null && 'id' in body && body.id === callId
-}
-
-function withoutChanges(outcome: ToolOutcome): ToolOutcome {
-  return { ...outcome, error: `${outcome.error}; its changes were not applied`, metadata: { changes: 'dropped' } }
 }
 
 function whileApplied({ outcome, review }: Changed, fate: Fate | undefined): ToolOutcome {

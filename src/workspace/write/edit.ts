@@ -1,12 +1,12 @@
 /** Replaces one exact, unique piece of a text file; a failure says where the text nearly matches. */
 
 import type { Stats } from 'node:fs'
-import type { Edited, EditPreview, Refusal } from './contract.ts'
-import { type Found, type Locator, quote } from './locate-path.ts'
-import { place } from './place.ts'
-import { drain } from './read-file.ts'
-import { openRegular, reading } from './regular.ts'
-import { encode, replace } from './write-file.ts'
+import type { Edited, EditPreview, Refusal } from '../contract.ts'
+import { type Found, type Locator, quote } from '../locate-path.ts'
+import { place } from '../place.ts'
+import { drain } from '../read-file.ts'
+import { openRegular, reading } from '../regular.ts'
+import { encode, type Keeping, replace } from './write-file.ts'
 
 const MAX_BYTES = 16 * 1024 * 1024
 
@@ -15,11 +15,11 @@ type Match = { readonly ok: true; readonly at: number; readonly find: string; re
 
 type Planned = { readonly ok: true; readonly before: Current; readonly after: string; readonly match: Match }
 
-export function editText(locator: Locator, given: string, change: Change): Edited | Refusal {
+export function editText(locator: Locator, given: string, change: Change, keeping: Keeping = {}): Edited | Refusal {
   const planned = plan(locator, given, change)
   if (!planned.ok) return planned
   const { before, after, match } = planned
-  const bytes = store({ locator, given, text: after, basis: before.stat })
+  const bytes = store({ locator, given, text: after, basis: before.stat, keeping })
   if (typeof bytes !== 'number') return bytes
   return { ok: true, path: before.path, line: lineAt(before.text, match.at), bytes, note: match.note }
 }
@@ -63,13 +63,21 @@ function decoded(locator: Locator, given: string, { real, stat }: Found, bytes: 
   }
 }
 
-function store({ locator, given, text, basis }: { locator: Locator; given: string; text: string; basis: Stats }): number | Refusal {
+type Storing = {
+  readonly locator: Locator
+  readonly given: string
+  readonly text: string
+  readonly basis: Stats
+  readonly keeping: Keeping
+}
+
+function store({ locator, given, text, basis, keeping }: Storing): number | Refusal {
   const bytes = encode(given, text)
   if (!(bytes instanceof Uint8Array)) return bytes
   const spot = place(locator, given)
   if (!spot.ok) return spot
   using _ = spot.folder
-  return replace({ spot, given, bytes, basis }) ?? bytes.length
+  return replace({ spot, given, bytes, basis, keeping }) ?? bytes.length
 }
 
 function findOnce(given: string, text: string, { find, put }: Change): Match | Refusal {
