@@ -26,7 +26,7 @@ export const rules = {
   'url.private_address': 'The address is not a public one: private, loopback, link-local, reserved or a tunnel to such.',
   'url.port': 'Only ports 80, 443 and those of allowed_ports are used.',
   'url.method': 'Only GET, HEAD, OPTIONS, POST, PUT, PATCH and DELETE are sent.',
-  'url.not_listed': 'A command in the sandbox reaches only the hosts of allowed_domains.',
+  'url.not_listed': 'A command in the sandbox reaches only the hosts that it was given.',
   'url.redirect': 'A redirect leads to somewhere riskier than what was let through.',
   'autonomy.low': 'Low risk runs by itself.',
   'autonomy.readonly': 'autonomy is readonly: only low-risk tools that read, and commands that only read.',

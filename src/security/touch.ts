@@ -87,7 +87,8 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
   if (!network.ok) return network
   const { hosts, beyond } = network
   const direct = touch.direct === true
-  const readOnly = !direct && writes.length === 0 && (isHarmless(verdict) || (verdict.readOnly && mode?.confined === true))
+  const readOnly =
+    !direct && writes.length === 0 && !follower.outside() && (isHarmless(verdict) || (verdict.readOnly && mode?.confined === true))
   const rating = readOnly
     ? { risk: 'low' as const, reason: `only reads: ${verdict.executables.join(', ') || 'the shell itself'}` }
     : highest(

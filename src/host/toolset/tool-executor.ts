@@ -108,7 +108,9 @@ export async function createToolRuntime({
     const spoken = { log, maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeouts(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
   }
-  const look = async () => (await more?.({ spawn, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
+  /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */
+  const spawnTool: typeof spawn = (plan) => spawn({ ...plan, network: policy.allowedDomains })
+  const look = async () => (await more?.({ spawn: spawnTool, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
   state.kit = kitOf(await look())
   const kit = () => state.kit ?? kitOf([])
   if (more) {
