@@ -1,8 +1,8 @@
 /** Decides what is recorded of a call that a crash interrupted, from what the journal has of it and what became of its changes. */
 
-import { applied, notApplied } from '../../runtime/attempt/change-outcome.ts'
-import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../runtime/event.ts'
-import { type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
+import { applied, notApplied } from '../../../runtime/attempt/change-outcome.ts'
+import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../../runtime/event.ts'
+import { type Entry, externalOf } from '../../../runtime/replay/external-entry.ts'
 
 /** What became of the changes of a call: they are in the workspace, they are gone, or they still wait for a person. */
 export type Fate = 'applied' | 'dropped' | 'pending'
