@@ -8,10 +8,12 @@ import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import type { Command } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
 import { limitProcess } from '../limits/resource-limits.ts'
+import { watchUse } from '../limits/watch-use.ts'
 import { ownFolder } from '../owner/private-folder.ts'
 import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
-import { isWithin, type Places } from '../protect/places.ts'
+import type { Places } from '../protect/places.ts'
+import { prepareSurroundings, type Surroundings } from '../surroundings/surroundings.ts'
 import { createTransactions } from '../transaction/transactions.ts'
 import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
@@ -19,6 +21,7 @@ import { describeBubblewrap } from './describe-sandbox.ts'
 import { chooseCover } from './empty-mount.ts'
 import { createLauncher, type Sandboxed, type Wanted } from './launch-sandbox.ts'
 import { type Besides, createMounts } from './mounts.ts'
+import { insideUser } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
 import { isSetUpFailure, runConfined } from './run-confined.ts'
 import { createGate, type Gate } from './start-gate.ts'
@@ -74,8 +77,10 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const cover = chooseCover(without)
   const blank = written(folder.path, 'blank', new Uint8Array(), 0)
   const outside = forbiddenOutside(places.workspace, settings.forbiddenPaths?.() ?? [])
+  const surroundings = prepareSurroundings({ settings, places, folder: folder.path, blank, cover, user: insideUser() })
   const view = {
     places,
+    surroundings,
     secretPaths: [...(settings.secretPaths ?? []), ...outside],
     blank,
     cover,
@@ -97,7 +102,9 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const run = (plan: SpawnPlan, { waiting }: Sandboxed, { deep }: Wanted): Promise<Ended> => {
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : deep)
-    return runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare, inspect })
+    const watches = limited && !without.has('pid namespace')
+    const watch = watches ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill }) : undefined
+    return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
   }
   const start = async (plan: SpawnPlan): Promise<Ended> => {
     const found = wantedFor(plan)
@@ -167,16 +174,14 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
   }
 }
 
-type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string }
+type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly surroundings: Surroundings }
 
-/** A command cannot write to a home folder that it cannot see, so programs get the private /tmp for their caches. */
-function commandOf({ plan, way, home }: Asked): Command {
-  const own: Environment = plan.env.HOME === undefined || isWithin(plan.env.HOME, home) ? { HOME: '/tmp' } : {}
+function commandOf({ plan, way, surroundings }: Asked): Command {
   // git would rewrite its index only to remember file times, and every command would seem to change the repository.
   const git: Environment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
   // A command with the user number of root has no right to give files to other users, and tar would end with an error.
   const tar: Environment = process.geteuid?.() === 0 ? { TAR_OPTIONS: '--no-same-owner' } : {}
-  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...git, ...tar, ...way.env } }
+  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...surroundings.environment(plan.env), ...git, ...tar, ...way.env } }
 }
 
 function written(folder: string, name: string, bytes: Uint8Array, mode: number): string {
