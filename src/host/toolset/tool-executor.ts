@@ -22,6 +22,7 @@ import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
+import { createFileOriginals } from '../transactions/file-originals.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './guarded-get.ts'
@@ -66,9 +67,11 @@ export async function createToolRuntime({
 }: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
+  const originals = createFileOriginals(setup, policy.workspace, { conversation: conversationId, run: () => runId() ?? '' })
   const workspace = openWorkspace({
     root: policy.workspace,
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
+    originals,
   })
   const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
@@ -144,6 +147,7 @@ export async function createToolRuntime({
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
+    if (judgement.writes.length > 0) await originals.load()
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
     return withInstructions(wanted, outcome)

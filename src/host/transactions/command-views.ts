@@ -120,7 +120,7 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
       void store.prune().catch((error: unknown) => log('warn', 'old change sets were not forgotten', { why: String(error) }))
       return applied(found.revised ? withPart(ran, found) : ran, revised)
     }
-    forget(found)
+    if (!done.stuck) forget(found)
     return notApplied(ran, 'failed', done.message)
   }
 
