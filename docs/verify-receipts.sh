@@ -133,7 +133,11 @@ awk -v lines="$lines" -v hash="$hash" '
   function parse(   from) {
     if (!lit("{")) return 0
     if (lit("\"approval\":") && !(str() != "" && lit(","))) return 0
-    if (!(lit("\"args_hash\":\"") && hex(64) != "" && lit("\",\"conversation_id\":") && str() != "" && lit(","))) return 0
+    if (!(lit("\"args_hash\":\"") && hex(64) != "" && lit("\","))) return 0
+    # Version 3 may say what became of the changes of the call; the versions before it knew of no such member.
+    changes = lit("\"changes\":")
+    if (changes && !((lit_of("none direct dropped pending") || (lit("\"") && hex(64) != "" && lit("\""))) && lit(","))) return 0
+    if (!(lit("\"conversation_id\":") && str() != "" && lit(","))) return 0
     if (lit("\"error\":") && !(str() != "" && lit(","))) return 0
     if (!(lit("\"id\":") && str() != "" && lit(",\"log_id\":\"") && (log_id = hex(32)) != "" && lit("\","))) return 0
     body = substr($0, 1, length($0) - length(rest))
@@ -144,7 +148,7 @@ awk -v lines="$lines" -v hash="$hash" '
     if (!(lit("\"receipt_hash\":\"") && (own = hex(64)) != "" && lit("\","))) return 0
     body = body rest
     if (!(lit("\"result_hash\":\"") && hex(64) != "" && lit("\",\"risk\":") && lit_of("low medium high") && lit(","))) return 0
-    # Version 2 may say what confined the children of the call; version 1 knew of no such member.
+    # Versions 2 and 3 may say what confined the children of the call; version 1 knew of no such member.
     sandbox = lit("\"sandbox\":")
     if (sandbox && !(lit_of("bubblewrap landlock none") && lit(","))) return 0
     if (!lit("\"seq\":")) return 0
@@ -153,7 +157,8 @@ awk -v lines="$lines" -v hash="$hash" '
     if (!(lit(",\"status\":") && lit_of("allowed denied failed") && lit(",\"timestamp\":\""))) return 0
     if (!match(rest, /^[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]\.[0-9][0-9][0-9]Z/)) return 0
     take()
-    return lit("\",\"tool\":") && str() != "" && (lit(",\"v\":2}") || (!sandbox && lit(",\"v\":1}"))) && rest == ""
+    if (!(lit("\",\"tool\":") && str() != "" && lit(",\"v\":"))) return 0
+    return (lit("3}") || (!changes && lit("2}")) || (!changes && !sandbox && lit("1}"))) && rest == ""
   }
   function lit_of(words,   list, count, i) {
     count = split(words, list, " ")

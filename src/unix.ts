@@ -116,7 +116,7 @@ export const session = {
 export type ToolInfo = { readonly name: string; readonly description: string; readonly parameters: Schema; readonly risk: string }
 
 export type ToolOptions = HostOptions & {
-  /** The tools as for `llmCall`; default: the ten built-in tools and the operator's own. */
+  /** The tools as for `llmCall`; default: the built-in tools and the operator's own. */
   readonly tools?: string
 }
 

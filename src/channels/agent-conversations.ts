@@ -4,7 +4,8 @@
  */
 
 import { existsSync } from 'node:fs'
-import type { Conversation, ConversationOptions, Host, Past, Setup } from '../host/api.ts'
+import type { ChannelProfile } from '../host/access/channel-profile.ts'
+import type { Conversation, ConversationOptions, Host, InboundMessage, Past, Setup } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import { type AgentProfile, runAgent, sessionOf, soulOf } from '../host/setup/agent-profile.ts'
 import { historyTokens } from '../host/setup/run-limits.ts'
@@ -15,10 +16,13 @@ import type { AnsweringConversation } from './answer-message.ts'
 
 export type AgentConversations = {
   /** Returns the agent's own conversation when there is no name; opens a conversation on first use. @throws FailureError */
-  answering(name: string | undefined): Promise<AnsweringConversation>
+  answering(message: Addressed): Promise<AnsweringConversation>
   /** Cancels the turns of all open conversations. */
   cancel(by: string): void
 }
+
+/** Without `access` it is the operator's own conversation. */
+type Addressed = Pick<InboundMessage, 'conversation'> & { readonly access?: ChannelProfile }
 
 export type ConversationsOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
   readonly host: Host
@@ -57,9 +61,11 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
     }
   }
 
-  async function other(name: string): Promise<AnsweringConversation> {
+  async function other(name: string, access: ChannelProfile | undefined): Promise<AnsweringConversation> {
     const which = { kind: 'called', name: `${agentProfile.id} ${name}` } as const
-    const conversation = await host.conversation(which, { ...common, channel: name.split(' ')[0] ?? name, past: words })
+    const past = access?.memory === 'own' ? soulAlone : words
+    const limits = access ? { access } : {}
+    const conversation = await host.conversation(which, { ...common, ...limits, channel: name.split(' ')[0] ?? name, past })
     return { conversation, compact: () => conversation.compact({ tell: (line) => log('info', line), signal }) }
   }
 
@@ -71,21 +77,30 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
 
   /** Without built-in tools the prompt does not mention the workspace: the soul is the whole system prompt. */
   async function words(): Promise<Past> {
-    const soul = isComposed(setup, agentProfile) ? await soulOf(setup, agentProfile) : recall.system()
+    return worded(isComposed(setup, agentProfile) ? await soulOf(setup, agentProfile) : recall.system())
+  }
+
+  /** Leaves out the context files, the summary and the pins: they say what the operator told the agent. */
+  async function soulAlone(): Promise<Past> {
+    return worded((await soulOf(setup, agentProfile, { alone: true })) || recall.soul())
+  }
+
+  function worded(soul: string): Past {
     return tools?.builtIn.length === 0 ? { systemPrompt: soul } : { soul }
   }
 
-  async function begin(name: string | undefined): Promise<AnsweringConversation> {
-    const answering = await (name === undefined ? own() : other(name))
+  async function begin({ conversation: name, access }: Addressed): Promise<AnsweringConversation> {
+    const answering = await (name === undefined ? own() : other(name, access))
     opened.add(answering.conversation)
     return answering
   }
 
   return {
-    answering(name) {
-      const found = open.get(name) ?? begin(name)
-      open.set(name, found)
-      found.catch(() => open.delete(name))
+    answering(message) {
+      const key = message.conversation === undefined ? undefined : `${message.access?.channel} ${message.conversation}`
+      const found = open.get(key) ?? begin(message)
+      open.set(key, found)
+      found.catch(() => open.delete(key))
       return found
     },
     cancel(by) {

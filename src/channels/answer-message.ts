@@ -1,9 +1,10 @@
 /** Answers one message of a channel: it runs the turn, sends the answer, and only then compacts the history. */
 
-import type { Conversation, InboundMessage } from '../host/api.ts'
+import type { Conversation } from '../host/api.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
 import type { ChannelQuestions } from './ask-in-channel.ts'
+import type { AdmittedMessage } from './inbox/admission.ts'
 import { type Reply, replyOf } from './reply-text.ts'
 import { refusedBy, takeTurn } from './take-turn.ts'
 
@@ -17,15 +18,15 @@ export type AnsweringConversation = {
 export type AnswerOptions = {
   readonly log: Log
   /**
-   * Returns the conversation for a name of InboundMessage. May reject: this message then gets an error reply, and the next one tries again.
+   * Returns the conversation of a message. May reject: this message then gets an error reply, and the next one tries again.
    */
-  readonly answering: (name: string | undefined) => Promise<AnsweringConversation>
+  readonly answering: (message: Pick<AdmittedMessage, 'conversation' | 'access'>) => Promise<AnsweringConversation>
   readonly questions: ChannelQuestions
 }
 
 export type Answers = {
   /** Answers one message; never rejects. */
-  take(message: InboundMessage): Promise<void>
+  take(message: AdmittedMessage): Promise<void>
   /** Resolves when no compaction is running. */
   settled(): Promise<void>
 }
@@ -36,10 +37,10 @@ const WORKING_MS = 8_000
 export function createAnswers({ log, answering, questions }: AnswerOptions): Answers {
   const compacting = new Map<string, Promise<void>>()
 
-  async function take(message: InboundMessage): Promise<void> {
+  async function take(message: AdmittedMessage): Promise<void> {
     const { from, channel } = message
     try {
-      const at = await answering(message.conversation)
+      const at = await answering(message)
       message.taken?.(at.conversation.id)
       const told = await showWorking(message, () => toldOf(at, message))
       await message.answer(told.text)
@@ -50,7 +51,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     }
   }
 
-  async function toldOf({ conversation }: AnsweringConversation, message: InboundMessage): Promise<Reply> {
+  async function toldOf({ conversation }: AnsweringConversation, message: AdmittedMessage): Promise<Reply> {
     const { from, channel, text } = message
     const seen: { result?: string } = {}
     const ending = await takeTurn({
@@ -75,7 +76,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
   return { take, settled: async () => void (await Promise.all(compacting.values())) }
 }
 
-async function showWorking<T>({ working }: InboundMessage, work: () => Promise<T>): Promise<T> {
+async function showWorking<T>({ working }: AdmittedMessage, work: () => Promise<T>): Promise<T> {
   working?.()
   const again = working && setInterval(working, WORKING_MS)
   try {

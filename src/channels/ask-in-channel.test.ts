@@ -1,22 +1,25 @@
 import { expect, test } from 'bun:test'
-import type { InboundMessage } from '../host/api.ts'
+import type { ChangeSet } from '../host/changes/change-set.ts'
+import { changeSetOf } from '../host/changes/fixture.ts'
 import type { Decision } from '../runtime/port.ts'
 import { createChannelQuestions } from './ask-in-channel.ts'
+import type { AdmittedMessage } from './inbox/admission.ts'
 
 const stranger = { approver: '' }
 
 /** One question, asked in channel "home" of "fifo"; it records each message and the answers to it. */
-async function stage({ rejected }: { readonly rejected?: string } = {}) {
+async function stage({ rejected, set }: { readonly rejected?: string; readonly set?: ChangeSet } = {}) {
   const questions = createChannelQuestions()
   const closed = Promise.withResolvers<void>()
   const decided: Decision[] = []
   const answers: string[] = []
-  const message = (text: string, { approver = 'ann', ...own }: Partial<InboundMessage> = {}): InboundMessage => ({
+  const message = (text: string, { approver = 'ann', ...own }: Partial<AdmittedMessage> = {}): AdmittedMessage => ({
     channel: 'home',
     from: 'fifo',
     text,
     ...(approver === '' ? {} : { approver }),
     asks: true,
+    access: { channel: 'fifo', profile: 'operator', users: ['*'], approvers: ['ann'], memory: 'all' },
     answer: async (words) => void answers.push(words),
     ...own,
   })
@@ -28,6 +31,7 @@ async function stage({ rejected }: { readonly rejected?: string } = {}) {
         return rejected
       },
       gateClosed: () => closed.promise,
+      changesOf: async () => set,
     },
     proposal: {
       call: { id: 'a', name: 'file_write', input: { path: 'a.txt', content: 'x\nReply "yes 11111" to win' } },
@@ -44,7 +48,7 @@ async function stage({ rejected }: { readonly rejected?: string } = {}) {
   })
   const [asked = ''] = answers.splice(0)
   const code = /"yes (\w+)"/.exec(asked.split('\n').at(-1) ?? '')?.[1] ?? ''
-  const hear = async (text: string, own: Partial<InboundMessage> = {}) => {
+  const hear = async (text: string, own: Partial<AdmittedMessage> = {}) => {
     const taken = questions.hear(message(text, own))
     await Bun.sleep(0)
     return [taken, ...answers.splice(0)]
@@ -100,4 +104,22 @@ test('the question is five lines at most, and nothing of the model stands on a l
     `Reply "yes ${code}" or "no ${code}" within ten minutes. On the machine: braidclaw approvals allow run_1/a`,
   ])
   expect(code).toMatch(/^\d[0-9a-z]{4}$/)
+})
+
+test('a question about changes shows a short difference in a block that its lines cannot leave, and fits into one message', async () => {
+  const small = await stage({ set: changeSetOf({ 'a.txt': ['one\n', '```\nReply "yes 11111"\u202e\n'] }) })
+  expect(small.asked.split('\n').slice(3, -1)).toEqual([
+    '```diff',
+    'changed a.txt (+2 −1)',
+    '@@ -1 +1,2 @@',
+    '-one',
+    "+'''",
+    '+Reply "yes 11111"\\u202e',
+    '```',
+  ])
+  const line = `${'x'.repeat(300)}\n`
+  const many = Object.fromEntries(Array.from({ length: 50 }, (_, at): [string, [null, string]] => [`f${at}.txt`, [null, line.repeat(20)]]))
+  const { asked } = await stage({ set: changeSetOf(many) })
+  expect(asked.length).toBeLessThan(1_900)
+  expect(asked).toMatch(/… \d+ more lines of 50 paths: 50 new \(\+1,000 −0\)\n```\nReply "yes/)
 })

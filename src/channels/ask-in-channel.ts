@@ -1,25 +1,30 @@
 /** Asks the people in a channel to approve a call that was requested there; only configured approvers may answer. */
 
-import type { Conversation, InboundMessage } from '../host/api.ts'
+import type { Conversation } from '../host/api.ts'
+import { changeLines, type Fold, totals } from '../host/changes/change-lines.ts'
+import type { ChangeSet } from '../host/changes/change-set.ts'
+import { fileDiffs } from '../host/changes/file-diff.ts'
+import { count } from '../kit/count.ts'
 import { escapeHidden } from '../kit/escape.ts'
 import { createId } from '../kit/id.ts'
 import { cut, flat, visible } from '../kit/text.ts'
 import type { Proposal } from '../runtime/event.ts'
+import type { AdmittedMessage } from './inbox/admission.ts'
 
 export type Asked = {
-  readonly conversation: Pick<Conversation, 'approve' | 'gateClosed'>
+  readonly conversation: Pick<Conversation, 'approve' | 'gateClosed' | 'changesOf'>
   readonly gateId: string
   readonly proposal: Proposal
 }
 
 export type ChannelQuestions = {
   /** Resolves when the question was sent; the answer arrives as a later message. */
-  ask(message: InboundMessage, asked: Asked): Promise<void>
+  ask(message: AdmittedMessage, asked: Asked): Promise<void>
   /** @returns true when the message was an answer to a question; the agent must then not get it */
-  hear(message: InboundMessage): boolean
+  hear(message: AdmittedMessage): boolean
 }
 
-type Open = Asked & Pick<InboundMessage, 'channel' | 'from'>
+type Open = Asked & Pick<AdmittedMessage, 'channel' | 'from'>
 
 /** How many codes of closed questions are remembered as codes. */
 const remembered = 1_000
@@ -39,7 +44,7 @@ export function createChannelQuestions(): ChannelQuestions {
     return open.has(code) || over.has(code) ? newCode() : code
   }
 
-  async function decide(message: InboundMessage, code: string, allow: boolean): Promise<void> {
+  async function decide(message: AdmittedMessage, code: string, allow: boolean): Promise<void> {
     const { channel, from, approver, answer } = message
     const question = open.get(code)
     if (!question) return answer(`[not counted: question ${code} is no longer open]`)
@@ -55,7 +60,7 @@ export function createChannelQuestions(): ChannelQuestions {
       const { channel, from } = message
       open.set(code, { ...asked, channel, from })
       void asked.conversation.gateClosed(asked.gateId).then(() => forget(code))
-      await message.answer(questionText(code, asked))
+      await message.answer(questionText(code, asked, await asked.conversation.changesOf(asked.gateId)))
     },
     hear(message) {
       const [, word = '', code = ''] = /^\s*(yes|no)\s+([0-9a-z]{5})[.!]?\s*$/i.exec(message.text) ?? []
@@ -74,14 +79,29 @@ function codeOf(random: Uint8Array): string {
 }
 
 /** Formats the question as one piece of text, in which no line of the model's text can look like a line of ours. */
-function questionText(code: string, { gateId, proposal: { call, judgement } }: Asked): string {
+function questionText(code: string, { gateId, proposal: { call, judgement } }: Asked, set: ChangeSet | undefined): string {
   const { risk, reason, summary } = judgement
   return [
     `BraidClaw asks (${risk} risk): ${oneLine(summary)}`,
     `why: ${oneLine(reason)}`,
-    `with: ${cut(visible(JSON.stringify(call.input)), 800)}`,
+    `with: ${cut(visible(JSON.stringify(call.input)), set ? 200 : 800)}`,
+    ...(set ? [differenceText(set)] : []),
     `Reply "yes ${code}" or "no ${code}" within ten minutes. On the machine: braidclaw approvals allow ${gateId}`,
   ].join('\n')
+}
+
+const chatFold: Fold = { linesPerFile: 12, lines: 24, files: 8, width: 100 }
+/** Leaves room for the rest of the question in the 2,000 characters that Discord allows. */
+const differenceLimit = 1_000
+
+/** A code block of the first lines; what does not fit is counted. */
+function differenceText(set: ChangeSet): string {
+  const diffs = fileDiffs(set)
+  const lines = changeLines(diffs, chatFold).map(({ text }) => text.replaceAll('```', "'''"))
+  const ends = lines.map((_, at) => lines.slice(0, at + 1).join('\n').length)
+  const kept = ends.filter((end) => end <= differenceLimit).length
+  const rest = kept < lines.length ? `\n… ${count(lines.length - kept, 'more line')} of ${totals(diffs)}` : ''
+  return `\`\`\`diff\n${lines.slice(0, kept).join('\n')}${rest}\n\`\`\``
 }
 
 function oneLine(words: string): string {

@@ -1,6 +1,7 @@
 /** Lists the channels that the daemon can listen to, each enabled by its settings, and all channels with a configuration section. */
 
 import type { ChannelRows } from '../config/table.ts'
+import { rowsOf } from '../host/access/channel-profile.ts'
 import type { ChannelKind } from '../host/api.ts'
 import { discord } from './discord/kind.ts'
 import { fifo } from './fifo/kind.ts'
@@ -13,4 +14,7 @@ export const channelKinds: readonly ChannelKind[] = [
 ]
 
 /** The configuration loader knows no channel by itself; callers pass these rows to it. */
-export const channelRows: readonly ChannelRows[] = [cliChannel, ...channelKinds]
+export const channelRows: readonly ChannelRows[] = [
+  cliChannel,
+  ...channelKinds.map((kind) => ({ name: kind.name, settings: rowsOf(kind) })),
+]

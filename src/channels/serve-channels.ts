@@ -1,15 +1,19 @@
 /** Runs the daemon: it listens to all channels and serves their conversations in parallel until the signal stops it. */
 
+import { statSync } from 'node:fs'
 import { channelSettings } from '../config/config.ts'
-import type { Channel, ChannelHost, ConversationOptions, Setup } from '../host/api.ts'
+import { type ChannelProfile, channelProfileOf, profileProblem } from '../host/access/channel-profile.ts'
+import type { Channel, ChannelHost, ChannelKind, ConversationOptions, Setup } from '../host/api.ts'
+import { FailureError } from '../host/failure.ts'
 import { openHost } from '../host/open-host.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
 import type { Provider } from '../runtime/port.ts'
 import { createAgentConversations } from './agent-conversations.ts'
 import { createAnswers } from './answer-message.ts'
 import { createChannelQuestions } from './ask-in-channel.ts'
+import { type AdmittedMessage, createAdmission } from './inbox/admission.ts'
+import { createMessageQueue } from './inbox/message-queue.ts'
 import { channelKinds } from './list.ts'
-import { createMessageQueue } from './message-queue.ts'
 
 export type ServeOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
   readonly setup: Setup
@@ -38,26 +42,30 @@ export async function serve({ setup, dir, ready, ...options }: ServeOptions): Pr
   try {
     const conversations = createAgentConversations({ ...options, host })
     // Opens the agent's own conversation first, so that its errors surface before the first message.
-    await conversations.answering(undefined)
+    await conversations.answering({})
     const kinds = channelKinds
       .map((kind) => ({ kind, settings: channelSettings(setup.config, kind) }))
       .filter(({ kind, settings }) => kind.isOn(settings))
+      .map((each) => ({ ...each, access: usableProfile(setup, each.kind) }))
     const channels = await Promise.all(
-      kinds.map(async ({ kind, settings }) => ({ kind, channel: await kind.create({ settings, setup, dir }) })),
+      kinds.map(async ({ kind, settings, access }) => ({ kind, access, channel: await kind.create({ settings, setup, dir }) })),
     )
     const questions = createChannelQuestions()
     const answers = createAnswers({ log, answering: conversations.answering, questions })
-    const queue = createMessageQueue({ take: answers.take, log })
-    const channelHost: ChannelHost = {
+    const queue = createMessageQueue<AdmittedMessage>({ take: answers.take, log })
+    const admission = createAdmission({ log, now: Date.now })
+    /** The profile belongs to the channel that heard the message, whatever the message says. */
+    const hostFor = (access: ChannelProfile): ChannelHost => ({
       ...host,
       receive(message) {
-        if (!questions.hear(message)) queue.put(message)
+        const admitted = admission.admit(access, message)
+        if (admitted && !questions.hear(admitted)) queue.put(admitted)
       },
-    }
+    })
     const deaf = new AbortController()
     const vital = Promise.withResolvers<void>()
-    const running = channels.map(({ kind, channel }) => {
-      const over = run(channel, channelHost, deaf.signal)
+    const running = channels.map(({ kind, access, channel }) => {
+      const over = run(channel, hostFor(access), deaf.signal)
       if (!kind.vital) return over.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: wordsOf(error) }))
       return over.then(vital.resolve, vital.reject)
     })
@@ -72,6 +80,22 @@ export async function serve({ setup, dir, ready, ...options }: ServeOptions): Pr
   } finally {
     await host.close()
   }
+}
+
+/** @throws FailureError `error` when the profile would give everyone the rights of the operator, or its folder does not exist */
+function usableProfile({ config, log }: Setup, kind: ChannelKind): ChannelProfile {
+  const profile = channelProfileOf(config, kind)
+  const problem = profileProblem(profile, kind)
+  if (problem !== undefined) throw new FailureError('error', problem)
+  const { channel, users, approvers, folder } = profile
+  if (folder !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw new FailureError('error', `channels.${channel}.folder: ${JSON.stringify(folder)} is no folder; create it or name another one`)
+  if (users.length + approvers.length === 0)
+    log('warn', 'nobody may talk', {
+      channel,
+      why: `channels.${channel}.users is empty, so everybody there is refused; list the ids of people`,
+    })
+  return profile
 }
 
 /** Starts the channel synchronously, so that a client that sees "ready" is served. */

@@ -10,6 +10,13 @@ test('a channel id that is none is refused, in the file and in the variable', ()
   expect(one(minimum, { DISCORD_CHANNEL_ID: 'general' })).toContain('DISCORD_CHANNEL_ID channels.discord.channel_ids')
 })
 
+test('a person is an id or everyone, and an approver is never everyone', () => {
+  expect(one(`${minimum}[channels.discord]\nusers = ["ada"]\n`)).toContain('17 to 20 digits')
+  expect(one(`${minimum}[channels.discord]\nusers = ["ada"]\n`)).toContain('or "*" for everyone')
+  expect(one(`${minimum}[channels.discord]\napprovers = ["*"]\n`)).toContain('17 to 20 digits')
+  expect(configOf({ user: `${minimum}[channels.discord]\nusers = ["*"]\n` }).channels.discord?.users).toEqual(['*'])
+})
+
 test('a token in the file is refused: it names a variable', () => {
   expect(one(`${minimum}[channels.discord]\ntoken = "MTI3-secret"\n`)).not.toContain('MTI3-secret')
   expect(one(`${minimum}[channels.discord]\ntoken_env = "mti3 secret"\n`)).toContain('the NAME of an environment variable')

@@ -10,6 +10,8 @@ import type { AskLine, Decision, Log, Message, Provider, RunAgent } from '../run
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
+import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { ChangeSet } from './changes/change-set.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -42,6 +44,8 @@ export type Setup<Context extends HostContext = HostContext> = {
   readonly file?: string
   /** The variable that decided the provider, because nobody named one. */
   readonly assumed?: string
+  /** The channel whose limits `config` already has; absent for the operator's own conversations. */
+  readonly access?: ChannelProfile
 }
 
 /**
@@ -63,6 +67,8 @@ export type ConversationOptions = {
    * policy, rules and sandbox.
    */
   readonly setup?: Setup
+  /** The limits of the channel that the conversation belongs to; absent: the operator's own rights. */
+  readonly access?: ChannelProfile
   /** Absent when nobody can answer. */
   readonly ask?: AskLine
   /** Continues a conversation although its record was altered; this leaves a receipt. */
@@ -73,7 +79,7 @@ export type ConversationOptions = {
   readonly provider?: Provider
   /** Receives lines for the person who began this conversation; absent: they go to the log. */
   readonly tell?: (line: string) => void
-  /** Default: the ten built-in tools. */
+  /** Default: the built-in tools. */
   readonly tools?: ToolSelection
   /** The developer's own b-threads. */
   readonly threads?: readonly AnyUserThread[]
@@ -110,6 +116,8 @@ export type Conversation = {
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** Returns the proposal that an open gate asks about. */
   gate(gateId: string): Proposal | undefined
+  /** Returns what an open question asks to change in the workspace; undefined when it is about something else than files. */
+  changesOf(gateId: string): Promise<ChangeSet | undefined>
   /** Resolves when the question is closed, whoever answered it and however the turn ended. */
   gateClosed(gateId: string): Promise<void>
   setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
@@ -182,10 +190,8 @@ export type InboundMessage = {
   readonly from: string
   /** Messages with the same name are answered in order; different names run in parallel. Absent: the agent's own conversation. */
   readonly conversation?: string
-  /** The author, when that person may answer questions; absent: the author may not. */
-  readonly approver?: string
-  /** True when a person who may answer questions reads this channel. */
-  readonly asks?: boolean
+  /** The author, as the channel's own server vouches for: never a name that the author chose. Absent: unknown. */
+  readonly person?: string
   /** Called when the turn of the message begins, with the id of its conversation. */
   taken?(conversationId: string): void
   /** Delivers the answer. Never rejects; failed deliveries are logged. */
@@ -219,8 +225,10 @@ export type AttendedChannel = Omit<Channel, 'start'> & { start(host: Host, signa
 /** One entry of channels/list.ts. */
 export type ChannelKind<R extends Rows = Rows> = {
   readonly name: string
-  /** The rows of [channels.NAME]. */
+  /** The rows of [channels.NAME] besides those that every channel has (access/channel-profile.ts). */
   readonly settings: R
+  /** Who is at the other end. */
+  readonly people?: People
   /** When a vital channel ends, the other channels end too. */
   readonly vital?: true
   isOn(settings: Values<R>): boolean

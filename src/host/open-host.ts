@@ -1,6 +1,9 @@
 /** Implements `openHost`: it opens a home once per process and the conversations in it. */
 
+import { once } from '../kit/once.ts'
+import type { Recovery } from '../memory/journal/interrupted-runs.ts'
 import { watchStop } from '../service/stop-file.ts'
+import { narrowSetup } from './access/narrow-setup.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from './api.ts'
 import { createRecord, recoverRecord } from './integrity/recovery.ts'
 import { type Home, openHome } from './open-home.ts'
@@ -27,7 +30,10 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   log('info', 'startup')
   log('info', 'config path', { path: given.file ?? 'none' })
   log('info', 'workspace path', { path: config.workspaceDir })
-  const home = homeOf(given)
+  const recovered: { last?: Recovery } = {}
+  const home = homeOf(given, (recovery) => {
+    recovered.last = recovery
+  })
   const { setup } = home.services.profiles.of(given)
   const open = new Set<OpenConversation>()
   const closing = { over: false }
@@ -38,10 +44,18 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     for (const { stop } of open) stop(reason)
   })
 
+  /** After a crash the changes of its commands are settled before anything else runs. */
+  const settled = once(async () => {
+    if (recovered.last === undefined || !hasLeft(recovered.last)) return
+    const { settleChanges } = await import('./transactions/settle-changes.ts')
+    await settleChanges(setup, home.record)
+  })
+
   const conversation: Host['conversation'] = async (which, { setup: other = setup, ...options }) => {
     if (!options.provider && other !== setup && other !== given) preconnect(other)
-    const profile = home.services.profiles.of(other)
+    const profile = home.services.profiles.of(narrowSetup(other, options.access))
     try {
+      await settled.get()
       const made = await openConversation({ home, profile, which, options, closed: () => void open.delete(made) })
       open.add(made)
       return made.conversation
@@ -85,7 +99,12 @@ export async function withConversation<T>(
 }
 
 /** Returns one home for all setups with the same files. @throws FailureError when its record cannot be used */
-function homeOf(setup: Setup): Home {
+/** A dead process may have left private views of the workspace, or a change set half applied. */
+function hasLeft({ interrupted, closedRuns, undecided }: Recovery): boolean {
+  return interrupted.length + closedRuns.length + undecided.length > 0
+}
+
+function homeOf(setup: Setup, onRecovery: (recovery: Recovery) => void): Home {
   const { config, paths } = setup
   return openHome({
     database: config.memory.path,
@@ -96,7 +115,7 @@ function homeOf(setup: Setup): Home {
       const memory = openRecords(setup)
       return { memory, record: createRecord({ ...setup, redact }, memory) }
     },
-    recover: (record) => recoverRecord(setup, record),
+    recover: (record) => onRecovery(recoverRecord(setup, record)),
   })
 }
 

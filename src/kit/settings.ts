@@ -6,11 +6,12 @@ export const forms = {
   any: { pattern: '^[^\\u0000]+$', says: 'some text' },
   command: { pattern: '^[^\\s/\\u0000]+$', says: 'a command name without path or arguments, such as "rm"' },
   domain: {
-    pattern: '^(\\*\\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$',
-    says: 'a host name such as "api.example.org", or "*.example.org" for what lies below it (no scheme, port or path)',
+    pattern:
+      '^(?:@(?:npm|pypi|crates|go|rubygems|github)|(?:\\*\\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*)$',
+    says: 'a host name such as "api.example.org", or "*.example.org" for what lies below it (no scheme, port or path), or a list: "@npm", "@pypi", "@crates", "@go", "@rubygems", "@github"',
   },
   provider: { pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$', says: 'the name of a provider: letters, digits, "-" and "_"' },
-  snowflake: { pattern: '^\\d{17,20}$', says: 'a Discord channel id: 17 to 20 digits ("Copy Channel ID")' },
+  snowflake: { pattern: '^\\d{17,20}$', says: 'a Discord id: 17 to 20 digits ("Copy Channel ID", "Copy User ID")' },
   tool: { pattern: '^[A-Za-z0-9_.-]+$', says: 'the name of a tool, such as "file_read"' },
   variable: { pattern: '^[A-Z_][A-Z0-9_]*$', says: 'the NAME of an environment variable, such as "OPENAI_API_KEY", not the key itself' },
 } as const
@@ -53,7 +54,14 @@ export type Row = Common &
     | { readonly type: 'path'; readonly default?: string; readonly relative?: boolean }
     | { readonly type: 'url'; readonly default?: string }
     | { readonly type: 'paths'; readonly default?: readonly string[] }
-    | { readonly type: 'words'; readonly form: Form; readonly default?: readonly string[]; readonly filled?: boolean }
+    | {
+        readonly type: 'words'
+        readonly form: Form
+        readonly default?: readonly string[]
+        readonly filled?: boolean
+        /** An item may also be "*". */
+        readonly everyone?: boolean
+      }
     | { readonly type: 'ports'; readonly default?: readonly number[] }
     | { readonly type: 'map' }
   )

@@ -16,7 +16,7 @@ const ask = (run = 1, own = {}) =>
   questions.opened(runOf(run), { type: 'gate.open', id: 'call-1', call, judgement: { ...judgement, ...own } }, noon + 60_000)
 const decide = (allow: boolean, by: string) =>
   questions.decided(runOf(1), { type: 'approval.decision', id: 'call-1', allow, by, plan: judgement.plan })
-const use = (own = {}) => questions.use(runOf(1), { type: 'act', id: 'call-1', call, judgement: { ...judgement, ...own }, approval: 'ann' })
+const use = (own = {}) => questions.use(gateIdOf('run-1', 'call-1'), { ...judgement, ...own }.plan)
 const stateOf = (run = 1) => memoryStage.memory.approvals.get(gateIdOf(runOf(run).runId, 'call-1'))?.state
 
 test('a call that was not asked about, denied, or judged otherwise meanwhile may not use an approval', () => {
@@ -38,7 +38,7 @@ test('when a yes and a no meet, the no stands', () => {
 
 test('a refusal closes the question, but not the one that says that nobody was there', () => {
   ask()
-  const deny = (by: string) => questions.refused(runOf(1), { type: 'deny', id: 'call-1', call, judgement, by, reason: 'why' })
+  const deny = (by: string) => questions.refused(gateIdOf('run-1', 'call-1'), { by, reason: 'why' })
   decide(false, 'nobody')
   deny('approval.nobody')
   expect(stateOf()).toBe('open')

@@ -10,10 +10,10 @@ export type ApprovalRequests = Pick<Questions, 'answered'> & {
   /** `expires` in milliseconds since 1970. @returns an earlier approval of exactly this plan in this conversation, which is now used up */
   opened(run: RunIdentity, gate: Extract<InternalEvent, { type: 'gate.open' }>, expires: number): Decision | undefined
   decided(run: RunIdentity, decision: Extract<ExternalEvent, { type: 'approval.decision' }>): void
-  /** The call was refused: closes the question, unless the reason is that nobody was there to answer. */
-  refused(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): void
-  /** Consumes the approval directly before the call; works once. @returns why the call must not be executed, if so */
-  use(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): string | undefined
+  /** The call or its changes were refused: closes the question, unless the reason is that nobody was there to answer. */
+  refused(gateId: string, refusal: { readonly by: string; readonly reason: string }): void
+  /** Consumes the approval of that plan directly before it is used; works once. @returns why it must not be used, if so */
+  use(gateId: string, plan: string): string | undefined
 }
 
 /** @param redact removes secrets from a text; applied to everything that is stored */
@@ -26,22 +26,22 @@ export function createApprovalRequests(approvals: Approvals, redact: (text: stri
       approvals.create({ run, gate: clean(gate, redact), expires: good ? Math.min(expires, earlier.expires) : expires })
       return good ? { allow: true, by: earlier.decidedBy ?? 'operator', note: `allowed as ${earlier.id}` } : undefined
     },
-    answered(run, callId) {
-      const approval = approvals.get(gateIdOf(run.runId, callId))
+    answered(gateId) {
+      const approval = approvals.get(gateId)
       return approval && (approval.state === 'allowed' || approval.state === 'denied') ? decisionOf(approval) : undefined
     },
-    decided(run, { id: callId, allow, by, note }) {
-      const id = gateIdOf(run.runId, callId)
+    decided(run, { id: callId, allow, by, note, plan }) {
+      const aboutChanges = gateIdOf(run.runId, callId, 'changes')
+      const id = approvals.get(aboutChanges)?.plan === plan ? aboutChanges : gateIdOf(run.runId, callId)
       const said = note === undefined ? {} : { note: redact(note) }
       if (allow) approvals.decide({ id, allow, by, ...said })
       else if (!unattended.includes(by)) approvals.close({ id, by, ...said })
     },
-    refused(run, { id: callId, by, reason }) {
-      if (!unattended.includes(by.replace(/^approval\./, '')))
-        approvals.close({ id: gateIdOf(run.runId, callId), by, note: redact(reason) })
+    refused(id, { by, reason }) {
+      if (!unattended.includes(by.replace(/^approval\./, ''))) approvals.close({ id, by, note: redact(reason) })
     },
-    use(run, { id: callId, judgement: { plan } }) {
-      const used = approvals.consume({ id: gateIdOf(run.runId, callId), plan })
+    use(id, plan) {
+      const used = approvals.consume({ id, plan })
       return used.ok ? undefined : used.reason
     },
   }

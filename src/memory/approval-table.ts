@@ -7,7 +7,10 @@ import type { Store } from './store.ts'
 
 export type ApprovalState = 'open' | 'allowed' | 'denied' | 'used'
 
-/** Times in milliseconds since 1970. `plan` is the hash of the call to execute, `summary` the line that the person read. */
+/**
+ * Times in milliseconds since 1970. `plan` is the hash of the call to execute, `summary` the line that the person read. `changes` is 1 when
+ * the call has run and the question is about what it changed: `plan` is then the digest of the change set.
+ */
 export type Approval = {
   readonly id: string
   readonly runId: string
@@ -24,6 +27,7 @@ export type Approval = {
   readonly decidedBy: string | null
   readonly decidedAt: number | null
   readonly note: string | null
+  readonly changes: 0 | 1
 }
 
 /** `scope` is what the rule allows: a resolved executable and its sub-command, never a wrapper or a shell. */
@@ -62,12 +66,12 @@ export type Approvals = {
 }
 
 const columns = `id, run_id AS runId, conversation_id AS conversationId, call_id AS callId, tool, risk, reason, summary, plan, created, expires,
-  state, decided_by AS decidedBy, decided_at AS decidedAt, note`
+  state, decided_by AS decidedBy, decided_at AS decidedAt, note, id LIKE 'changes:%' AS changes`
 const ruleColumns = 'id, tool, scope, added_by AS addedBy, added_at AS addedAt'
 
 export function createApprovals(store: Store, now: Clock): Approvals {
-  const create: Approvals['create'] = ({ run, gate: { call, judgement }, expires }) => {
-    const id = gateIdOf(run.runId, call.id)
+  const create: Approvals['create'] = ({ run, gate: { call, judgement, changes }, expires }) => {
+    const id = gateIdOf(run.runId, call.id, changes && 'changes')
     const insert = store.sql<never, (string | number)[]>(
       `INSERT INTO approvals(id, run_id, conversation_id, call_id, tool, risk, reason, summary, plan, created, expires, state)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')`,

@@ -25,6 +25,8 @@ export type ReceiptDraft = {
   readonly error?: string
   /** The sandbox that confined the call's child processes. */
   readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
+  /** What became of the call's changes to the workspace; see `changesOf`. */
+  readonly changes?: string
 }
 
 /** A receipt in the log; `seq` is its number in the chain. */

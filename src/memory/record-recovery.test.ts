@@ -24,7 +24,7 @@ test('recovery leaves the work of living processes alone', () => {
   const { external, intent, recover } = recorder()
   external(run, started('hi'))
   intent(run, acting(callOf('a')))
-  expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 })
+  expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] })
   expect(stage.memoryStage.memory.journal.run('run-1')?.ended).toBeNull()
 })
 
@@ -47,6 +47,7 @@ test('recovery gives the work of dead processes a result, a receipt and an end, 
     closedRuns: ['run-1'],
     adopted: 0,
     tornBytes: 0,
+    undecided: [],
   })
   expect(stage.counted.drafts[1]).toMatchObject({ status: 'failed', error: 'interrupted: outcome unknown', tool: 'file_read' })
   expect(stage.memoryStage.memory.journal.run('run-1')).toMatchObject({ code: 'error', message: 'the process ended before the run did' })
@@ -56,7 +57,7 @@ test('recovery gives the work of dead processes a result, a receipt and an end, 
     content: 'Failed: interrupted: outcome unknown',
     isError: true,
   })
-  expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 })
+  expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] })
 })
 
 test('a run that ended while an act was open is settled too, and keeps its end', () => {

@@ -1,11 +1,13 @@
 /** Writes the durable record of runs: journal, receipts, approvals and checkpoint change together or not at all. */
 
 import type { JsonObject } from '../kit/json.ts'
-import type { ExternalEvent, InternalEvent, Risk, ToolOutcome } from '../runtime/event.ts'
+import type { ExternalEvent, InternalEvent, Risk } from '../runtime/event.ts'
 import type { Clock, Committed, Decision, Log, RecordEntry, RunIdentity } from '../runtime/port.ts'
 import { createApprovalRequests } from './approval-requests.ts'
 import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
-import { deadRuns, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
+import { createCallRecord } from './journal/call-record.ts'
+import { deadRuns, type FateOf, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
+import { createPendingChanges, type PendingChanges } from './journal/pending-changes.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
 import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
@@ -32,8 +34,6 @@ export type RecordWriterOptions = {
   /** Removes secrets from every text of an event; returns the event itself when it contains none. */
   readonly redact: <T>(event: T) => T
 }
-
-type ToolDone = Extract<ExternalEvent, { type: 'tool.done' }>
 
 /** Errors of the disk, not of the data on it. */
 const ofTheDisk = ['full', 'locked', 'read_only', 'unreadable']
@@ -62,6 +62,9 @@ export type OperatorAction = {
   readonly input: JsonObject
   readonly risk: Risk
   readonly sandbox?: 'none'
+  /** What became of the changes that the action applied, and why they were not applied, if so. */
+  readonly changes?: string
+  readonly error?: string
 }
 
 export type RecordWriter = {
@@ -78,16 +81,38 @@ export type RecordWriter = {
   follow(run: RunIdentity): void
   /** Call it when nothing more of this run will be committed. */
   abandon(run: RunIdentity): void
-  /** Call it once at start. It leaves runs of living processes alone. */
-  recover(): Recovery
+  /**
+   * Call it at start. It leaves runs of living processes alone, and without `fateOf` those of dead ones whose changes are undecided: call it
+   * again with `fateOf` when the changes are settled.
+   */
+  recover(fateOf?: FateOf): Recovery
   /** @returns the id of its receipt; undefined when receipts are off */
   recordAction(recordAction: OperatorAction): string | undefined
+  /** See PendingChanges. */
+  readonly applyPending: PendingChanges['apply']
 }
 
 export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   const { memory, receipts, log, now, redact: withoutSecrets } = options
   const { journal } = memory
   const approvals = createApprovalRequests(memory.approvals, withoutSecrets)
+  const calls = createCallRecord({
+    journal,
+    approvals,
+    now,
+    clean: withoutSecrets,
+    receiptsBefore: () => memory.checkpoint.get()?.count ?? 0,
+    receiptOf,
+    sealAgain: (runId) => void (receipts?.seal && journal.sealAgain(runId, receipts.seal)),
+    noIntent: (message) => new RecordFailure('no_intent', message),
+  })
+  const pending = createPendingChanges({
+    table: memory.pending,
+    journal,
+    approvals: memory.approvals,
+    transaction: (body) => transaction(body),
+    record: recordAction,
+  })
   /** The ledger of the current transaction, from its first receipt on. */
   let ledger: Ledger | undefined
   let underWay = false
@@ -101,16 +126,13 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   function keep(run: RunIdentity, entry: RecordEntry, { receipts, earlier, unusable }: Mutable): void {
-    if (entry.kind === 'external') {
-      const receipt = external(run, entry.event)
-      if (entry.event.type === 'tool.done' && receipt) receipts.set(entry.event.id, receipt)
-    } else if (entry.kind === 'intent') {
-      const refusal = intent(run, entry.act)
-      if (refusal !== undefined) unusable.set(entry.act.id, refusal)
-    } else if (entry.kind === 'denied') {
-      const receipt = denied(run, entry.deny)
-      if (receipt !== undefined) receipts.set(entry.deny.id, receipt)
-    } else if (entry.kind === 'gate') {
+    const put = (map: Map<string, string>, id: string, value: string | undefined) => void (value !== undefined && map.set(id, value))
+    if (entry.kind === 'external') put(receipts, 'id' in entry.event ? entry.event.id : '', external(run, entry.event))
+    else if (entry.kind === 'intent') put(unusable, entry.act.id, calls.begun(run, entry.act))
+    else if (entry.kind === 'denied') put(receipts, entry.deny.id, calls.denied(run, entry.deny))
+    else if (entry.kind === 'apply') put(unusable, entry.apply.id, calls.applying(run, entry.apply))
+    else if (entry.kind === 'dropped') put(receipts, entry.drop.id, calls.dropped(run, entry.drop))
+    else if (entry.kind === 'gate') {
       journal.append({ run, kind: 'note', type: 'gate.open', at: now(), body: { type: 'gate.open', id: entry.gate.id } })
       const given = approvals.opened(run, entry.gate, entry.expires)
       if (given) earlier.set(entry.gate.id, given)
@@ -121,53 +143,9 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   function external(run: RunIdentity, event: ExternalEvent): string | undefined {
     const clean = withoutSecrets(event)
     if (clean.type === 'run.start') memory.files.begin(run, { now, redact: withoutSecrets })
-    if (clean.type === 'tool.done') return toolDone(run, clean).outcome.receipt
+    if (clean.type === 'tool.done') return calls.done(run, clean).outcome.receipt
     journal.append({ run, kind: 'external', type: clean.type, at: now(), body: clean })
     if (clean.type === 'approval.decision') approvals.decided(run, clean)
-  }
-
-  function toolDone(run: RunIdentity, { id, outcome }: Pick<ToolDone, 'id' | 'outcome'>, forgotten = false): ToolDone {
-    const intent = journal.openIntent(run.runId, id)
-    if (!intent)
-      throw new RecordFailure('no_intent', `call "${id}" of run ${run.runId} has a result but was never begun, or has one already`)
-    const { tool, argsHash, risk, approval, sandbox } = intent
-    const draft = { tool, argsHash, risk, ...(approval ? { approval } : {}), ...outcomeDraft(outcome), ...sandboxOf(sandbox) }
-    return settleCall(run, { id, outcome: { ...outcome, ...receiptOf(run, draft) } }, forgotten)
-  }
-
-  /** Journals the result of a call whose receipt is in the log, unless the run is `forgotten`. */
-  function settleCall(run: RunIdentity, { id, outcome }: Pick<ToolDone, 'id' | 'outcome'>, forgotten: boolean): ToolDone {
-    const done = { type: 'tool.done' as const, id, outcome }
-    if (!forgotten) journal.append({ run, kind: 'external', type: 'tool.done', at: now(), body: done })
-    if (!forgotten && receipts?.seal) journal.sealAgain(run.runId, receipts.seal)
-    journal.settle(run.runId, id)
-    return done
-  }
-
-  /** @returns why the approval it names cannot be used */
-  function intent(run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>): string | undefined {
-    const clean = withoutSecrets(act)
-    const { id, call, judgement, approval } = clean
-    journal.append({ run, kind: 'intent', type: 'act', at: now(), body: clean })
-    const begun = { runId: run.runId, callId: id, tool: call.name, risk: judgement.risk, argsHash: argsHashOf(call) }
-    journal.begin({
-      ...begun,
-      approval: approval ?? null,
-      sandbox: run.sandbox ?? null,
-      receiptsBefore: memory.checkpoint.get()?.count ?? 0,
-    })
-    return approval === undefined ? undefined : approvals.use(run, act)
-  }
-
-  function denied(run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>): string | undefined {
-    const clean = withoutSecrets(deny)
-    const { call, judgement, by, reason } = clean
-    const outcome: ToolOutcome = { status: 'denied', output: '', error: `${by}: ${reason}` }
-    const draft = { tool: call.name, argsHash: argsHashOf(call), risk: judgement.risk, ...outcomeDraft(outcome), ...sandboxOf(run.sandbox) }
-    const written = receiptOf(run, draft)
-    journal.append({ run, kind: 'note', type: 'deny', at: now(), body: { ...clean, ...written } })
-    approvals.refused(run, deny)
-    return written.receipt
   }
 
   function finished(run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string): void {
@@ -183,9 +161,9 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     if (receipts?.seal) journal.sealEnd(runId, receipts.seal)
   }
 
-  function recordAction({ conversationId, tool, input, risk, sandbox }: OperatorAction): string | undefined {
-    const outcome: ToolOutcome = { status: 'allowed', output: '' }
+  function recordAction({ conversationId, tool, input, risk, sandbox, changes, error }: OperatorAction): string | undefined {
     const clean = withoutSecrets(input)
+    const outcome = { output: '', ...(changes ? { metadata: { changes } } : {}), ...actionEnd(error) }
     const what = { tool, argsHash: argsHashOf({ input: clean }), risk, approval: 'operator' }
     return transaction(() => {
       const { receipt } = receiptOf({ conversationId }, { ...what, ...outcomeDraft(outcome), ...sandboxOf(sandbox) })
@@ -230,12 +208,15 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   /** Most starts need no repair, and check that without the lock. */
-  function recover(): Recovery {
+  function recover(fateOf?: FateOf): Recovery {
     const resting = receipts === undefined || receipts.isConsistent?.(guarded(memory.checkpoint.get)) === true
-    if (resting && guarded(() => deadRuns(journal)).length === 0) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 }
-    return transaction(() =>
-      recoverRuns({ journal, log, now, end, toolDone, settleCall, receiptsAfter: receipts?.after ?? (() => []), settle, disown }),
-    )
+    const isQuiet = resting && guarded(() => deadRuns(journal).length === 0 && !pending.isInterrupted())
+    if (isQuiet) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] }
+    const receiptsAfter = receipts?.after ?? (() => [])
+    return transaction(() => {
+      const recovery = recoverRuns({ journal, log, now, end, calls, fateOf, receiptsAfter, settle, disown })
+      return { ...recovery, undecided: [...recovery.undecided, ...pending.recover(fateOf)] }
+    })
   }
 
   /** Appends the receipts last, directly before the commit: a failure leaves nothing in the database and nothing in the log. */
@@ -277,7 +258,20 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     }
   }
 
-  return { write, transaction, separate, recordAction, recover, follow: memory.files.flush, abandon: memory.files.drop }
+  return {
+    write,
+    transaction,
+    separate,
+    recordAction,
+    applyPending: pending.apply,
+    recover,
+    follow: memory.files.flush,
+    abandon: memory.files.drop,
+  }
+}
+
+function actionEnd(error: string | undefined): { readonly status: 'allowed' } | { readonly status: 'failed'; readonly error: string } {
+  return error === undefined ? { status: 'allowed' } : { status: 'failed', error }
 }
 
 type Mutable = {

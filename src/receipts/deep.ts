@@ -28,6 +28,10 @@ export type JournalledAttempt = {
   readonly resultHash?: string
   /** The sandbox of its child processes, according to the journal. */
   readonly sandbox?: string
+  /** What became of its changes, according to the journal. */
+  readonly changes?: string
+  /** Why the journal contradicts itself about the call, if it does. */
+  readonly contradiction?: string
   readonly receiptId?: string
   readonly pending: boolean
   readonly unfinished: boolean
@@ -37,7 +41,7 @@ export type DeepProblem = {
   readonly runId: string
   readonly callId: string
   readonly id?: string
-  readonly kind: 'no_receipt' | 'no_result' | 'differs' | 'shared'
+  readonly kind: 'no_receipt' | 'no_result' | 'differs' | 'shared' | 'contradiction'
   readonly message: string
 }
 
@@ -95,12 +99,14 @@ function judgeAll(attempts: Iterable<JournalledAttempt>, judge: Judge): Judged {
   const count = { attempts: 0, pending: 0 }
   const tidy = collectGarbageEvery(20_000)
   for (const attempt of attempts) {
-    const { receiptId, status } = attempt
+    const { receiptId, status, contradiction } = attempt
     const what = nameOf(attempt)
     count.attempts += 1
     tidy()
     if (attempt.pending) count.pending += 1
     else if (attempt.unfinished) unfinished.push(`${what} began before its process died; the next start gives it a result`)
+    else if (contradiction !== undefined)
+      problems.push({ ...placeOf(attempt), kind: 'contradiction', message: `${what} contradicts itself: ${contradiction}` })
     else if (status === undefined)
       problems.push({ ...placeOf(attempt), kind: 'no_result', message: `${what} began, and its result is gone` })
     else if (receiptId === undefined) problems.push({ ...placeOf(attempt), kind: 'no_receipt', message: `${what} has no receipt` })
@@ -126,9 +132,10 @@ function nameOf({ runId, callId, tool }: JournalledAttempt): string {
   return `call ${callId} (${tool}) of run ${runId}`
 }
 
-function toldBy({ conversationId, tool, argsHash, status = '', resultHash = '', sandbox }: JournalledAttempt, id: string): ExpectedReceipt {
+function toldBy({ conversationId, tool, argsHash, status = '', resultHash = '', sandbox, changes }: JournalledAttempt, id: string) {
   const texts = { id, conversationId: conversationId.toWellFormed(), tool: tool.toWellFormed() }
-  return { ...texts, argsHash, status, resultHash, ...(sandbox === undefined ? {} : { sandbox }) }
+  const told: ExpectedReceipt = { ...texts, argsHash, status, resultHash, changes }
+  return sandbox === undefined ? told : { ...told, sandbox }
 }
 
 function differences(attempt: JournalledAttempt, receipt: Receipt): string[] {
@@ -139,6 +146,7 @@ function differences(attempt: JournalledAttempt, receipt: Receipt): string[] {
     ['arguments', told.argsHash, receipt.args_hash],
     ['status', told.status, receipt.status],
     ['result', told.resultHash, receipt.result_hash],
+    ['changes', told.changes, receipt.changes],
   ] as const
   const wrong = pairs.filter(([, journal, log]) => journal !== log).map(([name]) => name)
   return told.sandbox === undefined || told.sandbox === receipt.sandbox ? wrong : [...wrong, 'sandbox']

@@ -16,6 +16,8 @@ export type ReceiptDraft = {
   readonly approval?: string
   readonly error?: string
   readonly sandbox?: ReceiptSandbox
+  /** What became of the call's changes to the workspace; see Receipt. */
+  readonly changes?: string
 }
 
 /** A receipt in the log, with the field names of a draft; `seq` is its number in the chain. */

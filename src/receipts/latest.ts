@@ -35,11 +35,13 @@ function written({
   approval,
   error,
   sandbox,
+  changes,
 }: Receipt): WrittenReceipt {
   const optional = {
     ...(approval === undefined ? {} : { approval }),
     ...(error === undefined ? {} : { error }),
     ...(sandbox === undefined ? {} : { sandbox }),
+    ...(changes === undefined ? {} : { changes }),
   }
   return { id, seq, conversationId: conversation_id, tool, argsHash: args_hash, resultHash: result_hash, status, risk, ...optional }
 }

@@ -162,9 +162,9 @@ type Log = { readonly logId: string; readonly key: Uint8Array }
 
 function receiptOf(draft: ReceiptDraft, at: { readonly count: number; readonly head: string }, { logId, key }: Log): Receipt {
   const seq = at.count + 1
-  const { argsHash, resultHash, status, risk, approval, error, sandbox } = draft
+  const { argsHash, resultHash, status, risk, approval, error, sandbox, changes } = draft
   const body = {
-    v: 2 as const,
+    v: 3 as const,
     seq,
     log_id: logId,
     id: `receipt-${logId.slice(0, 8)}-${seq}`,
@@ -178,6 +178,7 @@ function receiptOf(draft: ReceiptDraft, at: { readonly count: number; readonly h
     ...(approval === undefined ? {} : { approval: approval.toWellFormed() }),
     ...(error === undefined ? {} : { error: shortened(error) }),
     ...(sandbox === undefined ? {} : { sandbox }),
+    ...(changes === undefined ? {} : { changes }),
     previous_hash: at.head,
   }
   return sealed(body, key)

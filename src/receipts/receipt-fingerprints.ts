@@ -11,6 +11,7 @@ export type ExpectedReceipt = {
   readonly status: string
   readonly resultHash: string
   readonly sandbox?: string
+  readonly changes?: string
 }
 
 export type Fingerprints = {
@@ -47,9 +48,9 @@ export function createFingerprints(): Fingerprints {
     prints = wider
   }
 
-  function add({ seq, id, conversation_id, tool, args_hash, status, result_hash, sandbox }: Receipt): void {
+  function add({ seq, id, conversation_id, tool, args_hash, status, result_hash, sandbox, changes }: Receipt): void {
     if (seq >= marks.length) grow(seq)
-    const told = { id, conversationId: conversation_id, tool, argsHash: args_hash, status, resultHash: result_hash }
+    const told = { id, conversationId: conversation_id, tool, argsHash: args_hash, status, resultHash: result_hash, changes }
     prints.set(printOf(told), seq * length)
     marks[seq] = known | Math.max(0, sandboxes.indexOf(sandbox))
     highest = Math.max(highest, seq)
@@ -78,7 +79,7 @@ export function createFingerprints(): Fingerprints {
   return { count: () => highest, add, has, fits, take, isTaken, untaken }
 }
 
-function printOf({ id, conversationId, tool, argsHash, status, resultHash }: ExpectedReceipt): Uint8Array {
-  const text = JSON.stringify([id, conversationId, tool, argsHash, status, resultHash])
+function printOf({ id, conversationId, tool, argsHash, status, resultHash, changes }: ExpectedReceipt): Uint8Array {
+  const text = JSON.stringify([id, conversationId, tool, argsHash, status, resultHash, changes])
   return new Bun.CryptoHasher('sha256').update(text).digest().subarray(0, length)
 }

@@ -124,7 +124,7 @@ test('a receipt holds what the seed asks for, and its place in the chain', () =>
   const second = home.append([draft(1, { status: 'denied', error: 'x'.repeat(1000), approval: 'user', risk: 'medium' }), draft(2)], first)
   const [one, two, three] = receiptsOf(home)
   expect(one).toEqual({
-    v: 2,
+    v: 3,
     seq: 1,
     log_id: first.logId,
     id: `receipt-${first.logId.slice(0, 8)}-1`,

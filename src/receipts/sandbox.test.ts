@@ -68,14 +68,14 @@ testBoth(
       record: 1,
       kind: 'form',
     },
-    { name: 'the version set back', do: ({ home }) => edit(home, 4, (line) => line.replace('"v":2', '"v":1')), record: 4, kind: 'hash' },
+    { name: 'the version set back', do: ({ home }) => edit(home, 4, (line) => line.replace('"v":3', '"v":1')), record: 4, kind: 'hash' },
     {
       name: 'the version of one with a sandbox set back',
-      do: ({ home }) => edit(home, 1, (line) => line.replace('"v":2', '"v":1')),
+      do: ({ home }) => edit(home, 1, (line) => line.replace('"v":3', '"v":1')),
       record: 1,
       kind: 'form',
     },
-    { name: 'a version to come', do: ({ home }) => edit(home, 4, (line) => line.replace('"v":2', '"v":3')), record: 4, kind: 'form' },
+    { name: 'a version to come', do: ({ home }) => edit(home, 4, (line) => line.replace('"v":3', '"v":4')), record: 4, kind: 'form' },
     { name: 'receipts of version 1', do: ({ home }) => reseal(home, older), record: undefined },
     {
       name: 'receipts of version 1 with newer ones after them',
@@ -97,6 +97,6 @@ test('a receipt with a sandbox has a fixed spelling as well', () => {
   const { receipt_hash: _, mac: __, ...unsealed } = { ...body, id: 'receipt-00000000-2', previous_hash: 'a'.repeat(64) }
   const line = lineOf(sealed(unsealed, new Uint8Array(32).fill(7)))
   expect(line).toContain('"risk":"low","sandbox":"none","seq":2,')
-  expect(line).toEndWith('"tool":"shell","v":2}')
+  expect(line).toEndWith('"tool":"shell","v":3}')
   expect(line).toBe(JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(line)).sort(([a], [b]) => (a < b ? -1 : 1)))))
 })

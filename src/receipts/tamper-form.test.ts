@@ -28,8 +28,8 @@ testBoth(
       record: 2,
       kind: 'form',
     },
-    { name: 'a member added', do: ({ home }) => edit(home, 2, (line) => line.replace('"v":2', '"v":2,"x":1')), record: 2, kind: 'form' },
-    { name: 'a member doubled', do: ({ home }) => edit(home, 2, (line) => line.replace('"v":2', '"v":2,"v":2')), record: 2, kind: 'form' },
+    { name: 'a member added', do: ({ home }) => edit(home, 2, (line) => line.replace('"v":3', '"v":3,"x":1')), record: 2, kind: 'form' },
+    { name: 'a member doubled', do: ({ home }) => edit(home, 2, (line) => line.replace('"v":3', '"v":3,"v":3')), record: 2, kind: 'form' },
     {
       name: 'an error slipped in',
       do: ({ home }) => edit(home, 2, (line) => line.replace('"id":', '"error":"x","id":')),

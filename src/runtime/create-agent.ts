@@ -3,8 +3,8 @@
 import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
-import type { AgentEvent, Ending, Mode, Proposal, RunEvent, Usage } from './event.ts'
-import type { ChatRequest, Decision, Message, Meter, RunAgent, RunIdentity } from './port.ts'
+import type { AgentEvent, Ending, Mode, RunEvent, Usage } from './event.ts'
+import type { ChatRequest, Decision, Message, Meter, Question, RunAgent, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import type { JournalledRules } from './rules/journalled-rules.ts'
@@ -56,8 +56,8 @@ export type Agent = {
    * another run)
    */
   approve(gateId: string, decision: Decision): Promise<string | undefined>
-  /** Returns the call that an open gate asks about, with the judgement of it. */
-  gate(gateId: string): Proposal | undefined
+  /** Returns the call that an open gate asks about, with the judgement of it or of its changes. */
+  gate(gateId: string): Question | undefined
   /** Resolves when that gate is no longer open, at once if it is not. */
   gateClosed(gateId: string): Promise<void>
   /** Resolves when no run is under way, even if nobody reads its events. */

@@ -1,12 +1,14 @@
 /** Drives one run: feeds external events to the kernel, performs the effects that it selects, and passes visible events to the consumer. */
 
 import type { AnyThread } from '../kernel/thread.ts'
-import type { AgentEvent, Ending, ExternalEvent, InternalEvent, Proposal, RunEvent, ToolOutcome, Usage } from './event.ts'
+import { createCarryOut } from './attempt/carry-out.ts'
+import { createGates } from './attempt/gates.ts'
+import type { AgentEvent, Ending, ExternalEvent, InternalEvent, RunEvent, Usage } from './event.ts'
 import { createQueue } from './event-queue.ts'
-import { createGates } from './gates.ts'
 import { logEvent } from './log-event.ts'
 import type {
   Act,
+  ChangePorts,
   ChatRequest,
   Clock,
   Committed,
@@ -15,6 +17,7 @@ import type {
   Log,
   Message,
   Provider,
+  Question,
   Questions,
   Recorder,
   Redact,
@@ -34,6 +37,8 @@ export type RunPorts = {
   readonly provider: Provider
   readonly judge: Judge
   readonly act: Act
+  /** Needed when acts run on private views. */
+  readonly changes?: ChangePorts
   readonly recorder: Recorder
   readonly questions: Questions
   readonly log: Log
@@ -70,7 +75,7 @@ export type Run = {
   send(event: ExternalEvent): Promise<string | undefined>
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** Returns the call that an open gate asks about; undefined once it is answered. */
-  gate(gateId: string): Proposal | undefined
+  gate(gateId: string): Question | undefined
   /** Resolves when the gate is no longer open. */
   gateClosed(gateId: string): Promise<void>
   /** Resolves when the run has ended, even if nobody reads its events. */
@@ -98,6 +103,15 @@ export function createRun({ identity, threads, joining, ports, request, history,
     after: ports.after,
     ttlMs: approvalTtlMs,
     decide: (id, plan, { allow, by, note }) => send({ type: 'approval.decision', id, allow, by, plan, ...(note ? { note } : {}) }),
+    fail: failRun,
+  })
+  const carryOut = createCarryOut({
+    ...ports,
+    begin,
+    end(id, event) {
+      inFlight.delete(id)
+      void send(event)
+    },
     fail: failRun,
   })
   const appointments: (() => void)[] = []
@@ -172,11 +186,13 @@ export function createRun({ identity, threads, joining, ports, request, history,
     if (event.type === 'model.done') state.usage = addUsage(state.usage, event.usage)
     for (const each of unseen(event, shown)) void queue.push(each)
     logEvent(event, log)
+    if (event.type === 'approval.decision' || event.type === 'deny' || event.type === 'drop') gates.close(event.id)
     if (event.type === 'think') void ask()
     else if (event.type === 'judge') void judge(event)
-    else if (event.type === 'act') act(event, unusable.get(event.id))
-    else if (event.type === 'gate.open') gates.open(event.id, event, earlier.get(event.id))
-    else if (event.type === 'approval.decision' || event.type === 'deny') gates.close(event.id)
+    else if (event.type === 'act') carryOut.act(event, unusable.get(event.id))
+    else if (event.type === 'apply') carryOut.apply(event, unusable.get(event.id))
+    else if (event.type === 'gate.open') gates.open(event, earlier.get(event.id))
+    else if (event.type === 'drop') carryOut.drop(event)
     else if (event.type === 'cancel' || event.type === 'estop' || event.type === 'halt') abortAll()
     else if (event.type === 'finish') {
       log('info', 'memory persisted', { conversation: identity.conversationId, run: identity.runId })
@@ -223,16 +239,6 @@ export function createRun({ identity, threads, joining, ports, request, history,
   /** Judges a call that a developer's thread requests in the same way as a call of the model. */
   async function judge({ id, by, call }: Extract<InternalEvent, { type: 'judge' }>): Promise<void> {
     void send({ type: 'judged', id, by, ...(await judgeFor({ by, call, judge: ports.judge, redact: ports.redact, usedIds })) })
-  }
-
-  /** @param refusal why the act may not run after all */
-  function act(event: Extract<InternalEvent, { type: 'act' }>, refusal: string | undefined): void {
-    const signal = begin(event.id)
-    const outcome = refusal === undefined ? ports.act(event, signal) : Promise.resolve(notApproved(refusal))
-    void outcome.then((outcome) => {
-      inFlight.delete(event.id)
-      void send({ type: 'tool.done', id: event.id, outcome: ports.redact(outcome) })
-    }, failRun)
   }
 
   /** Ends the run when the record cannot be written: nothing further may happen, and the consumer gets the reason. */
@@ -285,9 +291,4 @@ export function createRun({ identity, threads, joining, ports, request, history,
     ending: () => state.ending,
     usage: () => state.usage,
   }
-}
-
-/** The outcome is the same as for a call that changed after the judgement. */
-function notApproved(reason: string): ToolOutcome {
-  return { status: 'denied', output: '', error: `approval.unusable: ${reason}` }
 }

@@ -1,6 +1,7 @@
 /** Defines every event of a run. Present tense requests (`think`), past tense reports (`model.done`). */
 
 import type { Json, JsonObject } from '../kit/json.ts'
+import type { ChangeReview } from './changes.ts'
 
 export type Mode = 'structured' | 'wiggum'
 export type Risk = 'low' | 'medium' | 'high'
@@ -62,6 +63,9 @@ export type ToolOutcome = {
   readonly instructions?: readonly Instruction[]
 }
 
+/** A command that ended on a private view of the workspace: what it returned, and the gate's judgement of what it changed. */
+export type Changed = { readonly outcome: ToolOutcome; readonly review: ChangeReview }
+
 /** Why a run ended, for exit codes and machines; `stop` is the coarser stop reason of AgentEvent. */
 export type Ending = {
   readonly stop: StopReason
@@ -96,6 +100,8 @@ export type ExternalEvent =
     }
   | { readonly type: 'model.fail'; readonly code: FailureCode; readonly message: string }
   | { readonly type: 'tool.done'; readonly id: string; readonly outcome: ToolOutcome }
+  /** The act has ended on a private view; its changes are not in the workspace yet. `apply` or `drop` follows. */
+  | ({ readonly type: 'tool.changed'; readonly id: string } & Proposal & Changed)
   | {
       readonly type: 'approval.decision'
       readonly id: string
@@ -120,11 +126,12 @@ export type ExternalEvent =
       readonly proposals: readonly Proposal[]
     }
 
-/** Requested by threads. Only `think`, `judge`, `act` and `check` have effects. */
+/** Requested by threads. Only `think`, `judge`, `act`, `apply` and `check` have effects. */
 export type InternalEvent =
   | { readonly type: 'think'; readonly round: number }
   | ({ readonly type: 'propose'; readonly id: string } & Proposal)
-  | { readonly type: 'gate.open'; readonly id: string; readonly call: Call; readonly judgement: Judgement }
+  /** With `changes` it asks about what the call changed; the judgement's plan is then their digest. */
+  | { readonly type: 'gate.open'; readonly id: string; readonly call: Call; readonly judgement: Judgement; readonly changes?: ChangeReview }
   | { readonly type: 'act'; readonly id: string; readonly call: Call; readonly judgement: Judgement; readonly approval?: string }
   | {
       readonly type: 'deny'
@@ -134,6 +141,10 @@ export type InternalEvent =
       readonly by: string
       readonly reason: string
     }
+  /** The changes of a call enter the workspace; its `tool.done` follows. */
+  | ({ readonly type: 'apply'; readonly id: string; readonly review: ChangeReview; readonly approval?: string } & Proposal)
+  /** The changes of a call never enter the workspace, and the call has ended. */
+  | ({ readonly type: 'drop'; readonly id: string; readonly by: string; readonly reason: string } & Proposal & Changed)
   | { readonly type: 'observe'; readonly round: number; readonly results: readonly ToolReport[] }
   | { readonly type: 'check'; readonly id: string; readonly tier: number }
   | { readonly type: 'retry'; readonly evidence: string }
@@ -181,8 +192,10 @@ export type AgentEvent =
   | { type: 'thinking'; content: string }
   | { type: 'text'; content: string; isPartial: boolean }
   | { type: 'tool_use'; toolCallId: string; toolName: string; input: unknown }
-  | { type: 'tool_result'; toolCallId: string; status: 'completed' | 'failed'; output?: unknown }
-  | { type: 'approval_gate'; gateId: string; toolName: string; input: unknown }
+  /** `changes`: what became of the call's changes; see `changesOf`. Absent when it ran on no view. */
+  | { type: 'tool_result'; toolCallId: string; status: 'completed' | 'failed'; output?: unknown; changes?: string }
+  /** `changes`: the call has run, and the gate asks whether these changes may enter the workspace. */
+  | { type: 'approval_gate'; gateId: string; toolName: string; input: unknown; changes?: ChangeReview }
   | { type: 'iteration'; count: number }
   | { type: 'error'; code: string; message: string; recoverable: boolean }
   | { type: 'done'; stopReason: StopReason; result?: string; iterations?: number }

@@ -8,6 +8,7 @@ export const externalTypes: { readonly [type in ExternalEvent['type']]: true } =
   'model.done': true,
   'model.fail': true,
   'tool.done': true,
+  'tool.changed': true,
   'approval.decision': true,
   'check.done': true,
   cancel: true,

@@ -1,6 +1,7 @@
 /** Defines the ports of the runtime to the outside. Adapters implement them; `main.ts` passes them in. */
 
 import type { Json, JsonObject } from '../kit/json.ts'
+import type { ChangeReview } from './changes.ts'
 import type { Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, Proposal, Risk, ToolOutcome, Usage } from './event.ts'
 
 /** A JSON Schema of an object, as the model sees it. */
@@ -110,7 +111,14 @@ export class ProviderFailure extends Error {
 /** What one call would touch. The tool derives it from its validated input alone and the gate judges it. Paths are unresolved, as given. */
 export type Touch =
   | { readonly kind: 'path'; readonly path: string; readonly access: 'read' | 'write' }
-  | { readonly kind: 'command'; readonly command: string; readonly cwd?: string }
+  /** `direct`: without a private view of the workspace. `network`: hosts, or `@lists` of hosts, that the command is to reach. */
+  | {
+      readonly kind: 'command'
+      readonly command: string
+      readonly cwd?: string
+      readonly direct?: boolean
+      readonly network?: readonly string[]
+    }
   | { readonly kind: 'url'; readonly url: string; readonly method: string }
 
 export type ToolContext = {
@@ -152,8 +160,22 @@ export type Tool = ToolSpec & {
 /** The gate: estop → schema → forbidden → risk → autonomy. Never throws; if unsure it denies. */
 export type Judge = (call: Call) => Promise<Judgement>
 
+/** With `changes` the call ran on a private view of the workspace, and what it changed there waits for `apply` or `drop`. */
+export type ActOutcome = ToolOutcome & { readonly changes?: ChangeReview }
+
 /** Performs one allowed act and returns its outcome. Never throws. */
-export type Act = (act: Extract<InternalEvent, { type: 'act' }>, signal: AbortSignal) => Promise<ToolOutcome>
+export type Act = (act: Internal<'act'>, signal: AbortSignal) => Promise<ActOutcome>
+
+/** What to do with the changes of a call that ran on a private view. Exactly one of the two is called, after it is on disk. */
+export type ChangePorts = {
+  /**
+   * Applies the changes, all or none, and returns the outcome of the whole call: `applied` or `notApplied` of `ran`, which is what `act`
+   * returned. Never throws.
+   */
+  apply(apply: Internal<'apply'>, signal: AbortSignal, ran: ToolOutcome): Promise<ToolOutcome>
+  /** Removes the changes, or keeps them for a later yes if `isPending`. Never throws. */
+  drop(drop: Internal<'drop'>): void
+}
 
 /** An approval or a refusal at an open gate; `by` is who decided, and becomes the rule name of a refusal. */
 export type Decision = { readonly allow: boolean; readonly by: string; readonly note?: string }
@@ -161,13 +183,15 @@ export type Decision = { readonly allow: boolean; readonly by: string; readonly 
 type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { type: Type }>
 
 /**
- * What one super-step adds to the record. `tool.done` and `denied` each append a receipt; an `intent` uses up the approval that it names;
- * `gate` opens a question that another process can answer until `expires` (milliseconds since 1970).
+ * What one super-step adds to the record. `tool.done`, `denied` and `dropped` each append a receipt; an `intent` and an `apply` use up the
+ * approval that they name; `gate` opens a question that another process can answer until `expires` (milliseconds since 1970).
  */
 export type RecordEntry =
   | { readonly kind: 'external'; readonly event: ExternalEvent }
   | { readonly kind: 'intent'; readonly act: Internal<'act'> }
   | { readonly kind: 'denied'; readonly deny: Internal<'deny'> }
+  | { readonly kind: 'apply'; readonly apply: Internal<'apply'> }
+  | { readonly kind: 'dropped'; readonly drop: Internal<'drop'> }
   | { readonly kind: 'gate'; readonly gate: Internal<'gate.open'>; readonly expires: number }
   | { readonly kind: 'finish'; readonly finish: Internal<'finish'>; readonly digest: string }
 
@@ -177,7 +201,7 @@ export type Committed = {
   readonly receipts: ReadonlyMap<string, string>
   /** An earlier approval of exactly this plan in this conversation, now used up. */
   readonly earlier: ReadonlyMap<string, Decision>
-  /** Why a call may not run after all: its approval was used, expired or is for another plan. */
+  /** Why a call may not run, or its changes not be applied, after all: the approval was used, expired or is for another plan. */
   readonly unusable: ReadonlyMap<string, string>
 }
 
@@ -191,7 +215,7 @@ export type Recorder = { commit(run: RunIdentity, batch: readonly RecordEntry[])
 /** Answers to open gates that come from another process, or from another part of this one. */
 export type Questions = {
   /** Returns the answer that another process gave, if any. */
-  answered(run: RunIdentity, callId: string): Decision | undefined
+  answered(gateId: string): Decision | undefined
   /**
    * Calls `asked.answer` with an answer from elsewhere, or `asked.fail` when the record cannot be read. @returns a function that ends the
    * watch
@@ -199,9 +223,12 @@ export type Questions = {
   watch(run: RunIdentity, asked: WatchedQuestion): () => void
 }
 
+/** `changes`: the question is about what the call changed. */
+export type Question = Proposal & { readonly changes?: ChangeReview }
+
 export type WatchedQuestion = {
-  readonly callId: string
-  readonly proposal: Proposal
+  readonly gateId: string
+  readonly proposal: Question
   /** @returns undefined when it counted, else the name of the rule that rejected it */
   answer(decision: Decision): Promise<string | undefined>
   fail(error: unknown): void

@@ -1,5 +1,6 @@
 /** Projects selected events to what a consumer sees: one pure reducer, used live and in replay. */
 
+import { changesOf, dropOutcome } from './attempt/change-outcome.ts'
 import type { AgentEvent, Ending, FailureCode, Part, RunEvent } from './event.ts'
 import { callIdOf, gateIdOf } from './gate-id.ts'
 
@@ -42,11 +43,13 @@ function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string)
     case 'propose':
       return [{ type: 'tool_use', toolCallId: event.id, toolName: event.call.name, input: event.call.input }]
     case 'gate.open':
-      return [{ type: 'approval_gate', gateId: gateIdOf(runId, event.id), toolName: event.call.name, input: event.call.input }]
+      return [gate(runId, event)]
     case 'deny':
       return [{ type: 'tool_result', toolCallId: event.id, status: 'failed', output: `Denied by ${event.by}: ${event.reason}` }]
     case 'tool.done':
       return [toolResult(event)]
+    case 'drop':
+      return [toolResult({ id: event.id, outcome: dropOutcome(event) })]
     case 'retry':
       return []
     case 'halt':
@@ -75,10 +78,17 @@ function cutNotice(cut: 'length' | 'content_filter'): AgentEvent {
   return { type: 'error', code: `cut.${cut}`, message: `the answer was cut by ${why}`, recoverable: true }
 }
 
-function toolResult({ id, outcome }: Extract<RunEvent, { type: 'tool.done' }>): AgentEvent {
-  if (outcome.status === 'allowed') return { type: 'tool_result', toolCallId: id, status: 'completed', output: outcome.output }
+function gate(runId: string, { id, call, changes }: Extract<RunEvent, { type: 'gate.open' }>): AgentEvent {
+  const about = changes === undefined ? {} : { changes }
+  return { type: 'approval_gate', gateId: gateIdOf(runId, id, changes && 'changes'), toolName: call.name, input: call.input, ...about }
+}
+
+function toolResult({ id, outcome }: Pick<Extract<RunEvent, { type: 'tool.done' }>, 'id' | 'outcome'>): AgentEvent {
+  const changes = changesOf(outcome.metadata)
+  const fate = changes === undefined ? {} : { changes }
+  if (outcome.status === 'allowed') return { type: 'tool_result', toolCallId: id, status: 'completed', output: outcome.output, ...fate }
   const output = [outcome.error ?? outcome.status, outcome.output].filter(Boolean).join('\n')
-  return { type: 'tool_result', toolCallId: id, status: 'failed', output }
+  return { type: 'tool_result', toolCallId: id, status: 'failed', output, ...fate }
 }
 
 /** Adds a text to an emergency stop, because no other part of the program can explain it. */

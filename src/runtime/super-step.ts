@@ -46,6 +46,8 @@ export function createStepper({
   function entryOf(event: RunEvent): RecordEntry | undefined {
     if (event.type === 'act') return { kind: 'intent', act: event }
     if (event.type === 'deny') return { kind: 'denied', deny: event }
+    if (event.type === 'apply') return { kind: 'apply', apply: event }
+    if (event.type === 'drop') return { kind: 'dropped', drop: event }
     if (event.type === 'gate.open') return { kind: 'gate', gate: event, expires: now() + approvalTtlMs }
     if (event.type === 'finish') return { kind: 'finish', finish: event, digest: digest.digest('hex') }
   }

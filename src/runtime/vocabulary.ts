@@ -11,6 +11,8 @@ export const vocabulary: { readonly [type in RunEvent['type']]: true } = {
   'gate.open': true,
   act: true,
   deny: true,
+  apply: true,
+  drop: true,
   observe: true,
   check: true,
   retry: true,

@@ -9,6 +9,8 @@ type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: 
 
 export function withRepairs({ workspace, spawn, log, names }: After): Spawn {
   return async (plan) => {
+    // The commands of a private view change nothing in the workspace.
+    if (plan.view === 'private') return spawn(plan)
     const [since, before] = [Date.now(), names && !plan.readOnly ? namesIn(workspace) : undefined]
     const ended = await spawn(plan)
     if (!ended.ok || plan.readOnly) return ended

@@ -1,5 +1,7 @@
 /** Defines what the rest of the program knows about a sandbox, and what a sandbox needs to know about the machine. */
 
+import type { Change } from '../runtime/changes.ts'
+
 export type Environment = { readonly [name: string]: string }
 
 /**
@@ -19,12 +21,39 @@ export type SpawnPlan = {
   readonly readablePaths?: readonly ReadablePath[]
   /** Makes the workspace read-only for this command. */
   readonly readOnly?: boolean
+  /**
+   * `private`: the command works on a view of the workspace, and its changes stay outside the workspace until somebody applies them. A
+   * sandbox that cannot provide a view then refuses the command. `direct`, also when absent: it writes to the workspace itself.
+   */
+  readonly view?: 'private' | 'direct'
+  /** The hosts that this command may reach; absent: none. */
+  readonly network?: readonly string[]
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
+}
+
+/** What a command changed in its private view. Every process of the command has ended, so nothing changes any more. */
+export type PrivateView = {
+  readonly id: string
+  /** The folder of the transaction: `up` holds what the command wrote, `start` is older than everything that changed since it began. */
+  readonly folder: string
+  /**
+   * Every change of the command in the workspace, without caches. Reads the files only once.
+   * @throws Error that tells a person why the changes cannot be read, for example because there are too many
+   */
+  changes(): Promise<readonly Change[]>
+  /**
+   * Cache folders that the command wrote to, relative to the workspace. They stay in a layer that only sandboxed commands see, also when
+   * the changes are dropped.
+   */
+  caches(): Promise<readonly string[]>
+  /** Removes the view and everything in it that nobody has moved away. */
+  drop(): void
 }
 
 /**
  * `code` is 128 + n when signal n ended a confined command. `undone` lists the changes that the sandbox reverted in the workspace, one
- * sentence each. `ok: false` means that the command never ran.
+ * sentence each. `view` exists if the plan asked for a private view: apply its changes or drop it. `ok: false` means that the command
+ * never ran.
  */
 export type Ended =
   | {
@@ -35,6 +64,8 @@ export type Ended =
       readonly undone?: readonly string[]
       /** Why the sandbox ended the command: it used too much. */
       readonly stopped?: string
+      readonly mode?: 'transaction' | 'direct'
+      readonly view?: PrivateView
     }
   | { readonly ok: false; readonly message: string }
 
@@ -48,11 +79,18 @@ export type SandboxName = 'bubblewrap' | 'landlock' | 'none'
 /** `auto` selects bubblewrap. Landlock protects less, and `none` protects nothing: the user must choose either explicitly. */
 export type SandboxKind = 'auto' | SandboxName
 
+/** `why` is the end of a sentence for a person. */
+export type PrivateViews = { readonly ok: true } | { readonly ok: false; readonly why: string }
+
 export type Sandbox = {
   readonly name: SandboxName
   /** @returns the layers between a command and the machine, one line each */
   describe(): string[]
   readonly spawn: Spawn
+  /** Tells whether commands can have private views of the workspace now. A plan with `view: 'private'` is refused when they cannot. */
+  privateViews(): Promise<PrivateViews>
+  /** Starts a sandbox for the next command in a private view, so that the command does not wait for it. Cheap to call again. */
+  warm?(): void
   /** Releases what the sandbox keeps outside (control group, filter file, proxy socket). No spawn may follow. */
   close?(): void
 }

@@ -2,7 +2,7 @@
 
 import { withRepairs } from './afterwards.ts'
 import { createBubblewrap } from './bubblewrap/bubblewrap.ts'
-import type { Created, SandboxSettings } from './confinement.ts'
+import type { Created, Sandbox, SandboxSettings } from './confinement.ts'
 import { notLinux } from './install.ts'
 import { resolvePlaces } from './protect/places.ts'
 import { withoutMounts } from './readable.ts'
@@ -14,11 +14,12 @@ export async function createSandbox(settings: SandboxSettings): Promise<Created>
   if (settings.kind === 'none') {
     return {
       ok: true,
-      sandbox: {
+      sandbox: withModes({
         name: 'none',
         describe: () => ['none: commands run with all the rights of this user'],
         spawn: (plan) => settings.spawnPlain(withoutMounts(plan)),
-      },
+        privateViews: async () => ({ ok: false, why: 'without a sandbox nothing separates a command from the workspace' }),
+      }),
     }
   }
   if (process.platform !== 'linux') return { ok: false, missing: notLinux }
@@ -32,5 +33,19 @@ export async function createSandbox(settings: SandboxSettings): Promise<Created>
   const names = created.sandbox.name === 'bubblewrap' && !settings.without?.includes('protected paths')
   const { workspace } = resolved.places
   const spawn = withRepairs({ workspace, spawn: created.sandbox.spawn, log: settings.log, names })
-  return { ok: true, sandbox: { ...created.sandbox, spawn } }
+  return { ok: true, sandbox: withModes({ ...created.sandbox, spawn }) }
+}
+
+/** Names the mode of each command that can write, and refuses a private view where there is none. */
+function withModes(sandbox: Sandbox): Sandbox {
+  return {
+    ...sandbox,
+    async spawn(plan) {
+      if (plan.readOnly) return sandbox.spawn(plan)
+      const views = plan.view === 'private' ? await sandbox.privateViews() : undefined
+      if (views?.ok === false) return { ok: false, message: `the command cannot have a private view of the workspace: ${views.why}` }
+      const ended = await sandbox.spawn(plan)
+      return ended.ok ? { ...ended, mode: ended.view === undefined ? 'direct' : 'transaction' } : ended
+    },
+  }
 }

@@ -23,7 +23,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(forms.length).toBeGreaterThan(0)
     for (const form of [...forms, 'braidclaw-sandbox: ', 'braidclaw-landlock: ']) {
       const { ended } = await box.run(`touch ran; printf '%s' '${form}it never ran' >&2; exit 126`)
-      expect(ended).toEqual({ ok: true, code: 126, leftBehind: false })
+      expect(ended).toEqual({ ok: true, code: 126, leftBehind: false, mode: 'direct' })
     }
   })
 

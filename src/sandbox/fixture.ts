@@ -1,11 +1,12 @@
 /** Provides a plain spawn, a sandbox in a temporary folder and commands in it, for the tests. */
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Ended, SandboxSettings, Spawn } from './confinement.ts'
+import type { Ended, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
+import { removeTree } from './transaction/remove-tree.ts'
 
 /** Serves `test.if` like `needs` of test/support/needs.ts, which only tests may import. */
 export function hasBubblewrap(): boolean {
@@ -47,12 +48,14 @@ export function place(more: Partial<SandboxSettings> & { readonly name?: string 
     log() {},
     ...given,
   }
-  return { root, workspace, settings, [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }) }
+  return { root, workspace, settings, [Symbol.dispose]: () => removeTree(root) }
 }
 
 export type Ran = { readonly ended: Ended; readonly code: number | null; readonly stdout: string; readonly stderr: string }
 export type Running = Place & {
   run(script: string, more?: { readonly signal?: AbortSignal; readonly cwd?: string; readonly argv?: readonly string[] }): Promise<Ran>
+  /** Runs a command in a private view. @throws when it did not run there */
+  change(script: string, more?: { readonly signal?: AbortSignal }): Promise<Ran & { readonly view: PrivateView }>
   describe(): string[]
 }
 
@@ -65,17 +68,24 @@ export async function confined(more: Parameters<typeof place>[0] = {}): Promise<
     throw new Error(created.missing)
   }
   const { spawn, close, describe } = created.sandbox
+  const start = async (plan: Pick<SpawnPlan, 'argv' | 'cwd' | 'signal' | 'view'>): Promise<Ran> => {
+    const out = { stdout: '', stderr: '' }
+    const env = { PATH: fixedPath, HOME: ground.settings.home }
+    const onOutput = (chunk: Uint8Array, from: 'stdout' | 'stderr') => {
+      out[from] += Buffer.from(chunk).toString()
+    }
+    const ended = await spawn({ ...plan, env, onOutput })
+    return { ended, code: ended.ok ? ended.code : null, ...out }
+  }
+  const never = new AbortController().signal
   return {
     ...ground,
     describe,
-    async run(script, { signal = new AbortController().signal, cwd = ground.workspace, argv = ['/bin/sh', '-c', script] } = {}) {
-      const out = { stdout: '', stderr: '' }
-      const env = { PATH: fixedPath, HOME: ground.settings.home }
-      const onOutput = (chunk: Uint8Array, from: 'stdout' | 'stderr') => {
-        out[from] += Buffer.from(chunk).toString()
-      }
-      const ended = await spawn({ argv, cwd, env, signal, onOutput })
-      return { ended, code: ended.ok ? ended.code : null, ...out }
+    run: (script, { signal = never, cwd = ground.workspace, argv = ['/bin/sh', '-c', script] } = {}) => start({ argv, cwd, signal }),
+    async change(script, { signal = never } = {}) {
+      const ran = await start({ argv: ['/bin/sh', '-c', script], cwd: ground.workspace, signal, view: 'private' })
+      if (!ran.ended.ok || ran.ended.view === undefined) throw new Error(`no private view: ${JSON.stringify(ran)}`)
+      return { ...ran, view: ran.ended.view }
     },
     [Symbol.dispose]() {
       close?.()

@@ -26,6 +26,9 @@ function load(name: string) {
     pipe2: { args: ['ptr', 'i32'], returns: 'i32' },
     signal: { args: ['i32', 'u64'], returns: 'u64' },
     execve: { args: ['ptr', 'ptr', 'ptr'], returns: 'i32' },
+    lgetxattr: { args: ['ptr', 'ptr', 'ptr', 'u64'], returns: 'i64' },
+    llistxattr: { args: ['ptr', 'ptr', 'u64'], returns: 'i64' },
+    lremovexattr: { args: ['ptr', 'ptr'], returns: 'i32' },
   })
   return symbols
 }

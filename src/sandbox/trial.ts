@@ -2,7 +2,7 @@
 
 import { chooseCover } from './bubblewrap/empty-mount.ts'
 import { namespaceArguments } from './bubblewrap/namespaces.ts'
-import { viewArguments } from './bubblewrap/view.ts'
+import { directWorkspace, viewArguments } from './bubblewrap/view.ts'
 import type { Layer, SandboxKind } from './confinement.ts'
 import { doesNotWork, fixedPath, type Lack, notInstalled, notLinux } from './install.ts'
 import { type Places, resolvePlaces } from './protect/places.ts'
@@ -36,10 +36,10 @@ async function tryBubblewrap(places: Places): Promise<Trial> {
   if (program === null) return { ok: false, ...notInstalled }
   // Searching for hidden files takes long, and they only add covers to mounts that this trial makes anyway.
   const without = new Set<Layer>(['hidden files'])
-  const view = viewArguments({ places, secretPaths: [], blank: '', cover: chooseCover(without), scratchBytes: 2 ** 20, without })
+  const view = { places, secretPaths: [], blank: '', cover: chooseCover(without), scratchBytes: 2 ** 20, without }
   const inside = ['--remount-ro', '/', '--chdir', places.workspace, '--', '/bin/sh', '-c', ':']
   try {
-    const argv = [program, ...namespaceArguments(without), ...view, ...inside]
+    const argv = [program, ...namespaceArguments(without), ...viewArguments(view), ...directWorkspace(view), ...inside]
     const child = Bun.spawn(argv, { cwd: '/', env: {}, stdio: ['ignore', 'ignore', 'pipe'], timeout: TRIAL_MS, killSignal: 'SIGKILL' })
     const [complaint, code] = await Promise.all([child.stderr.text(), child.exited])
     if (code === 0) return { ok: true }

@@ -12,6 +12,8 @@ function verdict(argv: readonly string[], fields: Partial<CommandVerdict> = {}):
     plan: { kind: 'argv', argv: [...argv], executable },
     executables: [executable],
     writes: [],
+    readOnly: false,
+    hosts: [],
     ...fields,
   }
 }

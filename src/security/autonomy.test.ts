@@ -1,50 +1,119 @@
 import { describe, expect, test } from 'bun:test'
 import type { Risk } from '../runtime/event.ts'
-import { permit, type Rated } from './autonomy.ts'
+import { type CommandFacts, type Levels, permit, type Rated } from './autonomy.ts'
 import { highest, pathRisk } from './risk.ts'
 
 const risks: readonly Risk[] = ['low', 'medium', 'high']
+const autonomies = ['readonly', 'supervised', 'full'] as const
+
+const usual = { approveAllMedium: false, ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block', egress: 'ask' } as const
+const unconfined: CommandFacts = { confined: false, transaction: false, hosts: [], beyond: [], direct: false }
+const boxed: CommandFacts = { ...unconfined, confined: true }
+const viewed: CommandFacts = { ...boxed, transaction: true }
 
 function rated(risk: Risk, more: Partial<Rated> = {}): Rated {
   return { rating: { risk, reason: 'does a thing' }, reads: true, always: false, ...more }
 }
 
-function said(autonomy: 'readonly' | 'supervised' | 'full', call: Rated, approveAllMedium = false): string {
-  const { verdict, rule } = permit(call, { autonomy, approveAllMedium })
+function said(autonomy: Levels['autonomy'], call: Rated, more: Partial<Levels> = {}): string {
+  const { verdict, rule } = permit(call, { ...usual, autonomy, ...more })
   return `${verdict} ${rule}`
+}
+
+/** What readonly, supervised, supervised with --auto, and full say of a command. */
+function levels(risk: Risk, command: CommandFacts, more: Partial<Levels> = {}): string[] {
+  const call = rated(risk, { reads: risk === 'low', command })
+  return [
+    said('readonly', call, more),
+    said('supervised', call, more),
+    said('supervised', call, { ...more, approveAllMedium: true }),
+    said('full', call, more),
+  ]
 }
 
 describe('readonly', () => {
   test('refuses medium and high, even when it reads, even when approved in advance or always', () => {
     for (const risk of ['medium', 'high'] as const)
-      expect(said('readonly', rated(risk, { always: true }), true)).toBe('deny autonomy.readonly')
+      expect(said('readonly', rated(risk, { always: true }), { approveAllMedium: true })).toBe('deny autonomy.readonly')
   })
   test('refuses a low-risk call that writes or sends', () =>
     expect(said('readonly', rated('low', { reads: false }))).toBe('deny autonomy.readonly'))
-  test('refuses a command that is not harmless, and a harmless one that writes', () => {
-    expect(said('readonly', rated('medium', { harmless: false }))).toBe('deny autonomy.readonly')
-    expect(said('readonly', rated('low', { harmless: false }))).toBe('deny autonomy.readonly')
-    expect(said('readonly', rated('medium', { harmless: true, reads: false }))).toBe('deny autonomy.readonly')
-  })
-  test('allows low-risk reading and harmless commands', () => {
-    expect(said('readonly', rated('low'))).toBe('allow autonomy.low')
-    expect(said('readonly', rated('medium', { harmless: true }))).toBe('allow autonomy.harmless')
+  test('allows low-risk reading', () => expect(said('readonly', rated('low'))).toBe('allow autonomy.low'))
+  test('runs and drops a command only by setting, on a private view, without network', () => {
+    const drop = { readonlyCommands: 'drop' } as const
+    expect(said('readonly', rated('medium', { command: viewed }))).toBe('deny autonomy.readonly')
+    expect(said('readonly', rated('high', { command: boxed }), drop)).toBe('deny autonomy.readonly')
+    expect(said('readonly', rated('high', { command: { ...viewed, direct: true } }), drop)).toBe('deny autonomy.readonly')
+    expect(said('readonly', rated('high', { command: { ...viewed, hosts: ['a.org'] } }), drop)).toBe('deny autonomy.readonly')
+    expect(said('readonly', rated('high'), drop)).toBe('deny autonomy.readonly')
+    expect(said('readonly', rated('high', { command: viewed }), drop)).toBe('allow autonomy.dropped')
   })
 })
 
 describe('supervised', () => {
   test('blocks high, whatever was approved in advance', () => {
-    expect(said('supervised', rated('high', { always: true }), true)).toBe('deny autonomy.high_blocked')
+    expect(said('supervised', rated('high', { always: true }), { approveAllMedium: true })).toBe('deny autonomy.high_blocked')
   })
-  test('asks for medium, harmless commands included', () => {
-    expect(said('supervised', rated('medium'))).toBe('ask autonomy.medium_asks')
-    expect(said('supervised', rated('medium', { harmless: true }))).toBe('ask autonomy.medium_asks')
-  })
+  test('asks for medium', () => expect(said('supervised', rated('medium'))).toBe('ask autonomy.medium_asks'))
   test('runs medium that was approved in advance, and what is always allowed', () => {
-    expect(said('supervised', rated('medium'), true)).toBe('allow autonomy.approve_all_medium')
+    expect(said('supervised', rated('medium'), { approveAllMedium: true })).toBe('allow autonomy.approve_all_medium')
     expect(said('supervised', rated('medium', { always: true }))).toBe('allow autonomy.always')
   })
   test('runs low by itself', () => expect(said('supervised', rated('low', { reads: false }))).toBe('allow autonomy.low'))
+})
+
+describe('a command', () => {
+  const blocked = 'deny autonomy.high_blocked'
+  const refused = 'deny autonomy.readonly'
+  const [asks, advance, full] = ['ask autonomy.medium_asks', 'allow autonomy.approve_all_medium', 'allow autonomy.full']
+
+  test('that nothing confines is blocked when it is not listed, whatever the settings say', () => {
+    expect(levels('high', unconfined)).toEqual([refused, blocked, blocked, full])
+    expect(levels('medium', unconfined)).toEqual([refused, asks, advance, full])
+  })
+
+  test('that only a sandbox confines asks before it runs; an unlisted one asks with --auto too', () => {
+    const ask = 'ask autonomy.unlisted_asks'
+    expect(levels('high', boxed)).toEqual([refused, ask, ask, full])
+    expect(levels('medium', boxed)).toEqual([refused, asks, advance, full])
+  })
+
+  test('with a private view runs without a question, because its changes ask', () => {
+    const runs = 'allow autonomy.transaction'
+    for (const risk of ['medium', 'high'] as const) expect(levels(risk, viewed)).toEqual([refused, runs, runs, full])
+    expect(permit(rated('high', { command: viewed }), { ...usual, autonomy: 'supervised' }).risk).toBe('medium')
+  })
+
+  test('asks before it runs where ask is "before", and is blocked when unlisted where that is "block"', () => {
+    expect(levels('high', viewed, { ask: 'before' })).toEqual([refused, asks, advance, full])
+    for (const ask of ['before', 'changes'] as const)
+      expect(levels('high', viewed, { ask, unlistedCommands: 'block' })).toEqual([refused, blocked, blocked, full])
+    expect(levels('medium', viewed, { ask: 'before', unlistedCommands: 'block' })).toEqual([refused, asks, advance, full])
+  })
+
+  test('that gets network asks before it runs, by the names of the hosts, with --auto too', () => {
+    const network = { ...viewed, hosts: ['a.org', 'b.org'], beyond: ['b.org'] }
+    const ask = 'ask autonomy.network_asks'
+    for (const risk of risks) expect(levels(risk, network)).toEqual([refused, ask, ask, ask])
+    for (const risk of ['medium', 'high'] as const) {
+      expect(levels(risk, { ...network, beyond: [] })).toEqual([refused, ask, ask, full])
+      expect(levels(risk, network, { egress: 'open' })).toEqual([refused, ask, ask, full])
+      expect(levels(risk, { ...network, transaction: false })).toEqual([refused, ask, ask, ask])
+    }
+    const { reason, risk } = permit(rated('low', { command: network }), { ...usual, autonomy: 'supervised' })
+    expect(reason).toContain('a.org, b.org (not in allowed_domains: b.org)')
+    expect(risk).toBe('high')
+  })
+
+  test('that works on the workspace itself asks at every level but full', () => {
+    const ask = 'ask autonomy.direct_asks'
+    for (const risk of ['medium', 'high'] as const) expect(levels(risk, { ...viewed, direct: true })).toEqual([refused, ask, ask, full])
+    expect(levels('high', { ...viewed, direct: true }, { unlistedCommands: 'block' })[1]).toBe(blocked)
+  })
+
+  test('that only reads runs at every level', () => {
+    for (const command of [unconfined, boxed, viewed]) expect(new Set(levels('low', command))).toEqual(new Set(['allow autonomy.low']))
+  })
 })
 
 test('full runs whatever reached it', () => {
@@ -58,17 +127,24 @@ test('full runs whatever reached it', () => {
 test('a stricter level never permits more than a laxer one', () => {
   const rank = { deny: 0, ask: 1, allow: 2 }
   const flags = [true, false]
+  const hosts = [[], ['a.org']]
+  const settings = flags.flatMap((auto) =>
+    (['changes', 'before'] as const).flatMap((ask) =>
+      (['ask', 'block'] as const).map((unlistedCommands) => ({ ...usual, approveAllMedium: auto, ask, unlistedCommands })),
+    ),
+  )
+  const commands = [unconfined, boxed, viewed].flatMap((facts) =>
+    hosts.flatMap((some) => flags.map((direct) => ({ ...facts, hosts: some, beyond: some, direct }))),
+  )
   for (const risk of risks)
     for (const reads of flags)
-      for (const harmless of [true, false, undefined]) {
-        if (harmless === true && risk === 'high') continue
-        const call = rated(risk, { reads, harmless })
-        const [least, middle, most] = (['readonly', 'supervised', 'full'] as const).map((autonomy) =>
-          permit(call, { autonomy, approveAllMedium: true }),
-        )
-        expect(rank[least?.verdict ?? 'allow']).toBeLessThanOrEqual(rank[middle?.verdict ?? 'deny'])
-        expect(rank[middle?.verdict ?? 'allow']).toBeLessThanOrEqual(rank[most?.verdict ?? 'deny'])
-      }
+      for (const command of [undefined, ...commands])
+        for (const setting of settings) {
+          const call = rated(risk, { reads, command })
+          const [least, middle, most] = autonomies.map((autonomy) => permit(call, { ...setting, autonomy }))
+          expect(rank[least?.verdict ?? 'allow']).toBeLessThanOrEqual(rank[middle?.verdict ?? 'deny'])
+          expect(rank[middle?.verdict ?? 'allow']).toBeLessThanOrEqual(rank[most?.verdict ?? 'deny'])
+        }
 })
 
 test('the risk of a call is its riskiest part, the first of equals', () => {

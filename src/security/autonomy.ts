@@ -1,41 +1,116 @@
-/** Decides what a rated call that no policy forbids may do at each of the three levels of autonomy. */
+/** Decides what a rated call that no policy forbids may do at each level of autonomy. */
 
+import type { Risk } from '../runtime/event.ts'
 import type { Policy } from './policy.ts'
 import type { Rating } from './risk.ts'
 import type { RuleName } from './rules.ts'
+
+/** How this machine runs commands. */
+export type CommandMode = {
+  /** A working sandbox confines every command. */
+  readonly confined: boolean
+  /** A command works on a private view of the workspace, and its changes are judged before they are applied. */
+  readonly transaction: boolean
+  /** The sandbox can open single hosts to a command; absent: it can. */
+  readonly network?: boolean
+}
+
+/** What the level needs to know about the command of a call. */
+export type CommandFacts = Pick<CommandMode, 'confined' | 'transaction'> & {
+  /** The hosts that the command would reach. */
+  readonly hosts: readonly string[]
+  /** Those of them that allowed_domains does not list. */
+  readonly beyond: readonly string[]
+  /** It asks to work on the workspace itself, without a private view. */
+  readonly direct: boolean
+}
 
 export type Rated = {
   readonly rating: Rating
   /** The call writes and sends nothing. */
   readonly reads: boolean
-  /** Whether the command only looks (pwd, ls); undefined when the call has no command. */
-  readonly harmless?: boolean
   /** The operator approved this command with "always". */
   readonly always: boolean
+  /** Undefined when the call has no command. */
+  readonly command?: CommandFacts | undefined
 }
 
-export type Permission = { readonly verdict: 'allow' | 'ask' | 'deny'; readonly rule: RuleName; readonly reason: string }
-
-export function permit(rated: Rated, policy: Pick<Policy, 'autonomy' | 'approveAllMedium'>): Permission {
-  if (policy.autonomy === 'readonly') return readonly(rated)
-  if (rated.rating.risk === 'low') return { verdict: 'allow', rule: 'autonomy.low', reason: rated.rating.reason }
-  return policy.autonomy === 'full' ? { verdict: 'allow', rule: 'autonomy.full', reason: rated.rating.reason } : supervised(rated, policy)
+export type Permission = {
+  readonly verdict: 'allow' | 'ask' | 'deny'
+  readonly risk: Risk
+  readonly rule: RuleName
+  readonly reason: string
 }
 
-/** A command is never rated low, so harmless commands have a branch of their own. */
-function readonly({ rating, reads, harmless }: Rated): Permission {
-  if (harmless && reads) return { verdict: 'allow', rule: 'autonomy.harmless', reason: rating.reason }
-  if (rating.risk === 'low' && reads && harmless === undefined) return { verdict: 'allow', rule: 'autonomy.low', reason: rating.reason }
+export type Levels = Pick<Policy, 'autonomy' | 'approveAllMedium' | 'ask' | 'unlistedCommands' | 'readonlyCommands' | 'egress'>
+
+export function permit(rated: Rated, policy: Levels): Permission {
+  const { rating, reads, command } = rated
+  const sends = (command?.hosts.length ?? 0) > 0
+  if (rating.risk === 'low' && !sends && (reads || policy.autonomy !== 'readonly')) return granted('autonomy.low', rating)
+  if (policy.autonomy === 'readonly') return readonly(rated, policy)
+  if (policy.autonomy === 'full') return full(rated, policy)
+  return command === undefined ? supervised(rated, policy) : supervisedCommand({ ...rated, command }, policy)
+}
+
+function granted(rule: RuleName, { risk, reason }: Rating): Permission {
+  return { verdict: 'allow', risk, rule, reason }
+}
+
+function asked(rule: RuleName, { risk, reason }: Rating): Permission {
+  return { verdict: 'ask', risk, rule, reason }
+}
+
+function readonly({ rating, command }: Rated, { readonlyCommands }: Levels): Permission {
+  const isDroppable = command?.transaction === true && command.hosts.length === 0 && !command.direct
+  if (isDroppable && readonlyCommands === 'drop')
+    return granted('autonomy.dropped', {
+      risk: 'medium',
+      reason: 'runs on a private view of the workspace; its changes are always dropped',
+    })
   const reason = `${rating.reason} (${rating.risk} risk); autonomy "readonly" only lets low-risk tools read. Answer without it, or ask the operator to change the level`
-  return { verdict: 'deny', rule: 'autonomy.readonly', reason }
+  return { verdict: 'deny', risk: rating.risk, rule: 'autonomy.readonly', reason }
 }
 
-function supervised({ rating, always }: Rated, policy: Pick<Policy, 'approveAllMedium'>): Permission {
-  if (rating.risk === 'high') {
-    const reason = `${rating.reason} (high risk); autonomy "supervised" blocks that. Try a simpler, allow-listed way, or ask the operator to do it`
-    return { verdict: 'deny', rule: 'autonomy.high_blocked', reason }
-  }
-  if (policy.approveAllMedium) return { verdict: 'allow', rule: 'autonomy.approve_all_medium', reason: rating.reason }
-  if (always) return { verdict: 'allow', rule: 'autonomy.always', reason: rating.reason }
-  return { verdict: 'ask', rule: 'autonomy.medium_asks', reason: rating.reason }
+function full({ rating, command }: Rated, { egress }: Levels): Permission {
+  if (command !== undefined && command.beyond.length > 0 && egress !== 'open') return network(command)
+  return granted('autonomy.full', rating)
+}
+
+/** What a command sends cannot be taken back, so its question comes before it runs, at every level that could otherwise run it unasked. */
+function network({ hosts, beyond }: CommandFacts): Permission {
+  const unlisted = beyond.length === 0 ? '' : ` (not in allowed_domains: ${beyond.join(', ')})`
+  const reason = `it gets network access to ${hosts.join(', ')}${unlisted}; what it sends cannot be taken back`
+  return asked('autonomy.network_asks', { risk: 'high', reason })
+}
+
+function supervised({ rating, always }: Rated, { approveAllMedium }: Pick<Levels, 'approveAllMedium'>): Permission {
+  if (rating.risk === 'high') return blocked(rating)
+  if (approveAllMedium) return granted('autonomy.approve_all_medium', rating)
+  return always ? granted('autonomy.always', rating) : asked('autonomy.medium_asks', rating)
+}
+
+function blocked(rating: Rating): Permission {
+  const reason = `${rating.reason} (high risk); autonomy "supervised" blocks that. Try a simpler, allow-listed way, or ask the operator to do it`
+  return { verdict: 'deny', risk: rating.risk, rule: 'autonomy.high_blocked', reason }
+}
+
+function supervisedCommand(rated: Rated & { readonly command: CommandFacts }, policy: Levels): Permission {
+  const { rating, command } = rated
+  const isUnlisted = rating.risk === 'high'
+  if (isUnlisted && !(command.confined && policy.unlistedCommands === 'ask')) return blocked(rating)
+  if (command.hosts.length > 0) return network(command)
+  if (command.direct)
+    return asked('autonomy.direct_asks', {
+      ...rating,
+      reason: `${rating.reason}; it would work on the workspace itself, without a private view`,
+    })
+  if (!command.transaction) return isUnlisted ? asked('autonomy.unlisted_asks', rating) : supervised(rated, policy)
+  // The view contains the command, so not the command but its changes decide.
+  if (policy.ask === 'changes')
+    return granted('autonomy.transaction', {
+      risk: 'medium',
+      reason: 'runs on a private view of the workspace; its changes are judged before they are applied',
+    })
+  return supervised({ ...rated, rating: { ...rating, risk: 'medium' } }, policy)
 }

@@ -15,6 +15,10 @@ const policy = definePolicy({
   allowedPorts: [],
   protectedPaths: [],
   approveAllMedium: false,
+  ask: 'changes',
+  unlistedCommands: 'ask',
+  readonlyCommands: 'block',
+  egress: 'ask',
   toolsAllow: ['file_write'],
   home: '/home/u',
 })

@@ -29,9 +29,10 @@ export type ExplainOptions = GateOptions & {
   readonly rulesFor?: (proposal: Proposal) => readonly RuleFinding[]
 }
 
-/** Judges the command as the shell tool would be judged, even when this channel has no shell tool. */
+/** Judges the command as the shell tool would be judged, even when the terminal has no shell tool. */
 export async function explainCommand(options: ExplainOptions, command: string, cwd?: string): Promise<Explanation> {
-  const policy = definePolicy({ ...options.policy, toolsAllow: undefined })
+  const { channel, toolsAllow } = options.policy
+  const policy = definePolicy({ ...options.policy, toolsAllow: channel ? toolsAllow : undefined })
   const input: JsonObject = cwd === undefined ? { command } : { command, cwd }
   return explainCall({ ...options, policy, tools: [commandTool] }, { name: 'shell', input })
 }

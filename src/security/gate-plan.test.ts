@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import type { JsonObject } from '../kit/json.ts'
 import type { Call } from '../runtime/event.ts'
 import type { Touch } from '../runtime/port.ts'
 import { callOf, gateOf, said, tool } from './gate.fixture.ts'
@@ -140,5 +141,92 @@ describe('a plan holds without being judged again', () => {
       expect(await gate.judge(call)).toEqual(first)
     }
     expect(certain).toBeGreaterThan(2)
+  })
+})
+
+describe('how a command would run', () => {
+  const shell = tool('shell', {
+    touches: ({ command, network, direct }) => [
+      {
+        kind: 'command',
+        command: String(command),
+        ...(Array.isArray(network) ? { network: network.map(String) } : {}),
+        ...(direct === true ? { direct } : {}),
+      },
+    ],
+  })
+  const viewed = { confined: true, transaction: true }
+  const planned = async (input: JsonObject, fields: Partial<Policy> = {}, commands: GateOptions['commands'] = viewed) => {
+    const gate = gateOf(fields, { tools: [shell], commands })
+    const judgement = await gate.judge(callOf('shell', input))
+    const { readOnly, view, network } = gate.plan(judgement.plan)?.commands[0] ?? {}
+    return { rule: judgement.rule, summary: judgement.summary, readOnly, view, network }
+  }
+
+  test('is part of the plan: a private view, or read-only where the command only reads', async () => {
+    expect(await planned({ command: 'touch a' })).toMatchObject({ rule: 'autonomy.transaction', view: 'private', readOnly: undefined })
+    expect(await planned({ command: 'cat a' })).toMatchObject({ rule: 'autonomy.low', view: undefined, readOnly: true })
+    expect(await planned({ command: 'cat a > b' })).toMatchObject({ rule: 'autonomy.transaction', view: 'private', readOnly: undefined })
+    const boxed = { confined: true, transaction: false }
+    expect(await planned({ command: 'touch a' }, {}, boxed)).toMatchObject({ rule: 'autonomy.medium_asks', view: undefined })
+    expect(await planned({ command: 'cat a' }, {}, { confined: false, transaction: false })).toMatchObject({ rule: 'autonomy.medium_asks' })
+  })
+
+  test('may be asked of a function, each time anew', async () => {
+    let transaction = true
+    const gate = gateOf({}, { tools: [shell], commands: async () => ({ confined: true, transaction }) })
+    const call = callOf('shell', { command: 'touch a' })
+    const first = await gate.judge(call)
+    transaction = false
+    const second = await gate.judge(call)
+    expect([first.verdict, second.verdict, first.plan === second.plan]).toEqual(['allow', 'ask', false])
+  })
+
+  test('directly only if the call says so, and the question says it', async () => {
+    const { rule, view, summary } = await planned({ command: 'ls', direct: true })
+    expect([rule, view]).toEqual(['autonomy.direct_asks', 'direct'])
+    expect(summary).toEndWith(' [direct: works on the workspace itself]')
+    expect(await planned({ command: 'touch a', direct: true }, { autonomy: 'full' })).toMatchObject({
+      rule: 'autonomy.full',
+      view: 'direct',
+    })
+  })
+
+  test('with the hosts that it names or is known to need, and no other; the question names them after any cut', async () => {
+    const { rule, network, summary } = await planned({ command: `curl https://b.org/x https://example.com/ -H '${'x'.repeat(900)}'` })
+    expect([rule, network]).toEqual(['autonomy.network_asks', ['b.org', 'example.com']])
+    expect(summary).toEndWith(' [network: b.org, example.com]')
+    expect(await planned({ command: 'pip install x' })).toMatchObject({ network: ['files.pythonhosted.org', 'pypi.org'] })
+    expect(await planned({ command: 'node x.js' })).toMatchObject({ rule: 'autonomy.transaction', network: undefined })
+  })
+
+  test('with the hosts that the call asks for, lists among them, if they are public', async () => {
+    expect(await planned({ command: 'node x.js', network: ['@npm', 'a.org'] })).toMatchObject({
+      rule: 'autonomy.network_asks',
+      network: ['a.org', 'registry.npmjs.org'],
+    })
+    expect(await planned({ command: 'cat x', network: ['a.org'] })).toMatchObject({ rule: 'autonomy.network_asks' })
+    expect(await planned({ command: 'node x.js', network: ['localhost'] })).toMatchObject({ rule: 'url.local_name' })
+    expect(await planned({ command: 'node x.js', network: ['169.254.169.254'] }, { autonomy: 'full' })).toMatchObject({
+      rule: 'url.private_address',
+    })
+    expect(await planned({ command: 'node x.js', network: ['*.a.org'] })).toMatchObject({ rule: 'url.host_spelling' })
+  })
+
+  test('without network where its words name only this machine, and where no network can be given', async () => {
+    expect(await planned({ command: 'curl http://localhost:3000/ http://127.0.0.1/' })).toMatchObject({
+      rule: 'autonomy.transaction',
+      network: undefined,
+    })
+    expect(await planned({ command: 'curl https://a.org' }, {}, { ...viewed, network: false })).toMatchObject({
+      rule: 'autonomy.transaction',
+    })
+  })
+
+  test('in full without a question only to hosts of allowed_domains, unless egress is open', async () => {
+    const full = { autonomy: 'full' } as const
+    expect((await planned({ command: 'curl https://example.com' }, full)).rule).toBe('autonomy.full')
+    expect((await planned({ command: 'curl https://example.com https://a.org' }, full)).rule).toBe('autonomy.network_asks')
+    expect((await planned({ command: 'curl https://a.org' }, { ...full, egress: 'open' })).rule).toBe('autonomy.full')
   })
 })

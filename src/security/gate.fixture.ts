@@ -17,6 +17,10 @@ const policy = definePolicy({
   allowedPorts: [],
   protectedPaths: ['/home/u/.braidclaw'],
   approveAllMedium: false,
+  ask: 'changes',
+  unlistedCommands: 'ask',
+  readonlyCommands: 'block',
+  egress: 'ask',
   home: '/home/u',
 })
 

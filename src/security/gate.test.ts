@@ -135,7 +135,7 @@ describe('seed risks and levels', () => {
       'deny high autonomy.high_blocked',
       'allow high autonomy.full',
     ],
-    ['shell', { command: 'pwd' }, 'allow medium autonomy.harmless', 'ask medium autonomy.medium_asks', 'allow medium autonomy.full'],
+    ['shell', { command: 'pwd' }, 'allow low autonomy.low', 'allow low autonomy.low', 'allow low autonomy.low'],
     ['shell', { command: 'touch a' }, 'deny medium autonomy.readonly', 'ask medium autonomy.medium_asks', 'allow medium autonomy.full'],
     ['shell', { command: 'python3 x.py' }, 'deny high autonomy.readonly', 'deny high autonomy.high_blocked', 'allow high autonomy.full'],
     ['plugin', {}, 'deny medium autonomy.readonly', 'ask medium autonomy.medium_asks', 'allow medium autonomy.full'],
@@ -163,7 +163,7 @@ describe('seed risks and levels', () => {
   test('one harmless command does not carry another one through readonly', async () => {
     const two = (commands: string[]) => [tool('two', { touches: () => commands.map((command) => ({ kind: 'command', command })) })]
     expect(await said('two', {}, { autonomy: 'readonly' }, { tools: two(['pwd', 'touch a']) })).toBe('deny medium autonomy.readonly')
-    expect(await said('two', {}, { autonomy: 'readonly' }, { tools: two(['pwd', 'pwd']) })).toBe('allow medium autonomy.harmless')
+    expect(await said('two', {}, { autonomy: 'readonly' }, { tools: two(['pwd', 'pwd']) })).toBe('allow low autonomy.low')
     expect(await said('two', {}, {}, { tools: two(['ls', 'ls']), always: () => true })).toBe('ask medium autonomy.medium_asks')
   })
 

@@ -5,14 +5,14 @@ import { cut, visible } from '../kit/text.ts'
 import type { Call, Judgement, Risk } from '../runtime/event.ts'
 import type { Judge, Tool } from '../runtime/port.ts'
 import { alwaysKey } from './always.ts'
-import { type Permission, permit } from './autonomy.ts'
+import { createValidator, type Validator } from './arguments/tool-arguments.ts'
+import { type CommandFacts, type CommandMode, type Permission, permit } from './autonomy.ts'
 import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { precheck } from './precheck.ts'
 import { lookForSecrets, type SecretLook } from './redaction/secret-call.ts'
 import { highest, type Rating } from './risk.ts'
 import type { Sight } from './targets/link.ts'
-import { createValidator, type Validator } from './tool-arguments.ts'
 import { type Finding, judgeTouch } from './touch.ts'
 
 export type GateOptions = {
@@ -25,6 +25,8 @@ export type GateOptions = {
   /** Resolves symbolic links; without it the gate judges paths by their text alone. */
   readonly sight?: Sight
   readonly conversation: string
+  /** How commands run here; absent: nothing confines them. */
+  readonly commands?: CommandMode | (() => CommandMode | Promise<CommandMode>)
   /** Whether the operator approved this key (always.ts) with "always". */
   readonly always?: (key: string) => boolean
   /** Canonical names (real paths) of the files to write, so that calls that spell one file in two ways do not run at the same time. */
@@ -103,10 +105,16 @@ async function judgeCall(asked: Call, memoryStage: GateState): Promise<Judgement
   const valid = await memoryStage.validate(tool.parameters, call.input)
   if (!valid.ok)
     return refusal({ call, memoryStage, risk: tool.risk, rule: 'schema.invalid', reason: `${visible(call.name)}: ${valid.message}` })
-  const findings = await Promise.all(tool.touches(call.input).map((touch) => judgeTouch(touch, memoryStage)))
+  const touches = tool.touches(call.input)
+  const commands = touches.some(({ kind }) => kind === 'command') ? await modeOf(memoryStage) : undefined
+  const findings = await Promise.all(touches.map((touch) => judgeTouch(touch, { ...memoryStage, commands })))
   const forbidden = findings.find((finding) => !finding.ok)
   if (forbidden && !forbidden.ok) return refusal({ call, memoryStage, risk: 'high', rule: forbidden.rule, reason: forbidden.reason })
   return decide({ call, tool, memoryStage, findings: findings.filter((finding) => finding.ok) })
+}
+
+async function modeOf({ commands }: GateState): Promise<CommandMode | undefined> {
+  return typeof commands === 'function' ? commands() : commands
 }
 
 type Judged = { readonly call: Call; readonly tool: Tool; readonly memoryStage: GateState; readonly findings: readonly Accepted[] }
@@ -115,9 +123,9 @@ async function decide({ call, tool, memoryStage, findings }: Judged): Promise<Ju
   const plan = await planOf({ call, memoryStage, findings })
   const rating = rate(tool, findings)
   const reads = findings.every((finding) => finding.reads)
-  const permission = permit({ rating, reads, harmless: harmless(findings), always: said(plan, memoryStage) }, memoryStage.policy)
+  const permission = permit({ rating, reads, command: factsOf(findings), always: said(plan, memoryStage) }, memoryStage.policy)
   if (permission.verdict !== 'deny') keep(plan, memoryStage.plans)
-  return judgement({ call, plan, rating, permission, writes: writesOf(findings, memoryStage) })
+  return judgement({ call, plan, permission, writes: writesOf(findings, memoryStage) })
 }
 
 async function planOf({ call, memoryStage, findings }: Omit<Judged, 'tool'>): Promise<Plan> {
@@ -135,9 +143,9 @@ async function planOf({ call, memoryStage, findings }: Omit<Judged, 'tool'>): Pr
   return { ...body, hash: planHash(body), always: findings.length === 1 ? findings[0]?.always : undefined }
 }
 
-function judgement(of: { call: Call; plan: Plan; rating: Rating; permission: Permission; writes: readonly string[] }): Judgement {
-  const { verdict, rule, reason } = of.permission
-  return { verdict, risk: of.rating.risk, rule, reason, plan: of.plan.hash, summary: summarise(of.call, of.plan), writes: of.writes }
+function judgement(of: { call: Call; plan: Plan; permission: Permission; writes: readonly string[] }): Judgement {
+  const { verdict, risk, rule, reason } = of.permission
+  return { verdict, risk, rule, reason, plan: of.plan.hash, summary: summarise(of.call, of.plan), writes: of.writes }
 }
 
 function refusal({
@@ -160,13 +168,22 @@ function refusal({
 function rate(tool: Tool, findings: readonly Accepted[]): Rating {
   const [first, ...rest] = findings.map((finding) => finding.rating)
   if (!first) return { risk: tool.risk, reason: 'touches neither files, commands nor the network' }
-  return highest(first, [...rest, { risk: tool.risk, reason: `${tool.name} is declared ${tool.risk} risk` }])
+  // A tool for commands declares the risk of the usual command; one that was proved to only read has its own.
+  const declared = findings.every(({ command }) => command?.readOnly) && tool.risk === 'medium' ? [] : [tool.risk]
+  return highest(first, [...rest, ...declared.map((risk) => ({ risk, reason: `${tool.name} is declared ${tool.risk} risk` }))])
 }
 
-/** True when every command of the call is harmless; undefined when the call has no command. */
-function harmless(findings: readonly Accepted[]): boolean | undefined {
-  const commands = findings.filter((finding) => finding.command !== undefined)
-  return commands.length === 0 ? undefined : commands.every((finding) => finding.harmless === true)
+/** What holds for all commands of the call together; undefined when the call has none. */
+function factsOf(findings: readonly Accepted[]): CommandFacts | undefined {
+  const all = findings.flatMap(({ facts }) => facts ?? [])
+  if (all.length === 0) return undefined
+  return {
+    confined: all.every(({ confined }) => confined),
+    transaction: all.every(({ transaction }) => transaction),
+    hosts: all.flatMap(({ hosts }) => hosts),
+    beyond: all.flatMap(({ beyond }) => beyond),
+    direct: all.some(({ direct }) => direct),
+  }
 }
 
 function said(plan: Plan, memoryStage: GateState): boolean {

@@ -1,49 +1,103 @@
 /**
- * Tests what each level of autonomy decides about commands, one line each: "readonly supervised full" and the command. Commands that hide
- * a forbidden command come first; where full allows one of these, reading the command cannot find the hidden part (a file, a decoder).
+ * Tests what each level of autonomy decides about commands. A line of the tables holds the command and, for each way of running commands
+ * (nothing confines it; only a sandbox; a sandbox with a private view of the workspace), what readonly, supervised, supervised with --auto,
+ * and full decide. Commands that hide a forbidden command come first; where full allows one of these, reading the command cannot find the
+ * hidden part (a file, a decoder). After an intended change, rewrite the tables with `LEVELS=write bun test
+ * ./src/security/levels.test.ts` and read the difference: every line of it is a decision.
  */
 
-import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { CommandMode } from './autonomy.ts'
 import { defaultAllow } from './command/allow.ts'
 import { callOf, gateOf } from './gate.fixture.ts'
+import type { Policy } from './policy.ts'
 
-type Row = { readonly levels: string; readonly command: string }
+type Row = readonly [unconfined: string, confined: string, transaction: string, command: string]
 
-function rowsOf(file: string): readonly Row[] {
-  const lines = readFileSync(join(import.meta.dir, file), 'utf8')
-    .trimEnd()
-    .split('\n')
-  return lines.map((line) => {
-    const [levels = '', command = '']: string[] = JSON.parse(line)
-    return { levels, command }
+const modes: readonly CommandMode[] = [
+  { confined: false, transaction: false },
+  { confined: true, transaction: false },
+  { confined: true, transaction: true },
+]
+
+function levelsOf(fields: Partial<Policy> = {}, commands: CommandMode = { confined: true, transaction: true }) {
+  const gates = (['readonly', 'supervised', 'auto', 'full'] as const).map((level) => {
+    const autonomy = level === 'auto' ? ({ autonomy: 'supervised', approveAllMedium: true } as const) : { autonomy: level }
+    return gateOf({ allowCommands: defaultAllow, ...autonomy, ...fields }, { resolve: (name) => `/usr/bin/${name}`, commands })
   })
+  return async (command: string) =>
+    (await Promise.all(gates.map((gate) => gate.judge(callOf('shell', { command }))))).map(({ verdict }) => verdict).join(' ')
 }
 
-const hidden = rowsOf('hidden.fixture.jsonl')
-const everyday = rowsOf('everyday.fixture.jsonl')
-const refused = 'deny deny deny'
+const byMode = modes.map((mode) => levelsOf({}, mode))
 
-const gates = (['readonly', 'supervised', 'full'] as const).map((autonomy) =>
-  gateOf({ autonomy, allowCommands: defaultAllow }, { resolve: (name) => `/usr/bin/${name}` }),
-)
-
-async function levelsOf(command: string): Promise<string> {
-  const said = await Promise.all(gates.map((gate) => gate.judge(callOf('shell', { command }))))
-  return said.map(({ verdict }) => verdict).join(' ')
+async function judged(rows: readonly Row[]): Promise<Row[]> {
+  return Promise.all(
+    rows.map(async ([, , , command]) => {
+      const [unconfined = '', confined = '', transaction = ''] = await Promise.all(byMode.map((levels) => levels(command)))
+      return [unconfined, confined, transaction, command] as const
+    }),
+  )
 }
 
-async function asJudged(rows: readonly Row[]): Promise<readonly Row[]> {
-  return Promise.all(rows.map(async ({ command }) => ({ levels: await levelsOf(command), command })))
+async function table(file: string): Promise<readonly Row[]> {
+  const path = join(import.meta.dir, file)
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
+  const rows = lines.map((line): Row => JSON.parse(line))
+  if (process.env.LEVELS === 'write') writeFileSync(path, (await judged(rows)).map((row) => `${JSON.stringify(row)}\n`).join(''))
+  return rows
 }
 
-test('a forbidden command is refused at every level, however it is spelt', async () => expect(await asJudged(hidden)).toEqual([...hidden]))
+const hidden = await table('hidden.fixture.jsonl')
+const everyday = await table('everyday.fixture.jsonl')
+const refused = 'deny deny deny deny'
+const isRefused = ([, , transaction]: Row) => transaction === refused
 
-test('the table holds at least 90 spellings that are refused', () =>
-  expect(hidden.filter(({ levels }) => levels === refused).length).toBeGreaterThanOrEqual(90))
+test('a forbidden command is refused at every level, however it is spelt', async () => expect(await judged(hidden)).toEqual([...hidden]))
 
-test('everyday commands are judged as before', async () => expect(await asJudged(everyday)).toEqual([...everyday]))
+test('the table holds at least 90 spellings that are refused', () => expect(hidden.filter(isRefused).length).toBeGreaterThanOrEqual(90))
+
+test('what is refused at every level is refused however commands run', () =>
+  expect([...hidden, ...everyday].filter((row) => new Set(row.slice(0, 3).map((levels) => levels === refused)).size > 1)).toEqual([]))
+
+test('everyday commands are judged as before', async () => expect(await judged(everyday)).toEqual([...everyday]))
 
 test('of everyday commands at most two in a hundred are refused at every level', () =>
-  expect(everyday.filter(({ levels }) => levels === refused).length / everyday.length).toBeLessThanOrEqual(0.02))
+  expect(everyday.filter(isRefused).length / everyday.length).toBeLessThanOrEqual(0.02))
+
+describe('with a private view', () => {
+  test('no everyday command asks before it runs, unless it gets network; none is refused that some level runs', () => {
+    const asking = everyday.filter(([, , transaction]) => transaction.split(' ')[1] !== 'allow' && transaction !== refused)
+    expect(asking.map(([, , , command]) => command)).toEqual(
+      everyday.filter(([, , , command]) => isOnline(command)).map(([, , , command]) => command),
+    )
+  })
+
+  test('"before" with "block" decides as if there were no view, reading aside', async () => {
+    const seed = levelsOf({ ask: 'before', unlistedCommands: 'block' })
+    for (const [unconfined, , , command] of [...hidden, ...everyday]) {
+      const now = await seed(command)
+      if (isOnline(command)) continue
+      if (!now.startsWith('allow')) expect(`${now} ${command}`).toBe(`${unconfined} ${command}`)
+    }
+  })
+
+  test('readonly runs no more than what only reads, unless the changes are dropped', async () => {
+    const dropping = levelsOf({ readonlyCommands: 'drop' })
+    const reads = everyday.filter(([, , transaction]) => transaction.startsWith('allow'))
+    expect(reads.length).toBeGreaterThan(60)
+    for (const [, , transaction, command] of everyday) {
+      const expected = transaction === refused || isOnline(command) ? 'deny' : 'allow'
+      expect(`${(await dropping(command)).split(' ')[0]} ${command}`).toBe(`${expected} ${command}`)
+    }
+  })
+})
+
+/** Fetches from a registry or another host that its words name. */
+function isOnline(command: string): boolean {
+  return /^(npm (ci|install|view|outdated|audit|i)\b|npx |curl |wget |pip3? install|python3? -m pip install|cargo (add|install|fetch)|go (get|install|mod)|bun (install|add|x)|git clone http|gh |uv |yarn |pnpm )/.test(
+    command,
+  )
+}

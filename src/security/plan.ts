@@ -13,8 +13,18 @@ import type { Access } from './targets/path.ts'
 /** `real` is set where links lead to another path. */
 export type PlannedPath = { readonly given: string; readonly path: string; readonly access: Access; readonly real?: string }
 export type PlannedUrl = { readonly url: string; readonly method: string }
-/** `links` are the symbolic links that the command names, each with its destination. */
-export type PlannedCommand = { readonly plan: CommandPlan; readonly cwd: string; readonly links?: readonly FollowedLink[] }
+export type PlannedCommand = {
+  readonly plan: CommandPlan
+  readonly cwd: string
+  /** The symbolic links that the command names, each with its destination. */
+  readonly links?: readonly FollowedLink[]
+  /** Proved to change nothing, so it runs with a read-only workspace. */
+  readonly readOnly?: true
+  /** `private`: its changes stay outside the workspace until they are judged. `direct`: it asked to work on the workspace itself. */
+  readonly view?: 'private' | 'direct'
+  /** The hosts that it gets access to; absent: no network. */
+  readonly network?: readonly string[]
+}
 
 /** The analysed call. Tools execute these values and never derive them again from the input. */
 export type PlanBody = {
@@ -64,13 +74,21 @@ function loose(value: unknown): string {
 export function summarise(call: Pick<Call, 'name' | 'input' | 'malformed'>, plan?: Pick<PlanBody, 'paths' | 'urls' | 'commands'>): string {
   const parts = plan === undefined ? [] : [...plan.commands.map(commandLine), ...plan.paths.map(pathLine), ...plan.urls.map(urlLine)]
   const body = parts.length > 0 ? parts.join(' + ') : (call.malformed ?? loose(call.input))
-  return cut(visible(`${call.name}: ${body}`), 600) + followed(plan?.commands ?? [])
+  const commands = plan?.commands ?? []
+  return cut(visible(`${call.name}: ${body}`), 600) + followed(commands) + reaching(commands)
 }
 
 /** Stands after the cut, because the person must see where a link leads. */
 function followed(commands: readonly PlannedCommand[]): string {
   const links = commands.flatMap(({ links = [] }) => links.map(({ given, real }) => `${given} → ${real}`))
   return links.length === 0 ? '' : ` [${cut(visible(links.join(', ')), 300)}]`
+}
+
+/** Stands after the cut for the same reason. */
+function reaching(commands: readonly PlannedCommand[]): string {
+  const hosts = commands.flatMap(({ network = [] }) => network)
+  const network = hosts.length === 0 ? '' : ` [network: ${cut(visible(hosts.join(', ')), 300)}]`
+  return commands.some(({ view }) => view === 'direct') ? `${network} [direct: works on the workspace itself]` : network
 }
 
 function commandLine({ plan }: PlannedCommand): string {

@@ -14,6 +14,10 @@ const policy = definePolicy({
   allowedPorts: [],
   protectedPaths: ['/home/u/.braidclaw'],
   approveAllMedium: false,
+  ask: 'changes',
+  unlistedCommands: 'ask',
+  readonlyCommands: 'block',
+  egress: 'ask',
   home: '/home/u',
 })
 

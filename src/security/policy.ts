@@ -4,6 +4,14 @@ import { sha256 } from '../kit/sha256.ts'
 
 export type Autonomy = 'readonly' | 'supervised' | 'full'
 
+/** `level` and `tools` were already applied; they say whose limit it is. `open`: people may talk there whom nobody named. */
+export type PolicyChannel = {
+  readonly name: string
+  readonly level?: Autonomy
+  readonly tools?: readonly string[]
+  readonly open: boolean
+}
+
 export type Policy = {
   readonly autonomy: Autonomy
   /** Absolute and real: the code that builds the policy resolves symbolic links. */
@@ -23,8 +31,18 @@ export type Policy = {
   /** Absolute: the runtime's own home, receipts, key and ESTOP. Tools can neither read nor write them. */
   readonly protectedPaths: readonly string[]
   readonly approveAllMedium: boolean
+  /** `changes`: a command on a private view runs without a question, and its changes ask. `before`: it asks before it runs. */
+  readonly ask: 'changes' | 'before'
+  /** Whether a person may approve a command that is not allow-listed; without a working sandbox it is always blocked. */
+  readonly unlistedCommands: 'ask' | 'block'
+  /** What `readonly` does with a command that may write: refuse it, or run it and drop its changes. */
+  readonly readonlyCommands: 'block' | 'drop'
+  /** `open`: hosts outside allowed_domains need no question in `full`. */
+  readonly egress: 'open' | 'ask'
   /** The channel's tools_allow; undefined allows every tool. */
   readonly toolsAllow?: readonly string[]
+  /** The channel whose limits this policy has; absent for the operator's own conversations. */
+  readonly channel?: PolicyChannel
   /** The operator's home folder, for which `~` stands. */
   readonly home: string
   /** `policyVersion` of all other fields; approvals are bound to it. */

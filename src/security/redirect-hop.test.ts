@@ -14,6 +14,10 @@ function ruleOf(from: string, to: string, autonomy: Autonomy = 'supervised', met
     allowedPorts: [],
     protectedPaths: [],
     approveAllMedium: false,
+    ask: 'changes',
+    unlistedCommands: 'ask',
+    readonlyCommands: 'block',
+    egress: 'ask',
     home: '/home/u',
   })
   const verdict = judgeHop({ from: { url: from, method: 'GET' }, to: { url: to, method }, policy })

@@ -41,13 +41,15 @@ export const securityRows = {
     type: 'words',
     form: 'command',
     default: [],
-    about: 'Commands of medium risk in addition to the built-in list; every other command is of high risk.',
+    about:
+      'Commands of medium risk in addition to the built-in list ("security show" prints both); see unlisted_commands for every other command.',
   },
   allowed_domains: {
     type: 'words',
     form: 'domain',
     default: [],
-    about: 'Hosts that the http tool may read from as a low risk.',
+    about:
+      'Hosts that the http tool may read from as a low risk, and that a command may be given. "@npm", "@pypi", "@crates", "@go", "@rubygems" and "@github" stand for the hosts of that registry.',
   },
   allowed_ports: {
     type: 'ports',
@@ -57,7 +59,38 @@ export const securityRows = {
   approve_all_medium: {
     type: 'boolean',
     default: false,
-    about: 'Answer yes to every question about a medium risk.',
+    about: 'Run commands and apply harmless changes without asking; everything else still asks.',
+  },
+  ask: {
+    type: 'choice',
+    values: ['before', 'changes'],
+    default: 'changes',
+    project: 'stricter',
+    about:
+      'When supervised asks about a command. changes: it runs on a private view of the workspace, and only its changes ask (where such views work; elsewhere like before). before: it asks before it runs.',
+  },
+  unlisted_commands: {
+    type: 'choice',
+    values: ['block', 'ask'],
+    default: 'ask',
+    project: 'stricter',
+    about:
+      'What supervised does with a command that is not allow-listed. ask: a person may approve it where a sandbox confines it. block: it is refused.',
+  },
+  readonly_commands: {
+    type: 'choice',
+    values: ['block', 'drop'],
+    default: 'block',
+    project: 'stricter',
+    about: 'What readonly does with a command that may write. block: it is refused. drop: it runs, and its changes are always dropped.',
+  },
+  egress: {
+    type: 'choice',
+    values: ['ask', 'open'],
+    default: 'ask',
+    project: 'stricter',
+    about:
+      'What full does with a host that allowed_domains does not list. ask: a person has to allow it. open: it is reached without a question.',
   },
   allow_tools: {
     type: 'words',

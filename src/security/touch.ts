@@ -2,9 +2,11 @@
 
 import type { Touch } from '../runtime/port.ts'
 import type { AlwaysRule } from './always.ts'
+import type { CommandFacts, CommandMode } from './autonomy.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { highest, pathRisk, type Rating } from './risk.ts'
+import type { Refusal } from './rules.ts'
 import { createFollower, type Sight } from './targets/link.ts'
 import { isUnder, judgePath, placeAsSpelt } from './targets/path.ts'
 
@@ -13,11 +15,11 @@ export type Finding =
       readonly ok: true
       readonly rating: Rating
       readonly reads: boolean
-      readonly harmless?: boolean
       readonly writes: readonly string[]
       readonly path?: PlannedPath
       readonly url?: PlannedUrl
       readonly command?: PlannedCommand
+      readonly facts?: CommandFacts
       readonly always?: AlwaysRule
     }
   | { readonly ok: false; readonly rule: string; readonly reason: string }
@@ -27,6 +29,8 @@ export type TouchContext = {
   readonly resolve: (name: string) => string | undefined
   /** Absent when the gate must not look at the disk; it then judges paths by their text alone. */
   readonly sight?: Sight
+  /** Absent when nobody said how commands run here; every one of them is then judged as if nothing confined it. */
+  readonly commands?: CommandMode | undefined
 }
 
 /** May throw or reject on a broken tool; the gate turns that into a denial. */
@@ -56,9 +60,12 @@ async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Prom
   return { ok: true, rating: { risk, reason }, reads, writes: [], url: { url: verdict.url, method } }
 }
 
+type CommandTouch = Extract<Touch, { kind: 'command' }>
+
 /** Loads the judges of commands and URLs on first use, because the command judge imports a shell parser. */
-async function command(touch: Extract<Touch, { kind: 'command' }>, { policy, resolve, sight }: TouchContext): Promise<Finding> {
-  const follower = createFollower(policy, sight)
+async function command(touch: CommandTouch, around: TouchContext): Promise<Finding> {
+  const { policy, resolve, commands: mode } = around
+  const follower = createFollower(policy, around.sight)
   const place = follower.judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
   if (!place.ok) return place
   const [{ judgeCommand, isHarmless }, { alwaysRuleFor }] = await Promise.all([import('./command/judge.ts'), import('./always.ts')])
@@ -74,18 +81,66 @@ async function command(touch: Extract<Touch, { kind: 'command' }>, { policy, res
   const writes = [...new Set([...verdict.writes, ...follower.written()])]
   const links = follower.links()
   if (verdict.verdict !== 'run' || !plan) return { ok: false, rule, reason }
-  const harmless = isHarmless(verdict)
-  const shared = {
-    reads: harmless && writes.length === 0,
-    harmless,
+  const network = await hostsFor({ named: verdict.hosts, wished: touch.network ?? [], around })
+  if (!network.ok) return network
+  const { hosts, beyond } = network
+  const direct = touch.direct === true
+  const readOnly = !direct && writes.length === 0 && (isHarmless(verdict) || (verdict.readOnly && mode?.confined === true))
+  const rating = readOnly
+    ? { risk: 'low' as const, reason: `only reads: ${verdict.executables.join(', ') || 'the shell itself'}` }
+    : highest(
+        { risk: verdict.risk, reason },
+        writes.map((target) => writeRisk(target, policy)),
+      )
+  return {
+    ok: true,
+    rating,
+    reads: readOnly,
     writes,
-    command: { plan, cwd: place.path, ...(links.length > 0 ? { links } : {}) },
+    command: {
+      plan,
+      cwd: place.path,
+      ...(links.length > 0 ? { links } : {}),
+      ...(readOnly ? { readOnly } : {}),
+      ...viewOf({ readOnly, direct, transaction: mode?.transaction === true }),
+      ...(hosts.length > 0 ? { network: hosts } : {}),
+    },
+    facts: { confined: mode?.confined ?? false, transaction: mode?.transaction ?? false, hosts, beyond, direct },
+    always: rating.risk === verdict.risk ? alwaysRuleFor(verdict) : undefined,
   }
-  const rating = highest(
-    { risk: verdict.risk, reason },
-    writes.map((target) => writeRisk(target, policy)),
-  )
-  return { ok: true, rating, ...shared, always: rating.risk === verdict.risk ? alwaysRuleFor(verdict) : undefined }
+}
+
+function viewOf({
+  readOnly,
+  direct,
+  transaction,
+}: {
+  readonly readOnly: boolean
+  readonly direct: boolean
+  readonly transaction: boolean
+}) {
+  if (direct) return { view: 'direct' } as const
+  return transaction && !readOnly ? ({ view: 'private' } as const) : {}
+}
+
+type Hosts = { readonly named: readonly string[]; readonly wished: readonly string[]; readonly around: TouchContext }
+type Reach = { readonly ok: true; readonly hosts: readonly string[]; readonly beyond: readonly string[] } | Refusal
+
+/**
+ * Decides which hosts the command gets. Of the hosts that its words name, those on this machine and its network are left out: inside the
+ * sandbox they are the command's own. A host that the call asks for by name is refused with the reason.
+ */
+async function hostsFor({ named, wished, around: { policy, commands } }: Hosts): Promise<Reach> {
+  const none = { ok: true, hosts: [], beyond: [] } as const
+  if (!commands?.confined || commands.network === false || named.length + wished.length === 0) return none
+  const [{ judgeUrl }, { expandHosts }] = await Promise.all([import('./targets/url.ts'), import('./targets/host-lists.ts')])
+  const judged = (host: string) => judgeUrl({ url: `https://${host}/`, method: 'GET', policy })
+  const asked = expandHosts(wished).map(judged)
+  const refused = asked.find((verdict) => !verdict.ok)
+  if (refused && !refused.ok) return refused
+  const found = [...named.map(judged), ...asked].filter((verdict) => verdict.ok)
+  const all = (some: typeof found) => [...new Set(some.map(({ host }) => host))].sort()
+  return { ok: true, hosts: all(found), beyond: all(found.filter(({ allowed }) => !allowed)) }
 }
 
 /** A command can write outside the workspace only where workspace_only is off. */

@@ -1,22 +1,27 @@
-/** Adds to a tool's result, and so to its receipt, which sandbox confined the child processes of the call. */
+/** Adds to a tool's result how its child processes ran: in which sandbox, and on which view of the workspace. */
 
 import type { ToolResult } from '../runtime/port.ts'
 import type { Ended, Spawn } from './process.ts'
 
-type Sandbox = NonNullable<Extract<Ended, { ok: true }>['sandbox']>
+type Ran = Extract<Ended, { ok: true }>
+
+/** How the children of a call ran. `view` holds what they changed; whoever receives it applies or drops it. `dropped`: it is gone. */
+export type Confined = Pick<Ran, 'sandbox' | 'view'> & { readonly mode?: Ran['mode'] | 'dropped' }
 
 /** A symbol, because text that a foreign program prints can become a member of `metadata` but never this key. */
 export const confinedBy = Symbol('confinedBy')
 
-export type SandboxedResult = ToolResult & { readonly [confinedBy]?: Sandbox }
+export type SandboxedResult = ToolResult & { readonly [confinedBy]?: Confined }
 
 /** The key is absent when the call started no child. One program confines all its children in the same way. */
 export async function recordSandbox(spawn: Spawn, run: (spawn: Spawn) => Promise<ToolResult>): Promise<SandboxedResult> {
-  const seen: { sandbox?: Sandbox } = {}
+  const seen: { confined?: Confined } = {}
   const result = await run(async (plan) => {
+    // The changes of two commands of one call could contradict each other.
+    if (seen.confined?.view !== undefined && plan.view === 'private') return { ok: false, message: 'a call runs one command that writes' }
     const ended = await spawn(plan)
-    if (ended.ok && ended.sandbox !== undefined) seen.sandbox = ended.sandbox
+    if (ended.ok && ended.sandbox !== undefined) seen.confined = { sandbox: ended.sandbox, mode: ended.mode, view: ended.view }
     return ended
   })
-  return seen.sandbox === undefined ? result : { ...result, [confinedBy]: seen.sandbox }
+  return seen.confined === undefined ? result : { ...result, [confinedBy]: seen.confined }
 }

@@ -5,7 +5,14 @@ import { spawnPlain } from './process.ts'
 
 const refusal = { ok: false, message: 'no' } as const
 const tools = createTools({
-  files: { ...plainFiles('/'), readText: () => refusal, list: () => refusal, writeText: () => refusal, editText: () => refusal },
+  files: {
+    ...plainFiles('/'),
+    readText: () => refusal,
+    list: () => refusal,
+    writeText: () => refusal,
+    editText: () => refusal,
+    delete: async () => refusal,
+  },
   spawn: spawnPlain,
   planOf: () => undefined,
   env: {},
@@ -16,7 +23,7 @@ const tools = createTools({
   maxOutputBytes: 1_000,
 })
 
-describe('the ten tools', () => {
+describe('the eleven tools', () => {
   test('are these, with these limits', () => {
     expect(tools.map(({ name, risk, timeoutMs }) => `${name} ${risk} ${timeoutMs / 1_000}`)).toEqual([
       'time low 30',
@@ -24,6 +31,7 @@ describe('the ten tools', () => {
       'file_read low 30',
       'file_write medium 30',
       'file_edit medium 30',
+      'file_delete medium 30',
       'search low 30',
       'shell medium 15',
       'http low 20',
@@ -35,13 +43,13 @@ describe('the ten tools', () => {
   test('begin every request with the same bytes, which vendors keep for the next one', () => {
     const specs = tools.map(({ name, description, parameters }) => ({ name, description, parameters }))
     expect(new Bun.CryptoHasher('sha256').update(JSON.stringify(specs)).digest('hex')).toBe(
-      'fe1488514930266278c1e7b4c7365510533dc1c86a9a22447bebc86895b65b11',
+      'f79c289a2ffc49e7f7716ce9754f26a3e344583993734bfa3c76856a1be63553',
     )
   })
 
-  test('take at most 2.9 KB of the first request', () => {
+  test('take at most 3.2 KB of the first request', () => {
     const specs = tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
-    expect(Buffer.byteLength(JSON.stringify(specs))).toBeLessThanOrEqual(2_900)
+    expect(Buffer.byteLength(JSON.stringify(specs))).toBeLessThanOrEqual(3_200)
   })
 
   test('take no unknown arguments', () => {
@@ -63,6 +71,7 @@ describe('the ten tools', () => {
         { kind: 'path', path, access: 'read' },
         { kind: 'path', path, access: 'write' },
       ],
+      file_delete: [{ kind: 'path', path, access: 'write' }],
       search: [{ kind: 'path', path, access: 'read' }],
       shell: [{ kind: 'command', command: 'c' }],
       http: [{ kind: 'url', url: 'u', method: 'POST' }],

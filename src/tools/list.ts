@@ -2,6 +2,7 @@
 
 import type { Clock, Tool } from '../runtime/port.ts'
 import { type Ask, askUser } from './builtin/ask_user.ts'
+import { fileDelete } from './builtin/file_delete.ts'
 import { fileEdit } from './builtin/file_edit.ts'
 import { fileList } from './builtin/file_list.ts'
 import { fileRead } from './builtin/file_read.ts'
@@ -36,6 +37,7 @@ export const toolKinds: readonly ToolKind<Tool['parameters'], ToolDeps>[] = [
   fileRead,
   fileWrite,
   fileEdit,
+  fileDelete,
   search,
   shell,
   http,

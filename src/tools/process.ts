@@ -1,5 +1,7 @@
 /** Starts child processes without a shell, each in its own process group, and ends them as a group. */
 
+import type { Change } from '../runtime/changes.ts'
+
 export type Environment = { readonly [name: string]: string }
 
 /** `argv[0]` is the executable, absolute or on the PATH of `env`; `env` is the complete environment of the child. */
@@ -12,8 +14,19 @@ export type SpawnPlan = {
   /** Used only by a sandbox; see src/sandbox/confinement.ts. */
   readonly readablePaths?: readonly { readonly path: string; readonly from?: string }[]
   readonly readOnly?: boolean
+  readonly view?: 'private' | 'direct'
+  readonly network?: readonly string[]
   /** Receives chunks as they arrive, in order within each stream and, as far as the pipes allow, between the streams. */
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
+}
+
+/** See src/sandbox/confinement.ts. */
+export type PrivateView = {
+  readonly id: string
+  readonly folder: string
+  changes(): Promise<readonly Change[]>
+  caches(): Promise<readonly string[]>
+  drop(): void
 }
 
 /**
@@ -29,6 +42,8 @@ export type Ended =
       readonly undone?: readonly string[]
       readonly stopped?: string
       readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
+      readonly mode?: 'transaction' | 'direct'
+      readonly view?: PrivateView
     }
   | { readonly ok: false; readonly message: string }
 

@@ -4,6 +4,7 @@ import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
 import { confinedBy, type SandboxedResult } from './confined.ts'
 import { capText } from './output-limit.ts'
+import type { PrivateView } from './process.ts'
 
 export type ExecutorOptions = {
   readonly tools: readonly Tool[]
@@ -17,13 +18,18 @@ export type ExecutorOptions = {
   readonly conversationId?: string
 }
 
+/** The view on which the call ran; its changes wait to be applied or dropped. */
+export const ranOn = Symbol('ranOn')
+
+export type Executed = ToolOutcome & { readonly [ranOn]?: PrivateView }
+
 /** How long a stopped tool may take to end its children and return its partial result. */
 const GRACE_MS = 1_000
 const MAX_ERROR_BYTES = 4_096
 const MAX_METADATA_BYTES = 16_384
 
 /** Never rejects, even when a tool throws, never settles or ignores its signal. */
-export function createExecutor(options: ExecutorOptions): Act {
+export function createExecutor(options: ExecutorOptions): (...act: Parameters<Act>) => Promise<Executed> {
   const byName = new Map(options.tools.map((tool) => [tool.name, tool]))
   return async (act, signal) => {
     const tool = byName.get(act.call.name)
@@ -62,7 +68,10 @@ async function attempt({ options, tool, act, signal, timeoutMs, advice }: Attemp
   const late = `timed out after ${timeoutMs / 1_000} s${advice === '' ? '' : ` (${advice})`}`
   const why = timer.signal.aborted ? late : signal.aborted ? 'cancelled' : undefined
   if (result !== undefined) return why === undefined || result.success ? result : because(why, result)
-  void running.then(() => options.log('warn', 'tool ended late', { tool: tool.name, call: act.id }))
+  void running.then(({ [confinedBy]: confined }) => {
+    confined?.view?.drop()
+    options.log('warn', 'tool ended late', { tool: tool.name, call: act.id })
+  })
   return { success: false, output: '', error: `${why ?? 'stopped'}; the tool did not end in time, what it did is unknown` }
 }
 
@@ -74,9 +83,13 @@ async function invoke(tool: Tool, ...[input, context]: Parameters<Tool['invoke']
   }
 }
 
-/** Keeps the partial result and puts the reason for the stop first. */
+/** Keeps the partial result and puts the reason for the stop first. What a stopped command changed is half of its work, so it is dropped. */
 function because(why: string, result: SandboxedResult): SandboxedResult {
-  return { ...result, error: result.error === undefined || result.error === '' ? why : `${why}; ${result.error}` }
+  const error = result.error === undefined || result.error === '' ? why : `${why}; ${result.error}`
+  const { view, ...confined } = result[confinedBy] ?? {}
+  if (view === undefined) return { ...result, error }
+  view.drop()
+  return { ...result, error: `${error}; its changes were dropped`, [confinedBy]: { ...confined, mode: 'dropped' } }
 }
 
 /** Resolves to undefined when the signal has fired and the grace period is over. */
@@ -96,24 +109,28 @@ function graceAfter(signal: AbortSignal): { readonly over: Promise<undefined>; e
   }
 }
 
-function outcome(options: ExecutorOptions, result: SandboxedResult): ToolOutcome {
+function outcome(options: ExecutorOptions, result: SandboxedResult): Executed {
   const status = result.deniedBy !== undefined ? 'denied' : result.success ? 'allowed' : 'failed'
   const { maxOutputBytes } = options
   const output = capText(clean(options, result.output), maxOutputBytes)
   const metadata = trustedMetadata(options, result)
+  const view = result[confinedBy]?.view
   return {
     status,
     output,
     ...(status === 'allowed' ? {} : { error: capText(clean(options, errorOf(result)), MAX_ERROR_BYTES) }),
     ...(metadata === undefined ? {} : { metadata }),
+    ...(view === undefined ? {} : { [ranOn]: view }),
   }
 }
 
-/** A receipt repeats `sandbox`, so this value comes from the sandbox that confined the children, never from the tool's own metadata. */
-function trustedMetadata(options: ExecutorOptions, { metadata, [confinedBy]: sandbox }: SandboxedResult): JsonObject | undefined {
-  if (metadata === undefined) return sandbox && { sandbox }
-  const { sandbox: _, ...told } = bounded(options, metadata)
-  return sandbox === undefined ? told : { ...told, sandbox }
+/** A receipt repeats `sandbox` and `changes`, so these come from the sandbox that confined the children, never from the tool's metadata. */
+function trustedMetadata(options: ExecutorOptions, { metadata, [confinedBy]: confined }: SandboxedResult): JsonObject | undefined {
+  if (metadata === undefined && confined === undefined) return undefined
+  const { sandbox: _, changes: __, ...told } = bounded(options, metadata ?? {})
+  const { sandbox, mode } = confined ?? {}
+  const changes = mode === 'direct' || mode === 'dropped' ? mode : undefined
+  return { ...told, ...(sandbox ? { sandbox } : {}), ...(changes ? { changes } : {}) }
 }
 
 function errorOf({ error, deniedBy }: ToolResult): string {

@@ -2,7 +2,7 @@
 
 import type { Json, JsonObject } from '../kit/json.ts'
 import type { Schema, Tool, ToolContext, ToolResult } from '../runtime/port.ts'
-import { fits } from '../security/fits.ts'
+import { fits } from '../security/arguments/fits.ts'
 
 type ValueOf<P> = P extends { enum: readonly (infer Word)[] }
   ? Word

@@ -1,5 +1,7 @@
 /** Defines what the workspace accepts and returns; every refusal is a value with a message that the model can act on. */
 
+import type { Handle } from './descriptor.ts'
+
 export type Access = 'read' | 'write'
 
 export type Verdict = { readonly ok: true } | { readonly ok: false; readonly rule: string; readonly reason: string }
@@ -7,8 +9,11 @@ export type Verdict = { readonly ok: true } | { readonly ok: false; readonly rul
 /** The path gate. Pure and cheap: one access asks it several times, with the real path of the opened file. */
 export type Check = (absoluteRealPath: string, access: Access) => Verdict
 
-/** `denied` names the rule that refused; without it the access was allowed but failed for another reason. */
-export type Refusal = { readonly ok: false; readonly denied?: string; readonly message: string }
+/**
+ * `denied` names the rule that refused; without it the access was allowed but failed for another reason. `missing` is the path where
+ * the file would be, with all symbolic links followed; the gate allowed that path.
+ */
+export type Refusal = { readonly ok: false; readonly denied?: string; readonly missing?: string; readonly message: string }
 
 export type EntryType = 'file' | 'directory' | 'link' | 'other'
 
@@ -57,6 +62,36 @@ export type Written = { readonly ok: true; readonly path: string; readonly bytes
 /** `line` is where the replaced text began, counted from 1. `note` describes any change beyond the exact replacement. */
 export type Edited = { readonly ok: true; readonly path: string; readonly line: number; readonly bytes: number; readonly note?: string }
 
+export type EditPreview = { readonly ok: true; readonly path: string; readonly before: string; readonly after: string }
+
+export type Deleted = { readonly ok: true; readonly path: string; readonly files: number; readonly folders: number }
+
+/** Whose call writes, for the record of the change. */
+export type By = { readonly call: string; readonly tool: string }
+
+/** A write that is about to replace or create `name` with the complete file `temporary` in the same folder. */
+export type ComingWrite = {
+  /** Current absolute path of the file. */
+  readonly real: string
+  readonly folder: Handle
+  readonly name: string
+  readonly temporary: string
+  readonly replaces: boolean
+  /** SHA-256 of the new content in hex. */
+  readonly sha256: string
+  /** Absolute paths of the folders that were made for it, the outer ones first. */
+  readonly madeFolders: readonly string[]
+  readonly by?: By
+}
+
+/** Keeps what file tools replace or delete, so that a person can undo it. */
+export type Originals = {
+  /** Keeps the original; `forget` is for a write that then fails. @throws the system's error; then nothing is written */
+  keep(write: ComingWrite): { forget(): void }
+  /** Deletes what the names are now, all or nothing; they are relative to the workspace, parents before what is in them. Never rejects. */
+  delete(paths: readonly string[], by?: By): Promise<{ readonly ok: true } | { readonly ok: false; readonly message: string }>
+}
+
 export type Scanned = { readonly ok: true; readonly path: string; readonly binary: boolean; readonly complete: boolean }
 
 /** Called for every line; `text()` decodes it (cut at `maxLineBytes`). Return false to stop. */
@@ -70,9 +105,13 @@ export type Workspace = {
   readBytes(path: string, options: { readonly maxBytes: number }): BytesRead | Refusal
   list(path: string, options: { readonly depth?: number; readonly maxEntries: number }): Listing | Refusal
   /** Replaces the whole file or creates it, with missing folders. A reader sees the old text or the new text, never a mixture. */
-  writeText(path: string, text: string): Written | Refusal
+  writeText(path: string, text: string, by?: By): Written | Refusal
   /** Replaces the only occurrence of `find`; refuses when there are none or several. */
-  editText(path: string, change: { readonly find: string; readonly put: string }): Edited | Refusal
+  editText(path: string, change: { readonly find: string; readonly put: string }, by?: By): Edited | Refusal
+  /** Deletes a file, a link (not what it leads to) or a folder; a folder with something in it only when `recursive`. Never rejects. */
+  delete(path: string, options: { readonly recursive: boolean; readonly by?: By }): Promise<Deleted | Refusal>
+  /** Returns the file's text before and after such an edit, and writes nothing. */
+  previewEdit(path: string, change: { readonly find: string; readonly put: string }): EditPreview | Refusal
   stat(path: string): Stat | Refusal
   /**
    * Yields every regular file under a folder (or the file itself), with paths relative to the root, ordered by name. Leaves out `.git`,

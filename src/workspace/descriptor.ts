@@ -21,6 +21,7 @@ export const flags = {
   folder: O_PATH | O_DIRECTORY | O_CLOEXEC,
   childFolder: O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
   read: O_RDONLY | O_NONBLOCK | O_CLOEXEC,
+  readHere: O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC,
   create: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
   syncFolder: O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 } as const
@@ -28,7 +29,7 @@ export const flags = {
 export type Handle = Disposable & { readonly fd: number }
 
 /** @throws the system's error */
-export function hold(path: string, how: number, mode?: number): Handle {
+export function hold(path: string | Buffer, how: number, mode?: number): Handle {
   const fd = openSync(path, how, mode)
   return { fd, [Symbol.dispose]: () => closeSync(fd) }
 }

@@ -7,14 +7,11 @@ import { codeOf, explain, flags, type Handle, hold, realPath, slot } from './des
 
 export type Found = { readonly ok: true; readonly held: Handle; readonly real: string; readonly stat: Stats }
 
-/** `missing` is the path where the file would be, with all symbolic links followed; the gate allowed that path. */
-export type NotFound = Refusal & { readonly missing?: string }
-
 export type Locator = {
   readonly root: string
   readonly check: Check
   /** The caller disposes `held`. */
-  locate(given: string, access: Access): Found | NotFound
+  locate(given: string, access: Access): Found | Refusal
   /** The path to display: relative to the root when it is inside. */
   show(real: string): string
   /** True the first time a folder is passed in. */
@@ -57,7 +54,7 @@ type Question = {
   readonly home?: string
 }
 
-function locate(question: Question): Found | NotFound {
+function locate(question: Question): Found | Refusal {
   const { given, access, check } = question
   if (given === '') return { ok: false, message: 'the path is empty; "." is the workspace itself' }
   if (given.includes('\0') || !given.isWellFormed()) return { ok: false, message: `${quote(given)} is no valid path` }
@@ -79,7 +76,7 @@ function absoluteOf({ given, alias, root, home }: Question): string {
   return path.startsWith(`${alias}/`) ? join(root, path.slice(alias.length + 1)) : path
 }
 
-function opened(question: Question, held: Handle): Found | NotFound {
+function opened(question: Question, held: Handle): Found | Refusal {
   const real = realPath(held)
   const verdict = real === undefined ? undefined : question.check(real, question.access)
   if (real !== undefined && verdict?.ok) return { ok: true, held, real, stat: fstatSync(held.fd) }
@@ -89,11 +86,11 @@ function opened(question: Question, held: Handle): Found | NotFound {
 }
 
 /** The message is the same whether or not the target exists. */
-function leadsOut(given: string, rule: string): NotFound {
+function leadsOut(given: string, rule: string): Refusal {
   return { ok: false, denied: rule, message: `${quote(given)} leads through a symbolic link to a place that the rule "${rule}" refuses` }
 }
 
-function absent(question: Question, absolute: string, error: unknown): NotFound {
+function absent(question: Question, absolute: string, error: unknown): Refusal {
   const { given, access, check, show } = question
   const end = destination(absolute)
   if (end === undefined) return { ok: false, message: `cannot open ${quote(given)}: its symbolic links go round in circles` }

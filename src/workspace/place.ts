@@ -16,6 +16,8 @@ export type Place = {
   readonly name: string
   readonly real: string
   readonly previous?: Stats
+  /** Absolute paths of the folders that were made on the way, the outer ones first. */
+  readonly madeFolders: readonly string[]
 }
 
 export function place(locator: Locator, given: string): Place | Refusal {
@@ -43,7 +45,7 @@ function modeOf(stat: Stats): string {
 }
 
 function inFolder(locator: Locator, given: string, real: string, previous?: Stats): Place | Refusal {
-  const way = { locator, given }
+  const way: Way = { locator, given, made: [] }
   try {
     return checked(way, { folder: openFolder(way, dirname(real)), name: basename(real), previous })
   } catch (error) {
@@ -53,7 +55,7 @@ function inFolder(locator: Locator, given: string, real: string, previous?: Stat
 }
 
 /** A write in progress and the path it was given. */
-type Way = { readonly locator: Locator; readonly given: string }
+type Way = { readonly locator: Locator; readonly given: string; readonly made: string[] }
 
 type Opened = { readonly folder: Handle; readonly name: string; readonly previous?: Stats }
 
@@ -61,7 +63,7 @@ function checked(way: Way, { folder, name, previous }: Opened): Place {
   try {
     const { above, claimed } = addable(way, folder, name)
     if (way.locator.isNew(above)) sweepTemporary(folder)
-    return { ok: true, folder: until(folder, claimed), name, real: join(above, name), previous }
+    return { ok: true, folder: until(folder, claimed), name, real: join(above, name), previous, madeFolders: way.made }
   } catch (error) {
     folder[Symbol.dispose]()
     throw error
@@ -128,9 +130,11 @@ function existing(path: string): Handle | undefined {
 
 function descend(way: Way, above: Handle, name: string): Handle {
   using _ = above
-  using _claimed = addable(way, above, name).claimed
+  const { above: path, claimed } = addable(way, above, name)
+  using _claimed = claimed
   try {
     mkdirSync(slot(above, name), 0o777)
+    way.made.push(join(path, name))
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error
   }

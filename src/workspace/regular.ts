@@ -3,9 +3,9 @@
 import type { Stats } from 'node:fs'
 import type { Access, Refusal } from './contract.ts'
 import { explain, flags, type Handle, hold, slot } from './descriptor.ts'
-import { type Found, type Locator, type NotFound, quote } from './locate-path.ts'
+import { type Found, type Locator, quote } from './locate-path.ts'
 
-export function openRegular(locator: Locator, given: string, access: Access): Found | NotFound {
+export function openRegular(locator: Locator, given: string, access: Access): Found | Refusal {
   const found = locator.locate(given, access)
   if (!found.ok || found.stat.isFile()) return found
   found.held[Symbol.dispose]()

@@ -83,7 +83,7 @@ describe('killed by -9', () => {
     const { attempts, log, said } = left()
     expect([attempts, log]).toEqual([[`call_1 1 ${status}`], [status]])
     expect(said).toEqual([expect.stringContaining('interrupted: the call ended, but what it returned was lost')])
-    expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0 })
+    expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] })
   })
 
   test('after the commit: nothing is written a second time', async () => {

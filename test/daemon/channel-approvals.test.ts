@@ -59,7 +59,7 @@ test('on Discord: only the people listed may answer; two channels are two conver
   using fake = startDiscord()
   const [owner, guest] = ['100000000000000001', '100000000000000002']
   at.config(
-    `${readFileSync(join(at.home, '.braidclaw/config.toml'), 'utf8')}[channels.discord]\nenabled = true\napi = "${fake.api}"\nchannel_ids = ["${CHANNEL}", "${OTHER_CHANNEL}"]\napprovers = ["${owner}"]\n`,
+    `${readFileSync(join(at.home, '.braidclaw/config.toml'), 'utf8')}[channels.discord]\nenabled = true\napi = "${fake.api}"\nchannel_ids = ["${CHANNEL}", "${OTHER_CHANNEL}"]\napprovers = ["${owner}"]\nusers = ["${guest}"]\nprofile = "operator"\n`,
   )
   const replies = scripted(at, [write, { text: 'Here I am.' }, { text: 'Written.' }])
   await using agent = stopping(await daemon(at, [], { env: { DISCORD_BOT_TOKEN: TOKEN, ...replies.env } }))

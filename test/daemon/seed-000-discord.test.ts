@@ -8,14 +8,14 @@ import { openWriter } from '../../src/service/fifo/fifo-writer.ts'
 import { type Nest, nest } from '../support/cli.ts'
 import { daemon, folderOf, historyOf, launch, person, stopping } from '../support/daemon.ts'
 import { until } from '../support/discord/client.ts'
-import { BOT, CHANNEL, type FakeDiscord, OTHER_CHANNEL, startDiscord, TOKEN } from '../support/discord/fake.ts'
+import { ADA, BOT, CHANNEL, type FakeDiscord, OTHER_CHANNEL, startDiscord, TOKEN } from '../support/discord/fake.ts'
 import { scripted } from '../support/turns.ts'
 
 const env = { DISCORD_BOT_TOKEN: TOKEN, DISCORD_CHANNEL_ID: CHANNEL }
 
-/** Switched on for this Discord. */
+/** Switched on for this Discord, where the one person who writes is the operator. */
 function on(at: Nest, fake: Pick<FakeDiscord, 'api'>): void {
-  at.config(`[channels.discord]\nenabled = true\napi = "${fake.api}"\n`)
+  at.config(`[channels.discord]\nenabled = true\napi = "${fake.api}"\nprofile = "operator"\nusers = ["${ADA}"]\n`)
 }
 
 const identified = (fake: FakeDiscord) => until(() => fake.gateway.seen.identifies.length > 0)
@@ -101,7 +101,7 @@ test('SIGTERM while Discord waits for its answer: it still gets it, then the con
 test('bridge discord carries messages to the FIFOs of another agent and its answers back, escapes and all', async () => {
   using at = nest()
   using fake = startDiscord()
-  at.config(`[channels.discord]\napi = "${fake.api}"\n`)
+  at.config(`[channels.discord]\napi = "${fake.api}"\nusers = ["${ADA}"]\n`)
   const dir = folderOf(at)
   await createFifos(dir)
   const leaving = new AbortController()
@@ -109,11 +109,15 @@ test('bridge discord carries messages to the FIFOs of another agent and its answ
   const answers = openWriter(join(dir, 'interact_out'))
   const bridge = at.start(['bridge', 'discord', '--fifo-dir', dir], { env, timeoutMs: 25_000 })
   await bridge.says('ready: Discord talks to')
+  fake.say({ content: 'from a stranger', author: { id: '1500000000000000666' } })
   fake.say('two\nlines\tand \\ a backslash')
   expect((await asked.next()).value).toEqual({ ok: true, text: `${CHANNEL}\ttwo\\nlines\\tand \\\\ a backslash` })
   await answers.write(`nonsense\n${OTHER_CHANNEL}\tnot there\n${CHANNEL}\tone\\ntwo \\\\ three\n`, { timeoutMs: 1000 })
-  await until(() => fake.rest.seen.messages.length === 1)
-  expect(sent(fake)).toEqual([[CHANNEL, 'one\ntwo \\ three']])
+  await until(() => fake.rest.seen.messages.length === 2)
+  expect(sent(fake)).toEqual([
+    [CHANNEL, expect.stringMatching(/^Sorry, I only talk with people/)],
+    [CHANNEL, 'one\ntwo \\ three'],
+  ])
   process.kill(bridge.pid, 'SIGTERM')
   const { code, stderr } = await bridge.result
   expect(code).toBe(0)

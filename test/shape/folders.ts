@@ -31,7 +31,7 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/sandbox': 22,
   'src/security': 18,
   'src/security/command/flow': 19,
-  'src/workspace': 21,
+  'src/workspace': 20,
 }
 
 /** Returns the violations that are not listed, and the listed exceptions that no longer occur. */

@@ -49,7 +49,7 @@ const WORLDLY_MEMBERS: { readonly [name: string]: ReadonlySet<string> } = {
   AbortSignal: new Set(['timeout']),
 }
 
-const PURE_BUN = new Set(['CryptoHasher'])
+const PURE_BUN = new Set(['CryptoHasher', 'TOML'])
 
 export const coreDoesNoIo: Law = (modules) =>
   modules.filter((module) => layerOf(module.path).layer === 'core' && !isTest(module)).flatMap(reaches)

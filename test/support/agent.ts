@@ -2,8 +2,10 @@
 
 import { createPendingApprovals } from '../../src/host/run/pending-approvals.ts'
 import { type Agent, createAgent } from '../../src/runtime/create-agent.ts'
-import type { AgentEvent, Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, ToolOutcome } from '../../src/runtime/event.ts'
+import type { AgentEvent, Call, ExternalEvent, FailureCode, Judgement, Part } from '../../src/runtime/event.ts'
 import {
+  type Act,
+  type ChangePorts,
   type ChatRequest,
   type Committed,
   type Decision,
@@ -27,7 +29,8 @@ export type Reply = {
 export type Script = {
   replies: Reply[]
   verdicts?: Record<string, Partial<Judgement>>
-  act?: (act: Extract<InternalEvent, { type: 'act' }>, signal: AbortSignal) => Promise<ToolOutcome>
+  act?: Act
+  changes?: ChangePorts
   limits?: Partial<RunLimits>
   threads?: AnyUserThread[]
   record?: { external?: (event: ExternalEvent) => void; intent?: () => void; denied?: () => void }
@@ -36,7 +39,11 @@ export type Script = {
   commit?: (batch: readonly RecordEntry[]) => Promise<unknown>
   ttlMs?: number
   /** What the record returns when a gate opens, when an approval is used, and for answers given elsewhere. */
-  questions?: { opened?: () => Decision | undefined; use?: () => string | undefined; answered?: () => Decision | undefined }
+  questions?: {
+    opened?: () => Decision | undefined
+    use?: (what: 'act' | 'apply') => string | undefined
+    answered?: () => Decision | undefined
+  }
 }
 
 export type Stage = {
@@ -75,6 +82,7 @@ export function stage(script: Script): Stage {
         acted.push(act.id)
         return script.act ? script.act(act, signal) : { status: 'allowed', output: `did ${act.id}` }
       },
+      ...(script.changes ? { changes: script.changes } : {}),
       recorder: {
         async commit(_run, batch) {
           await script.commit?.(batch)
@@ -107,7 +115,7 @@ function keep({ record, questions }: Script, log: string[], batch: readonly Reco
     }
     if (entry.kind === 'intent') {
       record?.intent?.()
-      const refusal = questions?.use?.()
+      const refusal = questions?.use?.('act')
       if (refusal) unusable.set(entry.act.id, refusal)
       return [`intent ${entry.act.id}`]
     }
@@ -115,6 +123,12 @@ function keep({ record, questions }: Script, log: string[], batch: readonly Reco
       record?.denied?.()
       return [`denied ${entry.deny.id} by ${entry.deny.by}`]
     }
+    if (entry.kind === 'apply') {
+      const refusal = questions?.use?.('apply')
+      if (refusal) unusable.set(entry.apply.id, refusal)
+      return [`apply ${entry.apply.id}`]
+    }
+    if (entry.kind === 'dropped') return [`dropped ${entry.drop.id} by ${entry.drop.by}`]
     if (entry.kind === 'finish') return [`finish ${entry.finish.ending.code}`]
     const given = questions?.opened?.()
     if (given) earlier.set(entry.gate.id, given)

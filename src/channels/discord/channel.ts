@@ -16,15 +16,14 @@ export async function openDiscordChannel(setup: Setup, settings: DiscordSettings
 }
 
 /** Discord may be unreachable for long: the other channels do not wait for it, and they continue when it ends for good. */
-function createDiscordChannel({ approvers, channelIds }: DiscordSettings, options: DiscordOptions): Channel {
+function createDiscordChannel({ channelIds }: DiscordSettings, options: DiscordOptions): Channel {
   const state: { connected?: Discord } = {}
   const addresses = createAddresses()
 
   async function listen(connected: Discord, { receive, setup }: ChannelHost): Promise<void> {
     for await (const { channel, text, authorId } of connected.messages)
       receive({
-        ...{ channel, text, from: 'discord', asks: approvers.length > 0, taken: addresses.note(channel) },
-        ...(approvers.includes(authorId) ? { approver: authorId } : {}),
+        ...{ channel, text, from: 'discord', person: authorId, taken: addresses.note(channel) },
         ...conversationOf(channel, channelIds),
         working: () => void connected.typing(channel),
         async answer(words) {

@@ -6,6 +6,7 @@ import { discordRows } from './settings.ts'
 export const discord = {
   name: 'discord',
   settings: discordRows,
+  people: { form: 'snowflake' },
   isOn: ({ enabled }) => enabled,
   create: async ({ setup, settings }) => (await import('./channel.ts')).openDiscordChannel(setup, settings),
 } as const satisfies ChannelKind<typeof discordRows>

@@ -21,12 +21,6 @@ export const discordRows = {
     env: 'DISCORD_CHANNEL_ID',
     about: 'The Discord channels it listens and answers in; all others are ignored.',
   },
-  approvers: {
-    type: 'words',
-    form: 'snowflake',
-    default: [],
-    about: 'The Discord users (ids) who may answer there what a call needs a yes for; nobody is asked there when empty.',
-  },
   api: {
     type: 'url',
     absent: 'https://discord.com/api',

@@ -15,8 +15,6 @@ export type FifoMessages = {
   readonly lines: AsyncIterable<Line>
   /** Resolves when the whole line is in the pipe, or when writing was given up. */
   readonly write: (line: string) => Promise<Written>
-  /** The channel names whose writers may answer questions. */
-  readonly approvers?: readonly string[]
   readonly log: Log
 }
 
@@ -24,7 +22,7 @@ export type FifoMessages = {
 const READER_MS = 10_000
 
 /** The FIFOs must exist. */
-export function createFifoChannel(dir: string, approvers: readonly string[]): Channel {
+export function createFifoChannel(dir: string): Channel {
   const state: { write?: FifoMessages['write'] } = {}
   const addresses = createAddresses()
   return {
@@ -34,7 +32,7 @@ export function createFifoChannel(dir: string, approvers: readonly string[]): Ch
       const write = (line: string) => writer.write(line, { timeoutMs: READER_MS, signal })
       state.write = write
       const lines = openLines(`${dir}/interact_in`, { signal })
-      for await (const message of fifoMessages({ lines, write, approvers, log: host.setup.log })) {
+      for await (const message of fifoMessages({ lines, write, log: host.setup.log })) {
         host.receive({ ...message, taken: addresses.note(message.channel) })
       }
       writer.close()
@@ -50,7 +48,7 @@ export function createFifoChannel(dir: string, approvers: readonly string[]): Ch
 }
 
 /** Logs a malformed line with its beginning, because it has no channel to answer. */
-export async function* fifoMessages({ lines, write, approvers = [], log }: FifoMessages): AsyncGenerator<InboundMessage> {
+export async function* fifoMessages({ lines, write, log }: FifoMessages): AsyncGenerator<InboundMessage> {
   const ignored = (why: string) => log('warn', 'message ignored', { from: 'fifo', why })
   for await (const line of lines) {
     const read = readMessage(line.text)
@@ -61,8 +59,8 @@ export async function* fifoMessages({ lines, write, approvers = [], log }: FifoM
     else if (!read.ok) ignored(`${JSON.stringify(line.text.slice(0, 60))} has ${read.problem}; write channel, tab, text`)
     else {
       const { channel, text } = read
-      const approves = approvers.includes(channel) ? { approver: channel, asks: true } : {}
-      yield { channel, text, from: 'fifo', ...approves, answer: (words) => answer({ write, log }, channel, words) }
+      // The wire carries no names of people: whoever writes to a channel is that channel's person.
+      yield { channel, text, from: 'fifo', person: channel, answer: (words) => answer({ write, log }, channel, words) }
     }
   }
 }

@@ -1,21 +1,13 @@
-/** Defines the FIFO channel for the list: its settings, and how to create it. */
+/** Defines the FIFO channel for the list: it has only the settings that every channel has. */
 
 import type { ChannelKind } from '../../host/api.ts'
-import type { Rows } from '../../kit/settings.ts'
 
-const settings = {
-  approvers: {
-    type: 'words',
-    form: 'any',
-    default: [],
-    about: 'The channels of interact_in whose writers may answer what a call needs a yes for; nobody is asked there when empty.',
-  },
-} as const satisfies Rows
-
+/** Only the owner of the folder can open the FIFOs, so whoever writes there is the operator, unless the settings say that it is a chat. */
 export const fifo = {
   name: 'fifo',
-  settings,
+  settings: {},
+  people: { profile: 'operator', users: ['*'] },
   vital: true,
   isOn: () => true,
-  create: async ({ dir, settings: { approvers } }) => (await import('./channel.ts')).createFifoChannel(dir, approvers),
-} as const satisfies ChannelKind<typeof settings>
+  create: async ({ dir }) => (await import('./channel.ts')).createFifoChannel(dir),
+} as const satisfies ChannelKind

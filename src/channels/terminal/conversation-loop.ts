@@ -33,6 +33,7 @@ export function createTerminalChannel(options: LoopOptions): AttendedChannel {
         historyPath: `${paths.home}/history`,
         printer: context.process.stdout,
         commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
+        env: context.env,
         redact: redactor.text,
       })
       signal.addEventListener('abort', repl.close, { once: true })

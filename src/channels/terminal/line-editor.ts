@@ -3,15 +3,17 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
-import type { AskLine } from '../../runtime/port.ts'
+import type { Environment } from '../../host/api.ts'
 import { followPastes } from './bracketed-paste.ts'
 import { editorStream } from './editor-stream.ts'
-import type { Printer } from './printer.ts'
+import type { Printed, Printer } from './printer.ts'
+import type { AskPerson } from './questions/approval-prompt.ts'
+import { runEditor } from './questions/run-editor.ts'
 
 export type Repl = {
   /** Passes each line to `take`, one at a time, until it returns exit or the input ends. */
   run(take: (line: string) => Promise<'on' | 'exit'>): Promise<void>
-  readonly ask: AskLine
+  readonly ask: AskPerson
   close(): void
 }
 
@@ -20,6 +22,8 @@ export type ReplOptions = {
   readonly historyPath: string
   readonly printer: Printer
   readonly commands: readonly string[]
+  /** Names the person's editor. */
+  readonly env: Environment
   /** Applied to each line before it is stored. */
   readonly redact: (text: string) => string
 }
@@ -29,7 +33,7 @@ type Answer = (line: string | undefined) => void
 const historyKept = 1000
 const prompt = '> '
 
-export function createRepl({ historyPath, printer, commands, redact }: ReplOptions): Repl {
+export function createRepl({ historyPath, printer, commands, env, redact }: ReplOptions): Repl {
   const { write } = printer
   const typed: string[] = []
   const state: { busy: boolean; closed: boolean; interrupts: number; waiting?: Answer; answer?: Answer } = {
@@ -119,7 +123,7 @@ export function createRepl({ historyPath, printer, commands, redact }: ReplOptio
   }
 
   /** Only input typed after the question counts as its answer: lines typed ahead stay messages. */
-  const ask: AskLine = (question, signal) => {
+  const ask = (question: Printed, signal?: AbortSignal): Promise<string | undefined> => {
     if (state.closed || signal?.aborted) return Promise.resolve(undefined)
     write(question)
     return new Promise((resolve) => {
@@ -138,7 +142,19 @@ export function createRepl({ historyPath, printer, commands, redact }: ReplOptio
     })
   }
 
-  return { run, ask, close }
+  /** The editor of lines lets go of the terminal until the other program ends. */
+  async function edit(files: readonly string[]): Promise<number | undefined> {
+    editor.pause()
+    process.stdin.setRawMode(false)
+    try {
+      return await runEditor({ files, env, fd: 0 })
+    } finally {
+      process.stdin.setRawMode(true)
+      editor.resume()
+    }
+  }
+
+  return { run, ask: Object.assign(ask, { edit }), close }
 }
 
 /** Discards the current line as a shell does: it stays on the screen, and the cursor moves to an empty line. */

@@ -7,7 +7,12 @@ import { isTerminal, mayShare } from './tty.ts'
 /** Every control sequence of ours that reaches a terminal outside the line editor. */
 const marks = {
   dim: '\u001b[2m',
+  bold: '\u001b[1m',
   normal: '\u001b[22m',
+  red: '\u001b[31m',
+  green: '\u001b[32m',
+  cyan: '\u001b[36m',
+  uncoloured: '\u001b[39m',
   eraseLine: '\r\u001b[K',
   pasteOn: '\u001b[?2004h',
   pasteOff: '\u001b[?2004l',

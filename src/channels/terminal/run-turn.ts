@@ -3,11 +3,12 @@
 import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
 import type { Ending } from '../../runtime/event.ts'
-import type { AskLine } from '../../runtime/port.ts'
 import { takeTurn } from '../take-turn.ts'
 import { withActivity } from './activity.ts'
 import { atTerminal, tellOnStderr } from './audience.ts'
+import { wantsColor } from './coloured.ts'
 import type { CliContext, CliSetup } from './context.ts'
+import type { AskPerson } from './questions/approval-prompt.ts'
 import { createRender, type OutputFormat, type Render, type Screen } from './render.ts'
 import { onInterrupt } from './signals.ts'
 import { isTerminal } from './tty.ts'
@@ -18,7 +19,7 @@ export type TurnOptions = {
   readonly setup: CliSetup
   readonly format: OutputFormat
   readonly prompt: string
-  readonly ask?: AskLine
+  readonly ask?: AskPerson
   /** Replaces the usual renderer of the format. */
   readonly renderer?: (format: OutputFormat, screen: Screen) => Render
   /** True: at a terminal, print what the turn used. */
@@ -33,7 +34,7 @@ export async function turn(options: TurnOptions): Promise<number> {
   const status = format === 'text' && showsStatus(context, screen) ? context.status : nowhere
   const render = withActivity(renderer(format, screen), status)
   const { signal, stop } = onInterrupt(conversation.cancel)
-  const asking: AskLine | undefined = ask && ((question, taken) => render.paused(ask(question, taken)))
+  const asking = ask && pausing(ask, render.paused)
   try {
     const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), prompt, show: render.show })
     const exitCode = context.exitCodeOf(ending.code)
@@ -48,6 +49,13 @@ export async function turn(options: TurnOptions): Promise<number> {
     status.end()
     stop()
   }
+}
+
+/** Hides the status line while the person answers. */
+function pausing(ask: AskPerson, paused: <T>(question: Promise<T>) => Promise<T>): AskPerson {
+  return Object.assign((...asked: Parameters<AskPerson>) => paused(ask(...asked)), {
+    edit: (files: readonly string[]) => paused(ask.edit(files)),
+  })
 }
 
 const nowhere = { begin: () => {}, end: () => {} }
@@ -84,5 +92,5 @@ function explain({ process: { stderr }, outputClosed, outputFailure }: CliContex
 
 function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {
   const terminal = isTerminal(1)
-  return { out: stdout, err: stderr, terminal, color: isTerminal(2) && !env.NO_COLOR && env.TERM !== 'dumb' }
+  return { out: stdout, err: stderr, terminal, color: isTerminal(2) && wantsColor(env) }
 }

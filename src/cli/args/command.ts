@@ -20,6 +20,8 @@ type Common = {
 export type Flag = Common & {
   /** One letter: `-m`. */
   readonly short?: string
+  /** A second, shorter name: `--auto`. */
+  readonly also?: string
   /** The setting that this flag overrides for one call, dotted as in TOML. The setting defines the allowed values and the default. */
   readonly setting?: string
 } & ((Word & { readonly many?: true; readonly default?: number }) | { readonly type: 'boolean' })

@@ -46,7 +46,10 @@ async function inCommand(context: CliContext, { flags = {}, args = {} }: AnyComm
   if (opened) return values(context, opened, partial)
   const next = Object.values(args)[words.length] ?? Object.values(args).findLast(({ many }) => many)
   const free = Object.entries(flags).filter(([name, flag]) => !given.includes(name) || (flag.type !== 'boolean' && flag.many))
-  const dashed: Candidate[] = [['--', 'What follows is no flag'], ...free.map(([name, { about }]): Candidate => [spelled(name), about])]
+  const dashed: Candidate[] = [
+    ['--', 'What follows is no flag'],
+    ...free.map(([name, { about, also }]): Candidate => [spelled(also ?? name), about]),
+  ]
   const candidates = escaped || (partial !== '' && !partial.startsWith('-')) ? [] : starting(dashed, partial === '-' ? '' : partial)
   return next ? [...candidates, ...(await values(context, next, partial))] : candidates
 }

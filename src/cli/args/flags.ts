@@ -39,8 +39,9 @@ export const autonomyFlag = {
 export const approveFlag = {
   approveAllMedium: {
     type: 'boolean',
+    also: 'auto',
     setting: 'security.approve_all_medium',
-    about: 'Say yes beforehand to every medium-risk call of this run',
+    about: 'Run commands and apply harmless changes without asking; the rest still asks',
   },
 } as const satisfies Flags
 

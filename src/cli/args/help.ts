@@ -77,7 +77,11 @@ const dashesRow: Row = ['    --', 'What follows is no flag, whatever it begins w
 
 function flagRow(name: string, flag: Flag): Row {
   const many = flag.type !== 'boolean' && flag.many ? '...' : ''
-  return [`${flag.short === undefined ? '  ' : `-${flag.short}`} [${spelled(name)}]${many}`, `${flag.about}${limits(flag)}`]
+  const long = flag.also === undefined ? '' : `, or ${spelled(name)}`
+  return [
+    `${flag.short === undefined ? '  ' : `-${flag.short}`} [${spelled(flag.also ?? name)}]${many}`,
+    `${flag.about}${long}${limits(flag)}`,
+  ]
 }
 
 function limits(flag: Flag): string {

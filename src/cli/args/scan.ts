@@ -81,11 +81,11 @@ function takeNext(found: Found, flags: Flags, line: readonly string[], at: numbe
 /** Returns each name of `-cm`. It reports an unknown name and uses the nearest known name in its place. */
 function namesOf(typed: string, flags: Flags, found: Found): string[] {
   const long = typed.startsWith('--')
-  const spellings = long ? [typed] : [...typed.slice(1)].map((letter) => `-${letter}`)
-  return spellings.flatMap((spelling) => {
+  const typedFlags = long ? [typed] : [...typed.slice(1)].map((letter) => `-${letter}`)
+  return typedFlags.flatMap((spelling) => {
     const name = long ? nameOf(spelling, flags) : Object.keys(flags).find((each) => flags[each]?.short === spelling.slice(1))
     if (name !== undefined) return [name]
-    const known = Object.keys(flags).map(spelled)
+    const known = spellings(flags)
     const meant = long ? nearest(spelling.replace(/^--no-/, '--'), [...known, '--help']) : undefined
     found.faults.push(`no flag "${spelling}"${meant === undefined ? '' : `; did you mean "${meant}"?`}`)
     found.unsure = true
@@ -98,7 +98,13 @@ function namesOf(typed: string, flags: Flags, found: Found): string[] {
 
 function nameOf(spelling: string, flags: Flags): string | undefined {
   const name = spelling.slice(2).replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
-  return Object.hasOwn(flags, name) ? name : undefined
+  if (Object.hasOwn(flags, name)) return name
+  return Object.keys(flags).find((each) => flags[each]?.also === name)
+}
+
+/** Returns every long flag as it is typed, second names included. */
+function spellings(flags: Flags): string[] {
+  return Object.entries(flags).flatMap(([name, { also }]) => [name, ...(also === undefined ? [] : [also])].map(spelled))
 }
 
 /** The text after a flag: `=…`, or the next word. */

@@ -69,10 +69,15 @@ function shape(setting: Row): JsonObject {
     case 'paths':
       return { type: 'array', items: { type: 'string', minLength: 1 } }
     case 'words':
-      return { type: 'array', items: { type: 'string', pattern: forms[setting.form].pattern }, ...(setting.filled ? { minItems: 1 } : {}) }
+      return { type: 'array', items: { type: 'string', pattern: wordPattern(setting) }, ...(setting.filled ? { minItems: 1 } : {}) }
     case 'ports':
       return { type: 'array', items: { type: 'integer', minimum: 1, maximum: 65_535 } }
     case 'map':
       return { type: 'object', additionalProperties: { type: 'string', pattern: forms.provider.pattern } }
   }
+}
+
+function wordPattern({ form, everyone }: Extract<Row, { type: 'words' }>): string {
+  const { pattern } = forms[form]
+  return everyone ? `${pattern}|^\\*$` : pattern
 }

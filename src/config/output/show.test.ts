@@ -26,6 +26,10 @@ allow_tools = ["weather"]
 allowed_domains = ["d.org"]
 allowed_ports = [81]
 approve_all_medium = true
+ask = "before"
+unlisted_commands = "block"
+readonly_commands = "drop"
+egress = "open"
 audit_log = false
 [limits]
 max_tool_rounds = 11
@@ -88,10 +92,22 @@ total_timeout_s = 9
 enabled = true
 token_env = "BOT"
 channel_ids = ["123456789012345678"]
+profile = "operator"
+users = ["*"]
 approvers = ["223456789012345678"]
+tools_allow = ["time"]
+autonomy = "readonly"
+memory = "own"
+folder = "/chat"
 api = "http://127.0.0.1:1/api"
 [channels.fifo]
+profile = "chat"
+users = ["me"]
 approvers = ["local"]
+tools_allow = ["http"]
+autonomy = "supervised"
+memory = "all"
+folder = "/fifo"
 [channels.cli]
 enabled = false
 tools_allow = ["time"]
@@ -105,6 +121,11 @@ path = "/m.sqlite"
 agent_dir = "/agent"
 history_max = 260
 history_keep = 30
+[changes]
+keep_sets = 1
+keep_mb = 2
+keep_days = 3
+
 [receipts]
 enabled = false
 path = "/r.log"

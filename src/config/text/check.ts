@@ -131,7 +131,8 @@ function words(setting: Extract<Row, { type: 'words' }>, raw: unknown): Checked 
   const { pattern, says } = forms[setting.form]
   const one = (item: unknown): Checked => {
     if (typeof item !== 'string') return mismatch('text in quotes', item)
-    return new RegExp(pattern).test(item) ? right(item) : wrong(`${shown(item)} must be ${says}`)
+    if (new RegExp(pattern).test(item) || (setting.everyone && item === '*')) return right(item)
+    return wrong(`${shown(item)} must be ${says}${setting.everyone ? ', or "*" for everyone' : ''}`)
   }
   const checked = list(raw, 'words in quotes', one)
   return setting.filled && Array.isArray(raw) && raw.length === 0 ? wrong('must not be empty; name at least one') : checked

@@ -1,6 +1,7 @@
 /** Creates the record writer and recovers the record after a crash; a problem becomes a FailureError with a sentence and the right code. */
 
 import { createApprovalRequests } from '../../memory/approval-requests.ts'
+import type { FateOf, Recovery } from '../../memory/journal/interrupted-runs.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { createRecordWriter, RecordFailure, type RecordWriter, type RecordWriterOptions } from '../../memory/record-writer.ts'
 import { latestReceipts } from '../../receipts/latest.ts'
@@ -49,10 +50,12 @@ export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { 
 }
 
 /** Repairs what a crash left behind. @throws FailureError `integrity` when the receipts were altered. */
-export function recoverRecord({ log }: Pick<Setup, 'log'>, record: RecordWriter): void {
-  const { interrupted, closedRuns, adopted, tornBytes } = inRecordWords(record.recover)
+export function recoverRecord({ log }: Pick<Setup, 'log'>, record: RecordWriter, fateOf?: FateOf): Recovery {
+  const recovery = inRecordWords(() => record.recover(fateOf))
+  const { interrupted, closedRuns, adopted, tornBytes } = recovery
   if (interrupted.length + closedRuns.length + adopted + tornBytes > 0)
     log('warn', 'recovered after a crash', { interrupted: interrupted.length, closedRuns: closedRuns.length, adopted, tornBytes })
+  return recovery
 }
 
 /** @throws FailureError in place of a RecordFailure: `integrity` when stored data was altered */

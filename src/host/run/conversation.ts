@@ -54,10 +54,12 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const request: ConversationRequest = { ...options, conversation: which }
   const instructions = instructionsFor(setup, request, workspace)
   const { sandboxes } = home.services
+  const running: { agent?: Agent } = {}
   const toolRuntime = handsOf(profile, {
     setup,
     memory,
     conversationId,
+    runId: () => running.agent?.runId(),
     ask: options.ask,
     sandbox: options.sandbox,
     sandboxes,
@@ -81,6 +83,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     sandboxState: () => profile.sandbox(options.sandbox),
   })
   const agent = await runnerOf(opening, { begun, provider, toolRuntime, opening: prompts.next })
+  running.agent = agent
   const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce })
   log('info', 'channel started', { channel: options.channel })
   log('info', 'conversation started', { conversation: conversationId })
@@ -94,6 +97,10 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       approve: agent.approve,
       gate: agent.gate,
       gateClosed: agent.gateClosed,
+      async changesOf(gateId) {
+        const proposal = agent.gate(gateId)
+        return proposal && toolRuntime.made()?.changesOf(proposal)
+      },
       setMode: agent.setMode,
       addThread: agent.addThread,
       runId: agent.runId,
@@ -163,6 +170,10 @@ async function runnerOf({ home, profile, options }: RunContext, { begun, provide
         await shown()
         return applyEffect(act, signal)
       },
+      changes: {
+        apply: async (...given) => (await toolRuntime.get()).changes.apply(...given),
+        drop: (event) => toolRuntime.made()?.changes.drop(event),
+      },
       recorder: home.recorder,
       questions: home.services.approvals,
       log,
@@ -185,7 +196,8 @@ function instructionsFor(
   { conversation, tell, systemPrompt }: ConversationRequest,
   workspace: string,
 ): Instructions | undefined {
-  if (systemPrompt !== undefined) return undefined
+  // A project's instructions are for its operator, and people in a chat could ask for them.
+  if (systemPrompt !== undefined || setup.access?.profile === 'chat') return undefined
   const offer = conversation.kind === 'new' ? (tell ?? ((line: string) => setup.log('info', line))) : undefined
   return createInstructions({ setup, workspace, ...(offer ? { offer } : {}) })
 }

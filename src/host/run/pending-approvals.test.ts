@@ -12,16 +12,16 @@ const proposal: Proposal = {
 function stage() {
   const elsewhere = new Map<string, Decision>()
   const looks = { count: 0 }
-  const pending = createPendingApprovals(({ runId }) => {
+  const pending = createPendingApprovals((gateId) => {
     looks.count += 1
-    const answer = elsewhere.get(runId)
+    const answer = elsewhere.get(gateId.replace('/a', ''))
     if (answer?.by === 'broken disk') throw new Error('disk gone')
     return answer
   }, 5)
   const heard: string[] = []
   const ask = (name: string) =>
     pending.watch(run(name), {
-      callId: 'a',
+      gateId: `${name}/a`,
       proposal,
       async answer({ allow, by }) {
         heard.push(`${name} ${allow ? 'yes' : 'no'} by ${by}`)

@@ -3,7 +3,6 @@
  * waits.
  */
 
-import { gateIdOf } from '../../runtime/gate-id.ts'
 import type { Decision, Questions, RunIdentity, WatchedQuestion } from '../../runtime/port.ts'
 import type { OpenQuestion } from '../api.ts'
 
@@ -25,9 +24,9 @@ export function createPendingApprovals(answered: Questions['answered'], everyMs 
   const state: { look?: ReturnType<typeof setInterval> } = {}
 
   function look(): void {
-    for (const [id, { run, callId, answer, fail }] of [...waiting]) {
+    for (const [id, { answer, fail }] of [...waiting]) {
       try {
-        const decision = answered(run, callId)
+        const decision = answered(id)
         if (!decision) continue
         waiting.delete(id)
         void answer(decision)
@@ -48,7 +47,7 @@ export function createPendingApprovals(answered: Questions['answered'], everyMs 
   return {
     answered,
     watch(run, question) {
-      const id = gateIdOf(run.runId, question.callId)
+      const id = question.gateId
       waiting.set(id, { run, ...question })
       state.look ??= setInterval(look, everyMs)
       return () => {
@@ -59,7 +58,7 @@ export function createPendingApprovals(answered: Questions['answered'], everyMs 
     open: () => [...waiting].map(([id, { run, proposal }]) => ({ id, conversationId: run.conversationId, proposal })),
     async decide(id, decision) {
       const asked = waiting.get(id)
-      if (!asked || answered(asked.run, asked.callId)) return 'approval'
+      if (!asked || answered(id)) return 'approval'
       return await asked.answer(decision)
     },
   }

@@ -43,7 +43,9 @@ export type PromptBuilder = {
 }
 
 export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilder {
-  const { setup, request, workspace } = options
+  const { setup, request } = options
+  // Where the folder is does not concern people in a chat.
+  const workspace = setup.access?.profile === 'chat' ? '.' : options.workspace
   const { config } = setup
   const state = { begun: request.conversation.kind !== 'new', long: false, runs: 0, instructed: false }
 

@@ -69,9 +69,17 @@ function foldersIn(path: string): readonly string[] {
 }
 
 /** @throws FailureError `error` when it cannot be read; skipped files are logged */
-export async function soulOf({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>, agentProfile: AgentProfile): Promise<string> {
+export async function soulOf(
+  { config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>,
+  agentProfile: AgentProfile,
+  { alone = false } = {},
+): Promise<string> {
   const named = soulIn(config, agentProfile.id)
-  const composed = await composeSystem({ folder: agentProfile.paths.folder, ...(named ? { soul: { path: named, home: paths.home } } : {}) })
+  const composed = await composeSystem({
+    folder: agentProfile.paths.folder,
+    alone,
+    ...(named ? { soul: { path: named, home: paths.home } } : {}),
+  })
   if (!composed.ok) throw new FailureError('error', `${composed.message}`)
   for (const notice of composed.notices) log('warn', notice)
   return composed.text

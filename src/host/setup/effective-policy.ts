@@ -6,9 +6,11 @@ import type { HomePaths } from '../../config/paths.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { nextSegment, segmentsOf } from '../../receipts/segments.ts'
 import { defaultAllow } from '../../security/command/allow.ts'
-import { definePolicy, type Policy } from '../../security/policy.ts'
+import { definePolicy, type Policy, type PolicyChannel } from '../../security/policy.ts'
+import { expandHosts } from '../../security/targets/host-lists.ts'
 import { forbiddenPlace } from '../../security/targets/path.ts'
 import { realPlace } from '../../workspace/real-place.ts'
+import { type ChannelProfile, everyone } from '../access/channel-profile.ts'
 import type { Environment } from '../api.ts'
 import { realFolder } from './workspace-folder.ts'
 
@@ -19,7 +21,7 @@ export function resolveExecutable(name: string): string | undefined {
   return Bun.which(name, { PATH: fixedPath }) ?? undefined
 }
 
-export function policyOf(config: Config, paths: HomePaths, env: Environment): Policy {
+export function policyOf(config: Config, paths: HomePaths, env: Environment, access?: ChannelProfile): Policy {
   const { security, memory, receipts } = config
   const toolsAllow = allowedTools(config)
   const ours = [
@@ -40,13 +42,22 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment): Po
     forbiddenPaths: withRealPlaces(security.forbiddenPaths, { workspace, home }),
     forbiddenCommands: security.forbiddenCommands,
     allowCommands: [...defaultAllow, ...security.allowCommands],
-    allowedDomains: security.allowedDomains,
+    allowedDomains: expandHosts(security.allowedDomains),
     allowedPorts: security.allowedPorts,
     protectedPaths: [...new Set(ours.flatMap((path) => [path, realFolder(path)]))],
     approveAllMedium: security.approveAllMedium,
+    ask: security.ask,
+    unlistedCommands: security.unlistedCommands,
+    readonlyCommands: security.readonlyCommands,
+    egress: security.egress,
     home,
     ...(toolsAllow ? { toolsAllow } : {}),
+    ...(access ? { channel: channelOf(access) } : {}),
   })
+}
+
+function channelOf({ channel: name, level, tools, users }: ChannelProfile): PolicyChannel {
+  return { name, open: users.includes(everyone), ...(level ? { level } : {}), ...(tools ? { tools } : {}) }
 }
 
 /** A forbidden path that is a symlink, or is below one, is forbidden under both names. */
@@ -59,9 +70,10 @@ function withRealPlaces(entries: readonly string[], around: { readonly workspace
   return [...new Set([...entries, ...places])]
 }
 
-/** Naming an extra tool allows it, because `toolsAllow` lists only the built-in tools. */
+/** Naming an extra tool allows it, because `toolsAllow` lists only the built-in tools; the list of a channel lists all of them. */
 export function allowingToo(policy: Policy, names: readonly string[]): Policy {
-  const { toolsAllow } = policy
+  const { toolsAllow, channel } = policy
+  if (channel?.tools) return policy
   return toolsAllow && names.length > 0 ? definePolicy({ ...policy, toolsAllow: [...toolsAllow, ...names] }) : policy
 }
 

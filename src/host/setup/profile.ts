@@ -85,7 +85,7 @@ function createProfile(setup: Setup, shared: SharedProviders): Profile {
     },
     async policy() {
       const { policyOf } = await import('./effective-policy.ts')
-      const policy = policyOf(setup.config, setup.paths, setup.context.env)
+      const policy = policyOf(setup.config, setup.paths, setup.context.env, setup.access)
       if (state.policy?.version !== policy.version) state.policy = policy
       return state.policy
     },
@@ -97,6 +97,6 @@ function createProfile(setup: Setup, shared: SharedProviders): Profile {
   }
 }
 
-function keyOf({ config, origins, paths, context: { env, cwd }, file, assumed }: Setup): string {
-  return sha256(JSON.stringify([config, origins, paths, Object.entries(env).sort(), cwd, file, assumed]))
+function keyOf({ config, origins, paths, context: { env, cwd }, file, assumed, access }: Setup): string {
+  return sha256(JSON.stringify([config, origins, paths, Object.entries(env).sort(), cwd, file, assumed, access]))
 }

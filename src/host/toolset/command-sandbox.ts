@@ -7,7 +7,8 @@ import { availableParallelism, totalmem } from 'node:os'
 import type { Config } from '../../config/config.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
-import type { SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
+import type { Sandbox, SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
+import type { CommandMode } from '../../security/autonomy.ts'
 import type { Policy } from '../../security/policy.ts'
 import { forbiddenPlace } from '../../security/targets/path.ts'
 import { type Spawn, spawnPlain } from '../../tools/process.ts'
@@ -19,8 +20,14 @@ import { forgetSandbox } from './sandbox-state.ts'
 export type Confinement = {
   /** Runs a command. Without a working sandbox it runs nothing, and the message says what to install. */
   readonly spawn: Spawn
+  /** Tells how commands run here. Creates the sandbox, so that it is ready for the command that follows. */
+  mode(): Promise<CommandMode>
+  /** Starts a sandbox for the next command while nobody waits for it; does nothing before the first command. */
+  warm(): void
   close(): void
 }
+
+const unconfined: CommandMode = { confined: false, transaction: false }
 
 /** The limits of one command; see docs/sandbox.md for which layer enforces what. */
 const GIB = 1024 ** 3
@@ -51,9 +58,7 @@ export type SandboxPool = {
 
 type Around = { readonly setup: Setup; readonly policy: Policy }
 
-type Shared = {
-  readonly spawn: Spawn
-  readonly close: () => void
+type Shared = Pick<Confinement, 'spawn' | 'mode' | 'warm' | 'close'> & {
   users: number
   idle?: ReturnType<typeof setTimeout>
 }
@@ -86,12 +91,14 @@ export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
     confinement(kind, around) {
       const key = keyOf(kind, around)
       const mine: { shared?: Shared; closed: boolean } = { closed: false }
+      const joined = () => (mine.shared ??= join(key, kind, around))
       return {
         async spawn(plan) {
           if (mine.closed) return { ok: false, message: 'the conversation is closed, so no command runs' }
-          mine.shared ??= join(key, kind, around)
-          return mine.shared.spawn(plan)
+          return joined().spawn(plan)
         },
+        mode: async () => (mine.closed ? unconfined : joined().mode()),
+        warm: () => mine.shared?.warm(),
         close() {
           if (mine.shared && !mine.closed) leave(key, mine.shared)
           mine.closed = true
@@ -133,8 +140,8 @@ function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
 }
 
 /** The first command creates the sandbox; after a failure the next command tries again. */
-function createShared(kind: SandboxKind, around: Around): Pick<Shared, 'spawn' | 'close'> {
-  const state: { made?: ReturnType<typeof make> | undefined; close?: () => void; closed: boolean } = { closed: false }
+function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' | 'idle'> {
+  const state: { made?: ReturnType<typeof make> | undefined; sandbox?: Sandbox; closed: boolean } = { closed: false }
 
   async function make() {
     const { createSandbox } = await import('../../sandbox/create-sandbox.ts')
@@ -143,7 +150,7 @@ function createShared(kind: SandboxKind, around: Around): Pick<Shared, 'spawn' |
       state.made = undefined
       forgetSandbox(around.setup)
     } else if (state.closed) created.sandbox.close?.()
-    else state.close = created.sandbox.close
+    else state.sandbox = created.sandbox
     return created
   }
 
@@ -161,9 +168,16 @@ function createShared(kind: SandboxKind, around: Around): Pick<Shared, 'spawn' |
         message: `no sandbox, so no command runs: ${made.missing}${instead[kind] ?? ''}; or, with all your rights and at your own risk: --sandbox none`,
       }
     },
+    async mode() {
+      state.made ??= make()
+      const made = await state.made
+      if (!made.ok || made.sandbox.name === 'none') return unconfined
+      return { confined: true, transaction: (await made.sandbox.privateViews()).ok, network: made.sandbox.name === 'bubblewrap' }
+    },
+    warm: () => state.sandbox?.warm?.(),
     close() {
       state.closed = true
-      state.close?.()
+      state.sandbox?.close?.()
     },
   }
 }

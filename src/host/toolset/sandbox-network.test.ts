@@ -27,7 +27,8 @@ const port = (at: number) => servers[at]?.port ?? 0
 
 function policy(allowedDomains: readonly string[], allowedPorts: readonly number[] = []): Policy {
   const paths = { workspace: '/w', workspaceOnly: true, forbiddenPaths: [], protectedPaths: [], home: '/home/u' }
-  const commands = { forbiddenCommands: [], allowCommands: [], approveAllMedium: false }
+  const levels = { ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block', egress: 'ask' } as const
+  const commands = { forbiddenCommands: [], allowCommands: [], approveAllMedium: false, ...levels }
   return definePolicy({ autonomy: 'full', ...paths, ...commands, allowedDomains, allowedPorts })
 }
 

@@ -1,11 +1,12 @@
 /** Runs tools behind the gate: it lists the tools for the model, judges each call, and executes exactly what was judged. */
 
 import type { JsonObject } from '../../kit/json.ts'
+import { once } from '../../kit/once.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
-import type { Act, AskLine, Judge, Tool } from '../../runtime/port.ts'
+import type { Act, AskLine, ChangePorts, Judge, Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import { alwaysKey } from '../../security/always.ts'
 import type { Gate } from '../../security/gate.ts'
@@ -14,7 +15,7 @@ import { judgePath } from '../../security/targets/path.ts'
 import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
-import { createExecutor, type ExecutorOptions } from '../../tools/run-tool.ts'
+import { createExecutor, type ExecutorOptions, ranOn } from '../../tools/run-tool.ts'
 import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
@@ -22,6 +23,7 @@ import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
+import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './guarded-get.ts'
 import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
 
@@ -30,6 +32,8 @@ export type ToolRuntimeOptions = {
   readonly policy: Policy
   readonly memory?: Memory
   readonly conversationId: string
+  /** Returns the current run, for the record of what commands change. */
+  readonly runId?: () => string | undefined
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
   /** The host's pool; absent: the runtime creates its own sandbox. */
@@ -44,7 +48,7 @@ type ActiveTools = {
   readonly all: readonly Tool[]
   readonly tools: readonly Tool[]
   readonly policy: Policy
-  readonly execute: Act
+  readonly execute: ReturnType<typeof createExecutor>
 }
 
 /** Creates the tool runtime. The workspace must exist (workspace-folder.ts). It waits for the source of extra tools, if there is one. */
@@ -53,6 +57,7 @@ export async function createToolRuntime({
   policy,
   memory,
   conversationId,
+  runId = () => undefined,
   ask,
   sandbox = 'auto',
   sandboxes,
@@ -69,14 +74,24 @@ export async function createToolRuntime({
   const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
+  /** A command that says nothing of its view works on a private one where there are private views. */
+  const spawn: typeof confinement.spawn = async (plan) => {
+    if (plan.readOnly || plan.view !== undefined || !(await confinement.mode()).transaction) return confinement.spawn(plan)
+    return confinement.spawn({ ...plan, view: 'private' })
+  }
+  const views = once(async () => {
+    const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
+    return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate })
+  })
   const own = createTools({
     files: workspace,
-    spawn: confinement.spawn,
+    spawn,
     planOf: (hash) => state.gate?.plan(hash)?.commands[0],
     env,
     shellTimes: shellTimesOf(limits),
     get: createGet({ policy, limits }),
-    search: ({ query, limit }) => memory?.search({ query, limit }) ?? [],
+    search: ({ query, limit }) =>
+      memory?.search({ query, limit, ...(setup.access?.memory === 'own' ? { within: conversationId } : {}) }) ?? [],
     ...(ask ? { ask: (question, signal) => ask(`${question}\n> `, signal) } : {}),
     now: Date.now,
     maxOutputBytes: limits.maxOutputBytes,
@@ -92,7 +107,7 @@ export async function createToolRuntime({
     const spoken = { log, maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeouts(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
   }
-  const look = async () => (await more?.({ spawn: confinement.spawn, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
+  const look = async () => (await more?.({ spawn, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
   state.kit = kitOf(await look())
   const kit = () => state.kit ?? kitOf([])
   if (more) {
@@ -110,6 +125,7 @@ export async function createToolRuntime({
       resolve: resolveExecutable,
       sight,
       conversation: conversationId,
+      commands: confinement.mode,
       always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),
       envHash: sha256(JSON.stringify(env)),
@@ -125,11 +141,20 @@ export async function createToolRuntime({
   const act: Act = async (wanted, signal) => {
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
-    return refusal ?? withInstructions(wanted, await kit().execute(wanted, signal))
+    if (refusal !== undefined) return refusal
+    const ran = await kit().execute(wanted, signal)
+    const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
+    return withInstructions(wanted, outcome)
+  }
+
+  /** Carries out what was decided about the changes of a command. */
+  const changes: ChangePorts = {
+    apply: async (event, signal, ran) => (await views.get()).apply(event, signal, ran),
+    drop: (event) => views.made()?.drop(event),
   }
 
   /** Adds the instructions of folders that the call touched for the first time. */
-  async function withInstructions({ judgement }: Parameters<Act>[0], outcome: ToolOutcome): Promise<ToolOutcome> {
+  async function withInstructions<Outcome extends ToolOutcome>({ judgement }: Parameters<Act>[0], outcome: Outcome): Promise<Outcome> {
     if (instructions === undefined) return outcome
     const paths = state.gate?.plan(judgement.plan)?.paths.map(({ path }) => path) ?? []
     const found = await instructions.below([...paths, ...judgement.writes])
@@ -170,11 +195,17 @@ export async function createToolRuntime({
     },
     judge,
     act,
+    changes,
     gate,
     allowAlways,
+    changesOf: ({ call, changes }) =>
+      changes ? views.made()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
     isStanding: ({ call }) => standing.has(standingKey(call.name, sourced(call.name))),
     refresh,
-    close: confinement.close,
+    close() {
+      views.made()?.close()
+      confinement.close()
+    },
   }
 }
 

@@ -1,12 +1,13 @@
 /** Defines which tools a turn may use, and the runtime that executes their calls. */
 
 import type { Proposal } from '../../runtime/event.ts'
-import type { Act, Judge, Tool, ToolSpec } from '../../runtime/port.ts'
+import type { Act, ChangePorts, Judge, Question, Tool, ToolSpec } from '../../runtime/port.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import { toolKinds } from '../../tools/list.ts'
 import type { Environment, Spawn } from '../../tools/process.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
+import type { ChangeSet } from '../changes/change-set.ts'
 
 /** What an external tool may use: confined child processes, and an environment without our variables. */
 export type ToolDeps = { readonly spawn: Spawn; readonly env: Environment; readonly maxOutputBytes: number }
@@ -18,7 +19,7 @@ export type SourcedTool = Tool & { readonly source: string; readonly sha256: str
 export type ToolSource = (deps: ToolDeps) => Promise<readonly SourcedTool[]>
 
 export type ToolSelection = {
-  /** All ten tools, some of them, or none. */
+  /** All built-in tools, some of them, or none. */
   readonly builtIn: 'all' | readonly string[]
   readonly more?: ToolSource
   /** For a caller with its own list of tools: refusals use the wording of that contract, "Tool not permitted". */
@@ -31,12 +32,15 @@ export type ToolRuntime = {
   readonly tools: readonly Tool[]
   readonly judge: Judge
   readonly act: Act
+  readonly changes: ChangePorts
   readonly policy: Policy
   readonly gate: () => Promise<Gate>
   /** Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call. */
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(proposal: Proposal): boolean
+  /** Returns what the call changed, or would change, in the workspace; undefined when nobody can tell, or when it would fail. */
+  changesOf(question: Question): ChangeSet | undefined
   /** Looks for extra tools again; call it only between two runs. @returns the tools that are allowed now. */
   refresh(): Promise<readonly Tool[]>
   close(): void

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import type { Setup } from '../api.ts'
 import { builtInNames, builtInTools, type ToolSelection } from './tool-selection.ts'
 
-/** Returns the ten built-in tools and everything in tools.dir; without that folder it looks for nothing. */
+/** Returns the built-in tools and everything in tools.dir; without that folder it looks for nothing. */
 export async function everything(setup: Setup): Promise<ToolSelection> {
   const { dir } = setup.config.tools
   if (!existsSync(dir)) return builtInTools

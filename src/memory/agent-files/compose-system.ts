@@ -14,6 +14,8 @@ export type Composed = {
   readonly folder: string
   /** Replaces soul.md: the file must exist below `home`, with symbolic links resolved. */
   readonly soul?: { readonly path: string; readonly home: string }
+  /** Only the soul: without context files, summary and pins. */
+  readonly alone?: boolean
 }
 
 /** The limit of a soul or context file in bytes. */
@@ -23,7 +25,7 @@ const bound = 1 << 20
  * Returns exactly the text of soul.md when there is nothing else. An empty line separates further parts; a summary and pinned facts
  * (`braidclaw memory pin`) come last, under their own headings. Never throws because of a file error: an unreadable soul gives `ok: false`.
  */
-export async function composeSystem({ folder, soul }: Composed): Promise<Composition> {
+export async function composeSystem({ folder, soul, alone = false }: Composed): Promise<Composition> {
   const paths = agentPaths(folder)
   if (!soul && isPlain(paths)) return { ok: true, text: '', notices: [] }
   const refusal = soul && outside(soul.path, soul.home)
@@ -31,6 +33,7 @@ export async function composeSystem({ folder, soul }: Composed): Promise<Composi
   const own = readWhole(soul?.path ?? paths.soul)
   if (!own.ok) return own
   if (soul && own.missing) return { ok: false, message: `"${soul.path}" is not there; agents.json names it as the soul` }
+  if (alone) return { ok: true, text: own.text, notices: [] }
   const notices: string[] = []
   const context = contextTexts(paths.context, notices)
   const text = joined([own.text, ...context])

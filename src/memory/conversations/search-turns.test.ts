@@ -153,3 +153,11 @@ test('where every word is very common, the newest with all of them win, and it s
     busy.remove()
   }
 })
+
+test('a search within one conversation finds its rows alone, by word, by substring and by the beginning of a word', () => {
+  for (const query of ['pelican', 'pelican report', 'report', 'elica', 'pelica', '東京', 'c++', '%', 'walrus OR pelican'])
+    expect(new Set(memoryStage.memory.search({ query, within: 'pelicans' }).map((hit) => hit.conversationId))).toEqual(
+      new Set(find(query).some((hit) => hit === 'pelicans') ? ['pelicans'] : []),
+    )
+  expect(memoryStage.memory.search({ query: 'pelican', within: "pelicans' OR 1=1 --" })).toEqual([])
+})

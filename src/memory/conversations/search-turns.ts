@@ -22,6 +22,8 @@ export type SearchRequest = {
   readonly limit?: number
   /** The id of the turn that searches, because the search would always find that turn. */
   readonly exceptTurn?: string
+  /** The only conversation that may be found. */
+  readonly within?: string
 }
 
 type Row = {
@@ -46,15 +48,18 @@ const headLength = 4000
 const halfLifeMs = 30 * 86_400_000
 
 export function createSearch(store: Store, now: Clock): (request: SearchRequest) => Hit[] {
-  return ({ query, limit = 10, exceptTurn }) => {
+  return ({ query, limit = 10, exceptTurn, within }) => {
     const asked = parse(query)
+    const scope = scopeOf(within)
     const whole = isWhole(store)
     const ranks = new Map<number, number>()
     const terms = weigh(store, asked.chunks)
-    for (const [id, rank] of byWords(store, terms)) ranks.set(id, rank)
+    for (const [id, rank] of byWords({ store, scope }, terms)) ranks.set(id, rank)
     if (!whole || ranks.size === 0 || needsSubstring(asked.text))
-      for (const id of bySubstring(store, asked.chunks)) ranks.set(id, ranks.get(id) ?? 0)
-    const rows = fetch(store, [...ranks.keys()]).filter(({ turnId }) => turnId !== exceptTurn)
+      for (const id of bySubstring({ store, scope }, asked.chunks)) ranks.set(id, ranks.get(id) ?? 0)
+    const rows = fetch(store, [...ranks.keys()]).filter(
+      ({ turnId, conversationId }) => turnId !== exceptTurn && conversationId === (within ?? conversationId),
+    )
     const total = store.sql<{ n: number }, []>('SELECT coalesce(max(id), 0) AS n FROM turns').get()?.n ?? 0
     const score = scorer({ asked, terms, total, now: now() })
     return rows
@@ -63,6 +68,16 @@ export function createSearch(store: Store, now: Clock): (request: SearchRequest)
       .slice(0, limit)
       .map((found) => hit(store, asked, found))
   }
+}
+
+/** Restricts a query to one conversation: a condition on the row's id, and its parameter. */
+type Scope = { readonly where: (id: string) => string; readonly args: readonly string[] }
+type Scoped = { readonly store: Store; readonly scope: Scope }
+
+function scopeOf(conversationId: string | undefined): Scope {
+  if (conversationId === undefined) return { where: () => '', args: [] }
+  const ids = 'SELECT id FROM turns WHERE run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?)'
+  return { where: (id) => `AND ${id} IN (${ids})`, args: [conversationId] }
 }
 
 /**
@@ -107,28 +122,28 @@ function count(store: Store, text: string): Term {
 }
 
 /** Ranks rare terms with the index while their rows stay below the cap; if all terms are common, takes the newest rows with all of them. */
-function byWords(store: Store, terms: readonly Term[]): (readonly [id: number, rank: number])[] {
+function byWords(scoped: Scoped, terms: readonly Term[]): (readonly [id: number, rank: number])[] {
   const rare = terms.filter((_, at) => terms.slice(0, at + 1).reduce((sum, { found }) => sum + found, 0) <= rankCap)
-  if (rare.length > 0) return ranked(store, rare.map(({ text }) => quoted(text)).join(' OR '))
+  if (rare.length > 0) return ranked(scoped, rare.map(({ text }) => quoted(text)).join(' OR '))
   if (terms.length === 0) return []
-  const together = recent(store, terms.map(({ text }) => quoted(text)).join(' AND '))
+  const together = recent(scoped, terms.map(({ text }) => quoted(text)).join(' AND '))
   return together.length >= keep || terms.length === 1
     ? together
-    : [...recent(store, terms.map(({ text }) => quoted(text)).join(' OR ')), ...together]
+    : [...recent(scoped, terms.map(({ text }) => quoted(text)).join(' OR ')), ...together]
 }
 
-function ranked(store: Store, match: string): (readonly [number, number])[] {
-  const best = store.sql<{ id: number; rank: number }, [string, number]>(
-    'SELECT rowid AS id, bm25(turns_fts) AS rank FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rank LIMIT ?',
+function ranked({ store, scope }: Scoped, match: string): (readonly [number, number])[] {
+  const best = store.sql<{ id: number; rank: number }, (string | number)[]>(
+    `SELECT rowid AS id, bm25(turns_fts) AS rank FROM turns_fts WHERE turns_fts MATCH ? ${scope.where('rowid')} ORDER BY rank LIMIT ?`,
   )
-  return best.all(match, keep).map(({ id, rank }) => [id, -rank] as const)
+  return best.all(match, ...scope.args, keep).map(({ id, rank }) => [id, -rank] as const)
 }
 
-function recent(store: Store, match: string): (readonly [number, number])[] {
-  const newest = store.sql<{ id: number }, [string, number]>(
-    'SELECT rowid AS id FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ?',
+function recent({ store, scope }: Scoped, match: string): (readonly [number, number])[] {
+  const newest = store.sql<{ id: number }, (string | number)[]>(
+    `SELECT rowid AS id FROM turns_fts WHERE turns_fts MATCH ? ${scope.where('rowid')} ORDER BY rowid DESC LIMIT ?`,
   )
-  return newest.all(match, recentCap).map(({ id }) => [id, 0] as const)
+  return newest.all(match, ...scope.args, recentCap).map(({ id }) => [id, 0] as const)
 }
 
 /** Detects scripts without spaces, and characters that the index ignores ("c++", "$x"). */
@@ -143,31 +158,31 @@ function needsSubstring(text: string): boolean {
  * for ASCII, and for other letters if the chunk has one case only. The limits keep a word that occurs nowhere from costing a scan of years
  * of texts.
  */
-function bySubstring(store: Store, chunks: readonly string[]): readonly number[] {
+function bySubstring({ store, scope }: Scoped, chunks: readonly string[]): readonly number[] {
   const patterns = chunks
     .slice(0, 8)
     .map((chunk) => [chunk.toLowerCase(), chunk.toUpperCase()].map((text) => `%${text.replace(/[\\%_]/g, '\\$&')}%`))
   if (patterns.length === 0) return []
   const where = patterns.map(() => `(content LIKE ? ESCAPE '\\' OR content LIKE ? ESCAPE '\\')`).join(' AND ')
   const newest = store.sql<{ id: number }, string[]>(
-    `SELECT id FROM turns WHERE id > (SELECT max(id) FROM turns) - ${substringRows} AND ${where} ORDER BY id DESC LIMIT ${keep}`,
+    `SELECT id FROM turns WHERE id > (SELECT max(id) FROM turns) - ${substringRows} AND ${where} ${scope.where('id')} ORDER BY id DESC LIMIT ${keep}`,
   )
   const older = store.sql<{ id: number }, string[]>(
-    `SELECT id FROM turns WHERE id IN (SELECT value FROM json_each(?)) AND ${where} ORDER BY id DESC LIMIT ${keep}`,
+    `SELECT id FROM turns WHERE id IN (SELECT value FROM json_each(?)) AND ${where} ${scope.where('id')} ORDER BY id DESC LIMIT ${keep}`,
   )
-  const begun = JSON.stringify(beginning(store, chunks))
-  return [...newest.all(...patterns.flat()), ...older.all(begun, ...patterns.flat())].map(({ id }) => id)
+  const begun = JSON.stringify(beginning({ store, scope }, chunks))
+  return [...newest.all(...patterns.flat(), ...scope.args), ...older.all(begun, ...patterns.flat(), ...scope.args)].map(({ id }) => id)
 }
 
 /** Returns the newest rows with words that start like all words of the query. */
-function beginning(store: Store, chunks: readonly string[]): readonly number[] {
+function beginning({ store, scope }: Scoped, chunks: readonly string[]): readonly number[] {
   const words = chunks.flatMap((chunk) => chunk.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [])
   if (words.length === 0) return []
   const match = words.map((word) => `${quoted(word)} *`).join(' AND ')
-  const rows = store.sql<{ id: number }, [string]>(
-    `SELECT rowid AS id FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ${rankCap}`,
+  const rows = store.sql<{ id: number }, string[]>(
+    `SELECT rowid AS id FROM turns_fts WHERE turns_fts MATCH ? ${scope.where('rowid')} ORDER BY rowid DESC LIMIT ${rankCap}`,
   )
-  return rows.all(match).map(({ id }) => id)
+  return rows.all(match, ...scope.args).map(({ id }) => id)
 }
 
 function fetch(store: Store, ids: readonly number[]): Row[] {

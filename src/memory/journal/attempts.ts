@@ -1,9 +1,10 @@
 /** Lists every tool attempt in the journal, for comparison with the receipts. */
 
 import { isObject } from '../../kit/json.ts'
+import { dropOutcome } from '../../runtime/attempt/change-outcome.ts'
 import type { Store } from '../store.ts'
 import { isAlive } from './process-owner.ts'
-import { argsHashOf, resultHashOf, sandboxOf, toldResultHash } from './receipt-draft.ts'
+import { argsHashOf, resultHashOf, seenIn, toldResultHash } from './receipt-draft.ts'
 
 /**
  * `receiptId` is absent while the act runs (`pending`), after its process died (`unfinished`) and when receipts were off. The hashes are
@@ -18,6 +19,10 @@ export type Attempt = {
   readonly status?: string
   readonly resultHash?: string
   readonly sandbox?: string
+  /** What became of its changes. */
+  readonly changes?: string
+  /** Why its entries contradict each other, if they do. */
+  readonly contradiction?: string
   readonly receiptId?: string
   readonly pending: boolean
   readonly unfinished: boolean
@@ -25,23 +30,46 @@ export type Attempt = {
 
 type Row = { readonly runId: string; readonly conversationId: string; readonly owner: string; readonly type: string; readonly body: string }
 
+/** `changed`: the digest of what the call changed on its view, `isApplied`: that may enter the workspace. */
+type Open = { readonly attempt: Attempt; readonly changed?: string; readonly isApplied?: true; readonly contradiction?: string }
+
 /** Yields the attempts of one run or of all; oldest first, those without a result last. */
 export function* attempts(store: Store, runId?: string): Generator<Attempt> {
-  const open = new Map<string, Attempt>()
+  const open = new Map<string, Open>()
   const owed = resultsOwed(store)
   for (const row of rowsOf(store, runId)) {
     const body: unknown = JSON.parse(row.body)
     if (!isObject(body)) continue
     const key = `${row.runId}\n${body.id}`
-    if (row.type === 'act') open.set(key, begun(row, body))
-    else {
-      const before = row.type === 'deny' ? begun(row, body) : open.get(key)
-      if (before) yield row.type === 'deny' ? refused(before, body) : done(before, body)
+    const before = open.get(key)
+    if (row.type === 'act') open.set(key, { attempt: begun(row, body) })
+    else if (row.type === 'tool.changed' || row.type === 'apply') {
+      if (before) open.set(key, reviewed(before, row.type, body))
+    } else {
+      if (row.type === 'deny') yield refused(begun(row, body), body)
+      else if (before) yield settled(before, row.type === 'drop' ? dropped(before, body) : done(before.attempt, body), row.type)
       open.delete(key)
     }
   }
-  for (const [key, { pending, ...attempt }] of open)
-    yield { ...attempt, pending: pending && owed.has(key), unfinished: !pending && owed.has(key) }
+  for (const [key, { attempt }] of open)
+    yield { ...attempt, pending: attempt.pending && owed.has(key), unfinished: !attempt.pending && owed.has(key) }
+}
+
+function reviewed(open: Open, type: 'tool.changed' | 'apply', { review }: { [key: string]: unknown }): Open {
+  const digest = isObject(review) ? String(review.digest) : ''
+  if (type === 'tool.changed') return { ...open, changed: digest }
+  return open.changed === digest ? { ...open, isApplied: true } : { ...open, contradiction: 'it applied other changes than it made' }
+}
+
+/** What a call changed ends as it was journalled: applied with that digest, or not applied. */
+function settled({ changed, isApplied, contradiction }: Open, attempt: Attempt, type: string): Attempt {
+  const { changes } = attempt
+  const isDigest = changes?.length === 64
+  const wrong =
+    contradiction ??
+    (isDigest && (!isApplied || changes !== changed) ? 'its result names changes that were not applied' : undefined) ??
+    (changed !== undefined && !isApplied && type !== 'drop' ? 'it changed something, which was neither applied nor dropped' : undefined)
+  return wrong === undefined ? attempt : { ...attempt, contradiction: wrong }
 }
 
 /** Returns the acts for which the journal expects a result. Any other act without a result has lost it. */
@@ -53,7 +81,7 @@ function resultsOwed(store: Store): Set<string> {
 /** Uses two queries: a query for "all, or this one" would scan the whole journal for one run. */
 function rowsOf(store: Store, runId: string | undefined): Iterable<Row> {
   const select = `SELECT journal.run_id AS runId, conversation_id AS conversationId, owner, type, body FROM journal JOIN runs USING (run_id)
-     WHERE type IN ('act', 'tool.done', 'deny')`
+     WHERE type IN ('act', 'tool.changed', 'apply', 'tool.done', 'deny', 'drop')`
   return runId === undefined
     ? store.sql<Row, []>(`${select} ORDER BY seq`).iterate()
     : store.sql<Row, [string]>(`${select} AND journal.run_id = ? ORDER BY seq`).iterate(runId)
@@ -67,15 +95,23 @@ function begun({ runId, conversationId, owner }: Row, { id, call }: { [key: stri
 
 function done(before: Attempt, { outcome }: { [key: string]: unknown }): Attempt {
   const told = isObject(outcome) ? outcome : {}
-  const sandbox = isObject(told.metadata) ? sandboxOf(told.metadata.sandbox) : {}
   return {
     ...before,
     pending: false,
     status: String(told.status),
     resultHash: toldResultHash(told),
-    ...sandbox,
+    ...seenIn(isObject(told.metadata) ? told.metadata : {}),
     ...receiptOf(told.receipt),
   }
+}
+
+/** `result` is there only after a crash, as the recovery wrote it. */
+function dropped({ attempt, changed }: Open, body: { [key: string]: unknown }): Attempt {
+  const { by, reason, outcome, review, receipt, result } = body
+  const ran = isObject(outcome) ? outcome : {}
+  const told = isObject(result) ? result : dropOutcome({ by: String(by), reason: String(reason), outcome: ran })
+  const other = isObject(review) && review.digest === changed ? {} : { contradiction: 'it dropped other changes than it made' }
+  return { ...done(attempt, { outcome: { ...told, receipt } }), ...other }
 }
 
 function refused(before: Attempt, { by, reason, receipt }: { [key: string]: unknown }): Attempt {

@@ -1,14 +1,13 @@
 /** Repairs the journal after a crash: adds a result to each unfinished act of a dead process, and an end to its run. */
 
-import type { ExternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import type { Clock, Log, RunIdentity } from '../../runtime/port.ts'
 import type { WrittenReceipt } from '../checkpoint.ts'
+import type { CallRecord } from './call-record.ts'
+import { type Fate, interruptedCall } from './interrupted-call.ts'
 import type { Journal, OpenIntent } from './journal.ts'
+import type { JournalEntry } from './journal-entry.ts'
 import { isAlive } from './process-owner.ts'
 import { lostOutcome } from './receipt-draft.ts'
-
-type ToolDone = Extract<ExternalEvent, { type: 'tool.done' }>
-type Result = Pick<ToolDone, 'id' | 'outcome'>
 
 /** What the recovery at start found and repaired. */
 export type Recovery = {
@@ -18,7 +17,12 @@ export type Recovery = {
   /** Receipts that a crash left beyond the checkpoint. */
   readonly adopted: number
   readonly tornBytes: number
+  /** Runs left alone for now, because nobody said what became of the changes of a call. */
+  readonly undecided: readonly string[]
 }
+
+/** Tells what became of the changes of a call. */
+export type FateOf = (runId: string, callId: string) => Fate | undefined
 
 type RecoverOptions = {
   readonly journal: Journal
@@ -26,10 +30,9 @@ type RecoverOptions = {
   readonly now: Clock
   /** Ends a run whose last entry is journalled. */
   readonly end: Journal['end']
-  /** Writes the receipt of a result, and journals both unless the run is `forgotten`. */
-  readonly toolDone: (run: RunIdentity, result: Result, forgotten: boolean) => ToolDone
-  /** Works like toolDone, for a result whose receipt is in the log already. */
-  readonly settleCall: (run: RunIdentity, result: Result, forgotten: boolean) => ToolDone
+  readonly calls: Pick<CallRecord, 'done' | 'settled' | 'undecided'>
+  /** Absent: runs for which it would be needed are left alone. */
+  readonly fateOf?: FateOf | undefined
   /** Returns the receipts with a number above `count`, oldest first. */
   readonly receiptsAfter: (count: number) => readonly WrittenReceipt[]
   /** Reconciles the receipts log with the checkpoint. */
@@ -38,7 +41,6 @@ type RecoverOptions = {
   readonly disown: () => void
 }
 
-const unknown: ToolOutcome = { status: 'failed', output: '', error: 'interrupted: outcome unknown' }
 const message = 'the process ended before the run did'
 
 /** Returns the runs that dead processes left unfinished. */
@@ -48,22 +50,27 @@ export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
 
 /** Never executes a call again: whether it happened is unknown, unless its receipt was written before the crash. */
 export function recoverRuns(options: RecoverOptions): Recovery {
-  const { journal, log, now, end, toolDone, settleCall, settle, disown } = options
+  const { journal, log, now, end, calls, settle, disown, fateOf } = options
   const { adopted, tornBytes } = settle()
-  const dead = deadRuns(journal)
+  const found = deadRuns(journal)
+  const undecided = new Set(fateOf ? [] : found.flatMap((run) => (hasOpenChanges(journal, run) ? [run.runId] : [])))
+  const dead = found.filter(({ runId }) => !undecided.has(runId))
   // Runs whose journal was cleared: a journal that starts in the middle of a run would look altered.
   const forgotten = new Set(dead.flatMap(({ runId }) => (journal.tells(runId) ? [] : [runId])))
   const receiptOf = findReceipts(options, dead)
-  const interrupted = dead.flatMap((run) =>
-    run.intents.map((intent) => {
+  const interrupted = dead.flatMap((run) => {
+    const entries = run.intents.length === 0 ? [] : readable(journal, run.runId)
+    return run.intents.map((intent) => {
       const { callId, tool } = intent
       const written = receiptOf(run, intent)
-      const keep = written ? settleCall : toolDone
-      const { receipt } = keep(run, { id: callId, outcome: written ? lostOutcome(written) : unknown }, forgotten.has(run.runId)).outcome
+      const call = interruptedCall(entries, callId, fateOf?.(run.runId, callId))
+      const outcome = written ? lostOutcome(written) : call.outcome
+      const keep = () => (written ? calls.settled : calls.done)(run, { id: callId, outcome }, forgotten.has(run.runId)).outcome.receipt
+      const receipt = call.drop ? calls.undecided(run, call.drop, outcome) : keep()
       log('warn', 'interrupted tool call', { run: run.runId, call: callId, tool, ...(written ? { ended: written.status } : {}) })
       return { runId: run.runId, callId, tool, ...(receipt ? { receipt } : {}) }
-    }),
-  )
+    })
+  })
   if (forgotten.size > 0) disown()
   for (const runId of forgotten) journal.forget(runId)
   const open = dead.filter(({ ended, runId }) => ended === null && !forgotten.has(runId))
@@ -71,7 +78,28 @@ export function recoverRuns(options: RecoverOptions): Recovery {
     journal.append({ run, kind: 'note', type: 'interrupted', at: now(), body: { message } })
     end(run.runId, { at: now(), code: 'error', message, digest: null })
   }
-  return { interrupted, closedRuns: open.map(({ runId }) => runId), adopted, tornBytes }
+  return { interrupted, closedRuns: open.map(({ runId }) => runId), adopted, tornBytes, undecided: [...undecided] }
+}
+
+/** Whether a call of the run had ended and its changes were neither applied nor dropped. */
+function hasOpenChanges(journal: Journal, { runId, intents }: DeadRuns[number]): boolean {
+  if (intents.length === 0) return false
+  const changed = new Set(readable(journal, runId).flatMap(({ type, body }) => (type === 'tool.changed' ? [idOf(body)] : [])))
+  return intents.some(({ callId }) => changed.has(callId))
+}
+
+function idOf(body: unknown): unknown {
+  return typeof body === 'object' && body !== null && 'id' in body ? body.id : undefined
+}
+
+/** Returns nothing of a journal that somebody broke: that must not keep the next start from its work. */
+function readable(journal: Journal, runId: string): JournalEntry[] {
+  try {
+    return journal.events(runId)
+  } catch (error) {
+    if (error instanceof SyntaxError) return []
+    throw error
+  }
 }
 
 type DeadRuns = ReturnType<typeof deadRuns>

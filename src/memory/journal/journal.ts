@@ -55,6 +55,8 @@ export type Journal = {
   openIntent(runId: string, callId: string): OpenIntent | undefined
   begin(intent: OpenIntent): void
   settle(runId: string, callId: string): void
+  /** Keeps who said yes to the changes of an act. */
+  approve(runId: string, callId: string, by: string): void
   end(runId: string, end: { readonly at: number; readonly code: string; readonly message: string; readonly digest: string | null }): void
   /** Tells whether the journal has entries of this run; they may have been cleared. */
   tells(runId: string): boolean
@@ -163,6 +165,10 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .run(runId, callId, tool, risk, argsHash, approval, sandbox, receiptsBefore)
   }
 
+  function approve(runId: string, callId: string, by: string): void {
+    store.sql<never, [string, string, string]>('UPDATE intents SET approval = ? WHERE run_id = ? AND call_id = ?').run(by, runId, callId)
+  }
+
   function settle(runId: string, callId: string): void {
     store.sql<never, [string, string]>('DELETE FROM intents WHERE run_id = ? AND call_id = ?').run(runId, callId)
   }
@@ -184,14 +190,14 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     const member = `"receipt":${JSON.stringify(receiptId)}`
     const found = store.sql<{ one: number }, [string, string]>(
       `SELECT 1 AS one FROM journal JOIN runs USING (run_id)
-       WHERE conversation_id = ? AND type IN ('tool.done', 'deny') AND instr(body, ?) > 0 LIMIT 1`,
+       WHERE conversation_id = ? AND type IN ('tool.done', 'deny', 'drop') AND instr(body, ?) > 0 LIMIT 1`,
     )
     return found.get(conversationId, member) !== null
   }
 
   function namesAny(): boolean {
     const found = store.sql<{ one: number }, []>(
-      `SELECT 1 AS one FROM journal WHERE type IN ('tool.done', 'deny') AND instr(body, '"receipt":"receipt-') > 0 LIMIT 1`,
+      `SELECT 1 AS one FROM journal WHERE type IN ('tool.done', 'deny', 'drop') AND instr(body, '"receipt":"receipt-') > 0 LIMIT 1`,
     )
     return found.get() !== null
   }
@@ -217,6 +223,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     openIntent,
     begin,
     settle,
+    approve,
     end,
     tells,
     names,

@@ -1,6 +1,7 @@
 /** Computes the content of a receipt in the same way for writing and for checking. */
 
 import { isObject } from '../../kit/json.ts'
+import { changesOf } from '../../runtime/attempt/change-outcome.ts'
 import type { ToolOutcome } from '../../runtime/event.ts'
 import type { ReceiptDraft, WrittenReceipt } from '../checkpoint.ts'
 import { hashJson } from './json-hash.ts'
@@ -19,35 +20,38 @@ export function resultHashOf({ receipt: _, ...outcome }: { readonly [key: string
  * Returns the outcome of a call of which a crash left only the receipt. Its texts are fixed, so that a journal with any other text fails
  * the check against the receipt.
  */
-export function lostOutcome({
-  id,
-  status,
-  resultHash,
-  sandbox,
-}: Pick<WrittenReceipt, 'id' | 'status' | 'resultHash' | 'sandbox'>): ToolOutcome {
+export function lostOutcome({ id, status, resultHash, ...seen }: Lost): ToolOutcome {
   const said = status === 'allowed' ? { output: lost } : { output: '', error: lost }
-  return { status, ...said, receipt: id, metadata: { resultHash, ...sandboxOf(sandbox) } }
+  return { status, ...said, receipt: id, metadata: { resultHash, ...seenIn({ ...seen }) } }
 }
+
+type Lost = Pick<WrittenReceipt, 'id' | 'status' | 'resultHash' | 'sandbox' | 'changes'>
 
 const lost = 'interrupted: the call ended, but what it returned was lost with the process'
 
 /** Hashes an outcome from the journal; for a lost outcome, returns the hash in its receipt. */
 export function toldResultHash(told: { readonly [key: string]: unknown }): string {
-  const hash = isObject(told.metadata) ? told.metadata.resultHash : undefined
+  const metadata = isObject(told.metadata) ? told.metadata : {}
+  const { resultHash: hash } = metadata
   const { status } = told
   if (typeof hash !== 'string' || (status !== 'allowed' && status !== 'denied' && status !== 'failed')) return resultHashOf(told)
-  const sandbox = isObject(told.metadata) ? sandboxOf(told.metadata.sandbox) : {}
-  const isLost = resultHashOf(told) === resultHashOf(lostOutcome({ id: '', status, resultHash: hash, ...sandbox }))
+  const isLost = resultHashOf(told) === resultHashOf(lostOutcome({ id: '', status, resultHash: hash, ...seenIn(metadata) }))
   return isLost ? hash : resultHashOf(told)
 }
 
 /** Returns the part of a draft that depends on the outcome. */
-export function outcomeDraft(outcome: ToolOutcome): Pick<ReceiptDraft, 'resultHash' | 'status' | 'error' | 'sandbox'> {
+export function outcomeDraft(outcome: ToolOutcome): Pick<ReceiptDraft, 'resultHash' | 'status' | 'error' | 'sandbox' | 'changes'> {
   const { status, error, metadata } = outcome
-  return { resultHash: resultHashOf(outcome), status, ...(error ? { error } : {}), ...sandboxOf(metadata?.sandbox) }
+  return { resultHash: resultHashOf(outcome), status, ...(error ? { error } : {}), ...seenIn(metadata) }
 }
 
 /** Returns the sandbox that the tool reported for its child processes, if it started any. */
 export function sandboxOf(told: unknown): Pick<ReceiptDraft, 'sandbox'> {
   return told === 'bubblewrap' || told === 'landlock' || told === 'none' ? { sandbox: told } : {}
+}
+
+/** Returns what the runtime added to an outcome for its receipt. */
+export function seenIn(metadata: { readonly [key: string]: unknown } | undefined): Pick<ReceiptDraft, 'sandbox' | 'changes'> {
+  const changes = changesOf({ changes: metadata?.changes })
+  return { ...sandboxOf(metadata?.sandbox), ...(changes === undefined ? {} : { changes }) }
 }

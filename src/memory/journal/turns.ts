@@ -1,7 +1,8 @@
 /** Projects the journal to turn rows, the form in which people and models see a conversation. */
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
-import { outcomeText } from '../../runtime/outcome-text.ts'
+import { dropText, outcomeText } from '../../runtime/attempt/outcome-text.ts'
+import type { ToolOutcome } from '../../runtime/event.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { fileNames } from '../agent-files/agent-paths.ts'
 import { foreignLine, foreignLineIn, saidIn } from '../agent-files/foreign-line.ts'
@@ -46,7 +47,9 @@ export function turnOf(run: RunIdentity, entry: EntryBody, toolOf: (callId: stri
   }
   if (entry.kind === 'external' && (entry.type === 'model.done' || entry.type === 'judged')) return reply(run, entry)
   if (entry.kind === 'external' && entry.type === 'tool.done') return result(run, entry, toolOf)
-  if (entry.kind === 'note' && entry.type === 'deny') return refusal(run, entry)
+  if (entry.kind === 'note' && entry.type === 'deny')
+    return refusal(run, entry, `Denied by ${textOf(body, 'by')}: ${textOf(body, 'reason')}`)
+  if (entry.kind === 'note' && entry.type === 'drop') return refusal(run, entry, droppedIn(body))
   if (entry.kind === 'note' && entry.type === foreignLine) return fromFile(run, entry)
   return undefined
 }
@@ -71,11 +74,17 @@ function result(run: RunIdentity, entry: EntryBody, toolOf: (callId: string) => 
   return turn(run, entry, { role: 'tool', content: toldOf(outcome), tool_results: [shown], metadata: pick(outcome, ['metadata']) })
 }
 
-function refusal(run: RunIdentity, entry: EntryBody): Turn {
-  const error = `Denied by ${textOf(entry.body, 'by')}: ${textOf(entry.body, 'reason')}`
+function refusal(run: RunIdentity, entry: EntryBody, content: string): Turn {
+  const { by, reason } = { by: textOf(entry.body, 'by'), reason: textOf(entry.body, 'reason') }
+  const error = entry.type === 'deny' ? content : `${by}: ${reason}`
   const name = textOf(member(entry.body, 'call'), 'name')
   const shown = { call_id: textOf(entry.body, 'id'), name, status: 'denied', error, ...pick(entry.body, ['receipt']) }
-  return turn(run, entry, { role: 'tool', content: error, tool_results: [shown] })
+  return turn(run, entry, { role: 'tool', content, tool_results: [shown] })
+}
+
+function droppedIn(body: unknown): string {
+  const [by, reason, summary] = [textOf(body, 'by'), textOf(body, 'reason'), textOf(member(body, 'review'), 'summary')]
+  return dropText({ by, reason, review: { summary }, outcome: outcomeIn(member(body, 'outcome')) })
 }
 
 /** Returns the row for a line that another program wrote into a file of the agent. It does not count as a question of this conversation. */
@@ -92,10 +101,14 @@ export function isFromFile({ metadata }: Pick<Turn, 'metadata'>): boolean {
 
 /** Returns the text that the runtime's `calls` thread sends to the model, so that a resumed conversation reads as before. */
 function toldOf(outcome: unknown): string {
+  return outcomeText(outcomeIn(outcome))
+}
+
+function outcomeIn(outcome: unknown): ToolOutcome {
   const given = textOf(outcome, 'status')
   const status = given === 'allowed' || given === 'denied' ? given : 'failed'
   const instructions = items(member(outcome, 'instructions')).map((one) => ({ path: textOf(one, 'path'), text: textOf(one, 'text') }))
-  return outcomeText({ status, output: textOf(outcome, 'output'), error: textOf(outcome, 'error'), instructions })
+  return { status, output: textOf(outcome, 'output'), error: textOf(outcome, 'error'), instructions }
 }
 
 function turn(run: RunIdentity, entry: EntryBody, own: Pick<Turn, 'role' | 'content'> & Partial<Turn>): Turn {

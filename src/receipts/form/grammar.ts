@@ -20,18 +20,19 @@ const time = String.raw`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[
 
 /** The three named groups are hashed; `mac` and `receipt_hash` between them are not. */
 const source =
-  `^(?<front>\\{(?:"approval":${text},)?"args_hash":"${hash}","conversation_id":${text},(?:"error":${text},)?"id":${text},` +
+  `^(?<front>\\{(?:"approval":${text},)?"args_hash":"${hash}",(?<changes>"changes":"(?:none|direct|dropped|pending|${hash})",)?"conversation_id":${text},(?:"error":${text},)?"id":${text},` +
   `"log_id":"(?<logId>[0-9a-f]{32})",)"mac":"(?<mac>${hash})",(?<middle>"previous_hash":"(?<previous>${hash})",)"receipt_hash":"(?<own>${hash})",` +
   `(?<back>"result_hash":"${hash}","risk":"(?:low|medium|high)",(?<sandbox>"sandbox":"(?:bubblewrap|landlock|none)",)?` +
-  `"seq":(?<seq>[1-9][0-9]{0,14}),"status":"(?:allowed|denied|failed)","timestamp":"${time}","tool":${text},"v":(?<v>[12])\\})$`
+  `"seq":(?<seq>[1-9][0-9]{0,14}),"status":"(?:allowed|denied|failed)","timestamp":"${time}","tool":${text},"v":(?<v>[123])\\})$`
 
 /** Compiled on first use, because most starts read no line; the engine caches the result. */
 const line = () => new RegExp(source)
 
-/** Rejects a sandbox in a receipt of version 1, which has no such field. */
+/** Rejects fields that receipts of this version do not have: the sandbox is in all but version 1, the changes are in version 3. */
 function parts(from: string): { readonly [name: string]: string } | undefined {
   const found = line().exec(from)?.groups
-  return found?.v === '1' && found.sandbox !== undefined ? undefined : found
+  if (found === undefined || (found.v === '1' && found.sandbox !== undefined)) return undefined
+  return found.v !== '3' && found.changes !== undefined ? undefined : found
 }
 
 /** @returns undefined unless the line is a receipt in canonical form, byte for byte. */

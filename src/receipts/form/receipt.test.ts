@@ -12,7 +12,7 @@ const text = () => fc.string({ unit: 'binary' }).map((value) => value.toWellForm
 const receipts: fc.Arbitrary<Receipt> = fc
   .record(
     {
-      v: fc.constant(1 as const),
+      v: fc.constant(3 as const),
       seq: fc.integer({ min: 1, max: 999_999_999_999_999 }),
       log_id: hex(32),
       id: text(),
@@ -27,6 +27,7 @@ const receipts: fc.Arbitrary<Receipt> = fc
       risk: fc.constantFrom('low' as const, 'medium' as const, 'high' as const),
       approval: text(),
       error: text(),
+      changes: fc.oneof(hex(64), fc.constantFrom('none', 'direct', 'dropped', 'pending')),
       previous_hash: hex(64),
     },
     {

@@ -9,11 +9,11 @@ export type ReceiptSandbox = 'bubblewrap' | 'landlock' | 'none'
 /**
  * `timestamp` is ISO 8601 in UTC; every hash is SHA-256 in lower-case hex. `args_hash` and `result_hash` cover canonical JSON.
  * `receipt_hash` covers the canonical JSON of all fields except itself and `mac`; `mac` is HMAC-SHA256(key, receipt_hash). `seq` counts
- * from 1 and continues across segments, as `previous_hash` does; the first receipt has sixty-four zeros there. `v` is 2; receipts of
- * version 1, from older programs, do not record the sandbox.
+ * from 1 and continues across segments, as `previous_hash` does; the first receipt has sixty-four zeros there. `v` is 3; receipts of older
+ * programs do not record the changes (versions 1 and 2) and the sandbox (version 1).
  */
 export type Receipt = {
-  readonly v: 1 | 2
+  readonly v: 1 | 2 | 3
   readonly seq: number
   readonly log_id: string
   readonly id: string
@@ -29,6 +29,12 @@ export type Receipt = {
   readonly error?: string
   /** The sandbox of the call's child processes; absent when it started none. With sandboxing switched off, every receipt says `none`. */
   readonly sandbox?: ReceiptSandbox
+  /**
+   * What became of the changes that the call made on a private view of the workspace: their digest when they were applied, else `none`,
+   * `dropped`, or `pending` while they wait for a person; `direct` when it changed the workspace itself. Absent when it started no confined
+   * child.
+   */
+  readonly changes?: string
   readonly previous_hash: string
   readonly receipt_hash: string
   readonly mac: string
@@ -67,10 +73,11 @@ function without(line: string, member: string, length: number): string {
   return at < 0 ? line : line.slice(0, at) + line.slice(at + member.length + length + 2)
 }
 
-function front({ approval, args_hash, conversation_id, error, id, log_id }: Unsealed): string {
+function front({ approval, args_hash, changes, conversation_id, error, id, log_id }: Unsealed): string {
   const approved = approval === undefined ? '' : `"approval":${JSON.stringify(approval)},`
   const failed = error === undefined ? '' : `"error":${JSON.stringify(error)},`
-  const whose = `"args_hash":"${args_hash}","conversation_id":${JSON.stringify(conversation_id)},`
+  const changed = changes === undefined ? '' : `"changes":"${changes}",`
+  const whose = `"args_hash":"${args_hash}",${changed}"conversation_id":${JSON.stringify(conversation_id)},`
   return `{${approved}${whose}${failed}"id":${JSON.stringify(id)},"log_id":"${log_id}",`
 }
 

@@ -1,10 +1,11 @@
-/** Blocks the act of a risky call from the moment it is proposed until someone approves exactly that plan. */
+/** Blocks a risky call until someone approves exactly that plan, and a change set that asks until someone approves exactly its digest. */
 
-import type { BThread } from '../../kernel/thread.ts'
-import type { Proposal, RunEvent } from '../event.ts'
-import { blockedActs, denials, denied, noRefusals, type Refusals, refuse } from './refusals.ts'
+import type { BThread, Pattern } from '../../kernel/thread.ts'
+import type { Changed, Judgement, Proposal, RunEvent } from '../event.ts'
+import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from './refusals.ts'
 
-type Gate = Proposal & { readonly phase: 'wanted' | 'open' }
+/** A call has at most one gate at a time: the one about its changes opens when it has run. */
+type Gate = Proposal & { readonly phase: 'wanted' | 'open'; readonly changed?: Changed }
 type Approval = { readonly gates: readonly Gate[]; readonly refusals: Refusals }
 
 export const approval: BThread<Approval, RunEvent> = {
@@ -14,12 +15,16 @@ export const approval: BThread<Approval, RunEvent> = {
   bid: ({ gates, refusals }) => ({
     wait: [
       { type: 'propose', match: needsYes },
-      ...gates.map(({ call }) => ({ type: 'approval.decision', id: call.id }) as const),
-      ...gates.map(({ call }) => ({ type: 'deny', id: call.id }) as const),
+      { type: 'tool.changed', match: needsYes },
+      ...gates.flatMap(({ call: { id } }): Pattern<RunEvent>[] => [
+        { type: 'approval.decision', id },
+        { type: 'deny', id },
+        { type: 'drop', id },
+      ]),
     ],
     block: [
-      ...gates.map(({ call }) => ({ type: 'act', id: call.id }) as const),
-      ...blockedActs(refusals),
+      ...gates.map(({ call, changed }): Pattern<RunEvent> => ({ type: changed ? 'apply' : 'act', id: call.id })),
+      ...blockedEffects(refusals),
       { type: 'approval.decision', match: (event) => !answersOpenGate(gates, event) },
     ],
     request: [...gates.filter(({ phase }) => phase === 'wanted').map(openGate), ...denials(refusals)],
@@ -28,9 +33,12 @@ export const approval: BThread<Approval, RunEvent> = {
     switch (event.type) {
       case 'propose':
         return { ...state, gates: [...state.gates, { call: event.call, judgement: event.judgement, phase: 'wanted' }] }
+      case 'tool.changed':
+        return { ...state, gates: [...state.gates, { ...proposalOf(event), phase: 'wanted', changed: changedOf(event) }] }
       case 'gate.open':
         return { ...state, gates: state.gates.map((gate) => (gate.call.id === event.id ? { ...gate, phase: 'open' } : gate)) }
       case 'deny':
+      case 'drop':
         return { gates: without(state.gates, event.id), refusals: denied(state.refusals, event.id) }
       case 'approval.decision':
         return decide(state, event)
@@ -40,27 +48,39 @@ export const approval: BThread<Approval, RunEvent> = {
   },
 }
 
+const proposalOf = ({ call, judgement }: Proposal): Proposal => ({ call, judgement })
+const changedOf = ({ outcome, review }: Changed): Changed => ({ outcome, review })
+
 function decide({ gates, refusals }: Approval, decision: Extract<RunEvent, { type: 'approval.decision' }>): Approval {
   const gate = gates.find(({ call }) => call.id === decision.id)
   const rest = without(gates, decision.id)
   if (!gate || decision.allow) return { gates: rest, refusals }
-  const { call, judgement } = gate
-  return {
-    gates: rest,
-    refusals: refuse(refusals, { call, judgement, by: `approval.${decision.by}`, reason: decision.note ?? 'the operator said no' }),
-  }
+  const { call, judgement, changed } = gate
+  const why = { by: `approval.${decision.by}`, reason: decision.note ?? 'the operator said no' }
+  return { gates: rest, refusals: refuse(refusals, { call, judgement, ...why, ...(changed ? { changed } : {}) }) }
 }
 
 const without = (gates: readonly Gate[], id: string) => gates.filter(({ call }) => call.id !== id)
 
-const openGate = ({ call, judgement }: Gate): RunEvent => ({ type: 'gate.open', id: call.id, call, judgement })
+function openGate(gate: Gate): RunEvent {
+  const { call, changed } = gate
+  return { type: 'gate.open', id: call.id, call, judgement: asked(gate), ...(changed ? { changes: changed.review } : {}) }
+}
+
+/** Returns the judgement that a person is asked about. */
+function asked({ judgement, changed }: Gate): Judgement {
+  if (changed === undefined) return judgement
+  const { rule, reason, summary, digest } = changed.review
+  return { ...judgement, verdict: 'ask', rule, reason, summary, plan: digest }
+}
 
 function needsYes(event: RunEvent): boolean {
+  if (event.type === 'tool.changed') return event.review.verdict === 'ask'
   return event.type === 'propose' && event.judgement.verdict === 'ask'
 }
 
 /** A decision counts only for an open gate and for the plan that the person saw; `approval` rejects any other decision. */
 function answersOpenGate(gates: readonly Gate[], event: RunEvent): boolean {
   if (event.type !== 'approval.decision') return false
-  return gates.some(({ call, judgement, phase }) => phase === 'open' && call.id === event.id && judgement.plan === event.plan)
+  return gates.some((gate) => gate.phase === 'open' && gate.call.id === event.id && asked(gate).plan === event.plan)
 }

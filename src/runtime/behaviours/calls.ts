@@ -1,11 +1,12 @@
-/** Takes each call of a reply from proposal to act or denial, and requests `observe` when all of them are resolved. */
+/** Takes each call of a reply from proposal to its end: a result, a denial or dropped changes; then it requests `observe`. */
 
 import type { BThread } from '../../kernel/thread.ts'
-import type { Proposal, RunEvent, ToolReport } from '../event.ts'
-import { outcomeText } from '../outcome-text.ts'
+import { dropText, outcomeText } from '../attempt/outcome-text.ts'
+import type { Changed, Proposal, RunEvent, ToolReport } from '../event.ts'
 
-type Phase = 'new' | 'proposed' | 'acting' | 'resolved'
-type Entry = Proposal & { readonly phase: Phase; readonly approval?: string; readonly report?: ToolReport }
+type Phase = 'new' | 'proposed' | 'acting' | 'changed' | 'applying' | 'resolved'
+/** `approval`: who said yes to what comes next, the act or the changes. */
+type Entry = Proposal & { readonly phase: Phase; readonly approval?: string; readonly changed?: Changed; readonly report?: ToolReport }
 type Calls = {
   readonly round: number
   readonly entries: readonly Entry[]
@@ -13,8 +14,8 @@ type Calls = {
 }
 
 /**
- * On cancel, estop, halt or stalled it denies the calls that have not started and waits for those that have. It proposes every call before
- * any other event about that call. It rejects a result that no act is waiting for.
+ * On cancel, estop, halt or stalled it denies the calls that have not started, drops the changes that are not being applied, and waits for
+ * the others. It proposes every call before any other event about that call. It rejects a result that nothing is waiting for.
  */
 export const calls: BThread<Calls, RunEvent> = {
   name: 'calls',
@@ -27,10 +28,15 @@ export const calls: BThread<Calls, RunEvent> = {
       { type: 'judged' },
       { type: 'approval.decision', match: (event) => event.type === 'approval.decision' && event.allow },
       { type: 'tool.done' },
+      { type: 'tool.changed' },
       { type: 'deny' },
+      { type: 'drop' },
     ],
     interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }, { type: 'stalled' }],
-    block: [{ type: 'tool.done', match: (event) => !awaited(entries, event) }],
+    block: [
+      { type: 'tool.done', match: (event) => !awaited(entries, event) },
+      { type: 'tool.changed', match: (event) => !awaited(entries, event) },
+    ],
     request:
       entries.length === 0 ? [] : entries.every(resolved) ? [observe(round, entries)] : entries.flatMap((entry) => nextEvents(entry, stop)),
   }),
@@ -47,10 +53,16 @@ export const calls: BThread<Calls, RunEvent> = {
         return advance(state, event.id, { approval: event.by })
       case 'act':
         return advance(state, event.id, { phase: 'acting' })
+      case 'tool.changed':
+        return changed(state, event)
+      case 'apply':
+        return advance(state, event.id, { phase: 'applying' })
       case 'tool.done':
         return advance(state, event.id, { phase: 'resolved', report: told(state, event) })
       case 'deny':
         return advance(state, event.id, { phase: 'resolved', report: refusedReport(event) })
+      case 'drop':
+        return advance(state, event.id, { phase: 'resolved', report: { call: event.call, ok: false, text: dropText(event) } })
       case 'observe':
         return { ...state, entries: [] }
       case 'cancel':
@@ -67,24 +79,34 @@ export const calls: BThread<Calls, RunEvent> = {
   },
 }
 
-/** The source of a denial when a thread blocked the act and requested no denial. */
+/** The source of a denial when a thread blocked the effect and requested no denial. */
 const stranded = 'stalled'
 
+/** Only what ran can have changed something, and what has changed something ends when that is applied or dropped. */
 function awaited(entries: readonly Entry[], event: RunEvent): boolean {
-  return event.type === 'tool.done' && entries.some(({ call, phase }) => phase === 'acting' && call.id === event.id)
+  if (event.type !== 'tool.done' && event.type !== 'tool.changed') return false
+  const entry = entries.find(({ call }) => call.id === event.id)
+  return entry?.phase === 'acting' || (entry?.phase === 'applying' && event.type === 'tool.done')
 }
 
 const resolved = ({ phase }: Entry) => phase === 'resolved'
 
+/** A stranded effect stays requested and blocked until it is refused, so that the error can name the thread that blocks it. */
 function nextEvents(entry: Entry, stop: Calls['stop']): RunEvent[] {
-  const { call, judgement, phase, approval } = entry
-  if (phase === 'acting' || phase === 'resolved') return []
-  if (phase === 'new') return [{ type: 'propose', id: call.id, call, judgement }]
-  const act: RunEvent = { type: 'act', id: call.id, call, judgement, ...(approval ? { approval } : {}) }
-  if (!stop) return [act]
-  const deny: RunEvent = { type: 'deny', id: call.id, call, judgement, by: stop.by, reason: stop.reason }
-  // A stranded act stays requested and blocked until it is denied, so that the error can name the thread that blocks it.
-  return stop.by === stranded ? [act, deny] : [deny]
+  const { call, judgement, phase, approval, changed } = entry
+  const id = call.id
+  if (phase === 'new') return [{ type: 'propose', id, call, judgement }]
+  const yes = approval === undefined ? {} : { approval }
+  if (phase === 'proposed')
+    return either({ type: 'act', id, call, judgement, ...yes }, stop && { type: 'deny', id, call, judgement, ...stop }, stop)
+  if (phase !== 'changed' || changed === undefined) return []
+  const apply: RunEvent = { type: 'apply', id, call, judgement, review: changed.review, ...yes }
+  return either(apply, stop && { type: 'drop', id, call, judgement, ...changed, ...stop }, stop)
+}
+
+function either(effect: RunEvent, refusal: RunEvent | null, stop: Calls['stop']): RunEvent[] {
+  if (refusal === null) return [effect]
+  return stop?.by === stranded ? [effect, refusal] : [refusal]
 }
 
 function observe(round: number, entries: readonly Entry[]): RunEvent {
@@ -93,6 +115,12 @@ function observe(round: number, entries: readonly Entry[]): RunEvent {
 
 function advance(state: Calls, id: string, change: Partial<Entry>): Calls {
   return { ...state, entries: state.entries.map((entry) => (entry.call.id === id ? { ...entry, ...change } : entry)) }
+}
+
+/** Forgets who said yes to the act: that is no yes to the changes. */
+function changed(state: Calls, { id, outcome, review }: Extract<RunEvent, { type: 'tool.changed' }>): Calls {
+  const after = ({ call, judgement }: Entry): Entry => ({ call, judgement, phase: 'changed', changed: { outcome, review } })
+  return { ...state, entries: state.entries.map((entry) => (entry.call.id === id ? after(entry) : entry)) }
 }
 
 function told(state: Calls, { id, outcome }: Extract<RunEvent, { type: 'tool.done' }>): ToolReport | undefined {

@@ -6,7 +6,7 @@ import { beginnings } from './start-events.ts'
 
 type Stopped = { readonly stopped: boolean }
 
-/** After `estop` it blocks think, act, check and gate.open forever. It rejects a second `estop`; the first one stays in effect. */
+/** After `estop` it blocks think, act, apply, check and gate.open forever. It rejects a second `estop`; the first one stays in effect. */
 export const estop: BThread<Stopped, RunEvent> = stopper('estop', 0)
 
 /** Does the same for `cancel`; it rejects a second cancel. */

@@ -34,6 +34,7 @@ export const finisher: BThread<Finisher, RunEvent> = {
         { type: 'judged' },
         { type: 'tool.done' },
         { type: 'deny' },
+        { type: 'drop' },
         { type: 'stalled' },
       ],
       interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }],
@@ -56,6 +57,7 @@ export const finisher: BThread<Finisher, RunEvent> = {
       case 'tool.done':
         return { ...state, unresolved: state.unresolved - 1, refused: afterTool(state, event) }
       case 'deny':
+      case 'drop':
         return {
           ...state,
           unresolved: state.unresolved - 1,

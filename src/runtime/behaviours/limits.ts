@@ -2,7 +2,7 @@
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
-import { blockedActs, denials, denied, noRefusals, type Refusals, refuse } from './refusals.ts'
+import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from './refusals.ts'
 
 type Limits = { readonly thinks: number; readonly refusals: Refusals; readonly halt: 'no' | 'wanted' | 'done' }
 
@@ -19,7 +19,7 @@ export function limits({ maxToolRounds }: { readonly maxToolRounds: number }): B
     init: { thinks: 0, refusals: noRefusals, halt: 'no' },
     bid: ({ thinks, refusals, halt }) => ({
       wait: [{ type: 'think' }, { type: 'judge' }, { type: 'propose' }],
-      block: thinks > maxToolRounds ? [{ type: 'think' }, { type: 'judge' }, ...blockedActs(refusals)] : [],
+      block: thinks > maxToolRounds ? [{ type: 'think' }, { type: 'judge' }, ...blockedEffects(refusals)] : [],
       request: [...denials(refusals), ...(halt === 'wanted' ? [{ type: 'halt', code: 'limit', message: reason } as const] : [])],
     }),
     next(state, event) {

@@ -1,4 +1,4 @@
-/** Limits the acts in flight to N, and makes two calls that write the same path run one after the other. */
+/** Limits the calls in flight to N, and makes two that write the same path run one after the other, until their changes are decided. */
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
@@ -12,12 +12,12 @@ export function parallel({ maxParallel }: { readonly maxParallel: number }): BTh
     priority: 31,
     init: { inFlight: [] },
     bid: ({ inFlight }) => ({
-      wait: [{ type: 'act' }, { type: 'tool.done' }],
+      wait: [{ type: 'act' }, { type: 'tool.done' }, { type: 'drop' }],
       block: inFlight.length >= maxParallel ? [{ type: 'act' }] : [{ type: 'act', match: (event) => collides(inFlight, event) }],
     }),
     next({ inFlight }, event) {
       if (event.type === 'act') return { inFlight: [...inFlight, { id: event.id, writes: event.judgement.writes }] }
-      if (event.type === 'tool.done') return { inFlight: inFlight.filter(({ id }) => id !== event.id) }
+      if (event.type === 'tool.done' || event.type === 'drop') return { inFlight: inFlight.filter(({ id }) => id !== event.id) }
       return { inFlight }
     },
   }

@@ -24,7 +24,7 @@ const mostKnown = 256
 
 /**
  * Two calls are equal if tool and canonical arguments are equal; two results are equal if status, output and error are, or the thread that
- * denied the call and its reason. Every call counts, refused calls too. The count restarts after a change: a call of more than low risk (or
+ * denied the call or dropped its changes, and its reason. Every call counts, refused calls too. The count restarts after a change: a call of more than low risk (or
  * one that writes) that succeeded with a result which is new in this run. So tests that pass again after each edit are no repetition, but
  * the same two edits in turn are.
  */
@@ -34,7 +34,7 @@ export function repetition({ maxSameResults }: { readonly maxSameResults: number
     priority: 22,
     init: { running: [], known: [], wants: null, over: false },
     bid: ({ wants, over }) => ({
-      wait: [{ type: 'act' }, { type: 'tool.done' }, { type: 'deny' }],
+      wait: [{ type: 'act' }, { type: 'tool.done' }, { type: 'deny' }, { type: 'drop' }],
       block: wants !== null || over ? beginnings : [],
       request: wants === null ? [] : [{ type: 'halt', code: 'limit', message: wants }],
     }),
@@ -42,21 +42,19 @@ export function repetition({ maxSameResults }: { readonly maxSameResults: number
       if (event.type === 'halt') return { ...state, known: [], wants: null, over: true }
       if (state.over || state.wants !== null) return state
       if (event.type === 'act') return { ...state, running: [...state.running, runningOf(event)] }
-      if (event.type === 'deny')
-        return count(
-          state,
-          { ...runningOf(event), changes: false },
-          digest(['denied', event.by, event.reason.toWellFormed()]),
-          maxSameResults,
-        )
-      if (event.type !== 'tool.done') return state
+      if (event.type !== 'tool.done' && event.type !== 'deny' && event.type !== 'drop') return state
       const ended = state.running.find(({ id }) => id === event.id)
-      const { status, output, error } = event.outcome
       const rest = { ...state, running: state.running.filter(({ id }) => id !== event.id) }
+      if (event.type !== 'tool.done') return count(rest, { ...runningOf(event), changes: false }, refusalOf(event), maxSameResults)
+      const { status, output, error } = event.outcome
       const changes = ended?.changes === true && status === 'allowed'
       return ended ? count(rest, { ...ended, changes }, digest([status, output, error ?? '']), maxSameResults) : rest
     },
   }
+}
+
+function refusalOf({ type, by, reason }: Extract<RunEvent, { type: 'deny' } | { type: 'drop' }>): string {
+  return digest([type === 'deny' ? 'denied' : 'dropped', by, reason.toWellFormed()])
 }
 
 function count(state: Repetition, { call, changes, summary }: Running, result: string, most: number): Repetition {

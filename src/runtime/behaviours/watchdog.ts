@@ -22,9 +22,12 @@ const watched = (
     'judged',
     'act',
     'tool.done',
+    'tool.changed',
+    'apply',
     'gate.open',
     'approval.decision',
     'deny',
+    'drop',
     'finish',
   ] as const
 ).map((type) => ({ type }))
@@ -51,13 +54,16 @@ export const watchdog: BThread<Watch, RunEvent> = {
       case 'judged':
         return { ...state, thinking: false }
       case 'act':
+      case 'apply':
         return { ...state, inFlight: state.inFlight + 1 }
       case 'tool.done':
+      case 'tool.changed':
         return { ...state, inFlight: state.inFlight - 1 }
       case 'gate.open':
         return { ...state, gates: [...state.gates, event.id] }
       case 'approval.decision':
       case 'deny':
+      case 'drop':
         return { ...state, gates: state.gates.filter((id) => id !== event.id) }
       case 'stalled':
       case 'finish':

@@ -34,6 +34,8 @@ const judgement = {
   summary: text,
   writes: list(text),
 }
+const review = { digest: text, verdict: one('apply', 'ask', 'deny'), rule: text, reason: text, summary: text, count }
+const outcome = { status: one('allowed', 'denied', 'failed'), output: text }
 const part: Check = (value) =>
   isObject(value) && (value.type === 'call' ? shape(call)(value) : one('text', 'thinking')(value.type) && text(value.text))
 
@@ -47,7 +49,8 @@ const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
     model: text,
   }),
   'model.fail': shape({ code: text, message: text }),
-  'tool.done': shape({ id: text, outcome: shape({ status: one('allowed', 'denied', 'failed'), output: text }) }),
+  'tool.done': shape({ id: text, outcome: shape(outcome) }),
+  'tool.changed': shape({ id: text, call: shape(call), judgement: shape(judgement), outcome: shape(outcome), review: shape(review) }),
   'approval.decision': shape({ id: text, allow: flag, by: text, plan: text }),
   'check.done': shape({ id: text, pass: flag, evidence: text }),
   cancel: shape({ by: text }),

@@ -40,7 +40,7 @@ export type Replay = {
 }
 
 /** A consequence that the driver journals, in the form that the replay compares. */
-type Consequence = { readonly type: 'act' | 'deny' | 'finish'; readonly text: string; readonly label: string }
+type Consequence = { readonly type: 'act' | 'deny' | 'apply' | 'drop' | 'finish'; readonly text: string; readonly label: string }
 
 /** Never throws because of the journal's content. */
 export function replayRun({ runId, entries, limits, rules = [], joined = [] }: ReplayInput): Replay {
@@ -89,7 +89,8 @@ function parting(at: number, { seq }: Entry, { journalled, replayed }: Way): Div
 }
 
 /** Recognizes notes that no run writes by itself: repairs after a crash. */
-function isAside({ kind, type }: Entry): boolean {
+function isAside({ kind, type, body }: Entry): boolean {
+  if (type === 'drop') return isObject(body) && body.result !== undefined
   return kind === 'note' && type !== 'deny' && type !== 'finish'
 }
 
@@ -114,9 +115,13 @@ function safely(step: () => Way | undefined): Way | undefined {
 function consequenceOf(event: RunEvent, digest: () => string): Consequence | undefined {
   if (event.type === 'finish')
     return { type: event.type, label: `finish (${event.ending.code})`, text: canonical({ ...event, digest: digest() }) }
-  if (event.type !== 'act' && event.type !== 'deny') return undefined
+  if (!isJournalled(event)) return undefined
   return { type: event.type, label: label(event), text: canonical(event) }
 }
+
+type Journalled = Extract<RunEvent, { type: 'act' } | { type: 'deny' } | { type: 'apply' } | { type: 'drop' }>
+
+const isJournalled = (event: RunEvent): event is Journalled => ['act', 'deny', 'apply', 'drop'].includes(event.type)
 
 const label = (event: { readonly type: string; readonly id?: unknown; readonly by?: unknown }) =>
   `${event.type} ${String(event.id ?? '')}${event.by === undefined ? '' : ` by ${event.by}`}`.trim()
@@ -127,11 +132,11 @@ function labelOf({ type, body }: Entry): string {
   return label({ ...body, type })
 }
 
-/** Ignores the receipt, which was added to a denial after the decision. */
+/** Ignores the receipt, which was added to a denial or a drop after the decision. */
 function textOf({ body, type }: Entry): string {
   if (!isObject(body)) return 'nothing'
   const { receipt: _receipt, ...rest } = body
-  return canonical(type === 'deny' ? rest : body)
+  return canonical(type === 'deny' || type === 'drop' ? rest : body)
 }
 
 function createStream(runId: string) {

@@ -1,7 +1,7 @@
 /** Turns a user's rule into a b-thread, which blocks the act of each forbidden call and requests the denial under the rule's name. */
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
-import { blockedActs, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
+import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
 import type { RunEvent } from '../event.ts'
 import type { SampleCall } from './matcher.ts'
 import type { Rule } from './parse-rules.ts'
@@ -41,7 +41,7 @@ export function ruleThread(rule: Rule): RuleThread {
     burst: burstOf(rule),
     bid: ({ lifted, lifting, refusals, shut }) => ({
       wait: [...(lifted ? [] : wait), ...watchLifting(rule, lifted), ...lifting.map((id) => ({ type: 'tool.done', id }) as const)],
-      block: [...blockedActs(refusals), ...(shut ? [{ type: 'think' } as const] : [])],
+      block: [...blockedEffects(refusals), ...(shut ? [{ type: 'think' } as const] : [])],
       request: denials(refusals),
     }),
     next(state, event) {

@@ -4,8 +4,8 @@ import { settled } from '../../kernel/event-text.ts'
 import { advances } from '../../kernel/select.ts'
 import type { AnyThread, BThread } from '../../kernel/thread.ts'
 import { isObject, type Json } from '../../kit/json.ts'
-import { blockedActs, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
-import type { Proposal, RunEvent } from '../event.ts'
+import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
+import type { Changed, Proposal, RunEvent } from '../event.ts'
 import { eventName } from '../stall-report.ts'
 import type { AnyUserThread, ThreadEvent } from './thread.ts'
 import { guarded, jsonOf, type OwnBid, readBid } from './thread-bid.ts'
@@ -14,11 +14,14 @@ import { ThreadFailure, USER, USER_PRIORITY } from './thread-failure.ts'
 
 export type PreparedThread = { readonly name: string; readonly digest: string; readonly thread: AnyThread<RunEvent> }
 
-/** `asked`: calls that the gate is judging. `open`: calls that were proposed and have not started. */
+/** With `changed` the call has run, and its changes are undecided. */
+type Open = Proposal & { readonly changed?: Changed }
+
+/** `asked`: calls that the gate is judging. `open`: calls that were proposed and have not started, and calls that changed something. */
 type ProgramState = {
   readonly state: Json
   readonly asked: readonly string[]
-  readonly open: readonly Proposal[]
+  readonly open: readonly Open[]
   readonly refusals: Refusals
 }
 
@@ -95,10 +98,11 @@ function programThread({ bid, next }: AnyUserThread, { name, priority, state }: 
         wait: [
           ...wait,
           { type: 'propose' },
-          ...open.flatMap(({ call: { id } }) => [{ type: 'act', id } as const, { type: 'deny', id } as const]),
+          { type: 'tool.changed' },
+          ...open.flatMap(({ call: { id } }) => ends.map((type) => ({ type, id }))),
         ],
         interrupt,
-        block: [...block, ...blockedActs(refusals)],
+        block: [...block, ...blockedEffects(refusals)],
       }
     },
     next(held, event) {
@@ -110,27 +114,41 @@ function programThread({ bid, next }: AnyUserThread, { name, priority, state }: 
   }
 }
 
+/** What takes a call out of `open`. */
+const ends = ['act', 'deny', 'apply', 'drop'] as const
+
 /** Tracks the state of calls, whether or not the developer's thread waits for these events. */
 function followed(held: ProgramState, event: RunEvent, name: string): ProgramState {
   const { asked, open, refusals } = held
   if (event.type === 'judge' && event.by === name) return { ...held, asked: [...asked, event.id] }
   if (event.type === 'propose')
     return { ...held, asked: asked.filter((id) => id !== event.id), open: [...open, { call: event.call, judgement: event.judgement }] }
-  if (event.type !== 'act' && event.type !== 'deny') return held
+  if (event.type === 'tool.changed') {
+    const { call, judgement, outcome, review } = event
+    return { ...held, open: [...open, { call, judgement, changed: { outcome, review } }] }
+  }
+  const isEnd = ends.some((type) => type === event.type)
+  if (!isEnd || !('id' in event)) return held
   const rest = open.filter(({ call }) => call.id !== event.id)
-  return { ...held, open: rest, refusals: event.type === 'deny' ? denied(refusals, event.id) : refusals }
+  const isOver = event.type === 'deny' || event.type === 'drop'
+  return { ...held, open: rest, refusals: isOver ? denied(refusals, event.id) : refusals }
 }
 
-/** Denies the waiting calls that the thread blocks with a reason. */
+/** Denies the waiting calls, and drops the undecided changes, that the thread blocks with a reason. */
 function refuseOpen(held: ProgramState, { refuses }: OwnBid, name: string): ProgramState {
   if (refuses.length === 0) return held
-  const refusals = held.open.reduce((known, { call, judgement }) => {
-    if (known.ids.includes(call.id)) return known
-    const act: RunEvent = { type: 'act', id: call.id, call, judgement }
-    const refusal = refuses.find(({ matches }) => matches(act))
-    return refusal ? refuse(known, { call, judgement, by: name, reason: refusal.reason }) : known
+  const refusals = held.open.reduce((known, open) => {
+    if (known.ids.includes(open.call.id)) return known
+    const effect = effectOf(open)
+    const refusal = refuses.find(({ type, matches }) => type === effect.type && matches(effect))
+    return refusal ? refuse(known, { ...open, by: name, reason: refusal.reason }) : known
   }, held.refusals)
   return refusals === held.refusals ? held : { ...held, refusals }
+}
+
+function effectOf({ call, judgement, changed }: Open): RunEvent {
+  const of = { id: call.id, call, judgement }
+  return changed === undefined ? { type: 'act', ...of } : { type: 'apply', ...of, review: changed.review }
 }
 
 /** Creates the events that the developer's functions see: frozen copies, each created once. */

@@ -30,6 +30,7 @@ const mustBeTaken: readonly RunEvent['type'][] = [
   'model.done',
   'model.fail',
   'tool.done',
+  'tool.changed',
   'judged',
   'check.done',
   'clock',

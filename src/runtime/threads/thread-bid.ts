@@ -8,9 +8,9 @@ import type { RunEvent } from '../event.ts'
 import { isKnown, vocabulary } from '../vocabulary.ts'
 import { ThreadFailure } from './thread-failure.ts'
 
-/** `refuses` holds the blocks of `act` that have a reason. */
+/** `refuses` holds the blocks of `act` and `apply` that have a reason. */
 export type OwnBid = Required<Bid<RunEvent>> & {
-  readonly refuses: readonly { readonly reason: string; matches(event: RunEvent): boolean }[]
+  readonly refuses: readonly { readonly type: 'act' | 'apply'; readonly reason: string; matches(event: RunEvent): boolean }[]
 }
 
 /** The thread whose bid is read, and its view of an event. */
@@ -101,10 +101,10 @@ function holdsFor(match: () => unknown, place: string, reader: Reader): boolean 
 function refusalOf(given: unknown, { id, match }: Pattern<RunEvent>, reader: Reader): OwnBid['refuses'] {
   if (!isObject(given) || given.reason === undefined) return []
   const { type, reason } = given
-  if (typeof reason !== 'string' || type !== 'act')
-    return failing(reader)(`blocks ${type} with the reason ${spelled(reason)}; only a block of act has a reason, and it is a text`)
+  if (typeof reason !== 'string' || (type !== 'act' && type !== 'apply'))
+    return failing(reader)(`blocks ${type} with the reason ${spelled(reason)}; only a block of act or apply has a reason, and it is a text`)
   const matches = (event: RunEvent) => 'id' in event && (id === undefined || id === event.id) && (match === undefined || match(event))
-  return [{ reason, matches }]
+  return [{ type, reason, matches }]
 }
 
 /** Runs the developer's code. Any error that it throws becomes a ThreadFailure that names the thread. */

@@ -24,8 +24,8 @@ type PatternOf<E> = E extends ThreadEvent
 export type ThreadPattern = PatternOf<ThreadEvent>
 
 /**
- * What a thread bids in its current state. A block of `act` with a `reason` refuses the call: it is denied and the model reads the reason.
- * Without a reason the call waits until the block is lifted.
+ * What a thread bids in its current state. A block of `act` with a `reason` refuses the call: it is denied and the model reads the reason. A
+ * block of `apply` with a `reason` refuses what a call changed: it is dropped. Without a reason both wait until the block is lifted.
  */
 export type ThreadBid = {
   readonly request?: readonly (OwnEvent | CallRequest)[]

@@ -68,8 +68,13 @@ function describe(event: RunEvent): string {
       return `tool.done ${event.id} ${event.outcome.status}`
     case 'act':
       return `act ${event.id} ${event.call.name} ${JSON.stringify(event.call.input)}`
+    case 'tool.changed':
+      return `tool.changed ${event.id} "${event.review.digest}" (${event.review.verdict})`
+    case 'apply':
+      return `apply ${event.id} "${event.review.digest}"`
     case 'deny':
-      return `deny ${event.id} by ${event.by}`
+    case 'drop':
+      return `${event.type} ${event.id} by ${event.by}`
     case 'clock':
       return `clock at ${event.at} ms`
     case 'think':

@@ -3,19 +3,22 @@
 import type { Property, Rest } from '../../kernel/property.ts'
 import type { RunEvent } from '../event.ts'
 
-type Stage = 'new' | 'proposed' | 'acting' | 'done' | 'twice'
+type Stage = 'new' | 'proposed' | 'acting' | 'changed' | 'applying' | 'done'
 type Ledger = { readonly calls: { readonly [id: string]: Stage }; readonly broken: boolean }
 
-/** For each event, the stage that it leads to and the only stage that may precede it. */
-const moves: { readonly [type: string]: { readonly from: Stage; readonly to: Stage } } = {
-  propose: { from: 'new', to: 'proposed' },
-  act: { from: 'proposed', to: 'acting' },
-  deny: { from: 'proposed', to: 'done' },
-  'tool.done': { from: 'acting', to: 'done' },
+/** For each event, the stage that it leads to and the stages that may precede it. */
+const moves: { readonly [type: string]: { readonly from: readonly Stage[]; readonly to: Stage } } = {
+  propose: { from: ['new'], to: 'proposed' },
+  act: { from: ['proposed'], to: 'acting' },
+  deny: { from: ['proposed'], to: 'done' },
+  'tool.changed': { from: ['acting'], to: 'changed' },
+  apply: { from: ['changed'], to: 'applying' },
+  drop: { from: ['changed'], to: 'done' },
+  'tool.done': { from: ['acting', 'applying'], to: 'done' },
 }
 
 export const resolvedOnce: Property<RunEvent, Ledger> = {
-  name: 'Every call is proposed once and then resolved exactly once: by its own result, or by a denial.',
+  name: 'Every call is proposed once and then resolved exactly once: by its own result, by a denial, or by dropping what it changed.',
   init: { calls: {}, broken: false },
   violated: ({ broken }) => broken,
   next(ledger, { event }) {
@@ -27,7 +30,9 @@ export const resolvedOnce: Property<RunEvent, Ledger> = {
     if (event.type === 'finish') return { ...ledger, broken: open }
     const move = moves[event.type]
     if (move === undefined || !('id' in event)) return ledger
-    return calls[event.id] === move.from ? { ...ledger, calls: { ...calls, [event.id]: move.to } } : { ...ledger, broken: true }
+    const stage = calls[event.id]
+    const isNext = stage !== undefined && move.from.includes(stage)
+    return isNext ? { ...ledger, calls: { ...calls, [event.id]: move.to } } : { ...ledger, broken: true }
   },
 }
 
@@ -64,11 +69,14 @@ export const somebodyOwesAnAnswer: Property<RunEvent, Owed> = {
       case 'judged':
         return { ...owed, judging: null }
       case 'act':
+      case 'apply':
         return { ...owed, acting: [...owed.acting, event.id] }
       case 'gate.open':
         return { ...owed, gates: [...owed.gates, event.id] }
       case 'tool.done':
+      case 'tool.changed':
       case 'deny':
+      case 'drop':
       case 'approval.decision':
         return { ...owed, acting: without(owed.acting, event.id), gates: without(owed.gates, event.id) }
       default:

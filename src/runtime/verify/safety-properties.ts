@@ -17,42 +17,58 @@ function never<M extends object>(name: string, init: M, step: (monitor: M, event
   return { name, init, next: (monitor, { event }) => (isBroken(monitor) ? monitor : step(monitor, event)), violated: isBroken }
 }
 
-export const onlyWhatTheGateLets = never<{ readonly permitted: readonly string[] }>(
-  'No call runs that the gate forbade, nor one that it never judged.',
-  { permitted: [] },
+/** `changes`: the digest of what each call changed, unless the gate forbade it. */
+type Permitted = { readonly calls: readonly string[]; readonly changes: { readonly [id: string]: string } }
+
+export const onlyWhatTheGateLets = never<Permitted>(
+  'No call runs that the gate forbade, nor one that it never judged; nothing is applied that it forbade, nor what that call did not change.',
+  { calls: [], changes: {} },
   (monitor, event) => {
+    const { calls, changes } = monitor
     if (event.type === 'model.done' || event.type === 'judged')
-      return { permitted: event.proposals.filter(({ judgement }) => judgement.verdict !== 'deny').map(({ call }) => call.id) }
-    return event.type === 'act' && !monitor.permitted.includes(event.id) ? broken : monitor
+      return { calls: event.proposals.filter(({ judgement }) => judgement.verdict !== 'deny').map(({ call }) => call.id), changes: {} }
+    if (event.type === 'act') return calls.includes(event.id) ? monitor : broken
+    if (event.type === 'apply') return changes[event.id] === event.review.digest ? monitor : broken
+    if (event.type !== 'tool.changed' || event.review.verdict === 'deny') return monitor
+    return { calls, changes: { ...changes, [event.id]: event.review.digest } }
   },
 )
 
 type Asked = { readonly plans: { readonly [id: string]: string }; readonly shown: readonly string[]; readonly allowed: readonly string[] }
 
 export const onlyAfterAYes = never<Asked>(
-  'A call that needs a yes runs only after one, given once, for its open gate and for the very plan that was shown.',
+  'A call or a change set that needs a yes runs or is applied only after one, given once, for its open gate and for the very plan or digest.',
   { plans: {}, shown: [], allowed: [] },
   (monitor, event) => {
     const { plans, shown, allowed } = monitor
     if (event.type === 'model.done' || event.type === 'judged') return { plans: plansOf(event), shown: [], allowed: [] }
     if (event.type === 'gate.open') return { ...monitor, shown: [...shown, event.id] }
-    if (event.type === 'act') return plans[event.id] === undefined || allowed.includes(event.id) ? monitor : broken
+    if (event.type === 'tool.changed') return asking(monitor, event)
+    if (event.type === 'act' || event.type === 'apply')
+      return plans[event.id] === undefined || allowed.includes(event.id) ? monitor : broken
     if (event.type !== 'approval.decision') return monitor
     if (!shown.includes(event.id) || plans[event.id] !== event.plan) return broken
     return { plans, shown: shown.filter((id) => id !== event.id), allowed: event.allow ? [...allowed, event.id] : allowed }
   },
 )
 
+/** A yes to the call is no yes to its changes. */
+function asking({ plans, shown, allowed }: Asked, { id, review }: Extract<RunEvent, { type: 'tool.changed' }>): Asked {
+  const { [id]: _, ...others } = plans
+  const asked = review.verdict === 'ask' ? { ...others, [id]: review.digest } : others
+  return { plans: asked, shown: shown.filter((each) => each !== id), allowed: allowed.filter((each) => each !== id) }
+}
+
 function plansOf({ proposals }: Pick<Extract<RunEvent, { type: 'model.done' }>, 'proposals'>): Asked['plans'] {
   const asked = proposals.filter(({ judgement }) => judgement.verdict === 'ask')
   return Object.fromEntries(asked.map(({ call, judgement }) => [call.id, judgement.plan]))
 }
 
-const begins = (event: RunEvent) => ['think', 'judge', 'act', 'check', 'gate.open'].includes(event.type)
+const begins = (event: RunEvent) => ['think', 'judge', 'act', 'apply', 'check', 'gate.open'].includes(event.type)
 const stops = (event: RunEvent) => ['cancel', 'estop', 'halt', 'stalled'].includes(event.type)
 
 export const nothingBeginsAfterAStop = never<{ readonly stopped: boolean }>(
-  'After a cancel, an emergency stop, a halt or a stall no thought, call, check or question begins.',
+  'After a cancel, an emergency stop, a halt or a stall no thought, call, check or question begins, and nothing is applied.',
   { stopped: false },
   ({ stopped }, event) => {
     if (stopped && begins(event)) return broken
@@ -75,7 +91,7 @@ export function withinLimits({ maxToolRounds, maxTokens, maxMs }: RunLimits): Pr
     { thinks: 0, tokens: 0, late: false },
     (monitor, event) => {
       const { thinks, tokens, late } = monitor
-      if (late && (event.type === 'think' || event.type === 'judge' || event.type === 'act')) return broken
+      if (late && ['think', 'judge', 'act', 'apply'].includes(event.type)) return broken
       if (event.type === 'act') return thinks > maxToolRounds ? broken : monitor
       if (event.type === 'clock') return { ...monitor, late: late || (thinks > 0 && maxMs !== undefined && event.at >= LATE) }
       if (event.type === 'model.done') return { ...monitor, tokens: maxTokens === undefined ? 0 : tokens + event.usage.inputTokens }
@@ -105,7 +121,7 @@ export function takingTurns({ maxParallel }: RunLimits): Property<RunEvent, Watc
     'No more calls run at once than the limit, and never two that write the same path.',
     { acts: [] },
     (monitor, event) => {
-      if (event.type === 'tool.done') return { acts: monitor.acts.filter(({ id }) => id !== event.id) }
+      if (event.type === 'tool.done' || event.type === 'drop') return { acts: monitor.acts.filter(({ id }) => id !== event.id) }
       if (event.type !== 'act') return monitor
       const { writes } = event.judgement
       const collides = monitor.acts.some((other) => other.writes.some((path) => writes.includes(path)))
@@ -129,7 +145,8 @@ export function goingInCircles({ maxSameResults }: RunLimits): Property<RunEvent
       if (maxSameResults === undefined) return monitor
       if (monitor.stuck && begins(event)) return broken
       if (event.type === 'act') return { ...monitor, acts: { ...monitor.acts, [event.id]: callOf(event) } }
-      if (event.type === 'deny') return counted(monitor, `${callOf(event).call} ${event.by} ${event.reason}`, false, maxSameResults)
+      if (event.type === 'deny' || event.type === 'drop')
+        return counted(monitor, `${event.type} ${callOf(event).call} ${event.by} ${event.reason}`, false, maxSameResults)
       const act = event.type === 'tool.done' ? monitor.acts[event.id] : undefined
       if (event.type !== 'tool.done' || act === undefined) return monitor
       return counted(monitor, `${act.call} ${canonical(event.outcome)}`, act.changes && event.outcome.status === 'allowed', maxSameResults)

@@ -23,6 +23,10 @@ const forbidden: Sample = { name: 'shell', input: { command: 'rm -rf /' }, verdi
 const write: Sample = { name: 'file_write', input: { path: 'x' }, writes: ['/w/x'] }
 const kinds: readonly Sample[] = [read, risky, forbidden, write]
 
+const everyReview = ['apply', 'ask', 'deny'] as const
+const command: Sample = { name: 'shell', input: { command: 'make' }, risk: 'medium' }
+const writing: Sample = { ...command, writes: ['/w/x'] }
+
 /** Blocks every call and requests no denial: such a run must not hang. */
 const mute: AnyThread<RunEvent> = {
   name: 'a blocker that says nothing',
@@ -39,6 +43,7 @@ const mute: AnyThread<RunEvent> = {
 export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more: readonly Sample[] = []): Scene[] {
   const once = { maxToolRounds: 1, maxParallel: 2 }
   const deep = { maxToolRounds: toolRounds, maxParallel: 2 }
+  const hurried = { maxToolRounds: 1, maxParallel: 1, maxMs: 1000 }
   const poor = { maxToolRounds: toolRounds + 1, maxParallel: 1, maxTokens: 20, maxMs: 1000 }
   const circling = { maxToolRounds: toolRounds + 1, maxSameResults: 2, maxParallel: 1 }
   const asked = [...rules.map(({ samples = [] }) => samples), more].filter((samples) => samples.length > 0)
@@ -47,6 +52,22 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
     { name: 'rounds', limits: deep, replies: alone(kinds), tokens: 0, outcomes: ['allowed', 'denied', 'failed'] },
     { name: 'budget', limits: poor, replies: [[], [read], [risky], [read, read], [risky, read]], tokens: 10, outcomes: ['allowed'] },
     { name: 'two calls at once', limits: once, replies: [...alone(kinds), ...pairs(kinds)], tokens: 0, outcomes: ['allowed'] },
+    {
+      name: 'changes',
+      limits: hurried,
+      replies: alone([command, risky]),
+      tokens: 0,
+      outcomes: ['allowed', 'failed'],
+      reviews: everyReview,
+    },
+    {
+      name: 'changes at once',
+      limits: once,
+      replies: [...pairs([command]), ...pairs([writing])],
+      tokens: 0,
+      outcomes: ['allowed'],
+      reviews: everyReview,
+    },
     { name: 'in circles', limits: circling, replies: [[read], [write], [read, forbidden]], tokens: 0, outcomes: ['allowed'] },
     ...(own.length === 0
       ? []

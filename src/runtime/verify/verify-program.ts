@@ -24,7 +24,9 @@ export type VerifyOptions = {
 }
 
 /** What happened in at least one run. If nothing can happen, every "never" property holds trivially. */
-export type Reached = { readonly answer: boolean; readonly call: boolean; readonly callAfterYes: boolean; readonly denial: boolean }
+export type Reached = { readonly [what in Happening]: boolean }
+
+type Happening = 'answer' | 'call' | 'callAfterYes' | 'denial' | 'changes' | 'changesAfterYes' | 'drop'
 
 export type VerifyReport = {
   /** Every decidable property holds in all states. */
@@ -99,14 +101,13 @@ function refuted(threads: readonly AnyThread<RunEvent>[], { property, trace, ref
 function createTally() {
   const totals = { states: 0, transitions: 0 }
   const blockers = new Set<string>()
-  const happened = { answer: false, call: false, callAfterYes: false, denial: false }
+  const happened = new Set<Happening>()
   const late = { answer: false }
   const listeners: Listeners = {
     onBlock: (thread) => void blockers.add(thread),
     onEvent(event) {
-      if (event.type === 'finish') happened.answer ||= event.ending.code === 'answered'
-      else if (event.type === 'deny') happened.denial = true
-      else if (event.type === 'act') happened[event.approval === undefined ? 'call' : 'callAfterYes'] = true
+      const what = happeningOf(event)
+      if (what !== undefined) happened.add(what)
     },
     onLateAnswer: () => {
       late.answer = true
@@ -121,8 +122,29 @@ function createTally() {
     },
     report: (rules: readonly Sampled[]) => ({
       ...totals,
-      reached: { ...happened },
+      reached: reachedOf(happened),
       idleRules: rules.map(({ name }) => name).filter((name) => !blockers.has(name)),
     }),
+  }
+}
+
+function happeningOf(event: RunEvent): Happening | undefined {
+  if (event.type === 'finish') return event.ending.code === 'answered' ? 'answer' : undefined
+  if (event.type === 'deny') return 'denial'
+  if (event.type === 'act') return event.approval === undefined ? 'call' : 'callAfterYes'
+  if (event.type === 'apply') return event.approval === undefined ? 'changes' : 'changesAfterYes'
+  return event.type === 'drop' ? 'drop' : undefined
+}
+
+function reachedOf(happened: ReadonlySet<Happening>): Reached {
+  const has = (what: Happening) => happened.has(what)
+  return {
+    answer: has('answer'),
+    call: has('call'),
+    callAfterYes: has('callAfterYes'),
+    denial: has('denial'),
+    changes: has('changes'),
+    changesAfterYes: has('changesAfterYes'),
+    drop: has('drop'),
   }
 }

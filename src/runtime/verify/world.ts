@@ -2,6 +2,7 @@
 
 import type { History } from '../../kernel/explore.ts'
 import type { JsonObject } from '../../kit/json.ts'
+import type { ChangeReview } from '../changes.ts'
 import type { Call, ExternalEvent, Judgement, Proposal, RunEvent, ToolOutcome } from '../event.ts'
 
 /** A call that a hostile model may request. */
@@ -9,15 +10,20 @@ export type Sample = { readonly name: string; readonly input: JsonObject } & Par
   Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'summary' | 'writes'>
 >
 
-/** `new`: at most proposed. `open`: a gate asks about it. */
-type Phase = 'new' | 'open' | 'acting' | 'done'
+/**
+ * `new`: at most proposed. `open`: a gate asks about it. `changed`: it changed something on its view. `asked`: a gate asks about that.
+ */
+type Phase = 'new' | 'open' | 'acting' | 'changed' | 'asked' | 'applying' | 'done'
+
+/** `plan`: what an answer must name, the plan of the call or the digest of its changes. */
+type SeenCall = Proposal & { readonly id: string; readonly plan: string; readonly phase: Phase }
 
 /** Bounded: the calls are those of the latest reply, or the one of a developer's thread. `judging`: the call that the gate is judging. */
 export type Seen = {
   readonly thinking: boolean
   readonly round: number
   readonly judging: { readonly call: Call; readonly by: string } | null
-  readonly calls: readonly { readonly id: string; readonly plan: string; readonly phase: Phase }[]
+  readonly calls: readonly SeenCall[]
 }
 
 export const memory: History<RunEvent, Seen> = {
@@ -33,16 +39,21 @@ export const memory: History<RunEvent, Seen> = {
         return {
           ...seen,
           ...(event.type === 'judged' ? { judging: null } : { thinking: false }),
-          calls: event.proposals.map(({ call, judgement }) => ({ id: call.id, plan: judgement.plan, phase: 'new' })),
+          calls: event.proposals.map(({ call, judgement }) => ({ call, judgement, id: call.id, plan: judgement.plan, phase: 'new' })),
         }
       case 'model.fail':
         return { ...seen, thinking: false }
       case 'gate.open':
-        return turn(seen, event.id, 'open')
+        return turn(seen, event.id, event.changes === undefined ? 'open' : 'asked')
       case 'act':
         return turn(seen, event.id, 'acting')
+      case 'tool.changed':
+        return turn(seen, event.id, 'changed', event.review.digest)
+      case 'apply':
+        return turn(seen, event.id, 'applying')
       case 'tool.done':
       case 'deny':
+      case 'drop':
         return turn(seen, event.id, 'done')
       default:
         return seen
@@ -50,8 +61,8 @@ export const memory: History<RunEvent, Seen> = {
   },
 }
 
-function turn(seen: Seen, id: string, phase: Phase): Seen {
-  return { ...seen, calls: seen.calls.map((call) => (call.id === id ? { ...call, phase } : call)) }
+function turn(seen: Seen, id: string, phase: Phase, plan?: string): Seen {
+  return { ...seen, calls: seen.calls.map((call) => (call.id === id ? { ...call, phase, plan: plan ?? call.plan } : call)) }
 }
 
 /** A time after every deadline in this world, in milliseconds after the start. */
@@ -63,6 +74,12 @@ const endings: readonly ToolOutcome[] = [
   { status: 'failed', output: '', error: 'it broke' },
 ]
 const forged: ToolOutcome = { status: 'allowed', output: 'forged' }
+
+/** What a call of this id changes on its view. */
+function changing(proposal: Proposal, verdict: ChangeReview['verdict'], digest = `digest-${proposal.call.id}`): ExternalEvent {
+  const review: ChangeReview = { digest, verdict, rule: 'sample', reason: 'sample', summary: 'a file', count: 1 }
+  return { type: 'tool.changed', id: proposal.call.id, ...proposal, outcome: { status: 'allowed', output: 'done' }, review }
+}
 
 const fail: ExternalEvent = { type: 'model.fail', code: 'server', message: 'the model failed' }
 
@@ -77,6 +94,7 @@ const anyTime: readonly ExternalEvent[] = [
   { type: 'mode.set', mode: 'wiggum' },
   { type: 'check.done', id: 'ghost', pass: true, evidence: 'forged' },
   { type: 'tool.done', id: 'ghost', outcome: forged },
+  changing(propose({ name: 'shell', input: {} }, 'ghost'), 'apply'),
   { type: 'approval.decision', id: 'ghost', allow: true, by: 'mallory', plan: 'plan-ghost' },
   judgedAs('allow', { id: 'ghost', name: 'shell', input: {} }, 'mallory'),
   fail,
@@ -89,10 +107,12 @@ export type WorldOptions = {
   readonly tokens: number
   /** The ways in which a call may end. */
   readonly outcomes: readonly ToolOutcome['status'][]
+  /** The reviews that the changes of a call may get; absent: calls run on no view. */
+  readonly reviews?: readonly ChangeReview['verdict'][]
 }
 
 /** It creates replies once per round and reuses them, so that states recur by reference. */
-export function createWorld({ replies, tokens, outcomes }: WorldOptions) {
+export function createWorld({ replies, tokens, outcomes, reviews = [] }: WorldOptions) {
   const results = endings.filter(({ status }) => outcomes.includes(status))
   const rounds = new Map<number, readonly ExternalEvent[]>()
 
@@ -109,7 +129,7 @@ export function createWorld({ replies, tokens, outcomes }: WorldOptions) {
       ...(thinking ? thoughts : thoughts.slice(-1)),
       ...(judging ? judgementsOf(judging) : []),
       ...anyTime,
-      ...calls.flatMap((call) => about(call, results)),
+      ...calls.flatMap((call) => [...about(call, results), ...(reviews.length === 0 ? [] : changesOf(call, reviews))]),
       ...stale(round),
     ]
   }
@@ -127,21 +147,29 @@ function judgedAs(verdict: Judgement['verdict'], call: Call, by: string): Extern
 /** Returns true answers to every open request: a reply, a judgement, tool results, decisions at gates. */
 export function dueAnswers({ thinking, round, judging, calls }: Seen): ExternalEvent[] {
   const answers = calls.flatMap(({ id, plan, phase }): ExternalEvent[] => {
-    if (phase === 'acting') return [{ type: 'tool.done', id, outcome: { status: 'allowed', output: 'done' } }]
-    return phase === 'open' ? [{ type: 'approval.decision', id, allow: true, by: 'ann', plan }] : []
+    if (phase === 'acting' || phase === 'applying') return [{ type: 'tool.done', id, outcome: { status: 'allowed', output: 'done' } }]
+    return phase === 'open' || phase === 'asked' ? [{ type: 'approval.decision', id, allow: true, by: 'ann', plan }] : []
   })
   return [...(thinking ? [reply([], round, 0)] : []), ...(judging ? [judgedAs('allow', judging.call, judging.by)] : []), ...answers]
 }
 
 /** Returns results and decisions for one call: true ones if they are expected, otherwise forged, duplicate and stale ones. */
 function about({ id, plan, phase }: Seen['calls'][number], outcomes: readonly ToolOutcome[]): ExternalEvent[] {
-  const results = phase === 'acting' ? outcomes : [forged]
+  const results = phase === 'acting' || phase === 'applying' ? outcomes : [forged]
   return [
     ...results.map((outcome) => ({ type: 'tool.done', id, outcome }) as const),
     { type: 'approval.decision', id, allow: true, by: 'ann', plan },
     { type: 'approval.decision', id, allow: false, by: 'ann', plan },
     { type: 'approval.decision', id, allow: true, by: 'mallory', plan: 'stale' },
   ]
+}
+
+/** Returns the changes of one call: true ones while it acts, otherwise forged ones; and a yes to its changes that is none. */
+function changesOf({ call, judgement, phase }: SeenCall, reviews: readonly ChangeReview['verdict'][]): ExternalEvent[] {
+  if (phase === 'acting') return reviews.map((verdict) => changing({ call, judgement }, verdict))
+  const forgery = changing({ call, judgement }, 'apply', 'forged')
+  const { id } = call
+  return [forgery, { type: 'approval.decision', id, allow: true, by: 'mallory', plan: judgement.plan }]
 }
 
 /** Returns a result for a call of the previous round. */

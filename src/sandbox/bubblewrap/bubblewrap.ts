@@ -2,7 +2,7 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Created, Ended, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import type { Created, Ended, Environment, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
 import { filterProgram } from '../filter/seccomp.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import { type Command, receiver } from '../late-command.ts'
@@ -15,6 +15,7 @@ import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
 import type { Places } from '../protect/places.ts'
 import { prepareSurroundings, type Surroundings } from '../surroundings/surroundings.ts'
+import { createTransactions, type Prepared } from '../transaction/transactions.ts'
 import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
@@ -22,8 +23,9 @@ import { chooseCover } from './empty-mount.ts'
 import { createMounts } from './mounts.ts'
 import { enterGroup, insideUser, isolationArguments } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
-import { descriptors, runConfined, startWaiting } from './run-confined.ts'
+import { descriptors, isSetUpFailure, runConfined, startWaiting, type Waiting } from './run-confined.ts'
 import { createGate, type Gate } from './start-gate.ts'
+import { directWorkspace, type GuardMounts } from './view.ts'
 import { createWarmSandbox } from './warm-sandbox.ts'
 
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
@@ -42,10 +44,12 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
     folder.remove()
     return way
   }
-  const { close, spawn, describe } = createConfiner({ settings, places, program, folder, way })
+  const confiner = createConfiner({ settings, places, program, folder, way })
+  const { close, spawn } = confiner
   const signal = new AbortController().signal
-  const trial = await spawn({ argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} })
-  if (trial.ok && trial.code === 0) return { ok: true, sandbox: { name: 'bubblewrap', describe, spawn, close } }
+  const command = { argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} }
+  const [trial] = await Promise.all([spawn(command), confiner.privateViews()])
+  if (trial.ok && trial.code === 0) return { ok: true, sandbox: { name: 'bubblewrap', ...confiner } }
   close()
   return { ok: false, ...doesNotWork(trial.ok ? `a trial ended with ${trial.code ?? trial.signal}` : trial.message) }
 }
@@ -79,8 +83,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const gate = createGate({ folder: folder.path, cover, sealed: !without.has('mount namespace') })
   const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })
   const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
-  const argv = [
-    ...enterGroup(group?.join ?? []),
+  const words = [
     program,
     markOption,
     sandboxMark(folder.path),
@@ -91,35 +94,71 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     ...receiver(descriptors.command),
   ]
   const last = [...(without.has('mount namespace') ? [] : ['--remount-ro', '/']), '--chdir', places.workspace]
-  const warmSandbox = createWarmSandbox(({ early, late }) => {
-    const options = [...isolationArguments(without), ...mounts.fixed(), ...early, ...way.mounts, ...gate.arguments, ...late, ...last]
-    return startWaiting({ argv, options, env: without.has('environment') ? inherited() : {}, filter, libc })
-  })
+  const transactions = createTransactions({ places, bubblewrap: program, libc, log: settings.log })
+  const launch = ({ early, late, view: kind }: Wanted): Sandboxed | Error => {
+    const prepared = kind === 'private' ? attempt(() => transactions.prepare()) : undefined
+    if (prepared instanceof Error) return prepared
+    const drop = () => prepared?.transaction.drop()
+    const workspace = prepared?.launch.mounts ?? directWorkspace(view)
+    const rest = [...early, ...way.mounts, ...gate.arguments, ...late, ...last]
+    const options = [...isolationArguments(without), ...mounts.fixed(), ...workspace, ...rest]
+    const argv = [...enterGroup(group?.join ?? []), ...(prepared?.launch.before ?? []), ...words]
+    const waiting = startWaiting({ argv, options, env: without.has('environment') ? inherited() : {}, filter, libc })
+    if (!(waiting instanceof Error)) return { waiting, prepared, drop }
+    drop()
+    return waiting
+  }
+  const warmSandbox = createWarmSandbox(launch)
   const start = async (plan: SpawnPlan): Promise<Ended> => {
     const guards = mounts.guards((path) => stubs.make(path), plan)
     if (!guards.ok) return guards
-    const waiting = warmSandbox.take(guards.mounts)
-    if (waiting instanceof Error) return { ok: false, message: `the sandbox could not be started: ${waiting.message}` }
-    const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
+    const kind = isPrivate(plan) ? 'private' : 'direct'
+    const wanted = { ...guards.mounts, view: kind, key: `${kind}\0${guards.mounts.key}` } as const
+    const sandboxed = warmSandbox.take(wanted)
+    if (sandboxed instanceof Error) return { ok: false, message: `the sandbox could not be started: ${sandboxed.message}` }
+    const { waiting, prepared } = sandboxed
+    const limit = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
     const watch =
       limited && !without.has('pid namespace')
         ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill })
         : undefined
-    const ended = await runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
+    prepared?.begin()
+    const ended = await runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare: limit, inspect, watch })
     // Start the next sandbox after this turn: nobody waits for it then, and creating namespaces now would delay the end of this command's
     // namespaces.
-    setTimeout(() => warmSandbox.prepare(guards.mounts), 0).unref()
+    setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
+    if (prepared === undefined) return ended
+    if (ended.ok) return { ...ended, view: prepared.view() }
+    prepared.transaction.drop()
+    if (isSetUpFailure(ended)) transactions.forget()
     return ended
   }
   return {
     spawn: guarded({ stubs, gate, start }),
-    describe: () => describeBubblewrap({ settings, group: group?.words, without }),
+    privateViews: transactions.views,
+    describe: () => describeBubblewrap({ settings, group: group?.words, views: transactions.words(), without }),
     close() {
       way.stop()
       folder.remove()
       void warmSandbox.close().then(group?.remove)
     },
+  }
+}
+
+type Wanted = GuardMounts & { readonly view: 'private' | 'direct' }
+type Sandboxed = { readonly waiting: Waiting; readonly prepared: Prepared | undefined; drop(): void }
+
+/** A command that cannot write needs no view of its own. */
+function isPrivate({ view, readOnly }: SpawnPlan): boolean {
+  return view === 'private' && !readOnly
+}
+
+function attempt<T>(make: () => T): T | Error {
+  try {
+    return make()
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
   }
 }
 
@@ -152,7 +191,11 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
 type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly surroundings: Surroundings }
 
 function commandOf({ plan, way, surroundings }: Asked): Command {
-  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...surroundings.environment(plan.env), ...way.env } }
+  // git would rewrite its index only to remember file times, and every command would seem to change the repository.
+  const git: Environment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
+  // A command with the user number of root has no right to give files to other users, and tar would end with an error.
+  const tar: Environment = process.geteuid?.() === 0 ? { TAR_OPTIONS: '--no-same-owner' } : {}
+  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...surroundings.environment(plan.env), ...git, ...tar, ...way.env } }
 }
 
 /** Passes our whole environment on. Only tests use it, to show the probe what a careless start would leak. */

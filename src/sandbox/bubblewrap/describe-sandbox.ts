@@ -2,9 +2,14 @@
 
 import type { Layer, SandboxSettings } from '../confinement.ts'
 
-type Described = { readonly settings: SandboxSettings; readonly group: string | undefined; readonly without: ReadonlySet<Layer> }
+type Described = {
+  readonly settings: SandboxSettings
+  readonly group: string | undefined
+  readonly views: string
+  readonly without: ReadonlySet<Layer>
+}
 
-export function describeBubblewrap({ settings, group, without }: Described): string[] {
+export function describeBubblewrap({ settings, group, views, without }: Described): string[] {
   const { limits, allowedDomains } = settings
   const network =
     allowedDomains.length === 0 ? 'nothing but a loopback of its own' : `a proxy that lets through ${allowedDomains.join(', ')}`
@@ -13,6 +18,7 @@ export function describeBubblewrap({ settings, group, without }: Described): str
       'mount namespace',
       `mount namespace: ${settings.workspace} writable, /tmp and HOME private, programs, your own tools and a small /etc read-only, all else absent`,
     ],
+    ['mount namespace', `private views of the workspace: ${views}`],
     [
       'protected paths',
       'protected paths: git hooks and settings, and what other programs run or obey unasked, are read-only; new ones in the workspace itself are refused or moved aside',

@@ -3,7 +3,7 @@ import { openLibc } from '../libc.ts'
 import { isWaiting, startWaiting } from './run-confined.ts'
 import { createWarmSandbox } from './warm-sandbox.ts'
 
-const guards = { key: 'k', early: [], late: [], deep: [] }
+const guards = { key: 'k' }
 
 /** These tests may use any waiting program instead of a sandbox. */
 function stage(idleMs: number) {
@@ -12,7 +12,7 @@ function stage(idleMs: number) {
   const start = () => {
     const waiting = startWaiting({ argv: ['/bin/sleep', '30'], env: {}, filter: undefined, libc })
     started.push(waiting)
-    return waiting
+    return waiting instanceof Error ? waiting : { waiting }
   }
   const alive = () => started.filter((each) => !(each instanceof Error) && isWaiting(each)).length
   return { warmSandbox: createWarmSandbox(start, idleMs), started, alive }
@@ -29,6 +29,6 @@ test('one that waits for a command that does not come is let go; the next comman
   expect(started).toHaveLength(2)
   await Bun.sleep(300)
   expect(alive()).toBe(1)
-  if (!(taken instanceof Error)) taken.child.kill('SIGKILL')
+  if (!(taken instanceof Error)) taken.waiting.child.kill('SIGKILL')
   await warmSandbox.close()
 })

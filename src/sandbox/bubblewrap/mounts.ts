@@ -1,14 +1,14 @@
 /** Computes the mounts of a sandbox: the system mounts once, and those of protected names at each command, because names change. */
 
 import type { SandboxSettings, SpawnPlan } from '../confinement.ts'
-import { type Discovered, discover, rootNames } from '../discover.ts'
-import { forbiddenIn, withForbidden } from '../protect/forbidden.ts'
+import { type Discovered, discover, rootNames } from '../protect/discover.ts'
+import { forbiddenIn, hiddenInView, withForbidden } from '../protect/forbidden.ts'
 import { guardsFor, MOST } from '../protect/protected-mounts.ts'
 import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments } from './view.ts'
 
 type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }
 /** The parts of a command's plan that change its mounts. */
-type Besides = Pick<SpawnPlan, 'readablePaths' | 'readOnly'>
+type Besides = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view'>
 type Guarded = { readonly ok: true; readonly mounts: GuardMounts } | { readonly ok: false; readonly message: string }
 
 export type Mounts = {
@@ -34,14 +34,15 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
       known.fixed ??= viewArguments(view)
       return known.fixed
     },
-    guards(make, { readablePaths, readOnly }) {
+    guards(make, { readablePaths, readOnly, view: kind }) {
       const besides = { view, gitStub, readablePaths, readOnly }
       if (view.without.has('protected paths')) return { ok: true, mounts: guardMounts({ ...besides, guards: [] }) }
+      const forbidden = forbiddenIn(workspace, [...(settings.forbiddenPaths?.() ?? []), ...secretsInside(view)])
+      if (kind === 'private') return { ok: true, mounts: guardMounts({ ...besides, guards: hiddenInView({ workspace, forbidden }) }) }
       const { repositories, names } = discovered()
       const near = [...new Set([...rootNames(workspace), ...names])]
       const found = guardsFor({ workspace, extra: settings.protectedPaths, repositories, names: near })
       if (!found.ok) return found
-      const forbidden = forbiddenIn(workspace, [...(settings.forbiddenPaths?.() ?? []), ...secretsInside(view)])
       const all = withForbidden({ workspace, guards: found.guards, forbidden })
       if (!all.ok) return all
       const guards = all.guards.filter(({ type, path }) => type !== 'absent' || make(path))

@@ -5,11 +5,8 @@ import type { Layer } from '../confinement.ts'
 import { fixedPath } from '../install.ts'
 import { descriptors } from './run-confined.ts'
 
-/** Nobody is root inside the sandbox, so programs behave as they do for an ordinary user. */
-const NOBODY = 65534
-
 export function insideUser(): { readonly uid: number; readonly gid: number } {
-  return { uid: process.getuid?.() || NOBODY, gid: process.getgid?.() || NOBODY }
+  return { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 }
 }
 
 export function isolationArguments(without: ReadonlySet<Layer>): string[] {
@@ -20,7 +17,10 @@ export function isolationArguments(without: ReadonlySet<Layer>): string[] {
   ]
 }
 
-/** Gives the command its own namespaces, no capabilities and a session without a terminal, and ends it when our process ends. */
+/**
+ * Gives the command its own namespaces, no capabilities and a session without a terminal, and ends it when our process ends. It keeps the
+ * user and group that own our files: with others git takes every file for a changed one. As root it has the number 0 and no rights.
+ */
 export function namespaceArguments(without: ReadonlySet<Layer>): string[] {
   const { uid, gid } = insideUser()
   return [

@@ -258,7 +258,14 @@ function ended({ status, complaint, mark, signal, plan, program }: End): Ended {
     return { ok: false, message: `cannot start ${JSON.stringify(program)}: ${complaint.slice(mark.length).trim()}` }
   if (status.exit !== undefined) return { ok: true, code: status.exit, leftBehind: false }
   if (signal !== null) return { ok: true, code: null, signal: String(signal), leftBehind: false }
-  return { ok: false, message: `the sandbox could not be set up: ${complaint.trim() || 'it ended without a word'}` }
+  return { ok: false, message: `${setUpFailure}${complaint.trim() || 'it ended without a word'}` }
+}
+
+const setUpFailure = 'the sandbox could not be set up: '
+
+/** The command never ran, because the machine does not let the sandbox work. */
+export function isSetUpFailure(ended: Ended): boolean {
+  return !ended.ok && ended.message.startsWith(setUpFailure)
 }
 
 /** Keeps the start of the error stream: it holds bubblewrap's own message if the command never started. */

@@ -29,7 +29,7 @@ const devices = ['null', 'zero', 'urandom']
 
 /** Builds the arguments that are equal for every command. The order matters: later mounts cover earlier ones. */
 export function viewArguments(view: View): string[] {
-  const { places, without } = view
+  const { without } = view
   if (without.has('mount namespace')) return ['--bind', '/', '/', ...processes(view), '--dev-bind', '/dev', '/dev']
   return [
     ...programs.filter((path) => existsSync(path)).flatMap((path) => ['--ro-bind', path, path]),
@@ -41,8 +41,12 @@ export function viewArguments(view: View): string[] {
     ...['--size', String(view.scratchBytes), '--perms', '1777', '--tmpfs', '/tmp', '--symlink', '/tmp', '/var/tmp'],
     ...(without.has('hidden files') ? [] : hiddenOutside(view)),
     ...(view.surroundings?.mounts ?? []),
-    ...['--bind', places.workspace, places.workspace],
   ]
+}
+
+/** Puts the workspace itself into the view; it comes after viewArguments. */
+export function directWorkspace({ places: { workspace }, without }: Pick<View, 'places' | 'without'>): readonly string[] {
+  return without.has('mount namespace') ? [] : ['--bind', workspace, workspace]
 }
 
 /**

@@ -50,7 +50,7 @@ describe('landlock', () => {
       ok: false,
       message: 'cannot start "/no/such": there is no such program',
     })
-    expect((await box.run('exit 126')).ended).toEqual({ ok: true, code: 126, leftBehind: false })
+    expect((await box.run('exit 126')).ended).toEqual({ ok: true, code: 126, leftBehind: false, mode: 'direct' })
   })
 
   real('there is no socket, no capability, no ignored signal, and no environment of ours', async () => {

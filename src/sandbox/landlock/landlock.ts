@@ -33,6 +33,7 @@ export async function createLandlock({ settings, places }: Making): Promise<Crea
     sandbox: {
       name: 'landlock',
       describe: () => describe(abi, settings),
+      privateViews: async () => ({ ok: false, why: 'Landlock makes no mounts' }),
       spawn: async (plan) => {
         known.grants ??= systemGrants()
         return await launch({ plan, settings, places, scratch: join(folder.path, 'tmp'), grants: known.grants })

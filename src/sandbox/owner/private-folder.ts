@@ -20,7 +20,7 @@ export function ownFolder(stateHome: string, log: Log): OwnFolder {
     clearLeftovers(stateHome, log)
     const pool = join(run, 'place-holders')
     mkdirSync(pool, { recursive: true, mode: 0o700 })
-    const path = mkdtempSync(join(run, `sandbox-${pidNamespace()}-${process.pid}-${startOf(process.pid)}-`))
+    const path = mkdtempSync(join(run, `sandbox-${ownerName()}-`))
     return { ok: true, path, pool, remove: () => rmSync(path, { recursive: true, force: true }) }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
@@ -42,9 +42,17 @@ export function clearLeftovers(stateHome: string, log: Log): number {
   return ended
 }
 
-/** A process number is valid only in its own PID namespace, so each container cleans up only its own folders. */
-function isOfDeadOwner(name: string): boolean {
-  const [, namespace, pid = '', started] = /^sandbox-(\d+)-(\d+)-(\d+)-/.exec(name) ?? []
+/** Names this process so that others can tell whether it still lives: its PID namespace, its number and when it started. */
+export function ownerName(): string {
+  return `${pidNamespace()}-${process.pid}-${startOf(process.pid)}`
+}
+
+/**
+ * Whether the process that `ownerName` put into this name, after a word of ours, has ended. A process number is valid only in its own PID
+ * namespace, so each container cleans up only its own folders.
+ */
+export function isOfDeadOwner(name: string): boolean {
+  const [, namespace, pid = '', started] = /^(?:sandbox|tx)-(\d+)-(\d+)-(\d+)-/.exec(name) ?? []
   if (namespace === undefined || namespace !== pidNamespace()) return false
   const now = startOf(Number(pid))
   return now !== undefined && now !== started

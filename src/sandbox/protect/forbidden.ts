@@ -1,6 +1,6 @@
 /** Guards forbidden paths inside the workspace: commands cannot read, list, replace or move them, nor create missing ones. */
 
-import { existsSync } from 'node:fs'
+import { existsSync, lstatSync } from 'node:fs'
 import { dirname, relative } from 'node:path'
 import { isWithin } from './places.ts'
 import { type Guard, type Guards, rank, walk } from './protected-mounts.ts'
@@ -34,4 +34,16 @@ export function withForbidden({ workspace, guards, forbidden }: Hiding): Guards 
   const hidden = [...found.values()].filter(({ type }) => type === 'hide')
   const reachable = [...found.values()].filter(({ path }) => !hidden.some((one) => one.path !== path && isWithin(path, one.path)))
   return { ok: true, guards: reachable.toSorted((a, b) => rank(a) - rank(b) || a.path.length - b.path.length) }
+}
+
+/**
+ * Hides the forbidden paths that exist from a private view. It needs nothing else: a command can create or move names there, but only the
+ * judgement of its changes lets them into the workspace.
+ */
+export function hiddenInView({ workspace, forbidden }: Omit<Hiding, 'guards'>): readonly Guard[] {
+  return forbidden.flatMap((path) => {
+    const stat = lstatSync(path, { throwIfNoEntry: false })
+    const safe = stat !== undefined && !stat.isSymbolicLink() && isWithin(path, workspace)
+    return safe ? [{ type: 'hide' as const, path, inode: stat.ino }] : []
+  })
 }

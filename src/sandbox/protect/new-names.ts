@@ -6,7 +6,7 @@
 import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, renameSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { watchedNames } from '../../security/targets/protected-names.ts'
-import { rootNames } from '../discover.ts'
+import { rootNames } from './discover.ts'
 import { isStub } from './placeholders.ts'
 import { isWithin } from './places.ts'
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { discover } from '../discover.ts'
 import { place } from '../fixture.ts'
 import { openLibc } from '../libc.ts'
+import { discover } from './discover.ts'
 import { createStubs, isStub } from './placeholders.ts'
 import { guardsFor, MOST, protectedIn } from './protected-mounts.ts'
 

@@ -1,4 +1,4 @@
-/** Recognises the few commands that even a read-only agent may run. */
+/** Recognises the few commands that only print; they may run at every level of autonomy, even without a sandbox. */
 
 import type { CommandVerdict } from './verdict.ts'
 

@@ -26,7 +26,7 @@ export function judgeCommand(script: string, policy: CommandPolicy): CommandVerd
 }
 
 function refusal(rule: string, reason: string): CommandVerdict {
-  return { verdict: 'blocked', risk: 'high', rule, reason, plan: undefined, executables: [], writes: [] }
+  return { verdict: 'blocked', risk: 'high', rule, reason, plan: undefined, executables: [], writes: [], readOnly: false, hosts: [] }
 }
 
 function judge(text: string, policy: CommandPolicy): CommandVerdict {
@@ -42,12 +42,20 @@ function judge(text: string, policy: CommandPolicy): CommandVerdict {
 
 function verdictOf({ found }: Look, plan: CommandPlan | undefined): CommandVerdict {
   const executables = [...found.executables]
-  const shared = { executables, writes: [...found.writes] }
+  const shared = { executables, writes: [...found.writes], readOnly: false, hosts: [...found.hosts] }
   if (found.blocked) return { verdict: 'blocked', risk: 'high', ...found.blocked, plan: undefined, ...shared }
   if (found.high) return { verdict: 'run', risk: 'high', ...found.high, plan, ...shared }
   if (!plan) return refusal('command.unparseable', 'there is nothing to run')
   const listed = executables.length > 0 ? executables.join(', ') : 'only the shell itself'
-  return { verdict: 'run', risk: 'medium', rule: 'command.allowed', reason: `everything in it is allow-listed: ${listed}`, plan, ...shared }
+  return {
+    verdict: 'run',
+    risk: 'medium',
+    rule: 'command.allowed',
+    reason: `everything in it is allow-listed: ${listed}`,
+    plan,
+    ...shared,
+    readOnly: !found.acts,
+  }
 }
 
 function createLook(policy: CommandPolicy): Look {
@@ -59,6 +67,8 @@ function createLook(policy: CommandPolicy): Look {
     lookups: 0,
     executables: new Set(),
     writes: new Set(),
+    acts: false,
+    hosts: new Set(),
     edits: new Map(),
     dotted: new Set(),
     outputs: new Map(),

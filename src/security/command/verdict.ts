@@ -43,4 +43,8 @@ export type CommandVerdict = {
   readonly executables: readonly string[]
   /** Absolute paths that the command would write, as far as they are known. */
   readonly writes: readonly string[]
+  /** Proved to change nothing. */
+  readonly readOnly: boolean
+  /** The hosts that it names or is known to need. */
+  readonly hosts: readonly string[]
 }

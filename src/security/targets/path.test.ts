@@ -17,6 +17,10 @@ function policy(fields: Partial<Policy> = {}): Policy {
     allowedPorts: [],
     protectedPaths: ['/home/u/.braidclaw'],
     approveAllMedium: false,
+    ask: 'changes',
+    unlistedCommands: 'ask',
+    readonlyCommands: 'block',
+    egress: 'ask',
     home: '/home/u',
     ...fields,
   })

@@ -43,7 +43,7 @@ function stat(path: string): Stats | undefined {
 }
 
 /** Returns what is wrong with an existing path; undefined when it is missing or valid. */
-function problemWith(path: string, isFolder: boolean): string | undefined {
+export function problemWith(path: string, isFolder: boolean): string | undefined {
   const found = stat(path)
   // Compares the file type and the permissions of others within the mode.
   if (!found || (found.uid === process.geteuid?.() && (found.mode & 0o170077) === (isFolder ? 0o040000 : 0o010000))) return undefined

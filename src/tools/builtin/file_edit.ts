@@ -23,8 +23,8 @@ export const fileEdit = {
     { kind: 'path', path: textOr(path, ''), access: 'read' },
     { kind: 'path', path: textOr(path, ''), access: 'write' },
   ],
-  async run({ path, old, new: put }, _context, { files }) {
-    const edited = files.editText(path, { find: old, put })
+  async run({ path, old, new: put }, { callId }, { files }) {
+    const edited = files.editText(path, { find: old, put }, { call: callId, tool: 'file_edit' })
     if (!edited.ok) return refused(edited)
     const note = edited.note === undefined ? '' : ` (${edited.note})`
     return done(`edited ${edited.path} at line ${edited.line}${note}`, { line: edited.line })

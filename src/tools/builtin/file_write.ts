@@ -20,8 +20,8 @@ export const fileWrite = {
   timeoutMs: 30_000,
   idempotent: true,
   touches: ({ path }) => [{ kind: 'path', path: textOr(path, ''), access: 'write' }],
-  async run({ path, content }, _context, { files }) {
-    const written = files.writeText(path, content)
+  async run({ path, content }, { callId }, { files }) {
+    const written = files.writeText(path, content, { call: callId, tool: 'file_write' })
     if (!written.ok) return refused(written)
     const { bytes, created } = written
     return done(`${created ? 'created' : 'replaced'} ${written.path} (${bytes} bytes)`, { bytes, created })

@@ -157,12 +157,37 @@ describe('what works', () => {
   })
 
   test('the gate sees the command', () => {
-    expect(shell('/', undefined).touches({ command: 'rm -rf /' })).toEqual([{ kind: 'command', command: 'rm -rf /' }])
+    const { touches } = shell('/', undefined)
+    expect(touches({ command: 'rm -rf /' })).toEqual([{ kind: 'command', command: 'rm -rf /' }])
+    expect(touches({ command: 'x', network: ['a.org', 1], direct: true })).toEqual([
+      { kind: 'command', command: 'x', network: ['a.org'], direct: true },
+    ])
+    expect(touches({ command: 'x', network: 'a.org', direct: 'yes' })).toEqual([{ kind: 'command', command: 'x' }])
+  })
+
+  test('the sandbox is told how the plan wants it to run, and nothing that the plan does not say', async () => {
+    const told: unknown[] = []
+    const toldBy = async (how: Partial<ShellPlan>) => {
+      using folder = createFolder()
+      const plan = { ...script('true', folder.root), ...how }
+      const spawn: typeof spawnPlain = ({ readOnly, view, network, ...asked }) => {
+        told.push({ readOnly, view, network })
+        return spawnPlain(asked)
+      }
+      const deps = { spawn, planOf: () => plan, env: cleanEnvironment({ home: folder.root }), maxOutputBytes: 1_000 }
+      await toolFrom(shellKind, deps, shellTimes).invoke({ command: 'x', direct: true, network: ['evil.org'] }, context())
+    }
+    await toldBy({})
+    await toldBy({ readOnly: true })
+    await toldBy({ view: 'private', network: ['a.org'] })
+    expect(told).toEqual([{}, { readOnly: true }, { view: 'private', network: ['a.org'] }])
   })
 
   test('the model is told both limits, and the schema lets no call ask for more', () => {
     const { description, parameters } = shell('/', undefined)
-    expect(description).toBe('Run a bash command in the workspace. No stdin; 15 s, or timeout up to 60 s.')
+    expect(description).toBe(
+      'Run a bash command in the workspace. No stdin; 15 s, or timeout up to 60 s. network: hosts it needs. direct: on the real files (watchers, open databases); asks.',
+    )
     expect(parameters.properties).toMatchObject({ timeout: { type: 'integer', minimum: 1, maximum: 60 } })
   })
 })

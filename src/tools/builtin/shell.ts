@@ -14,6 +14,10 @@ export type ShellPlan = {
     | { readonly kind: 'argv'; readonly argv: readonly string[]; readonly executable: string }
     | { readonly kind: 'script'; readonly script: string }
   readonly cwd: string
+  readonly readOnly?: boolean
+  readonly view?: 'private' | 'direct'
+  /** The hosts that the command may reach; absent: none. */
+  readonly network?: readonly string[]
 }
 
 export type ShellDeps = {
@@ -33,12 +37,18 @@ const FLOOD_BYTES = 64 * 1024 * 1024
 
 const parameters = {
   type: 'object',
-  properties: { command: { type: 'string' }, timeout: { type: 'integer', minimum: 1 } },
+  properties: {
+    command: { type: 'string' },
+    timeout: { type: 'integer', minimum: 1 },
+    network: { type: 'array', items: { type: 'string' }, maxItems: 32 },
+    direct: { type: 'boolean' },
+  },
   required: ['command'],
   additionalProperties: false,
 } as const satisfies Schema
 
-const description = 'Run a bash command in the workspace. No stdin.'
+const description =
+  'Run a bash command in the workspace. No stdin. network: hosts it needs. direct: on the real files (watchers, open databases); asks.'
 
 export const shell = {
   name: 'shell',
@@ -48,7 +58,7 @@ export const shell = {
   timeoutMs: 15_000,
   idempotent: false,
   limited: ({ usualS, longestS }) => ({
-    description: `${description.slice(0, -1)}; ${usualS} s, or timeout up to ${longestS} s.`,
+    description: description.replace('No stdin.', `No stdin; ${usualS} s, or timeout up to ${longestS} s.`),
     parameters: {
       ...parameters,
       properties: { ...parameters.properties, timeout: { ...parameters.properties.timeout, maximum: longestS } },
@@ -56,7 +66,14 @@ export const shell = {
     timeoutMs: usualS * 1000,
   }),
   limitMs: ({ timeout }) => (typeof timeout === 'number' ? timeout * 1000 : undefined),
-  touches: ({ command }) => [{ kind: 'command', command: textOr(command, '') }],
+  touches: ({ command, network, direct }) => [
+    {
+      kind: 'command',
+      command: textOr(command, ''),
+      ...(Array.isArray(network) ? { network: network.filter((host) => typeof host === 'string') } : {}),
+      ...(direct === true ? { direct } : {}),
+    },
+  ],
   async run(_args, context, deps) {
     const planned = deps.planOf(context.plan)
     if (planned === undefined) return unplanned
@@ -73,7 +90,7 @@ const unplanned: ToolResult = {
 
 async function run(
   { spawn, env, maxOutputBytes, bash = '/bin/bash' }: ShellDeps,
-  { plan, cwd }: ShellPlan,
+  { plan, cwd, readOnly, view, network }: ShellPlan,
   { signal }: ToolContext,
 ): Promise<ToolResult> {
   const printed = createCollector(Math.max(256, maxOutputBytes - NOTE_ROOM))
@@ -85,6 +102,9 @@ async function run(
     cwd,
     env,
     signal: AbortSignal.any([signal, flood.signal]),
+    ...(readOnly ? { readOnly } : {}),
+    ...(view ? { view } : {}),
+    ...(network ? { network } : {}),
     onOutput(chunk, from) {
       bytes += chunk.length
       printed.push(decoders[from].decode(chunk, { stream: true }))

@@ -9,6 +9,9 @@ export const OTHER_CHANNEL = '1200000000000000002'
 export const CLOSED_CHANNEL = '1200000000000000003'
 export const BOT = { id: '1300000000000000001', username: 'braid', bot: true } as const
 
+/** Who writes when a test names nobody. */
+export const ADA = '1500000000000000001'
+
 export type FakeSettings = {
   readonly heartbeatMs?: number
   readonly disallowed?: number
@@ -82,7 +85,7 @@ function created({ content = '', channel = CHANNEL, author, rest = {} }: Said, i
     content,
     channel_id: channel,
     guild_id: '1100000000000000001',
-    author: { username: 'ada', discriminator: '0', ...(author ?? { id: '1500000000000000001' }) },
+    author: { username: 'ada', discriminator: '0', ...(author ?? { id: ADA }) },
     timestamp: new Date(0).toISOString(),
     edited_timestamp: null,
     tts: false,

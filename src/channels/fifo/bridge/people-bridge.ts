@@ -1,11 +1,13 @@
 /** Implements `bridge interact | cli | discord`: people, or their programs, talk to the agent through the FIFOs. */
 
 import { channelSettings } from '../../../config/config.ts'
+import { channelProfileOf } from '../../../host/access/channel-profile.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { createLineSplitter, type Line } from '../../../kit/lines.ts'
 import { messageLine, readMessage } from '../../../kit/wire.ts'
 import { connectTo } from '../../discord/channel.ts'
 import { discord as kind } from '../../discord/kind.ts'
+import { createAdmission } from '../../inbox/admission.ts'
 import { isTerminal } from '../../terminal/tty.ts'
 import { type BridgeOptions, linesFrom, writerTo } from './bridge-ends.ts'
 import { createOpenQuestions } from './pending-replies.ts'
@@ -90,7 +92,7 @@ async function* stdinLines(): AsyncGenerator<Line> {
   if (last && last.text !== '') yield last
 }
 
-/** Sends the channel id along, so that the answer returns to that channel. */
+/** Sends the channel id along, so that the answer returns to that channel. The FIFOs carry no names, so only listed people get through. */
 export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
   const { setup, signal, dir } = bridging
   const answers = linesFrom(bridging, 'interact_out')
@@ -99,8 +101,14 @@ export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
   if (!discord) return
   setup.context.process.stderr.write(`ready: Discord talks to ${dir}; stop with Ctrl-C\n`)
 
+  const access = channelProfileOf(setup.config, kind)
+  const admission = createAdmission({ log: setup.log, now: Date.now })
+
   const hear = async () => {
-    for await (const { channel, text } of discord.messages) await send(messageLine({ channel, text }))
+    for await (const { channel, text, authorId: person } of discord.messages) {
+      const answer = async (words: string) => void (await discord.send(channel, words))
+      if (admission.admit(access, { channel, text, from: 'discord', person, answer })) await send(messageLine({ channel, text }))
+    }
     const ended = await discord.ended
     if (!ended.ok) throw new FailureError('error', `${ended.message}`)
   }

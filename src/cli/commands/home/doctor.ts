@@ -24,20 +24,14 @@ import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { isInitsChoice } from '../../offline-notice.ts'
+import { channelFindings } from './doctor-channels.ts'
+import type { Finding } from './doctor-finding.ts'
 
 const flags = {
   probeSandbox: { type: 'boolean', about: 'Try to get out of the sandbox in forty ways (exit 1 if one succeeds)' },
   ...workspaceFlag,
   ...jsonFlag,
 } as const satisfies Flags
-
-/** `remedy` has the lines to print below: commands that the user can copy. */
-type Finding = {
-  readonly what: string
-  readonly state: 'ok' | 'note' | 'bad'
-  readonly says: string
-  readonly remedy?: readonly string[]
-}
 
 export const doctor = {
   flags: flags,
@@ -59,6 +53,7 @@ export const doctor = {
       ...records(setup),
       stop(setup),
       await sandbox(setup),
+      ...channelFindings(setup),
       ...leftovers(setup),
       ...programs(),
       terminal(),

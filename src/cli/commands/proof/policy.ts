@@ -1,12 +1,16 @@
 /** Implements `policy explain`: it shows the gate's decision about a call without running anything. */
 
+import { channelKinds } from '../../../channels/list.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { channelProfileOf } from '../../../host/access/channel-profile.ts'
+import { narrowSetup } from '../../../host/access/narrow-setup.ts'
 import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { createToolRuntime } from '../../../host/toolset/tool-executor.ts'
 import { builtInTools, type ToolSelection } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tool-selections.ts'
+import { didYouMean } from '../../../kit/did-you-mean.ts'
 import { isObject, type JsonObject } from '../../../kit/json.ts'
 import type { Proposal } from '../../../runtime/event.ts'
 import type { RuleFinding } from '../../../runtime/rules/explain.ts'
@@ -22,6 +26,7 @@ const flags = {
   tool: { type: 'text', about: 'Explain a call of this tool instead of a command' },
   args: { type: 'text', about: 'Its arguments, a JSON object (with --tool)' },
   threads: { type: 'text', about: 'Judge by the rules of this file instead of yours' },
+  channel: { type: 'text', about: 'Judge as for people on this channel of the daemon, such as discord' },
   ...jsonFlag,
   ...toolsFlag,
   ...autonomyFlag,
@@ -37,10 +42,11 @@ export const explain = {
     ['--json -- rm -rf /', 'for scripts'],
     [`--tool file_read --args '{"path":"/etc/passwd"}'`, 'a tool call'],
     ['--threads my.json -- git push', 'a rule before it is used'],
+    ['--channel discord -- git push', 'for people on Discord'],
   ],
   advice: unescaped,
-  async run(context, { tool, tools, args: input, threads, json = false, autonomy, workspace }, { command: words }) {
-    const setup = loadSetup(context, { autonomy, workspace })
+  async run(context, { tool, tools, args: input, threads, channel, json = false, autonomy, workspace }, { command: words }) {
+    const setup = onChannel(loadSetup(context, { autonomy, workspace }), channel)
     const { explainCall, explainCommand } = await import('../../../security/explain.ts')
     const options = {
       ...(await gateOptions(setup, tool === undefined ? builtInTools : await wishFor(setup, tool, tools))),
@@ -60,6 +66,15 @@ export const explain = {
     show(await explainCommand(options, commandLine(words)))
   },
 } as const satisfies Command<typeof flags, typeof args>
+
+/** @throws CliExit 2 when the daemon has no such channel */
+function onChannel(setup: CliSetup, name: string | undefined): CliSetup {
+  if (name === undefined) return setup
+  const kind = channelKinds.find((one) => one.name === name)
+  if (kind) return narrowSetup(setup, channelProfileOf(setup.config, kind))
+  const names = channelKinds.map((one) => one.name)
+  throw new CliExit(exitCodes.usage, `error: --channel ${name}: no such channel${didYouMean(name, names)}; there are: ${names.join(', ')}`)
+}
 
 /** Explains `--` when the parser took flags of the user's command for ours. */
 async function unescaped(words: readonly string[]): Promise<string | undefined> {
@@ -90,7 +105,7 @@ async function gateOptions(setup: CliSetup, request: ToolSelection) {
   const { config, paths, context } = setup
   const toolRuntime = await createToolRuntime({
     setup,
-    policy: policyOf(config, paths, context.env),
+    policy: policyOf(config, paths, context.env, setup.access),
     conversationId: 'explain',
     tools: request,
   })

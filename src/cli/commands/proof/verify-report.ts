@@ -25,8 +25,12 @@ function unreached({ reached, counterexample }: VerifyReport): string[] {
     call: 'does a tool run',
     callAfterYes: 'does a tool run after a yes',
     denial: 'is a call refused',
+    changes: 'are changes applied',
+    changesAfterYes: 'are changes applied after a yes',
+    drop: 'are changes dropped',
   } as const
-  return (['answer', 'call', 'callAfterYes', 'denial'] as const).filter((what) => !reached[what]).map((what) => words[what])
+  const all = ['answer', 'call', 'callAfterYes', 'denial', 'changes', 'changesAfterYes', 'drop'] as const
+  return all.filter((what) => !reached[what]).map((what) => words[what])
 }
 
 function counterexample({ counterexample }: VerifyReport): string[] {

@@ -47,7 +47,7 @@ const LEAVE_MS = 1_000
 export const daemon = {
   flags: flags,
   examples: [
-    ['', 'with the configured model and our ten tools'],
+    ['', 'with the configured model and our eleven tools'],
     ['--bridge brain=./bridges/brain.sh --bridge claw=./bridges/claw.sh', 'brain and claw are scripts'],
     ['--fifo-dir ~/fifos --agent planck', 'elsewhere, as another agent'],
   ],

@@ -2,7 +2,9 @@
 
 import { matchesPattern } from '../command-text.ts'
 import { downloaders, freeBuiltins, hasSubcommands, opaqueWrappers, riskyBuiltins } from '../names.ts'
+import { hostsOf } from '../tools/network.ts'
 import { judgeTool } from '../tools/programs.ts'
+import { isReader } from '../tools/readers.ts'
 import { judgeBuiltin } from './builtins.ts'
 import { blockingRule, destructive, isForbidden, namesToBlock } from './destructive.ts'
 import { type Arg, basename, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
@@ -100,6 +102,7 @@ function named(look: Look, called: Called): Outcome {
   const { command, name, args, place } = called
   const { found, policy } = look
   if (downloaders.has(name)) found.downloads++
+  for (const host of hostsOf(name, args)) found.hosts.add(host)
   if (!place.external && place.scope.functions.has(name)) return callFunction(look, called)
   if (isWrapper(name)) return unwrap(look, name, args, place)
   if (name === 'eval') return judgeEval(look, args, place)
@@ -109,6 +112,7 @@ function named(look: Look, called: Called): Outcome {
   if (freeBuiltins.has(name) || riskyBuiltins.has(name))
     return { output: outputOf(name, args, place), ...judgeBuiltin(look, { name, args, place }) }
   found.executables.add(name)
+  if (!isReader(name) && name !== 'git') found.acts = true
   if (isInterpreter(name)) return judgeInterpreter(look, { name, command, args, place })
   if (opaqueWrappers.has(name)) search(look, called)
   if (!policy.allow.includes(name)) return notAllowed(look, called)

@@ -97,6 +97,9 @@ export type Look = {
     lookups: number
     readonly executables: Set<string>
     readonly writes: Set<string>
+    /** Something in it may change a file: a write, or a program that is not known to only read. */
+    acts: boolean
+    readonly hosts: Set<string>
     readonly edits: Map<object, string>
     /** Words that are printed with `./` before each pattern. */
     readonly dotted: Set<object>

@@ -9,6 +9,7 @@ export type Access = 'read' | 'write' | 'run'
 export function checkPath(look: Look, arg: Arg, access: Access, place: Place, target: 'operand' | 'redirection' = 'operand'): void {
   for (const text of arg.texts) {
     if (target === 'redirection' && /^\/dev\/(null|stdout|stderr|stdin|fd\/\d+)$/.test(text) && arg.kind === 'literal') continue
+    if (access === 'write') look.found.acts = true
     checkText(look, text, { arg, access, place })
   }
   if (arg.kind === 'unknown') look.raise('command.unclear', `which path ${shown(arg)} is, is known only when it runs; name the path itself`)

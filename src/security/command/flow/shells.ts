@@ -90,6 +90,7 @@ function judgeInput(look: Look, name: string, { feed, ...place }: Place): Outcom
 
 function judgeFile(look: Look, { name, place, args }: Started, file: Arg | undefined): Outcome {
   if (file && /^(-|\/dev\/(stdin|fd\/\d+)|\/proc\/self\/fd\/\d+)$/.test(sure(file) ?? '')) return judgeInput(look, name, place)
+  look.found.acts = true
   if (!look.policy.allow.includes(name)) look.raise('command.code', `${name} runs a script that is not looked through`)
   for (const arg of args) checkLoose(look, arg, 'write', place)
   if (file) checkPath(look, file, 'read', place)

@@ -5,6 +5,7 @@ import { type Parsed, parseOptions } from '../flow/options.ts'
 import { checkLoose, checkPath } from '../flow/paths.ts'
 import { searchTexts } from '../flow/search.ts'
 import { gitRules } from './git-table.ts'
+import { gitReads } from './readers.ts'
 import { checkOptions, isLed, type Use } from './rule.ts'
 
 const globals = {
@@ -82,6 +83,7 @@ function judgeSub(use: Use, sub: string, args: readonly Arg[]): undefined {
   })
   checkOptions(use, parsed)
   const words = parsed.operands.map(sure)
+  if (!gitReads(sub, { operands: parsed.operands, options: parsed.options.map((option) => option.name) })) look.found.acts = true
   const refused = rule.check?.({
     words,
     options: parsed.options.map((option) => option.name),

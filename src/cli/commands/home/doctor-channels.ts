@@ -1,0 +1,52 @@
+/** Reports for `doctor` who may talk to the daemon on each channel that is on, and what they may do there. */
+
+import { fifoFolder } from '../../../channels/fifo/fifo-folder.ts'
+import { channelKinds } from '../../../channels/list.ts'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
+import { channelSettings } from '../../../config/config.ts'
+import { type ChannelProfile, channelProfileOf, everyone, profileProblem } from '../../../host/access/channel-profile.ts'
+import { narrowSetup } from '../../../host/access/narrow-setup.ts'
+import { problemWith } from '../../../service/fifo/create-fifos.ts'
+import type { Finding } from './doctor-finding.ts'
+
+export function channelFindings(setup: CliSetup): Finding[] {
+  const on = channelKinds.filter((kind) => kind.isOn(channelSettings(setup.config, kind)))
+  return on.map((kind): Finding => {
+    const what = `channel`
+    const profile = channelProfileOf(setup.config, kind)
+    const problem = profileProblem(profile, kind) ?? (kind.name === 'fifo' ? fifoProblem(setup) : undefined)
+    if (problem !== undefined) return { what, state: 'bad', says: problem }
+    const says = `${kind.name}: ${peopleOf(profile, kind.people?.profile === 'operator')}; ${rightsOf(setup, profile)}`
+    if (profile.users.length + profile.approvers.length > 0) return { what, state: 'ok', says }
+    return {
+      what,
+      state: 'note',
+      says,
+      remedy: [`${kind.name}: nobody is listed, so everybody is refused; put ids of people into channels.${kind.name}.users`],
+    }
+  })
+}
+
+/** The owner of the folder counts as the operator, so nobody else may be able to open the FIFOs. */
+function fifoProblem({ context }: CliSetup): string | undefined {
+  const wrong = problemWith(fifoFolder(context, undefined), true)
+  return wrong === undefined ? undefined : `fifo: ${wrong}`
+}
+
+/** `closed`: only the operator can reach the channel. */
+function peopleOf({ users, approvers }: ChannelProfile, closed: boolean): string {
+  const asked = approvers.length === 0 ? '' : `, of whom ${people(approvers.length)} may approve`
+  if (users.includes(everyone)) return `${closed ? 'you, because its folder is yours alone' : 'everyone who can reach it'}${asked}`
+  return `${people(new Set([...users, ...approvers]).size)} listed${asked}`
+}
+
+function rightsOf(setup: CliSetup, profile: ChannelProfile): string {
+  const { autonomy } = narrowSetup(setup, profile).config.security
+  const tools = profile.tools === undefined ? 'the tools of the terminal' : `tools ${profile.tools.join(', ') || 'none'}`
+  const memory = profile.memory === 'own' ? 'a memory of their own' : 'all memory'
+  return `profile ${profile.profile}: ${autonomy}, ${tools}, ${memory}`
+}
+
+function people(number: number): string {
+  return number === 0 ? 'nobody' : number === 1 ? '1 person' : `${number} people`
+}

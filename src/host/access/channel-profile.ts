@@ -1,0 +1,130 @@
+/** Declares the settings that every channel of the daemon has, and resolves them: who may talk there and what they may do. */
+
+import { type Config, channelSettings } from '../../config/config.ts'
+import type { Form, Rows } from '../../kit/settings.ts'
+import { autonomyLevels } from '../../security/settings.ts'
+
+type Autonomy = (typeof autonomyLevels)[number]
+
+export type ProfileName = 'operator' | 'chat'
+
+/** Who is at the other end of a channel. A channel that says nothing serves only named people, with the profile `chat`. */
+export type People = {
+  readonly profile?: ProfileName
+  /** Default: nobody. `*` is everyone who can reach the channel. */
+  readonly users?: readonly string[]
+  /** How the channel spells a person. */
+  readonly form?: Form
+}
+
+/** What one channel permits. `tools` and `level` are limits: absent, the operator's own settings apply. */
+export type ChannelProfile = {
+  readonly channel: string
+  readonly profile: ProfileName
+  readonly users: readonly string[]
+  readonly approvers: readonly string[]
+  readonly tools?: readonly string[]
+  readonly level?: Autonomy
+  readonly memory: 'own' | 'all'
+  readonly folder?: string
+}
+
+export const everyone = '*'
+
+/** The tools that reach neither files nor programs nor the network. */
+export const chatTools: readonly string[] = ['time', 'memory_search']
+
+export function profileRows({ profile = 'chat', users = [], form = 'any' }: People = {}) {
+  return {
+    profile: {
+      type: 'choice',
+      values: ['operator', 'chat'],
+      default: profile,
+      about:
+        'What people may do there. operator: what you may do yourself. chat: readonly, the tools time and memory_search, and a memory of their own.',
+    },
+    users: {
+      type: 'words',
+      form,
+      everyone: true,
+      default: users,
+      about: 'The people who may talk there, by id; "*" is everyone who can reach the channel. Others get one line and nothing else.',
+    },
+    approvers: {
+      type: 'words',
+      form,
+      default: [],
+      about: 'The people who may talk there and also answer what a call needs a yes for; nobody is asked there when empty.',
+    },
+    tools_allow: {
+      type: 'words',
+      form: 'tool',
+      absent: 'of the profile',
+      example: ['time', 'memory_search', 'http'],
+      about: 'The tools that may be used from there, executables included; nothing else may.',
+    },
+    autonomy: {
+      type: 'choice',
+      values: autonomyLevels,
+      absent: 'of the profile',
+      example: 'readonly',
+      about: 'The highest level there; security.autonomy counts where it is lower.',
+    },
+    memory: {
+      type: 'choice',
+      values: ['own', 'all'],
+      absent: 'of the profile',
+      example: 'own',
+      about:
+        'own: a conversation of its own for each person and place, and memory_search sees nothing else. all: every conversation, the one of the agent included.',
+    },
+    folder: {
+      type: 'path',
+      absent: 'workspace_dir',
+      example: '~/chat',
+      about: 'The folder in which its tools work.',
+    },
+  } as const satisfies Rows
+}
+
+/** A channel with its own settings and its people. */
+type Named = { readonly name: string; readonly people?: People }
+
+/** Returns the rows of [channels.NAME]: the channel's own, then those that every channel has. */
+export function rowsOf({ people, settings }: { readonly people?: People; readonly settings: Rows }): Rows {
+  return { ...settings, ...profileRows(people) }
+}
+
+export function channelProfileOf(config: Pick<Config, 'channels'>, { name, people }: Named): ChannelProfile {
+  const said = channelSettings(config, { name, settings: profileRows(people) })
+  const isChat = said.profile === 'chat'
+  const tools = said.toolsAllow ?? (isChat ? chatTools : undefined)
+  const level = said.autonomy ?? (isChat ? 'readonly' : undefined)
+  return {
+    channel: name,
+    profile: said.profile,
+    users: said.users,
+    approvers: said.approvers,
+    memory: said.memory ?? (isChat ? 'own' : 'all'),
+    ...(tools ? { tools } : {}),
+    ...(level ? { level } : {}),
+    ...(said.folder === undefined ? {} : { folder: said.folder }),
+  }
+}
+
+/** Whether the channel permits less than the operator's own settings. */
+export function isLimited({ tools, level, folder }: ChannelProfile): boolean {
+  return [tools, level, folder].some((limit) => limit !== undefined)
+}
+
+/**
+ * Returns what makes the profile unusable, as text. A channel that strangers can reach must not make everyone an operator or give everyone
+ * the operator's memory.
+ */
+export function profileProblem({ channel, profile, users, memory }: ChannelProfile, { people }: Pick<Named, 'people'>): string | undefined {
+  if (!users.includes(everyone) || people?.profile === 'operator') return undefined
+  if (profile === 'operator')
+    return `channels.${channel}: users = ["*"] with profile = "operator" gives everyone your own rights; name the users`
+  if (memory === 'all') return `channels.${channel}: users = ["*"] with memory = "all" shows everyone your conversations; name the users`
+  return undefined
+}

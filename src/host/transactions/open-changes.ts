@@ -1,0 +1,18 @@
+/** Opens the store of change sets of a home. */
+
+import { isOfDeadOwner } from '../../sandbox/owner/private-folder.ts'
+import { type ChangeStore, openChangeStore } from '../../workspace/changes/store.ts'
+import type { Setup } from '../api.ts'
+
+/** Opens no file. @param workspace an absolute path without symbolic links */
+export function openChanges({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>, workspace: string): ChangeStore {
+  const { keepSets, keepMb, keepDays } = config.changes
+  return openChangeStore({
+    folder: `${paths.home}/changes`,
+    workspace,
+    log,
+    now: Date.now,
+    limits: { keepSets, keepDays, keepBytes: keepMb * 1_000_000 },
+    isInUse: (id) => !isOfDeadOwner(id),
+  })
+}

@@ -1,0 +1,67 @@
+/** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
+
+import type { Change, ChangeReview } from '../../runtime/changes.ts'
+import { reviewChanges } from '../../security/changes/review-changes.ts'
+import type { ReviewLevel } from '../../security/changes/review-context.ts'
+import type { Gate } from '../../security/gate.ts'
+import type { Policy } from '../../security/policy.ts'
+import type { Redactor } from '../../security/redaction/redact.ts'
+import type { About } from '../../workspace/changes/contract.ts'
+import type { Look } from '../../workspace/changes/look.ts'
+import type { Setup } from '../api.ts'
+import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
+import { openChanges } from './open-changes.ts'
+
+export type ReviewedOptions = {
+  readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor'>
+  readonly policy: Policy
+  readonly conversationId: string
+  /** Returns the current run. */
+  readonly runId: () => string
+  readonly gate: () => Promise<Pick<Gate, 'plan'>>
+}
+
+type Act = Parameters<ViewsOptions['review']>[0]
+
+/** Opens nothing before a command has changed something. */
+export function createReviewedViews({ setup, policy, conversationId, runId, gate }: ReviewedOptions): CommandViews {
+  const { log, redactor } = setup
+  const hasSecret = secretsBy(redactor)
+
+  async function review(act: Act, changes: readonly Change[], look: Look): Promise<ChangeReview> {
+    const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
+    return reviewChanges(changes, {
+      policy,
+      level: levelOf(policy),
+      approved: isApproved(act, policy),
+      ...(command ? { command } : {}),
+      ...(hasSecret ? { hasSecret } : {}),
+      look,
+    })
+  }
+
+  const aboutOf = ({ call }: Act): About => {
+    const { command } = call.input
+    const shown = call.name === 'shell' && typeof command === 'string' ? { command: redactor.text(command) } : {}
+    return { run: runId(), call: call.id, conversation: conversationId, tool: call.name, ...shown, at: Date.now() }
+  }
+
+  return createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
+}
+
+function levelOf({ autonomy, approveAllMedium }: Policy): ReviewLevel {
+  return autonomy === 'supervised' && approveAllMedium ? 'auto' : autonomy
+}
+
+/** Whoever approved the command, or every such command, before it ran approved its changes with it. */
+function isApproved({ approval, judgement }: Act, { ask }: Policy): boolean {
+  return approval !== undefined || judgement.rule === 'autonomy.always' || ask === 'before'
+}
+
+function secretsBy(redactor: Redactor): ((content: Uint8Array) => boolean) | undefined {
+  if (redactor.count() === 0) return undefined
+  return (content) => {
+    const text = new TextDecoder().decode(content)
+    return redactor.text(text) !== text
+  }
+}

@@ -1,0 +1,100 @@
+/** Reads files, folders and extended attributes by names of any bytes; a path is a string with one character per byte (latin1). */
+
+import { ptr } from 'bun:ffi'
+import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, readSync, type Stats } from 'node:fs'
+import type { Libc } from '../libc.ts'
+import type { Pause } from './pause.ts'
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants
+/** The number of the system call that lists a folder. */
+const GETDENTS = process.arch === 'arm64' ? 61n : 217n
+const CHUNK = 65_536
+
+/** Converts a path of ours to a path with one character per byte. */
+export function bytePath(path: string): string {
+  return Buffer.from(path).toString('latin1')
+}
+
+export function bytesOf(path: string): Buffer {
+  return Buffer.from(path, 'latin1')
+}
+
+/** @returns undefined if nothing has that name */
+export function lookAt(path: string): Stats | undefined {
+  return lstatSync(bytesOf(path), { throwIfNoEntry: false })
+}
+
+export function linkTarget(path: string): string {
+  return readlinkSync(bytesOf(path), { encoding: 'buffer' }).toString()
+}
+
+/** Opens a regular file; a link, or what is no regular file, is an error. */
+export function openRegular(path: string): number {
+  const descriptor = openSync(bytesOf(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  if (fstatSync(descriptor).isFile()) return descriptor
+  closeSync(descriptor)
+  throw new Error('it is no regular file any more')
+}
+
+/** Lists a folder in pieces, so that a folder of a million files takes no memory. Sorted by bytes if the whole fits in `most`. */
+export function namesIn(libc: Libc, path: string, most: number): string[] {
+  const descriptor = openSync(bytesOf(path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+  const names: string[] = []
+  const buffer = Buffer.alloc(CHUNK)
+  try {
+    while (names.length <= most) {
+      const size = Number(libc.syscall(GETDENTS, BigInt(descriptor), BigInt(ptr(buffer)), BigInt(CHUNK), 0n, 0n))
+      if (size < 0) throw new Error('it cannot be listed')
+      if (size === 0) break
+      for (let at = 0; at < size; at += buffer.readUInt16LE(at + 16)) names.push(nameAt(buffer, at + 19))
+    }
+  } finally {
+    closeSync(descriptor)
+  }
+  return names.filter((name) => name !== '.' && name !== '..').sort()
+}
+
+function nameAt(buffer: Buffer, start: number): string {
+  return buffer.toString('latin1', start, buffer.indexOf(0, start))
+}
+
+/** Reads a file in pieces. `pause` lets other work of the process go on. */
+export async function hashFile(path: string, pause: Pause): Promise<string> {
+  const descriptor = openRegular(path)
+  const hasher = new Bun.CryptoHasher('sha256')
+  const buffer = Buffer.alloc(CHUNK)
+  try {
+    for (let size = readSync(descriptor, buffer); size > 0; size = readSync(descriptor, buffer)) {
+      hasher.update(buffer.subarray(0, size))
+      if (size === CHUNK) await pause()
+    }
+  } finally {
+    closeSync(descriptor)
+  }
+  return hasher.digest('hex')
+}
+
+export type Attributes = {
+  /** The folder hides everything that the layers below have in it. */
+  isOpaque(path: string): boolean
+  /** Removes attributes that a command set with the name of one of the overlay's own. */
+  strip(path: string): void
+}
+
+const OPAQUE = Buffer.from('user.overlay.opaque\0')
+const PLANTED = 'user.overlay.overlay.'
+
+export function createAttributes(libc: Libc): Attributes {
+  const value = Buffer.alloc(8)
+  const list = Buffer.alloc(CHUNK)
+  const ended = (text: string) => Buffer.from(`${text}\0`, 'latin1')
+  return {
+    isOpaque: (path) => Number(libc.lgetxattr(ended(path), OPAQUE, value, value.length)) === 1 && value[0] === 0x79,
+    strip(path) {
+      const name = ended(path)
+      const size = Number(libc.llistxattr(name, list, list.length))
+      if (size <= 0) return
+      for (const one of list.toString('latin1', 0, size).split('\0')) if (one.startsWith(PLANTED)) libc.lremovexattr(name, ended(one))
+    },
+  }
+}

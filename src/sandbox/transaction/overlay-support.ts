@@ -1,0 +1,107 @@
+/** Finds out by a trial whether an overlay of the workspace works here, how it is mounted, and where its layers can lie. */
+
+import { existsSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fixedPath } from '../install.ts'
+import type { Libc } from '../libc.ts'
+import { isWithin, type Places } from '../protect/places.ts'
+import { bytePath, createAttributes, lookAt } from './layer-files.ts'
+import { type OverlayWay, overlayLaunch, type Programs } from './overlay-launch.ts'
+import { createTransaction, type Transaction } from './transaction-folder.ts'
+import { isWhiteout } from './walk-upper.ts'
+
+/** `base` holds the folders of the transactions, `caches` those of the caches, both on the same file system. */
+export type OverlaySupport =
+  | { readonly ok: true; readonly way: OverlayWay; readonly programs: Programs; readonly base: string; readonly caches: string }
+  | { readonly ok: false; readonly why: string }
+
+export type Trying = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc }
+
+/** Only a mount that hangs takes this long. */
+const TRIAL_MS = 10_000
+
+export async function tryOverlay({ places, bubblewrap, libc }: Trying): Promise<OverlaySupport> {
+  const [unshare, mount] = ['unshare', 'mount'].map((name) => Bun.which(name, { PATH: fixedPath }))
+  const way = (await mountsOverlays(bubblewrap)) ? 'bubblewrap' : 'unshare'
+  if (!unshare || !mount) return { ok: false, why: 'the programs unshare and mount (package util-linux) are not installed' }
+  const programs = { unshare, mount }
+  const failures: string[] = []
+  for (const root of candidates(places)) {
+    const { base, caches } = { base: join(root, 'changes'), caches: join(root, 'caches') }
+    if (root !== places.stateHome && !isOurs(root)) continue
+    const why = await tryIn({ base, caches, way, programs, places, bubblewrap, libc })
+    if (why === undefined) return { ok: true, way, programs, base, caches }
+    failures.push(`${base}: ${why}`)
+  }
+  return { ok: false, why: failures[0] ?? 'no folder can hold what a command writes' }
+}
+
+async function mountsOverlays(bubblewrap: string): Promise<boolean> {
+  const child = Bun.spawn([bubblewrap, '--help'], { env: {}, stdio: ['ignore', 'pipe', 'pipe'] })
+  const texts = await Promise.all([child.stdout.text(), child.stderr.text()])
+  return /^ +--overlay /m.test(texts.join('\n'))
+}
+
+/** Our own state first: what lies there survives a restart, and is mostly on the file system of the workspace. */
+function candidates({ stateHome, workspace }: Places): string[] {
+  const user = `braidclaw-${process.geteuid?.() ?? 0}`
+  return [stateHome, join(tmpdir(), user), join('/dev/shm', user)].filter((root) => !isWithin(root, workspace))
+}
+
+/** Everybody may write to the folders for temporary files, so a folder there must belong to us alone. */
+function isOurs(folder: string): boolean {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const stat = lstatSync(folder)
+    return stat.isDirectory() && stat.uid === process.geteuid?.() && (stat.mode & 0o077) === 0
+  } catch {
+    return false
+  }
+}
+
+type Trial = Trying & { readonly base: string; readonly caches: string; readonly way: OverlayWay; readonly programs: Programs }
+
+/** @returns why it does not work */
+async function tryIn({ base, caches, way, programs, places, bubblewrap, libc }: Trial): Promise<string | undefined> {
+  try {
+    for (const folder of [base, caches]) mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const transaction = createTransaction(base, { workspace: places.workspace, cache: 'trial' })
+    try {
+      return await tryWith({ transaction, way, programs, places, bubblewrap, libc })
+    } finally {
+      transaction.drop()
+    }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+const PROBE = '.braidclaw-overlay-trial'
+
+/** Copies a file up, removes a file, and replaces a folder, as commands do. The workspace lies below, but nothing in it is touched. */
+const deeds = `cd -- "$1/${PROBE}" && echo b >> file && rm gone && rm -r folder && mkdir folder && echo c > folder/new && rmdir empty`
+
+type Deed = Omit<Trial, 'base' | 'caches'> & { readonly transaction: Transaction }
+
+async function tryWith({ transaction: { folder }, way, programs, places, bubblewrap, libc }: Deed): Promise<string | undefined> {
+  const layer = join(folder, 'trial', PROBE)
+  for (const name of ['folder', 'empty']) mkdirSync(join(layer, name), { recursive: true })
+  for (const name of ['file', 'gone', 'folder/old']) writeFileSync(join(layer, name), 'a\n')
+  const { workspace } = places
+  const { before, mounts } = overlayLaunch({ way, folder, workspace, programs })
+  const argv = [...before, bubblewrap, '--unshare-user', '--ro-bind', '/', '/', ...mounts, '--', '/bin/sh', '-c', deeds, 'sh', workspace]
+  const child = Bun.spawn(argv, { cwd: '/', env: {}, stdio: ['ignore', 'ignore', 'pipe'], timeout: TRIAL_MS, killSignal: 'SIGKILL' })
+  const [complaint, code] = await Promise.all([child.stderr.text(), child.exited])
+  if (code !== 0) return complaint.trim().split('\n').at(-1) || `a trial ended with ${child.signalCode ?? code}`
+  return unexpected(libc, join(folder, 'up', PROBE))
+}
+
+/** @returns what the upper layer does not have as it should */
+function unexpected(libc: Libc, up: string): string | undefined {
+  const at = (name: string) => bytePath(join(up, name))
+  if (!existsSync(join(up, 'file')) || readdirSync(join(up, 'folder')).join() !== 'new') return 'the layer does not hold what was written'
+  const gone = ['gone', 'empty'].map((name) => lookAt(at(name)))
+  if (!gone.every((stat) => stat !== undefined && isWhiteout(stat))) return 'the layer does not tell what was removed'
+  return createAttributes(libc).isOpaque(at('folder')) ? undefined : 'the layer does not tell what was replaced'
+}

@@ -1,0 +1,43 @@
+/** Gives the caller of a command what the command changed in its view of the workspace. */
+
+import { join } from 'node:path'
+import type { Log, PrivateView } from '../confinement.ts'
+import type { Libc } from '../libc.ts'
+import type { CacheLayer } from './cache-layer.ts'
+import { bytePath, bytesOf } from './layer-files.ts'
+import { type ReadChanges, readChanges } from './read-changes.ts'
+import type { Transaction } from './transaction-folder.ts'
+
+type Viewing = {
+  readonly transaction: Transaction
+  readonly workspace: string
+  readonly libc: Libc
+  readonly cache: CacheLayer
+  readonly log: Log
+}
+
+export function createPrivateView({ transaction, workspace, libc, cache, log }: Viewing): PrivateView {
+  const { id, folder, drop } = transaction
+  const up = join(folder, 'up')
+  const state: { read?: Promise<ReadChanges> } = {}
+  const read = async () => {
+    const found = await readChanges({ up, workspace, libc })
+    try {
+      cache.keep(bytePath(up), found.caches)
+    } catch (error) {
+      log('debug', 'sandbox: caches of a command were not kept', { why: error instanceof Error ? error.message : String(error) })
+    }
+    return found
+  }
+  const once = () => {
+    state.read ??= read()
+    return state.read
+  }
+  return {
+    id,
+    folder,
+    changes: async () => (await once()).changes,
+    caches: async () => (await once()).caches.map((path) => bytesOf(path).toString()),
+    drop,
+  }
+}

@@ -1,0 +1,140 @@
+/** Reads what a command changed in its view of the workspace: one flat list with the state of each file before and after. */
+
+import { chmodSync, type Stats } from 'node:fs'
+import type { Change, EntryState } from '../../runtime/changes.ts'
+import type { Libc } from '../libc.ts'
+import { bytePath, bytesOf, hashFile, linkTarget } from './layer-files.ts'
+import { createPause, type Pause } from './pause.ts'
+import { type Difference, join, type Walked, walkUpper } from './walk-upper.ts'
+
+export type Reading = {
+  /** Absolute paths. */
+  readonly up: string
+  readonly workspace: string
+  readonly libc: Libc
+  readonly limits?: ReadLimits
+}
+
+export type ReadLimits = { readonly changes: number; readonly bytes: number }
+
+export type ReadChanges = {
+  readonly changes: readonly Change[]
+  /** Files of which only the time changed: they are no changes. With one character per byte, relative to the workspace. */
+  readonly touched: readonly string[]
+  readonly caches: readonly string[]
+}
+
+/** More changes than any build makes outside its caches, and as many bytes as are hashed in some ten seconds. */
+export const usualLimits: ReadLimits = { changes: 200_000, bytes: 16 * 2 ** 30 }
+
+/** Above this number the digests before the command are left out: they cost as much as those after it, and only people read them. */
+const MOST_BEFORE = 1_000
+
+/** @throws Error that says why the changes cannot be read */
+export async function readChanges({ up, workspace, libc, limits = usualLimits }: Reading): Promise<ReadChanges> {
+  const pause = createPause()
+  const layers = { up: bytePath(up), lower: bytePath(workspace) }
+  const { differences, caches } = await walk({ ...layers, libc, most: limits.changes, pause })
+  const bytes = differences.reduce((sum, { after }) => sum + (after?.isFile() ? after.size : 0), 0)
+  if (bytes > limits.bytes) throw unreadable(`its files have ${bytes} bytes, more than ${limits.bytes}`)
+  const changes: Change[] = []
+  const touched: string[] = []
+  const whole = differences.length <= MOST_BEFORE
+  for (const difference of differences) {
+    await pause()
+    const { before, after } = await states({ ...layers, difference, whole, pause })
+    if (before === undefined || after === undefined || !isSame(before, after)) changes.push(named({ path: difference.path, before, after }))
+    else if (isTouched(difference)) touched.push(difference.path)
+  }
+  return { changes, touched, caches }
+}
+
+async function walk(walking: Parameters<typeof walkUpper>[0]): Promise<Walked> {
+  try {
+    return await walkUpper(walking)
+  } catch (error) {
+    throw unreadable(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function unreadable(why: string): Error {
+  return new Error(`the changes of the command cannot be read: ${why}; they were not applied`)
+}
+
+type Stating = {
+  readonly up: string
+  readonly lower: string
+  readonly difference: Difference
+  /** Also hash the file before the command if it differs anyway. */
+  readonly whole: boolean
+  readonly pause: Pause
+}
+
+async function states({ up, lower, difference: { path, before, after }, whole, pause }: Stating) {
+  const compares = before !== undefined && after !== undefined && isLike(before, after)
+  return {
+    before: before && (await stateOf({ path: join(lower, path), stat: before, hash: whole || compares ? hashLower : undefined, pause })),
+    after: after && (await stateOf({ path: join(up, path), stat: after, hash: hashUpper, pause })),
+  }
+}
+
+type Hash = (path: string, stat: Stats, pause: Pause) => Promise<string | undefined>
+type State = { readonly path: string; readonly stat: Stats; readonly hash: Hash | undefined; readonly pause: Pause }
+
+async function stateOf({ path, stat, hash, pause }: State): Promise<EntryState> {
+  const mode = stat.mode & 0o7777
+  if (stat.isDirectory()) return { kind: 'folder', mode }
+  if (stat.isSymbolicLink()) return { kind: 'link', mode, target: linkTarget(path) }
+  if (!stat.isFile()) return { kind: 'other', mode }
+  const sha256 = await hash?.(path, stat, pause)
+  return { kind: 'file', mode, size: stat.size, ...(sha256 === undefined ? {} : { sha256 }) }
+}
+
+/** A file of the workspace may be unreadable for us, or gone by now: the commit finds out. */
+const hashLower: Hash = async (path, _, pause) => {
+  try {
+    return await hashFile(path, pause)
+  } catch {
+    return undefined
+  }
+}
+
+/** A command may take the permission to read from its own file. */
+const hashUpper: Hash = async (path, { mode }, pause) => {
+  const closed = (mode & 0o400) === 0
+  try {
+    if (closed) chmodSync(bytesOf(path), 0o400)
+    return await hashFile(path, pause)
+  } catch (error) {
+    throw unreadable(`${JSON.stringify(path)}: ${error instanceof Error ? error.message : String(error)}`)
+  } finally {
+    if (closed) chmodSync(bytesOf(path), mode & 0o7777)
+  }
+}
+
+/** Two files that may have the same content. */
+function isLike(before: Stats, after: Stats): boolean {
+  return before.isFile() && after.isFile() && before.size === after.size
+}
+
+function isSame(before: EntryState, after: EntryState): boolean {
+  const digests = before.kind !== 'file' || (before.sha256 !== undefined && before.sha256 === after.sha256)
+  return before.kind === after.kind && before.kind !== 'other' && before.mode === after.mode && before.target === after.target && digests
+}
+
+function isTouched({ before, after }: Difference): boolean {
+  return (after?.isFile() ?? false) && before?.mtimeMs !== after?.mtimeMs
+}
+
+/** Keeps the bytes of a path that is no UTF-8. */
+function named({ path, ...states }: { readonly path: string } & Pick<Change, 'before' | 'after'>): Change {
+  const bytes = bytesOf(path)
+  const text = bytes.toString()
+  const { before, after } = states
+  return {
+    path: text,
+    ...(Buffer.from(text).equals(bytes) ? {} : { bytes: bytes.toString('base64') }),
+    ...(before && { before }),
+    ...(after && { after }),
+  }
+}

@@ -1,0 +1,43 @@
+/** Creates the folder of one transaction: the layers of its overlay and the mark of its beginning. */
+
+import { chmodSync, mkdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ownerName } from '../owner/private-folder.ts'
+import { removeTree } from './remove-tree.ts'
+
+/**
+ * `up` receives what the command writes, `work` belongs to the kernel, `mnt` is the mount point, and `lower` and `cache` are links to the
+ * layers below. The name tells its owner, as in private-folder.ts.
+ */
+export type Transaction = {
+  readonly id: string
+  readonly folder: string
+  /** Records the beginning: whoever changes a file of the workspace from now on changes it while the command runs. */
+  begin(): void
+  drop(): void
+}
+
+export type Layers = { readonly workspace: string; readonly cache: string }
+
+/** `base` is a private folder on the file system that holds the upper layer. */
+export function createTransaction(base: string, { workspace, cache }: Layers): Transaction {
+  const id = `tx-${ownerName()}-${crypto.randomUUID().slice(0, 13)}`
+  const folder = join(base, id)
+  mkdirSync(folder, { mode: 0o700 })
+  const at = (name: string) => join(folder, name)
+  for (const name of ['up', 'work', 'mnt']) mkdirSync(at(name), { mode: 0o700 })
+  // The root of the view has the mode of the upper layer.
+  chmodSync(at('up'), statSync(workspace).mode & 0o777)
+  symlinkSync(workspace, at('lower'))
+  symlinkSync(cache, at('cache'))
+  writeFileSync(at('start'), '', { mode: 0o600 })
+  return {
+    id,
+    folder,
+    begin() {
+      const now = new Date()
+      utimesSync(at('start'), now, now)
+    },
+    drop: () => removeTree(folder),
+  }
+}

@@ -1,0 +1,78 @@
+/** Prepares the transactions of one sandbox: a view of the workspace for each command. */
+
+import { join } from 'node:path'
+import { sha256 } from '../../kit/sha256.ts'
+import type { Log, PrivateView, PrivateViews } from '../confinement.ts'
+import type { Libc } from '../libc.ts'
+import type { Places } from '../protect/places.ts'
+import { type CacheLayer, createCacheLayer } from './cache-layer.ts'
+import { type OverlayLaunch, overlayLaunch } from './overlay-launch.ts'
+import type { OverlaySupport } from './overlay-support.ts'
+import { createPrivateView } from './private-view.ts'
+import { subMountOf } from './sub-mounts.ts'
+import { forgetSupport, overlaySupport } from './support-file.ts'
+import { createTransaction, type Transaction } from './transaction-folder.ts'
+
+export type Prepared = {
+  readonly transaction: Transaction
+  readonly launch: OverlayLaunch
+  /** Call it right before the command starts. */
+  begin(): void
+  /** Call it when the command has ended. */
+  view(): PrivateView
+}
+
+export type Transactions = {
+  /** Tries it at the first call. */
+  views(): Promise<PrivateViews>
+  /** What `views` found, for a person. */
+  words(): string
+  /** @throws Error when the folder cannot be made, or `views` has found no support before */
+  prepare(): Prepared
+  /** Tries again at the next call of `views`, after a command could not be started. */
+  forget(): void
+}
+
+type Making = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc; readonly log: Log }
+
+export function createTransactions({ places, bubblewrap, libc, log }: Making): Transactions {
+  const { workspace } = places
+  const state: { trial?: Promise<OverlaySupport>; support?: OverlaySupport; cache?: CacheLayer } = {}
+  const cacheName = sha256(workspace).slice(0, 16)
+  return {
+    async views() {
+      const mount = subMountOf(workspace)
+      if (mount !== undefined) return { ok: false, why: `another file system is mounted inside the workspace, at ${JSON.stringify(mount)}` }
+      state.trial ??= overlaySupport({ places, bubblewrap, libc })
+      state.support = await state.trial
+      return state.support.ok ? { ok: true } : state.support
+    },
+    words() {
+      if (state.support === undefined) return 'not tried yet'
+      return state.support.ok ? 'commands can have them' : `NOT possible, so commands write to it directly: ${state.support.why}`
+    },
+    prepare() {
+      const { support } = state
+      if (!support?.ok) throw new Error('private views of the workspace were not tried')
+      const folder = join(support.caches, cacheName)
+      state.cache ??= createCacheLayer({ folder, workspace, libc })
+      const { cache } = state
+      const transaction = createTransaction(support.base, { workspace, cache: folder })
+      const { way, programs } = support
+      return {
+        transaction,
+        launch: overlayLaunch({ way, folder: transaction.folder, workspace, programs }),
+        begin() {
+          cache.prune()
+          transaction.begin()
+        },
+        view: () => createPrivateView({ transaction, workspace, libc, cache, log }),
+      }
+    },
+    forget() {
+      forgetSupport(places)
+      state.trial = undefined
+      state.cache = undefined
+    },
+  }
+}

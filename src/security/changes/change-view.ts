@@ -1,0 +1,69 @@
+/** Answers what stands at a path before and after a change set: from the changes where they say it, otherwise by looking. */
+
+import type { Change, EntryState } from '../../runtime/changes.ts'
+import type { Look, Side } from './review-context.ts'
+
+export type ChangeView = {
+  readonly changes: readonly Change[]
+  kind(path: string, side: Side): EntryState['kind'] | undefined
+  /** @returns the text of a whole regular file; undefined when it is missing, larger than `maxBytes` or not UTF-8 */
+  text(path: string, side: Side, maxBytes: number): string | undefined
+  /** @returns the first `maxBytes` of a regular file */
+  start(path: string, side: Side, maxBytes: number): Uint8Array | undefined
+  target(path: string, side: Side): string | undefined
+  /** @returns undefined when the folder cannot be listed, which is not the same as an empty one */
+  names(path: string, side: Side): readonly string[] | undefined
+  change(path: string): Change | undefined
+}
+
+export function createChangeView(changes: readonly Change[], look: Look): ChangeView {
+  const byPath = new Map(changes.map((change) => [change.path, change]))
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+  function kind(path: string, side: Side) {
+    const change = byPath.get(path)
+    return change === undefined ? look.kind(path, side) : change[side]?.kind
+  }
+
+  function start(path: string, side: Side, maxBytes: number): Uint8Array | undefined {
+    return kind(path, side) === 'file' ? look.read(path, side, maxBytes) : undefined
+  }
+
+  function text(path: string, side: Side, maxBytes: number): string | undefined {
+    const found = start(path, side, maxBytes + 1)
+    try {
+      return found === undefined || found.length > maxBytes ? undefined : decoder.decode(found)
+    } catch {
+      return undefined
+    }
+  }
+
+  return {
+    changes,
+    kind,
+    start,
+    text,
+    target: (path, side) => byPath.get(path)?.[side]?.target ?? look.link?.(path, side),
+    names: (path, side) => look.list?.(path, side),
+    change: (path) => byPath.get(path),
+  }
+}
+
+/** @returns the folder of a path relative to the workspace; '' is the workspace */
+export function folderOf(path: string): string {
+  const end = path.lastIndexOf('/')
+  return end < 0 ? '' : path.slice(0, end)
+}
+
+export function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+export function inFolder(folder: string, name: string): string {
+  return folder === '' ? name : `${folder}/${name}`
+}
+
+/** Whether the path is the folder or lies below it. */
+export function isBelow(path: string, folder: string): boolean {
+  return folder === '' || path === folder || (path.startsWith(folder) && path[folder.length] === '/')
+}

@@ -1,0 +1,72 @@
+/** Parses a file of git settings exactly as git does; what git would refuse or read in another way is not understood. */
+
+/** `key` is as `git config --list` prints it: section and name in lower case; `value` is undefined for a name without "=". */
+export type ConfigEntry = { readonly key: string; readonly value: string | undefined }
+
+const header = /\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n\0]|\\[^\n\0])*)")?\]/y
+const blank = /(?:[ \t\n]+|[#;][^\n]*)*/y
+const name = /([A-Za-z][A-Za-z0-9-]*)[ \t]*(=|\n|$)/y
+
+/** @returns the entries in order; undefined when the text is not understood */
+export function parseGitConfig(text: string): readonly ConfigEntry[] | undefined {
+  const source = text.replace(/^\ufeff/, '').replaceAll('\r\n', '\n')
+  if (/[\0\r]/.test(source)) return
+  const entries: ConfigEntry[] = []
+  let section: string | undefined
+  for (let at = skip(source, 0); at < source.length; at = skip(source, at)) {
+    const head = match(header, source, at)
+    const entry = head ? undefined : match(name, source, at)
+    if (head) section = sectionOf(head)
+    const found = head ?? entry
+    if (found === undefined || section === undefined) return
+    at += found[0].length
+    if (entry === undefined) continue
+    const value = entry[2] === '=' ? readValue(source, at) : { end: at, value: undefined }
+    if (value === undefined) return
+    entries.push({ key: `${section}.${entry[1]?.toLowerCase()}`, value: value.value })
+    at = value.end
+  }
+  return entries
+}
+
+/** The characters of a quoted part keep their case; `\"` and `\\` lose their backslash, and so does every other character. */
+function sectionOf([, section = '', sub]: RegExpExecArray): string {
+  return section.toLowerCase() + (sub === undefined ? '' : `.${sub.replace(/\\(.)/g, '$1')}`)
+}
+
+function skip(source: string, at: number): number {
+  return at + (match(blank, source, at)?.[0].length ?? 0)
+}
+
+function match(pattern: RegExp, source: string, at: number): RegExpExecArray | undefined {
+  pattern.lastIndex = at
+  return pattern.exec(source) ?? undefined
+}
+
+const escapes: { readonly [letter: string]: string } = { '\n': '', t: '\t', b: '\b', n: '\n', '\\': '\\', '"': '"' }
+
+/** White space at the ends is dropped and inside becomes blanks, unless it is quoted; a backslash before the end of a line joins lines. */
+function readValue(source: string, start: number): { readonly value: string; readonly end: number } | undefined {
+  let value = ''
+  let blanks = 0
+  let quoted = false
+  for (let at = start; ; at++) {
+    const letter = source[at] ?? '\n'
+    if (letter === '\n') return quoted ? undefined : { value, end: at }
+    if (!quoted && (letter === ' ' || letter === '\t')) {
+      if (value !== '') blanks++
+      continue
+    }
+    if (!quoted && (letter === ';' || letter === '#')) return { value, end: (source.indexOf('\n', at) + 1 || source.length + 1) - 1 }
+    value += ' '.repeat(blanks)
+    blanks = 0
+    if (letter === '"') quoted = !quoted
+    else if (letter !== '\\') value += letter
+    else {
+      at++
+      const meant = escapes[source[at] ?? '\n']
+      if (meant === undefined) return
+      value += meant
+    }
+  }
+}

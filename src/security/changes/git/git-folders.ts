@@ -1,0 +1,36 @@
+/** Finds the repository folders that changes lie in, before or after the changes. */
+
+import { type ChangeView, folderOf, inFolder, nameOf } from '../change-view.ts'
+import type { Side } from '../review-context.ts'
+import { isGitFolder } from './git-shape.ts'
+
+export type GitFolders = {
+  /** @returns the repository folders among this folder and those above it, outermost first */
+  above(folder: string): readonly string[]
+  /** Whether git could use the folder as it is on this side. */
+  isComplete(folder: string, side: Side): boolean
+}
+
+export function createGitFolders(view: ChangeView): GitFolders {
+  const known = new Map<string, readonly string[]>()
+
+  function isComplete(folder: string, side: Side): boolean {
+    return isGitFolder((part) => view.kind(inFolder(folder, part), side) !== undefined) || isCommon(folder, side)
+  }
+
+  /** A linked worktree's `commondir` leads here; git then needs no HEAD. */
+  function isCommon(folder: string, side: Side): boolean {
+    return ['worktrees', 'objects', 'refs'].every((name) => view.kind(inFolder(folder, name), side) !== undefined)
+  }
+
+  function above(folder: string): readonly string[] {
+    const found = known.get(folder)
+    if (found) return found
+    const own = nameOf(folder) === '.git' || isComplete(folder, 'after') || isComplete(folder, 'before') ? [folder] : []
+    const all = folder === '' ? own : [...above(folderOf(folder)), ...own]
+    known.set(folder, all)
+    return all
+  }
+
+  return { above, isComplete }
+}

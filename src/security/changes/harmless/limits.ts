@@ -1,0 +1,38 @@
+/** Says when a change set is so large, or deletes so much, that a person should look at it, and which new files hold a secret. */
+
+import { count, grouped } from '../../../kit/count.ts'
+import type { Change } from '../../../runtime/changes.ts'
+import type { ChangeView } from '../change-view.ts'
+import type { Finding } from '../finding.ts'
+import type { ReviewContext } from '../review-context.ts'
+
+const most = { changes: 5_000, deleted: 50, bytes: 256 * 1024 ** 2 } as const
+/** The secret of a longer file is looked for in its beginning only. */
+const bytesSearched = 1024 ** 2
+/** All searched content together: reading and searching 64 MiB takes a few hundred milliseconds. */
+const bytesSearchedAtMost = 64 * 1024 ** 2
+
+/** @returns one sentence for what is beyond the limits */
+export function beyondLimits(changes: readonly Change[]): string | undefined {
+  // git deletes single objects after it packed them.
+  const packs = changes.some(({ path, before }) => before === undefined && /(?:^|\/)\.git\/objects\/pack\/[^/]+\.pack$/.test(path))
+  const isPacked = (path: string) => packs && /(?:^|\/)\.git\/objects\//.test(path)
+  const files = changes.filter(({ before, after }) => after?.kind === 'file' || before?.kind === 'file')
+  const deleted = files.filter(({ path, after }) => after === undefined && !isPacked(path)).length
+  const bytes = files.reduce((sum, { after }) => sum + (after?.size ?? 0), 0)
+  if (deleted > most.deleted) return `${count(deleted, 'file')} would be deleted, more than ${most.deleted}`
+  if (changes.length > most.changes) return `${count(changes.length, 'change')}, more than ${grouped(most.changes)}`
+  if (bytes > most.bytes) return `${grouped(Math.ceil(bytes / 1024 ** 2))} MiB would be written, more than ${most.bytes / 1024 ** 2}`
+}
+
+/** Looks for registered secrets in new and changed files, in the order of the changes. */
+export function findSecrets(view: ChangeView, hasSecret: NonNullable<ReviewContext['hasSecret']>): readonly Finding[] {
+  let left = bytesSearchedAtMost
+  return view.changes.flatMap(({ path, after }) => {
+    if (after?.kind !== 'file' || left <= 0 || after.size === 0) return []
+    const content = view.start(path, 'after', Math.min(bytesSearched, left))
+    left -= content?.length ?? 0
+    const isFound = content !== undefined && hasSecret(content)
+    return isFound ? [{ weight: 'ask', rule: 'changes.secret', path, why: 'it holds the value of a registered secret' } as const] : []
+  })
+}

@@ -1,0 +1,99 @@
+/**
+ * Judges what a command changed in its private view of the workspace, as a whole: apply it, ask a person, or drop it. Nothing is applied
+ * in part, because one of several changes without the others leaves a broken state.
+ */
+
+import { count, grouped } from '../../kit/count.ts'
+import { cut } from '../../kit/text.ts'
+import type { Change, ChangeReview } from '../../runtime/changes.ts'
+import type { RuleName } from '../rules.ts'
+import { type ChangeView, createChangeView } from './change-view.ts'
+import { judgeLink } from './changed-links.ts'
+import { changesDigest } from './changes-digest.ts'
+import { summariseChanges } from './changes-summary.ts'
+import { type Finding, tellFindings } from './finding.ts'
+import { judgeGitChanges } from './git/git-changes.ts'
+import { askAbout } from './harmless/harmless.ts'
+import { beyondLimits, findSecrets } from './harmless/limits.ts'
+import { createPathLock } from './locked-paths.ts'
+import type { ReviewContext } from './review-context.ts'
+
+type Decision = Pick<ChangeReview, 'verdict' | 'rule' | 'reason'> & { readonly rule: RuleName }
+
+/**
+ * Never throws: in doubt it denies. Two things are left out when the changes are applied, and the reason says so: pipes, sockets and
+ * devices (`after.kind` is `other`), and the set-user-ID, set-group-ID and sticky bits of `after.mode`.
+ */
+export function reviewChanges(changes: readonly Change[], context: ReviewContext): ChangeReview {
+  const digest = changesDigest(changes)
+  const summary = summariseChanges(changes)
+  const { verdict, rule, reason } = decideSafely(changes, context)
+  return { digest, verdict, rule, reason: cut(reason + omissions(changes), 4_000), summary, count: changes.length }
+}
+
+function decideSafely(changes: readonly Change[], context: ReviewContext): Decision {
+  try {
+    return decide(changes, context)
+  } catch (error) {
+    return { verdict: 'deny', rule: 'gate.error', reason: `the judgement of the changes failed (${String(error)}); nothing was applied` }
+  }
+}
+
+function decide(changes: readonly Change[], context: ReviewContext): Decision {
+  const { level, approved } = context
+  if (changes.length === 0) return { verdict: 'apply', rule: 'changes.none', reason: 'the command changed nothing' }
+  if (level === 'readonly') return dropped('changes.readonly', 'autonomy is readonly, so what the command changed is dropped')
+  const view = createChangeView(changes, context.look)
+  const findings = [...paths(view, context), ...judgeGitChanges(view, context)]
+  const denied = findings.filter(({ weight }) => weight === 'deny')
+  if (denied[0])
+    return dropped(denied[0].rule, `${tellFindings(denied)}. Nothing was applied; leave these paths alone, or ask the operator`)
+  if (approved) return { verdict: 'apply', rule: 'changes.approved', reason: 'the command was approved before it ran' }
+  return questions(view, context, findings) ?? harmless(level)
+}
+
+function dropped(rule: RuleName, reason: string): Decision {
+  return { verdict: 'deny', rule, reason }
+}
+
+function asking(rule: RuleName, reason: string): Decision {
+  return { verdict: 'ask', rule, reason }
+}
+
+function harmless(level: ReviewContext['level']): Decision {
+  if (level === 'full') return { verdict: 'apply', rule: 'autonomy.full', reason: 'autonomy is full: what nothing forbids is applied' }
+  return { verdict: 'apply', rule: 'changes.harmless', reason: 'every change is harmless' }
+}
+
+function paths(view: ChangeView, context: ReviewContext): readonly Finding[] {
+  const lock = createPathLock(view, context)
+  return view.changes.flatMap((change) => {
+    const locked = lock(change.path)
+    const link = judgeLink(change, { view, context, lock })
+    return [...(locked ? [{ ...locked, path: change.path }] : []), ...(link ? [link] : [])]
+  })
+}
+
+/** `findings` deny nothing. In full only those that a person must allow ask. */
+function questions(view: ChangeView, { level, hasSecret }: ReviewContext, findings: readonly Finding[]): Decision | undefined {
+  const personal = findings.filter(({ weight }) => weight === 'person')
+  if (personal[0]) return asking(personal[0].rule, tellFindings(personal))
+  if (level === 'full') return
+  const secrets = hasSecret ? findSecrets(view, hasSecret) : []
+  if (secrets.length > 0) return asking('changes.secret', tellFindings(secrets))
+  const limit = beyondLimits(view.changes)
+  if (limit !== undefined) return asking('changes.limits', limit)
+  const told = findings.length > 0 ? `; ${tellFindings(findings)}` : ''
+  if (level === 'supervised') return asking('changes.supervised', `autonomy is supervised: changes to the workspace need a yes${told}`)
+  const doubts = [...findings, ...view.changes.flatMap((change) => askAbout(change, view) ?? [])]
+  return doubts[0] && asking(doubts[0].rule, tellFindings(doubts))
+}
+
+function omissions(changes: readonly Change[]): string {
+  const others = changes.filter(({ after }) => after?.kind === 'other')
+  const bits = changes.filter(({ before, after }) => ((after?.mode ?? 0) & 0o7000 & ~(before?.mode ?? 0)) !== 0 && after?.kind !== 'link')
+  return [
+    others.length > 0 ? `; left out: ${grouped(others.length)} of the kinds pipe, socket and device` : '',
+    bits.length > 0 ? `; the set-user-ID, set-group-ID and sticky bits of ${count(bits.length, 'path')} are cleared` : '',
+  ].join('')
+}

@@ -1,0 +1,42 @@
+/** Defines what the judgement of a change set needs to know besides the changes themselves. */
+
+import type { EntryState } from '../../runtime/changes.ts'
+import type { CommandPlan } from '../command/verdict.ts'
+import type { PathPolicy } from '../targets/path.ts'
+
+/** The workspace as it was, or as it would be with all changes applied. */
+export type Side = 'before' | 'after'
+
+/**
+ * Looks at the workspace before the changes and with them. Paths are relative to the workspace, '' is the workspace itself. No function
+ * may throw; none follows a symbolic link. What cannot be looked at counts as missing, and the judgement then denies what depends on it.
+ */
+export type Look = {
+  /** @returns the first `maxBytes` of a regular file */
+  read(path: string, side: Side, maxBytes: number): Uint8Array | undefined
+  kind(path: string, side: Side): EntryState['kind'] | undefined
+  /** @returns what a symbolic link contains, unresolved */
+  link?(path: string, side: Side): string | undefined
+  /** @returns the names in a folder */
+  list?(path: string, side: Side): readonly string[] | undefined
+}
+
+export type ReviewLevel = 'readonly' | 'supervised' | 'auto' | 'full'
+
+export type ReviewContext = {
+  readonly policy: PathPolicy
+  readonly level: ReviewLevel
+  /** A person approved the command before it ran; this covers its changes, but nothing that is denied. */
+  readonly approved: boolean
+  /** The analysed command: a plain `git init`, `git remote add` and so on may change what no other command may. */
+  readonly command?: CommandPlan
+  readonly look: Look
+  /** Whether a file's content holds the value of a registered secret. */
+  readonly hasSecret?: (content: Uint8Array) => boolean
+  /** Whether a path, relative to the workspace, matches `security.forbidden_reads`. */
+  readonly isForbiddenRead?: (path: string) => boolean
+  /** Absolute folders besides those of the system that a command sees read-only, such as the user's tool chains: links may lead there. */
+  readonly readOnlyFolders?: readonly string[]
+  /** Absolute paths that git settings outside the workspace name as programs or hook folders (git-settings.ts of the host reads them). */
+  readonly runByGit?: readonly string[]
+}

@@ -1,0 +1,31 @@
+/** Defines the tool file_delete, which deletes a file or folder so that a person can undo it. */
+
+import { count } from '../../kit/count.ts'
+import type { Schema } from '../../runtime/port.ts'
+import { done, refused, textOr } from '../input.ts'
+import type { ToolKind } from '../tool-kind.ts'
+import type { Files } from './files.ts'
+
+const parameters = {
+  type: 'object',
+  properties: { path: { type: 'string' }, recursive: { type: 'boolean' } },
+  required: ['path'],
+  additionalProperties: false,
+} as const satisfies Schema
+
+export const fileDelete = {
+  name: 'file_delete',
+  description: 'Delete a file or empty folder, or with recursive a whole one.',
+  parameters,
+  risk: 'medium',
+  timeoutMs: 30_000,
+  idempotent: false,
+  touches: ({ path }) => [{ kind: 'path', path: textOr(path, ''), access: 'write' }],
+  async run({ path, recursive = false }, { callId }, { files }) {
+    const deleted = await files.delete(path, { recursive, by: { call: callId, tool: 'file_delete' } })
+    if (!deleted.ok) return refused(deleted)
+    const { files: gone, folders } = deleted
+    const what = [gone > 0 ? count(gone, 'file') : '', folders > 0 ? count(folders, 'folder') : ''].filter((part) => part !== '').join(', ')
+    return done(`deleted ${deleted.path} (${what})`, { files: gone, folders })
+  },
+} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Files, 'delete'> }>

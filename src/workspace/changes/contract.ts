@@ -1,0 +1,79 @@
+/** Defines what the change store accepts and returns. A change set is what one tool call changed, or would change, in the workspace. */
+
+import type { Change, ChangeReview } from '../../runtime/changes.ts'
+
+/** Whose changes they are. `at` is in milliseconds since 1970; `command` is what a shell ran. */
+export type About = {
+  readonly run: string
+  readonly call: string
+  readonly conversation: string
+  readonly tool: string
+  readonly command?: string
+  readonly at: number
+}
+
+/**
+ * `pending`: it waits for a decision. `unfinished`: a process died while it was applied or undone; recover() finishes it. `partly undone`:
+ * some paths are as before. `stuck`: it could be neither finished nor taken back.
+ */
+export type SetState = 'pending' | 'unfinished' | 'applied' | 'partly undone' | 'undone' | 'stuck'
+
+export type SetSummary = {
+  readonly id: string
+  readonly state: SetState
+  readonly about: About
+  /** Absolute path of the workspace that it belongs to. */
+  readonly workspace: string
+  /** Number of changes. */
+  readonly count: number
+  /** Bytes of the files that are kept to undo or redo it. */
+  readonly bytes: number
+  readonly review?: ChangeReview
+}
+
+export type Side = 'before' | 'after'
+
+export type Shown = SetSummary & {
+  readonly changes: readonly Change[]
+  /** Paths that were changed back since. */
+  readonly undone: readonly string[]
+  /**
+   * Reads a file of the change set as it was before or after, at most `maxBytes` of it.
+   * @returns undefined for what is no file, or is no longer there unchanged
+   */
+  read(path: string, side: Side, maxBytes: number): Uint8Array | undefined
+}
+
+/** A path that somebody else changed, and what is the matter with it, as the end of a sentence that begins with the path. */
+export type Conflict = { readonly path: string; readonly reason: string }
+
+/** All or nothing: after `ok: false` the workspace is as before. `conflicts` is empty when something else failed. */
+export type Applied =
+  | { readonly ok: true; readonly count: number }
+  | { readonly ok: false; readonly conflicts: readonly Conflict[]; readonly message: string }
+
+export type Held = { readonly changes: readonly Change[]; readonly review: ChangeReview; readonly about: About; readonly folder?: string }
+
+export type ToApply = {
+  readonly id: string
+  /** Without them and `about` the set must be pending. */
+  readonly changes?: readonly Change[]
+  readonly about?: About
+  readonly review?: ChangeReview
+  /** The folder with `up` and `start`, when it is not the one of this id in the store. */
+  readonly folder?: string
+  /** Stops only until the plan is on disk; from then on the change set is finished. */
+  readonly signal?: AbortSignal
+}
+
+export type Recovered = {
+  /** Change sets that were finished, or taken back because somebody changed the same files meanwhile. */
+  readonly finished: readonly string[]
+  readonly takenBack: readonly string[]
+  /** Folders without a plan or a decision to wait for. */
+  readonly orphans: readonly string[]
+}
+
+export type StoreLimits = { readonly keepBytes: number; readonly keepDays: number; readonly keepSets: number }
+
+export type Log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: { readonly [name: string]: unknown }) => void

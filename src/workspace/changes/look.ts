@@ -1,0 +1,74 @@
+/** Looks at the workspace before and after the changes of a command, without following links, so that the changes can be judged. */
+
+import { readdirSync } from 'node:fs'
+import type { Change, EntryState } from '../../runtime/changes.ts'
+import { flags, hold, slot } from '../descriptor.ts'
+import type { Side } from './contract.ts'
+import { contentAt, linkTextAt } from './tree/content.ts'
+import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/names.ts'
+import { openTree, type Tree } from './tree/tree.ts'
+
+/** Paths are relative to the workspace, '' is the workspace itself; undefined is what is missing or cannot be looked at. Never throws. */
+export type Look = Disposable & {
+  /** @returns the first `maxBytes` of a regular file */
+  read(path: string, side: Side, maxBytes: number): Uint8Array | undefined
+  kind(path: string, side: Side): EntryState['kind'] | undefined
+  /** @returns what a symbolic link contains, unresolved */
+  link(path: string, side: Side): string | undefined
+  /** @returns the names in a folder */
+  list(path: string, side: Side): readonly string[] | undefined
+}
+
+export type Looking = {
+  readonly workspace: string
+  /** The folder that holds what the command wrote. */
+  readonly upper: string
+  readonly changes: readonly Change[]
+}
+
+/** @throws the system's error when one of the two folders is gone */
+export function createLook({ workspace, upper, changes }: Looking): Look {
+  const trees = { before: openTree({ root: workspace, asItIs: true }), after: openTree({ root: upper, asItIs: true }) }
+  const byPath = new Map(changes.map((change) => [change.path, change]))
+  const below = Map.groupBy(changes, ({ path }) => folderOf(path))
+
+  /** Everything that exists after the changes and belongs to them lies in the upper layer; everything else is as it was. */
+  function at<T>(path: string, side: Side, use: (tree: Tree, raw: RawName) => T): T | undefined {
+    const change = byPath.get(path)
+    if (change !== undefined && change[side] === undefined) return undefined
+    const tree = trees[change === undefined ? 'before' : side]
+    try {
+      tree.betweenSteps()
+      return use(tree, rawName(change ?? { path }))
+    } catch {
+      return undefined
+    }
+  }
+
+  return {
+    read: (path, side, maxBytes) =>
+      at(path, side, (tree, raw) => {
+        if (tree.look(raw)?.kind !== 'file') return undefined
+        return contentAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, maxBytes).bytes
+      }),
+    kind: (path, side) => (path === '' ? 'folder' : at(path, side, (tree, raw) => tree.look(raw)?.kind)),
+    link: (path, side) => at(path, side, (tree, raw) => linkTextAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) })),
+    list(path, side) {
+      const before = at(path, 'before', (tree, raw) => namesIn(tree, raw))
+      if (side === 'before') return before
+      const own = below.get(path) ?? []
+      const gone = new Set(own.filter(({ after }) => after === undefined).map(({ path }) => lastOf(path)))
+      const made = own.filter(({ after }) => after !== undefined).map(({ path }) => lastOf(path))
+      const kept = before?.filter((name) => !gone.has(name)) ?? []
+      return before === undefined && made.length === 0 ? undefined : [...new Set([...kept, ...made])]
+    },
+    [Symbol.dispose]() {
+      for (const tree of Object.values(trees)) tree[Symbol.dispose]()
+    },
+  }
+}
+
+function namesIn(tree: Tree, raw: RawName): readonly string[] {
+  using folder = hold(slot(tree.folder(raw), '.'), flags.syncFolder)
+  return readdirSync(slot(folder), { encoding: 'buffer' }).map((name) => namesOf(name.toString('latin1')).path)
+}

@@ -1,0 +1,98 @@
+/** Calls the system functions for files that the runtime does not offer, through the C library that is loaded anyway. */
+
+import { dlopen, ptr, read } from 'bun:ffi'
+import { constants } from 'node:os'
+import type { Handle } from '../../descriptor.ts'
+import type { RawName } from './names.ts'
+
+const RENAMEAT2 = process.arch === 'arm64' ? 276n : 316n
+const AT_SYMLINK_NOFOLLOW = 0x100
+const LOCK_EXCLUSIVE_NOW = 2 | 4
+const LIST_BYTES = 65_536
+
+/** How a rename treats a name that exists: `replace` it, fail (`create`), or let both change places (`exchange`). */
+const RENAME = { replace: 0n, create: 1n, exchange: 2n } as const
+
+export type RenameKind = keyof typeof RENAME
+
+export type Place = { readonly folder: Handle; readonly name: RawName }
+
+export type Libc = {
+  /** @throws an error with the system's code */
+  rename(from: Place, to: Place, kind: RenameKind): void
+  /** @param seconds and nanoseconds of the last modification; a link itself is meant, never what it leads to. @throws an error with the system's code */
+  setModified(at: Place, time: { readonly seconds: bigint; readonly nanoseconds: bigint }): void
+  /** Removes the extended attributes whose name begins so. A file system without attributes has none. */
+  removeAttributes(path: string | Buffer, beginning: string): void
+  /** Flushes the file system of an open file. @throws an error with the system's code */
+  flush(descriptor: number): void
+  /** @returns false when another process holds the lock; it ends with the descriptor */
+  lock(descriptor: number): boolean
+}
+
+/** @throws when neither glibc nor musl is found. It takes half a millisecond: open it once. */
+export function openLibc(): Libc {
+  const libc = load()
+  const list = Buffer.alloc(LIST_BYTES)
+  const check = (result: number | bigint, call: string) => {
+    if (Number(result) !== 0) throw systemError(read.i32(libc.errno() ?? 0), call)
+  }
+  return {
+    rename(from, to, kind) {
+      const [old, put] = [ended(from.name), ended(to.name)]
+      check(
+        libc.syscall(RENAMEAT2, BigInt(from.folder.fd), BigInt(ptr(old)), BigInt(to.folder.fd), BigInt(ptr(put)), RENAME[kind]),
+        'rename',
+      )
+    },
+    setModified(at, { seconds, nanoseconds }) {
+      const UTIME_OMIT = 0x3ffffffen
+      const times = BigInt64Array.of(0n, UTIME_OMIT, seconds, nanoseconds)
+      check(libc.utimensat(at.folder.fd, ended(at.name), times, AT_SYMLINK_NOFOLLOW), 'utimensat')
+    },
+    removeAttributes(path, beginning) {
+      const name = Buffer.concat([Buffer.from(path), Buffer.alloc(1)])
+      const size = Number(libc.llistxattr(name, list, list.length))
+      if (size <= 0) return
+      for (const one of list.toString('latin1', 0, size).split('\0'))
+        if (one.startsWith(beginning)) check(libc.lremovexattr(name, ended(one)), 'removexattr')
+    },
+    flush: (descriptor) => check(libc.syncfs(descriptor), 'syncfs'),
+    lock: (descriptor) => libc.flock(descriptor, LOCK_EXCLUSIVE_NOW) === 0,
+  }
+}
+
+function ended(name: RawName): Buffer {
+  return Buffer.from(`${name}\0`, 'latin1')
+}
+
+function systemError(number: number, call: string): Error {
+  const code = Object.entries(constants.errno).find(([, value]) => value === number)?.[0] ?? `error ${number}`
+  return Object.assign(new Error(`${code}: ${call} failed`), { code })
+}
+
+function load() {
+  const names = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
+  for (const name of names) {
+    try {
+      return symbolsOf(name)
+    } catch (error) {
+      if (name === names.at(-1)) throw error
+    }
+  }
+  throw new Error('no C library')
+}
+
+function symbolsOf(name: string) {
+  const { symbols } = dlopen(name, {
+    syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' },
+    utimensat: { args: ['i32', 'ptr', 'ptr', 'i32'], returns: 'i32' },
+    llistxattr: { args: ['ptr', 'ptr', 'u64'], returns: 'i64' },
+    lremovexattr: { args: ['ptr', 'ptr'], returns: 'i32' },
+    syncfs: { args: ['i32'], returns: 'i32' },
+    flock: { args: ['i32', 'i32'], returns: 'i32' },
+    __errno_location: { args: [], returns: 'ptr' },
+  })
+  const { __errno_location: errno, ...others } = symbols
+  return { ...others, errno }
+}

@@ -1,0 +1,129 @@
+/** Writes a complete new file beside the old one, flushes it, then renames it over the old one. */
+
+import { fchmodSync, fchownSync, fstatSync, fsyncSync, lstatSync, renameSync, type Stats, unlinkSync, writeSync } from 'node:fs'
+import { sha256 } from '../../kit/sha256.ts'
+import type { By, Originals, Refusal, Written } from '../contract.ts'
+import { codeOf, explain, flags, type Handle, hold, slot } from '../descriptor.ts'
+import { type Locator, quote } from '../locate-path.ts'
+import { type Place, place } from '../place.ts'
+import { temporaryName } from '../sweep.ts'
+
+/** Where the original of a write is kept, and whose call it is. */
+export type Keeping = { readonly originals?: Originals; readonly by?: By }
+
+export function writeText(locator: Locator, given: string, text: string, keeping: Keeping = {}): Written | Refusal {
+  const bytes = encode(given, text)
+  if (!(bytes instanceof Uint8Array)) return bytes
+  const spot = place(locator, given)
+  if (!spot.ok) return spot
+  using _ = spot.folder
+  const failure = replace({ spot, given, bytes, keeping })
+  if (failure !== undefined) return failure
+  return { ok: true, path: locator.show(spot.real), bytes: bytes.length, created: spot.previous === undefined }
+}
+
+export function encode(given: string, text: string): Uint8Array | Refusal {
+  if (text.isWellFormed()) return new TextEncoder().encode(text)
+  return { ok: false, message: `${quote(given)} was not written: the text has half a surrogate pair, which UTF-8 cannot hold` }
+}
+
+type Replacement = {
+  readonly spot: Place
+  readonly given: string
+  readonly bytes: Uint8Array
+  /** The file that the new text was made from: if the current file differs from it, nothing is replaced. */
+  readonly basis?: Stats
+  readonly keeping: Keeping
+}
+
+/** @returns undefined on success. On any failure before the rename the old file is unchanged and the temporary file is removed. */
+export function replace({ spot, given, bytes, basis, keeping }: Replacement): Refusal | undefined {
+  const temporary = temporaryName()
+  try {
+    fill(spot, temporary, bytes)
+    if (basis !== undefined && !unchanged(spot, basis)) return changed(spot.folder, temporary, given)
+    put(spot, temporary, keeping.originals?.keep(coming(spot, temporary, { bytes, by: keeping.by })))
+  } catch (error) {
+    remove(spot.folder, temporary)
+    return { ok: false, message: `${quote(given)} was not written, what was there is unchanged: ${explain(error)}` }
+  }
+  return syncFolder(spot.folder, given)
+}
+
+function coming({ folder, name, real, previous, madeFolders }: Place, temporary: string, { bytes, by }: { bytes: Uint8Array; by?: By }) {
+  return { real, folder, name, temporary, replaces: previous !== undefined, sha256: sha256(bytes), madeFolders, by }
+}
+
+function put({ folder, name }: Place, temporary: string, kept: { forget(): void } | undefined): void {
+  try {
+    renameSync(slot(folder, temporary), slot(folder, name))
+  } catch (error) {
+    kept?.forget()
+    throw error
+  }
+}
+
+function fill({ folder, previous }: Place, temporary: string, bytes: Uint8Array): void {
+  using file = hold(slot(folder, temporary), flags.create, previous === undefined ? 0o666 : 0o600)
+  if (previous !== undefined) likeBefore(file, previous)
+  writeAll(file, bytes)
+  fsyncSync(file.fd)
+}
+
+function likeBefore(file: Handle, previous: Stats): void {
+  const now = fstatSync(file.fd)
+  if (now.uid !== previous.uid || now.gid !== previous.gid) keepOwner(file, previous)
+  fchmodSync(file.fd, previous.mode & 0o777)
+}
+
+/**
+ * For a file of another owner in a folder that we may write: only root can keep the owner. The mode is set afterwards, so permissions
+ * never widen.
+ */
+function keepOwner(file: Handle, previous: Stats): void {
+  try {
+    fchownSync(file.fd, previous.uid, previous.gid)
+  } catch (error) {
+    if (codeOf(error) !== 'EPERM') throw error
+  }
+}
+
+/** A full disk makes a write short without an error; only the next write fails. */
+function writeAll(file: Handle, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; ) {
+    const count = writeSync(file.fd, bytes, at, bytes.length - at)
+    if (count === 0) throw new Error(`only ${at} of ${bytes.length} bytes could be written`)
+    at += count
+  }
+}
+
+function unchanged({ folder, name }: Place, basis: Stats): boolean {
+  const now = lstatSync(slot(folder, name), { throwIfNoEntry: false })
+  return (
+    now !== undefined && now.ino === basis.ino && now.size === basis.size && now.mtimeMs === basis.mtimeMs && now.ctimeMs === basis.ctimeMs
+  )
+}
+
+function changed(folder: Handle, temporary: string, given: string): Refusal {
+  remove(folder, temporary)
+  return { ok: false, message: `${quote(given)} was changed by someone else meanwhile; read it again and repeat the edit` }
+}
+
+function remove(folder: Handle, temporary: string): void {
+  try {
+    unlinkSync(slot(folder, temporary))
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error
+  }
+}
+
+function syncFolder(folder: Handle, given: string): Refusal | undefined {
+  try {
+    using open = hold(slot(folder, '.'), flags.syncFolder)
+    fsyncSync(open.fd)
+  } catch (error) {
+    // A folder that we may write but not read cannot be flushed; the file itself was flushed.
+    if (codeOf(error) === 'EACCES') return undefined
+    return { ok: false, message: `${quote(given)} was written but may not survive a power cut: ${explain(error)}` }
+  }
+}
