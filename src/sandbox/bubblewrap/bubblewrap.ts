@@ -102,10 +102,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const run = (plan: SpawnPlan, { waiting }: Sandboxed, { deep }: Wanted): Promise<Ended> => {
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : deep)
-    const watch =
-      limited && !without.has('pid namespace')
-        ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill })
-        : undefined
+    const watches = limited && !without.has('pid namespace')
+    const watch = watches ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill }) : undefined
     return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
   }
   const start = async (plan: SpawnPlan): Promise<Ended> => {
