@@ -34,7 +34,8 @@ export const rules = {
   'autonomy.dropped': 'autonomy is readonly: the command runs on a private view of the workspace, and its changes are always dropped.',
   'autonomy.transaction': 'The command runs on a private view of the workspace; its changes are judged before they are applied.',
   'autonomy.unlisted_asks': 'The sandbox confines the command, but it is not allow-listed: it needs a yes.',
-  'autonomy.network_asks': 'The command would get access to the network, which needs a yes that names the hosts.',
+  'autonomy.network_asks':
+    'A command would get network access, or a request goes to a host that allowed_domains does not list: a yes must name the host.',
   'autonomy.direct_asks': 'The command would work on the workspace itself, without a private view, which needs a yes.',
   'autonomy.medium_asks': 'autonomy is supervised: medium risk needs a yes.',
   'autonomy.approve_all_medium': 'Medium risk was approved in advance for this run (--auto).',
