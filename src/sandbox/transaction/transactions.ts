@@ -32,7 +32,7 @@ export type Transactions = {
   /** What `views` found, for a person. */
   words(): string
   /** @throws Error when the folder cannot be made, or `views` has found no support before */
-  prepare(): Prepared
+  prepare(options: { readonly readOnly: boolean }): Prepared
   /** Tries again at the next call of `views`, after a command could not be started. */
   forget(): void
 }
@@ -65,7 +65,7 @@ export function createTransactions({ places, bubblewrap, libc, log }: Making): T
       if (state.support === undefined) return 'not tried yet'
       return state.support.ok ? 'commands can have them' : `NOT possible, so commands write to it directly: ${state.support.why}`
     },
-    prepare() {
+    prepare({ readOnly }) {
       const { support } = state
       if (!support?.ok) throw new Error('private views of the workspace were not tried')
       const folder = join(support.caches, cacheName)
@@ -75,7 +75,7 @@ export function createTransactions({ places, bubblewrap, libc, log }: Making): T
       const { way, programs } = support
       return {
         transaction,
-        launch: overlayLaunch({ way, folder: transaction.folder, workspace, programs }),
+        launch: overlayLaunch({ way, folder: transaction.folder, workspace, programs, readOnly }),
         begin() {
           cache.prune()
           transaction.begin()
