@@ -1,8 +1,8 @@
 /** Colours the lines of a shown change set for a terminal. */
 
-import type { Environment } from '../../host/api.ts'
-import type { ShownLine } from '../../host/changes/change-lines.ts'
-import type { Mark, Printed } from './printer.ts'
+import type { Environment } from '../../../host/api.ts'
+import type { ShownLine } from '../../../host/changes/change-lines.ts'
+import type { Mark, Printed } from '../printer.ts'
 
 /** Returns lines with their newlines; without `color` the same words without marks. */
 export function coloured(lines: readonly ShownLine[], color: boolean): Exclude<Printed, string> {
