@@ -109,7 +109,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
   }
   const start = async (plan: SpawnPlan): Promise<Ended> => {
-    const reads = plan.readOnly && plan.view !== 'direct' && (await transactions.views()).ok
+    // Without caches the workspace itself shows the same, at a lower cost.
+    const reads = plan.readOnly && plan.view !== 'direct' && transactions.hasCaches() && (await transactions.views()).ok
     const found = wantedFor(plan, reads ? 'reading' : isPrivate(plan) ? 'private' : 'direct')
     if (!found.ok) return found
     const { wanted } = found
