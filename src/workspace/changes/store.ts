@@ -126,9 +126,9 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
   }
 
   async function compareWith(folder: string, { root, changes, pace }: { root: string; changes: readonly Change[]; pace: Pace }) {
-    using workspace = openWorkspaceTree(folder, root)
+    using workspace = openWorkspaceTree(libc(), folder, root)
     mkdirSync(join(folder, 'up'), { recursive: true, mode: 0o700 })
-    using view = openTree({ root: join(folder, 'up') })
+    using view = openTree({ root: join(folder, 'up'), isPrivate: true, lookAt: libc().look })
     try {
       using top = hold(folder, flags.folder)
       const start = look(top, 'start')
@@ -164,8 +164,8 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     const from = join(folder, side === 'before' ? 'undo' : 'up')
     mkdirSync(from, { recursive: true, mode: 0o700 })
     const since = String(lstatSync(join(folder, finishedIn(folder).at(-1) ?? ''), { bigint: true }).ctimeNs)
-    using workspace = openWorkspaceTree(folder, root)
-    using waiting = openTree({ root: from })
+    using workspace = openWorkspaceTree(libc(), folder, root)
+    using waiting = openTree({ root: from, isPrivate: true, lookAt: libc().look })
     const { items, conflicts } = await compareAgain({ paths, side, workspace, from: waiting, since, force, pace })
     restoreModes(folder, workspace)
     if (conflicts.length > 0) return conflicting(conflicts)
