@@ -51,7 +51,7 @@ async function forth(performing: Performing): Promise<void> {
 }
 
 /** Puts everything back as it was before the plan, which is on disk under the name `plan`. Never rejects. */
-export async function takeBack(performing: Performing, why: unknown): Promise<Applied> {
+export async function takeBack(performing: Performing, why: unknown): Promise<Extract<Applied, { ok: false }>> {
   const { folder, plan, log } = performing
   const { header, items } = plan
   const left: string[] = []

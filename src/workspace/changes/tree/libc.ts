@@ -68,7 +68,8 @@ export function openLibc(): Libc {
   }
 }
 
-const KINDS: { readonly [type: number]: Found['kind'] } = { 0o10: 'file', 0o04: 'folder', 0o12: 'link' }
+/** By the upper four bits of a mode. */
+const KINDS: { readonly [type: number]: Found['kind'] } = { 8: 'file', 4: 'folder', 10: 'link' }
 
 /** Reads a struct statx as words of 32 bits, lower half first. */
 function foundIn(stat: Uint32Array): Found {
