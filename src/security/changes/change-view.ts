@@ -20,9 +20,19 @@ export function createChangeView(changes: readonly Change[], look: Look): Change
   const byPath = new Map(changes.map((change) => [change.path, change]))
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+  const unchanged = new Map<string, EntryState['kind'] | undefined>()
+
   function kind(path: string, side: Side) {
     const change = byPath.get(path)
-    return change === undefined ? look.kind(path, side) : change[side]?.kind
+    return change === undefined ? unchangedKind(path, side) : change[side]?.kind
+  }
+
+  /** What no change names is the same on both sides, and what lies in a folder that is not there is not there. */
+  function unchangedKind(path: string, side: Side) {
+    const above = byPath.get(folderOf(path))
+    if (above !== undefined && (above[side]?.kind !== 'folder' || above.before?.kind !== 'folder')) return undefined
+    if (!unchanged.has(path)) unchanged.set(path, look.kind(path, side))
+    return unchanged.get(path)
   }
 
   function start(path: string, side: Side, maxBytes: number): Uint8Array | undefined {
