@@ -92,7 +92,15 @@ export type Ending = {
 
 /** From outside; journalled before its consequences. */
 export type ExternalEvent =
-  | { readonly type: 'run.start'; readonly prompt: string; readonly mode: Mode; readonly at: number; readonly model: string }
+  | {
+      readonly type: 'run.start'
+      readonly prompt: string
+      readonly mode: Mode
+      readonly at: number
+      readonly model: string
+      /** What was read earlier in the conversation, and whether the prompt itself is of others. */
+      readonly labels?: readonly Label[]
+    }
   | {
       readonly type: 'model.done'
       readonly parts: readonly Part[]
@@ -114,6 +122,8 @@ export type ExternalEvent =
       readonly by: string
       readonly plan: string
       readonly note?: string
+      /** The digest of what the person accepts in place of the whole change set: some of the files, perhaps edited. */
+      readonly part?: string
     }
   | { readonly type: 'check.done'; readonly id: string; readonly pass: boolean; readonly evidence: string }
   | { readonly type: 'cancel'; readonly by: string }
@@ -147,7 +157,14 @@ export type InternalEvent =
       readonly reason: string
     }
   /** The changes of a call enter the workspace; its `tool.done` follows. */
-  | ({ readonly type: 'apply'; readonly id: string; readonly review: ChangeReview; readonly approval?: string } & Proposal)
+  | ({
+      readonly type: 'apply'
+      readonly id: string
+      readonly review: ChangeReview
+      readonly approval?: string
+      /** As in the decision: only this is applied. */
+      readonly part?: string
+    } & Proposal)
   /** The changes of a call never enter the workspace, and the call has ended. */
   | ({ readonly type: 'drop'; readonly id: string; readonly by: string; readonly reason: string } & Proposal & Changed)
   | { readonly type: 'observe'; readonly round: number; readonly results: readonly ToolReport[] }
