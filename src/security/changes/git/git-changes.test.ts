@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { type Entry, review, reviewOf, type Tree } from '../review.fixture.ts'
+import { changesBetween, type Entry, lookAt, policy, review, reviewOf, type Tree } from '../review.fixture.ts'
+import { reviewChanges } from '../review-changes.ts'
 
 const base = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n'
 const evil = `${base}\tfsmonitor = touch x\n`
@@ -198,12 +199,32 @@ describe('a folder that becomes a repository', () => {
     isDenied(there, { '.git/commondir': undefined })
   })
 
+  test('with a part of what the command changed is judged by what is there then', () => {
+    const parts = { 'lib/HEAD': 'x', 'lib/objects/x': 'x', 'lib/refs/x': 'x' }
+    const before = { 'lib/hooks/post-commit': 'x', 'lib/config': evil }
+    const after = { ...parts, 'lib/hooks/other.sample': '', 'lib/config': base }
+    const all = changesBetween(before, after)
+    const part = all.filter(({ path }) => !/hooks|config/.test(path))
+    const around = { policy, level: 'full', approved: true, look: lookAt(before, after) } as const
+    expect(reviewChanges(part, around).reason).toContain('"lib/hooks/post-commit": hooks are programs')
+    expect(reviewChanges(part, around).reason).toContain('"lib/config": settings of git that may run programs')
+    expect(
+      reviewChanges(
+        all.filter(({ path }) => path !== 'lib/hooks/post-commit'),
+        around,
+      ),
+    ).toMatchObject({ verdict: 'deny' })
+  })
+
   test('in which hooks cannot be listed is refused', () => {
     const look = {
       read: () => undefined,
       kind: (path: string) => (/^lib(\/(objects|refs|hooks))?$/.test(path) ? ('folder' as const) : undefined),
     }
-    expect(review({}, { 'lib/HEAD': 'x' }, { look, level: 'full' })).toMatchObject({ verdict: 'deny', rule: 'changes.git' })
+    expect(review({ 'lib/notes': 'x' }, { 'lib/HEAD': 'x' }, { look, level: 'full' })).toMatchObject({
+      verdict: 'deny',
+      rule: 'changes.git',
+    })
   })
 
   test('below a name that is no UTF-8 is refused, because nobody can look beside it', () => {
