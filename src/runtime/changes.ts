@@ -51,10 +51,14 @@ export type ChangeSet = {
   content(change: Change, side: 'before' | 'after', maxBytes: number): Uint8Array | undefined
   /**
    * Decides what a yes to the open question applies: only these paths, some of them with the person's own content. The record of the call
-   * then has the digest of exactly that. Absent when a yes can only be to the whole. @returns undefined, or why it is not possible
+   * then has the digest of exactly that. Absent when a yes can only be to the whole. @returns the part for the decision that says yes, or why
+   * it is not possible
    */
-  revise?(revision: Revision): Promise<string | undefined>
+  revise?(revision: Revision): Promise<Revised>
 }
+
+/** `part`: the digest of what would be applied. */
+export type Revised = { readonly ok: true; readonly part: string } | { readonly ok: false; readonly message: string }
 
 /** Paths as in the changes. */
 export type Revision = { readonly only: readonly string[]; readonly edited?: ReadonlyMap<string, Uint8Array> }

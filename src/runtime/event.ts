@@ -122,6 +122,8 @@ export type ExternalEvent =
       readonly by: string
       readonly plan: string
       readonly note?: string
+      /** The digest of what the person accepts in place of the whole change set: some of the files, perhaps edited. */
+      readonly part?: string
     }
   | { readonly type: 'check.done'; readonly id: string; readonly pass: boolean; readonly evidence: string }
   | { readonly type: 'cancel'; readonly by: string }
@@ -155,7 +157,14 @@ export type InternalEvent =
       readonly reason: string
     }
   /** The changes of a call enter the workspace; its `tool.done` follows. */
-  | ({ readonly type: 'apply'; readonly id: string; readonly review: ChangeReview; readonly approval?: string } & Proposal)
+  | ({
+      readonly type: 'apply'
+      readonly id: string
+      readonly review: ChangeReview
+      readonly approval?: string
+      /** As in the decision: only this is applied. */
+      readonly part?: string
+    } & Proposal)
   /** The changes of a call never enter the workspace, and the call has ended. */
   | ({ readonly type: 'drop'; readonly id: string; readonly by: string; readonly reason: string } & Proposal & Changed)
   | { readonly type: 'observe'; readonly round: number; readonly results: readonly ToolReport[] }

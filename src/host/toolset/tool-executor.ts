@@ -1,7 +1,7 @@
 /** Runs tools behind the gate: it lists the tools for the model, judges each call, and executes exactly what was judged. */
 
 import type { JsonObject } from '../../kit/json.ts'
-import { once } from '../../kit/once.ts'
+import { type Once, once } from '../../kit/once.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -17,12 +17,14 @@ import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createExecutor, type ExecutorOptions, ranOn } from '../../tools/run-tool.ts'
+import type { Originals } from '../../workspace/contract.ts'
 import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
+import { createCommandSpawn } from '../transactions/command-spawn.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './guarded-get.ts'
@@ -67,19 +69,20 @@ export async function createToolRuntime({
 }: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
+  const originals = once(async () => {
+    const { openChanges } = await import('../transactions/open-changes.ts')
+    return openChanges(setup, policy.workspace).originals({ conversation: conversationId, run: () => runId() ?? '' })
+  })
   const workspace = openWorkspace({
     root: policy.workspace,
+    originals: whenLoaded(originals),
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
   })
   const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  /** A command that says nothing of its view works on a private one where there are private views. */
-  const spawn: typeof confinement.spawn = async (plan) => {
-    if (plan.readOnly || plan.view !== undefined || !(await confinement.mode()).transaction) return confinement.spawn(plan)
-    return confinement.spawn({ ...plan, view: 'private' })
-  }
+  const spawn = createCommandSpawn({ setup, policy, confinement })
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
     return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate })
@@ -145,6 +148,7 @@ export async function createToolRuntime({
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
+    if (judgement.writes.length > 0) await originals.get()
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
     return withInstructions(wanted, outcome)
@@ -164,9 +168,23 @@ export async function createToolRuntime({
     return found.length === 0 ? outcome : { ...outcome, instructions: found }
   }
 
+  /** Once something private was read, a yes to a host that was given before does not cover what is sent there now. */
+  const couldLeak = ({ rule, labels }: Judgement) =>
+    rule === ruleOfTwo || (labels?.includes('sends') === true && memory?.labels.of(conversationId).includes('reads_private') === true)
+
   const coveredBy = ({ plan }: Judgement) => hostsCovered(state.gate?.plan(plan)?.urls ?? [])
 
   /** Names what an "always" covers: the external tool in this version, or the built-in tool with the hosts of this call. */
+  /** The store is loaded before the first call that writes. */
+  function whenLoaded({ made }: Once<Originals>): Originals {
+    const loaded = () => {
+      const store = made()
+      if (store === undefined) throw new Error('the store of originals is not open')
+      return store
+    }
+    return { keep: (write) => loaded().keep(write), delete: (paths, by) => loaded().delete(paths, by) }
+  }
+
   function standingKey({ call, judgement }: Proposal): string | undefined {
     const tool = sourced(call.name)
     if (tool) return JSON.stringify([call.name, tool.sha256])
@@ -214,8 +232,7 @@ export async function createToolRuntime({
     allowAlways,
     changesOf: ({ call, changes }) =>
       changes ? views.made()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
-    isStanding: ({ call, judgement, changes }) =>
-      changes === undefined && judgement.rule !== ruleOfTwo && standing.has(standingKey({ call, judgement }) ?? ''),
+    isStanding: (proposal) => proposal.changes === undefined && !couldLeak(proposal.judgement) && standing.has(standingKey(proposal) ?? ''),
     refresh,
     close() {
       views.made()?.close()

@@ -2,14 +2,14 @@
 
 import type { JsonObject } from '../../kit/json.ts'
 import { applied, isPending, notApplied } from '../../runtime/attempt/change-outcome.ts'
-import type { Change, ChangeReview, ChangeSet, Revision } from '../../runtime/changes.ts'
+import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../runtime/changes.ts'
 import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'
-import type { About, Held } from '../../workspace/changes/contract.ts'
+import type { About, Applied, Held } from '../../workspace/changes/contract.ts'
 import { createLook, type Look } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
-import { reviseView } from './revise-view.ts'
+import { revisedChanges, writeEdits } from './revise-view.ts'
 
 type ActEvent = Extract<InternalEvent, { type: 'act' }>
 type View = NonNullable<Executed[typeof ranOn]>
@@ -40,8 +40,8 @@ type Waiting = {
   readonly about: About
   /** The store has it as pending, so that another process can show and apply it. */
   readonly held: boolean
-  /** What a yes applies, when the person chose or edited: then `changes` are only those. */
-  readonly revised?: ChangeReview
+  /** What a yes to a part applies, because the person chose or edited. */
+  readonly part?: { readonly changes: readonly Change[]; readonly review: ChangeReview; readonly revision: Revision }
 }
 
 export function createCommandViews({ workspace, store, log, review, aboutOf }: ViewsOptions): CommandViews {
@@ -87,20 +87,20 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
   }
 
   /** A part of a change set can be worse than the whole, so it is judged again. */
-  async function revise(id: string, revision: Revision): Promise<string | undefined> {
+  async function revise(id: string, revision: Revision): Promise<Revised> {
     const found = waiting.get(id)
-    if (found === undefined) return 'its private view of the workspace is gone'
+    if (found === undefined) return { ok: false, message: gone }
     const upper = `${found.view.folder}/up`
     try {
-      const changes = reviseView({ upper, changes: found.changes, revision })
-      if (typeof changes === 'string') return changes
-      const look = createLook({ workspace, upper, changes })
-      const revised = await review(found.act, changes, look)
-      found.look[Symbol.dispose]()
-      waiting.set(id, { ...found, changes, look, revised })
-      return revised.verdict === 'deny' ? `${revised.rule}: ${revised.reason}` : undefined
+      const changes = revisedChanges({ upper, changes: found.changes, revision })
+      if (typeof changes === 'string') return { ok: false, message: changes }
+      using look = createLook({ workspace, upper, changes })
+      const judged = await review(found.act, changes, withEdits(look, revision))
+      if (judged.verdict === 'deny') return { ok: false, message: `${judged.rule}: ${judged.reason}` }
+      waiting.set(id, { ...found, part: { changes, review: judged, revision } })
+      return { ok: true, part: judged.digest }
     } catch (error) {
-      return error instanceof Error ? error.message : String(error)
+      return { ok: false, message: error instanceof Error ? error.message : String(error) }
     }
   }
 
@@ -111,14 +111,27 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
     return found
   }
 
-  async function apply({ id, review }: Parameters<ChangePorts['apply']>[0], signal: AbortSignal, ran: ToolOutcome): Promise<ToolOutcome> {
+  async function apply(
+    { id, review, part }: Parameters<ChangePorts['apply']>[0],
+    signal: AbortSignal,
+    ran: ToolOutcome,
+  ): Promise<ToolOutcome> {
     const found = take(id)
-    if (found === undefined) return notApplied(ran, 'failed', 'its private view of the workspace is gone')
-    const { view, changes, about, revised = review } = found
-    const done = await store.apply({ id: view.id, folder: view.folder, changes, about, review: revised, signal })
+    if (found === undefined) return notApplied(ran, 'failed', gone)
+    const { view, about } = found
+    const wanted = part === undefined ? { changes: found.changes, review } : found.part
+    if (wanted === undefined || wanted.review.digest !== (part ?? review.digest)) {
+      forget(found)
+      return notApplied(ran, 'failed', 'the part that was chosen is not there any more')
+    }
+    const problem = 'revision' in wanted ? edit(view, wanted) : undefined
+    const done: Applied =
+      problem === undefined
+        ? await store.apply({ id: view.id, folder: view.folder, changes: wanted.changes, review: wanted.review, about, signal })
+        : { ok: false, conflicts: [], message: problem }
     if (done.ok) {
       void store.prune().catch((error: unknown) => log('warn', 'old change sets were not forgotten', { why: String(error) }))
-      return applied(found.revised ? withPart(ran, found) : ran, revised)
+      return applied(part === undefined ? ran : withPart(ran, wanted.changes), wanted.review)
     }
     forget(found)
     return notApplied(ran, 'failed', done.message)
@@ -155,8 +168,27 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
   }
 }
 
+function edit({ folder }: View, { changes, revision }: NonNullable<Waiting['part']>): string | undefined {
+  try {
+    return writeEdits({ upper: `${folder}/up`, changes, revision })
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** What the person edited is not in the view before it is applied. */
+function withEdits(look: Look, { edited }: Revision): Look {
+  return {
+    ...look,
+    read: (path, side, maxBytes) =>
+      (side === 'after' ? edited?.get(path)?.subarray(0, maxBytes) : undefined) ?? look.read(path, side, maxBytes),
+  }
+}
+
+const gone = 'its private view of the workspace is gone'
+
 /** The model must not believe that all of its changes are there. */
-function withPart(ran: ToolOutcome, { changes }: Waiting): ToolOutcome {
+function withPart(ran: ToolOutcome, changes: readonly Change[]): ToolOutcome {
   const paths = changes.slice(0, 50).map(({ path }) => JSON.stringify(path))
   const more = changes.length > paths.length ? ` and ${changes.length - paths.length} more` : ''
   const note = `[The person chose or edited what was applied: only ${paths.join(', ')}${more}, perhaps with other content than the command wrote. Read these files again before you go on.]`

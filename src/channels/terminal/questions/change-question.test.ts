@@ -30,7 +30,7 @@ async function asked(
     },
     { edit: async (files: readonly string[]) => edit(files) },
   )
-  const revise = async () => undefined
+  const revise = async () => ({ ok: true as const, part: 'p' })
   const set = { ...changeSetOf(sides, stage), ...(whole ? {} : { revise }) }
   const answer = await askAboutChanges({ heading: 'Tool request:\n', set, ask, color: false, signal: new AbortController().signal })
   return { answer, shown }
