@@ -4,12 +4,12 @@ import { readdirSync } from 'node:fs'
 import type { Change } from '../../../runtime/changes.ts'
 import { slot } from '../../descriptor.ts'
 import type { Conflict } from '../contract.ts'
-import type { HeldLocks } from './held-locks.ts'
 import type { Item } from '../set/plan.ts'
 import { type Found, type Identity, identityOf } from '../tree/identity.ts'
 import { folderOf, isInside, namesOf, type RawName, rawName } from '../tree/names.ts'
 import type { Pace } from '../tree/pace.ts'
 import type { Tree } from '../tree/tree.ts'
+import type { HeldLocks } from './held-locks.ts'
 
 export type Comparing = {
   readonly changes: readonly Change[]

@@ -4,8 +4,6 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { explain } from '../../descriptor.ts'
 import type { Applied, Log } from '../contract.ts'
-import { flush } from './durable.ts'
-import { Conflicting, type Moves, move } from './moves.ts'
 import { type Item, original, type Plan, renamePlan } from '../set/plan.ts'
 import { finishedIn } from '../set/set-folder.ts'
 import { TRIED } from '../set/tried.ts'
@@ -14,6 +12,8 @@ import type { Libc } from '../tree/libc.ts'
 import { namesOf, rawName } from '../tree/names.ts'
 import type { Pace } from '../tree/pace.ts'
 import { openTree, type Tree } from '../tree/tree.ts'
+import { flush } from './durable.ts'
+import { Conflicting, type Moves, move } from './moves.ts'
 
 export type Performing = {
   readonly folder: string
@@ -80,7 +80,7 @@ export async function takeBack(performing: Performing, why: unknown): Promise<Ap
       : `some paths could not be put back (${left.slice(0, 5).join('; ')}); what they were is in ${folder}`
   if (left.length > 0) log('error', 'a change set could be neither applied nor taken back', { folder, left: left.slice(0, 20) })
   const conflicts = why instanceof Conflicting ? [{ path: namesOf(why.raw).path, reason: why.reason }] : []
-  return { ok: false, conflicts, message: `${told(why)}; ${message}` }
+  return { ok: false, conflicts, message: `${told(why)}; ${message}`, ...(left.length > 0 && { stuck: true }) }
 }
 
 function reverse(item: Item): Item {
