@@ -31,7 +31,10 @@ import { createWarmSandbox } from './warm-sandbox.ts'
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
 type Way = Extract<SandboxNetwork, { ok: true }>
 
-/** Creates the sandbox and runs one trial command, because an installed program does not prove that the kernel lets it work. */
+/**
+ * Creates the sandbox. Unless a trial succeeded before, it runs one command, because an installed program does not prove that the kernel lets
+ * it work.
+ */
 export async function createBubblewrap({ settings, places }: Making): Promise<Created> {
   const program = Bun.which('bwrap', { PATH: fixedPath })
   if (program === null) return { ok: false, ...notInstalled }
@@ -46,12 +49,21 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
   }
   const confiner = createConfiner({ settings, places, program, folder, way })
   const { close, spawn } = confiner
+  if (settings.tried) return { ok: true, sandbox: { name: 'bubblewrap', ...confiner, spawn: withAdvice(spawn) } }
   const signal = new AbortController().signal
   const command = { argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} }
   const [trial] = await Promise.all([spawn(command), confiner.privateViews()])
   if (trial.ok && trial.code === 0) return { ok: true, sandbox: { name: 'bubblewrap', ...confiner } }
   close()
   return { ok: false, ...doesNotWork(trial.ok ? `a trial ended with ${trial.code ?? trial.signal}` : trial.message) }
+}
+
+/** Without a trial the first command finds out that something has changed. */
+function withAdvice(spawn: Spawn): Spawn {
+  return async (plan) => {
+    const ended = await spawn(plan)
+    return isSetUpFailure(ended) ? { ok: false, message: doesNotWork(ended.message).missing } : ended
+  }
 }
 
 type Confiner = Making & {
@@ -141,6 +153,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     close() {
       way.stop()
       folder.remove()
+      surroundings.tidy()
       void warmSandbox.close().then(group?.remove)
     },
   }

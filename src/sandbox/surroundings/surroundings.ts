@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Environment, SandboxSettings } from '../confinement.ts'
 import { fixedPath } from '../install.ts'
 import type { Places } from '../protect/places.ts'
-import { cacheEnvironment, cacheMounts, commandHome } from './command-home.ts'
+import { cacheEnvironment, cacheMounts, commandHome, tidyCaches } from './command-home.ts'
 import { prepareEtc } from './etc-folder.ts'
 import { privateBelow } from './private-files.ts'
 import { prepareRefusers } from './refusers.ts'
@@ -19,6 +19,8 @@ export type Surroundings = {
   readonly mounts: readonly string[]
   /** Replaces HOME and PATH, and names the caches. */
   environment(given: Environment): Environment
+  /** Removes caches that nobody uses, at most once a day. */
+  tidy(): void
 }
 
 type Preparing = {
@@ -60,6 +62,13 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
       HOME: commandHome,
       PATH: [...refusers.path, ...tools.path, given.PATH ?? fixedPath].join(':'),
     }),
+    tidy() {
+      try {
+        tidyCaches(stateHome)
+      } catch (error) {
+        settings.log('warn', 'sandbox: old caches of commands could not be removed', { why: String(error) })
+      }
+    },
   }
 }
 
