@@ -38,16 +38,19 @@ type Preparing = {
 const networkTools = ['socat', 'perl', 'grep', 'sleep']
 
 export function prepareSurroundings({ settings, places, folder, blank, cover, user }: Preparing): Surroundings {
-  const { allowedDomains, forbiddenCommands = [], userPath = '' } = settings
+  const { allowedDomains, userPath = '', without = [] } = settings
+  const forbidden = without.includes('refused programs') ? [] : (settings.forbiddenCommands ?? [])
   const { home, stateHome, workspace } = places
   const tools = findToolchains({ path: userPath, home, except: [workspace, stateHome] })
   const searched = [...fixedPath.split(':'), ...tools.path]
   const needed = allowedDomains.length > 0 ? networkTools : []
-  const refusers = prepareRefusers({ folder, forbidden: forbiddenCommands, searched, needed })
+  const refusers = prepareRefusers({ folder, forbidden, searched, needed })
   const hide = (path: string) => (statSync(path).isDirectory() ? cover(path) : ['--ro-bind', blank, path])
   const closed = allowedDomains.length === 0 ? offline : {}
   return {
-    etc: prepareEtc({ run: join(stateHome, 'run'), user: { ...user, name: nameInside(), home: commandHome } }),
+    etc: without.includes('small /etc')
+      ? undefined
+      : prepareEtc({ run: join(stateHome, 'run'), user: { ...user, name: nameInside(), home: commandHome } }),
     mounts: [
       ...cacheMounts(stateHome, workspace),
       ...tools.mounts.flatMap((path) => ['--ro-bind', path, path]),
