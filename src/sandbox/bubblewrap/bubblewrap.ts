@@ -41,7 +41,7 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
   const folder = ownFolder(places.stateHome, settings.log)
   if (!folder.ok) return folder
   const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
-  const strict = settings.without?.includes('seccomp') ? undefined : filterProgram({ arch, inet: true, unix: false })
+  const strict = () => (settings.without?.includes('seccomp') ? undefined : filterProgram({ arch, inet: true, unix: false }))
   const way = joinNetwork({ settings, folder: folder.path, filter: strict })
   if (!way.ok) {
     folder.remove()

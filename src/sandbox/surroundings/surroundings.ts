@@ -53,7 +53,7 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
       : prepareEtc({ run: join(stateHome, 'run'), user: { ...user, name: nameInside(), home: commandHome } }),
     mounts: [
       ...cacheMounts(stateHome, workspace),
-      ...tools.mounts.flatMap((path) => ['--ro-bind', path, path]),
+      ...tools.mounts.flatMap((path) => ['--ro-bind-try', path, path]),
       ...tools.secrets.filter(existsSync).flatMap(hide),
       ...refusers.mounts,
     ],
