@@ -169,14 +169,7 @@ describe('what holds', () => {
       channels: {
         cli: { enabled: true, toolsAllow: ['file_read', 'file_list', 'time', 'memory_search', 'shell'] },
         fifo: { profile: 'operator', users: ['*'], approvers: [] },
-        discord: {
-          enabled: false,
-          tokenEnv: 'DISCORD_BOT_TOKEN',
-          channelIds: [],
-          profile: 'chat',
-          users: [],
-          approvers: [],
-        },
+        discord: { enabled: false, tokenEnv: 'DISCORD_BOT_TOKEN', channelIds: [], ...{ profile: 'chat', users: [], approvers: [] } },
       },
       tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], backend: 'native' },
       memory: { backend: 'sqlite', path: '/home/ann/.braidclaw/memory.sqlite', historyMax: 200, historyKeep: 40 },

@@ -62,10 +62,10 @@ export type Ended =
       readonly signal?: string
       readonly leftBehind: boolean
       readonly undone?: readonly string[]
-      /** Why the sandbox ended the command: it used too much. */
-      readonly stopped?: string
       readonly mode?: 'transaction' | 'direct'
       readonly view?: PrivateView
+      /** Why the sandbox ended the command: it used too much. */
+      readonly stopped?: string
     }
   | { readonly ok: false; readonly message: string }
 

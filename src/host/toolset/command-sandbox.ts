@@ -12,7 +12,7 @@ import { notWorking } from '../../sandbox/install.ts'
 import type { CommandMode } from '../../security/autonomy.ts'
 import type { Policy } from '../../security/policy.ts'
 import { forbiddenPlace } from '../../security/targets/path.ts'
-import { type Spawn, spawnPlain } from '../../tools/process.ts'
+import { type Spawn, type SpawnPlan, spawnPlain } from '../../tools/process.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import type { Setup } from '../api.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
@@ -141,13 +141,32 @@ function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
   ])
 }
 
-/** The first command creates the sandbox; after a failure the next command tries again. */
+/** Commands without network share one sandbox; each other set of hosts has its own. */
 function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' | 'idle'> {
+  const byHosts = new Map<string, Omit<Shared, 'users' | 'idle'>>()
+  const open = (hosts: readonly string[]) => {
+    const key = hosts.join(' ')
+    const found = byHosts.get(key) ?? createLazy(kind, around, hosts)
+    byHosts.set(key, found)
+    return found
+  }
+  return {
+    spawn: (plan) => open([...(plan.network ?? [])].sort()).spawn(plan),
+    mode: () => open([]).mode(),
+    warm: () => byHosts.get('')?.warm(),
+    close() {
+      for (const each of byHosts.values()) each.close()
+    },
+  }
+}
+
+/** The first command creates the sandbox; after a failure the next command tries again. */
+function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[]): Omit<Shared, 'users' | 'idle'> {
   const state: { made?: ReturnType<typeof make> | undefined; sandbox?: Sandbox; closed: boolean } = { closed: false }
 
   async function make() {
     const { createSandbox } = await import('../../sandbox/create-sandbox.ts')
-    const created = await createSandbox(await settingsFor(kind, around))
+    const created = await createSandbox(await settingsFor(kind, around, hosts))
     if (!created.ok) {
       state.made = undefined
       forgetSandbox(around.setup)
@@ -167,7 +186,7 @@ function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' |
       const made = await state.made
       if (made.ok) {
         const { name, spawn } = made.sandbox
-        const ended = await spawn(plan)
+        const ended = await spawn(await withGit(plan, around))
         if (ended.ok) return { ...ended, sandbox: name }
         if (!ended.message.startsWith(notWorking)) return ended
         forgetSandbox(around.setup)
@@ -179,7 +198,9 @@ function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' |
       state.made ??= make()
       const made = await state.made
       if (!made.ok || made.sandbox.name === 'none') return unconfined
-      return { confined: true, transaction: (await made.sandbox.privateViews()).ok, network: made.sandbox.name === 'bubblewrap' }
+      const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
+      const network = made.sandbox.name === 'bubblewrap' && missingForNetwork().length === 0
+      return { confined: true, transaction: (await made.sandbox.privateViews()).ok, network }
     },
     warm: () => state.sandbox?.warm?.(),
     close() {
@@ -189,7 +210,14 @@ function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' |
   }
 }
 
-async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promise<SandboxSettings> {
+/** The user's name in git, and the repository of a linked worktree. */
+async function withGit(plan: SpawnPlan, { setup, policy }: Around): Promise<SpawnPlan> {
+  const { gitForCommands } = await import('../transactions/git-around.ts')
+  const { env, readablePaths } = gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
+  return { ...plan, env: { ...env, ...plan.env }, readablePaths: [...(plan.readablePaths ?? []), ...readablePaths] }
+}
+
+async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: readonly string[]): Promise<SandboxSettings> {
   const [{ sandboxNetwork }, { hideProcess }] = await Promise.all([import('./sandbox-network.ts'), import('../../sandbox/protect/hide.ts')])
   hideProcess()
   return {
@@ -204,7 +232,7 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promis
     forbiddenReads: policy.forbiddenReads,
     userPath: setup.context.env.PATH,
     forbiddenCommands: policy.forbiddenCommands,
-    ...(await sandboxNetwork(kind, policy, setup)),
+    ...(await sandboxNetwork(kind, { policy, hosts }, setup)),
     limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds: cpuSecondsOf(setup.config.limits) },
     spawnPlain,
     log: setup.log,

@@ -5,10 +5,11 @@ import { once } from '../../kit/once.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
+import { ruleOfTwo } from '../../runtime/behaviours/egress.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
 import type { Act, AskLine, ChangePorts, Judge, Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
-import { alwaysKey } from '../../security/always.ts'
+import { alwaysKey, hostsCovered } from '../../security/always.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import { judgePath } from '../../security/targets/path.ts'
@@ -22,6 +23,8 @@ import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
+import { createCommandSpawn } from '../transactions/command-spawn.ts'
+import { createFileOriginals } from '../transactions/file-originals.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './guarded-get.ts'
@@ -66,19 +69,17 @@ export async function createToolRuntime({
 }: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
+  const originals = createFileOriginals(setup, policy.workspace, { conversation: conversationId, run: () => runId() ?? '' })
   const workspace = openWorkspace({
     root: policy.workspace,
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
+    originals,
   })
   const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  /** A command that says nothing of its view works on a private one where there are private views. */
-  const spawn: typeof confinement.spawn = async (plan) => {
-    if (plan.readOnly || plan.view !== undefined || !(await confinement.mode()).transaction) return confinement.spawn(plan)
-    return confinement.spawn({ ...plan, view: 'private' })
-  }
+  const spawn = createCommandSpawn({ setup, policy, confinement })
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
     return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate })
@@ -107,7 +108,9 @@ export async function createToolRuntime({
     const spoken = { log, maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeouts(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
   }
-  const look = async () => (await more?.({ spawn, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
+  /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */
+  const spawnTool: typeof spawn = (plan) => spawn({ ...plan, network: policy.allowedDomains })
+  const look = async () => (await more?.({ spawn: spawnTool, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
   state.kit = kitOf(await look())
   const kit = () => state.kit ?? kitOf([])
   if (more) {
@@ -142,6 +145,7 @@ export async function createToolRuntime({
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
+    if (judgement.writes.length > 0) await originals.load()
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
     return withInstructions(wanted, outcome)
@@ -161,6 +165,19 @@ export async function createToolRuntime({
     return found.length === 0 ? outcome : { ...outcome, instructions: found }
   }
 
+  /** Once something private was read, a yes to a host that was given before does not cover what is sent there now. */
+  const couldLeak = ({ rule, labels }: Judgement) =>
+    rule === ruleOfTwo || (labels?.includes('sends') === true && memory?.labels.of(conversationId).includes('reads_private') === true)
+
+  const coveredBy = ({ plan }: Judgement) => hostsCovered(state.gate?.plan(plan)?.urls ?? [])
+
+  /** Names what an "always" covers: the external tool in this version, or the built-in tool with the hosts of this call. */
+  function standingKey({ call, judgement }: Proposal): string | undefined {
+    const tool = sourced(call.name)
+    if (tool) return JSON.stringify([call.name, tool.sha256])
+    return state.gate?.plan(judgement.plan) && JSON.stringify([call.name, ...coveredBy(judgement)])
+  }
+
   /**
    * Stores a rule for a shell command permanently; an approval of another tool holds for this conversation; a command without a rule is
    * asked again.
@@ -168,8 +185,10 @@ export async function createToolRuntime({
   function allowAlways({ call, judgement }: Proposal): string | undefined {
     const always = state.gate?.plan(judgement.plan)?.always
     if (call.name !== 'shell') {
-      standing.add(standingKey(call.name, sourced(call.name)))
-      return `allowed from now on in this conversation: ${call.name}`
+      const key = standingKey({ call, judgement })
+      if (key === undefined) return undefined
+      standing.add(key)
+      return `allowed from now on in this conversation: ${[call.name, ...coveredBy(judgement)].join(' ')}`
     }
     if (!always || !memory) return undefined
     memory.approvals.addRule({ tool: 'shell', scope: alwaysKey(always), by: 'terminal' })
@@ -200,7 +219,7 @@ export async function createToolRuntime({
     allowAlways,
     changesOf: ({ call, changes }) =>
       changes ? views.made()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
-    isStanding: ({ call }) => standing.has(standingKey(call.name, sourced(call.name))),
+    isStanding: (proposal) => proposal.changes === undefined && !couldLeak(proposal.judgement) && standing.has(standingKey(proposal) ?? ''),
     refresh,
     close() {
       views.made()?.close()
@@ -240,11 +259,9 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
       : 'an executable: what it does is confined, not foreseen'
   const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
   const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
-  return { ...judged, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
-}
-
-function standingKey(name: string, tool: SourcedTool | undefined): string {
-  return tool === undefined ? name : `${name} ${tool.sha256}`
+  // A claw runs outside the sandbox, so it may read and send anything; the operator vouches for a tool that security.allow_tools names.
+  const labels = source === 'claw' && judged.risk !== 'low' ? { labels: ['reads_untrusted', 'sends'] as const } : {}
+  return { ...judged, ...labels, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
 }
 
 function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome | undefined {
