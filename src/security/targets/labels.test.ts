@@ -32,8 +32,16 @@ test('installed packages are of others', () => {
 })
 
 test('what comes over the network is of others, and what could take data along sends', () => {
-  expect(labels({ requests: [{ carries: false }] })).toBe('reads_untrusted')
-  expect(labels({ requests: [{ carries: false }, { carries: true }] })).toBe('reads_untrusted sends')
+  expect(labels({ requests: [{ carries: false, foreign: true }] })).toBe('reads_untrusted')
+  expect(labels({ requests: [{ carries: true, foreign: false }] })).toBe('sends')
+  expect(
+    labels({
+      requests: [
+        { carries: false, foreign: true },
+        { carries: true, foreign: false },
+      ],
+    }),
+  ).toBe('reads_untrusted sends')
   expect(labels({ hosts: ['registry.npmjs.org'] })).toBe('reads_untrusted sends')
 })
 
