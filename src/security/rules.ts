@@ -16,6 +16,7 @@ export const rules = {
   'path.too_many': 'A pattern matches more names than can be looked at for symbolic links.',
   'path.outside_workspace': 'workspace_only is on and the path lies outside the workspace.',
   'path.forbidden': 'The path lies under one of forbidden_paths.',
+  'path.forbidden_read': 'The file matches one of forbidden_reads; its name may be listed, but nobody reads its content.',
   'path.kernel': '/proc, /sys and /dev are the machine itself, not files.',
   'path.protected': 'The path belongs to the runtime, or is one that other programs execute: git hooks, start-up files, editor tasks.',
   'url.invalid': 'The text is no absolute http(s) URL, or holds characters that parsers disagree about.',
