@@ -8,7 +8,7 @@ const labels = (call: Partial<Labelled>, more: Parameters<typeof labelsOf>[1] = 
 const reading = (path: string, real?: string) => labels({ paths: [{ path, access: 'read', ...(real ? { real } : {}) }] })
 
 test('ordinary work in the workspace has no label', () => {
-  for (const path of ['src/a.ts', 'README.md', 'vendored.ts', 'my_node_modules/x', 'keyboard.ts', 'environment.env.md'])
+  for (const path of ['src/a.ts', 'README.md', 'vendored.ts', 'my_node_modules/x', 'keyboard.ts', 'environment.env.md', '.env.example'])
     expect([path, reading(`/home/u/ws/${path}`)]).toEqual([path, ''])
   expect(labels({ paths: [{ path: '/home/u/ws/.env', access: 'write' }] })).toBe('')
   expect(labels({ tool: 'time' })).toBe('')

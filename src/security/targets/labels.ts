@@ -20,8 +20,10 @@ export type Labelled = {
 
 type Given = Pick<Policy, 'workspace' | 'home' | 'channel'>
 
-/** Files that usually hold keys, wherever they are. */
-const secretName = /^(\.env(\..*)?|.*\.(pem|key|p12|pfx|kdbx)|id_[a-z0-9_]+|\.?netrc|\.npmrc|\.pypirc|.*credentials.*|.*secrets?(\..*)?)$/i
+/** Files that usually hold keys, wherever they are; security.forbidden_reads refuses most of them unless the operator changed it. */
+const secretName =
+  /^(\.env(\..*)?|.*\.(pem|key|p12|pfx|kdbx)|id_[a-z0-9_]+|\.?netrc|\.pgpass|\.npmrc|\.pypirc|.*credentials.*|.*secrets?(\..*)?)$/i
+const exampleName = /\.(example|sample|template|dist)$/i
 
 /** Where package managers and people put what others wrote. */
 const foreignFolder = /\/(node_modules|site-packages|vendor|third_party)\//
@@ -38,7 +40,8 @@ export function labelsOf({ tool, paths, requests, hosts }: Labelled, policy: Giv
 }
 
 function isPrivate(path: string, { workspace }: Given): boolean {
-  return !isUnder(path, workspace) || secretName.test(path.slice(path.lastIndexOf('/') + 1))
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  return !isUnder(path, workspace) || (secretName.test(name) && !exampleName.test(name))
 }
 
 /** Installed packages, and what lies neither in the workspace nor in the home folder. */
