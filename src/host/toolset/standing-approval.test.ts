@@ -2,12 +2,15 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { place } from '../../../test/support/host.ts'
 import { openMemory } from '../../memory/memory.ts'
+import { alwaysKey } from '../../security/always.ts'
+import type { ChannelProfile } from '../access/channel-profile.ts'
+import { narrowSetup } from '../access/narrow-setup.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import { createToolRuntime } from './tool-executor.ts'
 
-async function stage(config = '') {
+async function stage(config = '', access?: ChannelProfile) {
   const at = place(config)
-  const setup = at.setup()
+  const setup = narrowSetup(at.setup(), access)
   const opened = openMemory({ path: join(at.home, 'memory.sqlite'), log: () => {}, now: Date.now })
   if (!opened.ok) throw new Error('no memory')
   const { memory } = opened
@@ -52,4 +55,18 @@ test('once something private was read, an "always" for a host does not cover wha
   expect(await isStanding('https://a.example/?q=1')).toBe(true)
   memory.transaction(() => memory.labels.keep('c', ['reads_private']))
   expect(await isStanding('https://a.example/?q=1')).toBe(false)
+})
+
+test('a rule that the operator made for a command does not hold for people on a channel', async () => {
+  const config = '[security]\nask = "before"\nallow_commands = ["mkdir"]\n'
+  const people: ChannelProfile = { channel: 'discord', profile: 'chat', users: ['1'], approvers: ['1'], memory: 'all', level: 'supervised' }
+  for (const [access, verdict] of [
+    [undefined, 'allow'],
+    [people, 'ask'],
+  ] as const) {
+    using on = await stage(config, access)
+    on.memory.approvals.addRule({ tool: 'shell', scope: alwaysKey({ executable: '/usr/bin/mkdir', subcommand: '' }), by: 'terminal' })
+    const judged = await on.runtime.judge({ id: 'm', name: 'shell', input: { command: 'mkdir x' } })
+    expect([access?.channel, judged.verdict]).toEqual([access?.channel, verdict])
+  }
 })
