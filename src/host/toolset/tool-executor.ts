@@ -129,7 +129,8 @@ export async function createToolRuntime({
       sight,
       conversation: conversationId,
       commands: confinement.mode,
-      always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
+      // The rules were given at the operator's own terminal, for the operator.
+      always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
