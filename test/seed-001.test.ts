@@ -79,7 +79,9 @@ const writing = [
   { tool_calls: [{ name: 'file_write', arguments: { path: 'out.txt', content: 'written' } }] },
   { text: 'It says: {{last_tool_result}}' },
 ]
-const allTools = minimumConfig.replace('"shell"]', '"shell", "file_write"]')
+/** The seed's gate: a command asks before it runs, and is blocked when it is not allow-listed. */
+const seedGate = minimumConfig.replace('[security]\n', '[security]\nask = "before"\nunlisted_commands = "block"\n')
+const allTools = seedGate.replace('"shell"]', '"shell", "file_write"]')
 
 test('6a: nobody to ask means no: exit 4, nothing written, a denied receipt', async () => {
   using home = nest()

@@ -97,6 +97,13 @@ export function recordSteps(options: RecordWriterOptions) {
     intent: (run: RunIdentity, act: Extract<InternalEvent, { type: 'act' }>) => void write(run, [{ kind: 'intent', act }]),
     denied: (run: RunIdentity, deny: Extract<InternalEvent, { type: 'deny' }>) =>
       write(run, [{ kind: 'denied', deny }]).receipts.get(deny.id),
+    gate: (run: RunIdentity, gate: Extract<InternalEvent, { type: 'gate.open' }>, expires: number) =>
+      write(run, [{ kind: 'gate', gate, expires }]).earlier.get(gate.id),
+    /** Returns why the changes may not be applied. */
+    applying: (run: RunIdentity, apply: Extract<InternalEvent, { type: 'apply' }>) =>
+      write(run, [{ kind: 'apply', apply }]).unusable.get(apply.id),
+    dropped: (run: RunIdentity, drop: Extract<InternalEvent, { type: 'drop' }>) =>
+      write(run, [{ kind: 'dropped', drop }]).receipts.get(drop.id),
     finished: (run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string) =>
       void write(run, [{ kind: 'finish', finish, digest }]),
   }

@@ -10,6 +10,7 @@ import { type Context, createContext } from './conversations/model-context.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
+import { createPendingTable, type PendingTable } from './journal/pending-changes.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
 import type { Projections } from './rebuild.ts'
@@ -24,6 +25,7 @@ export type Memory = {
   readonly approvals: Approvals
   readonly checkpoint: CheckpointTable
   readonly actions: OperatorActions
+  readonly pending: PendingTable
   /** The files of agents. */
   readonly files: LazyProjector
   context(conversationId: string, tokenBudget: number): Context
@@ -67,6 +69,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       approvals: createApprovals(store, now),
       checkpoint: createCheckpointTable(store),
       actions: createOperatorActions(store),
+      pending: createPendingTable(store),
       files: lazyProjector({ store, journal, log }),
       context: createContext(store),
       search: createSearch(store, now),

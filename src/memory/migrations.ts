@@ -127,4 +127,8 @@ CREATE TABLE own_log(one INTEGER PRIMARY KEY CHECK (one = 1), log_id TEXT NOT NU
 INSERT INTO own_log SELECT 1, coalesce((SELECT log_id FROM checkpoint), lower(hex(randomblob(16)))), coalesce((SELECT count FROM checkpoint), 0);
 CREATE TABLE operator_actions(receipt_id TEXT PRIMARY KEY, input TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `,
+  // Approvals of changes whose run has ended, while a process applies those changes.
+  `
+CREATE TABLE applying(id TEXT PRIMARY KEY, by TEXT NOT NULL, owner TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
 ]

@@ -7,6 +7,7 @@ import { createApprovalRequests } from './approval-requests.ts'
 import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
 import { createCallRecord } from './journal/call-record.ts'
 import { deadRuns, type FateOf, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
+import { createPendingChanges, type PendingChanges } from './journal/pending-changes.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
 import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
@@ -61,6 +62,9 @@ export type OperatorAction = {
   readonly input: JsonObject
   readonly risk: Risk
   readonly sandbox?: 'none'
+  /** What became of the changes that the action applied, and why they were not applied, if so. */
+  readonly changes?: string
+  readonly error?: string
 }
 
 export type RecordWriter = {
@@ -84,6 +88,8 @@ export type RecordWriter = {
   recover(fateOf?: FateOf): Recovery
   /** @returns the id of its receipt; undefined when receipts are off */
   recordAction(recordAction: OperatorAction): string | undefined
+  /** See PendingChanges. */
+  readonly applyPending: PendingChanges['apply']
 }
 
 export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
@@ -99,6 +105,13 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     receiptOf,
     sealAgain: (runId) => void (receipts?.seal && journal.sealAgain(runId, receipts.seal)),
     noIntent: (message) => new RecordFailure('no_intent', message),
+  })
+  const pending = createPendingChanges({
+    table: memory.pending,
+    journal,
+    approvals: memory.approvals,
+    transaction: (body) => transaction(body),
+    record: recordAction,
   })
   /** The ledger of the current transaction, from its first receipt on. */
   let ledger: Ledger | undefined
@@ -148,14 +161,12 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     if (receipts?.seal) journal.sealEnd(runId, receipts.seal)
   }
 
-  function recordAction({ conversationId, tool, input, risk, sandbox }: OperatorAction): string | undefined {
+  function recordAction({ conversationId, tool, input, risk, sandbox, changes, error }: OperatorAction): string | undefined {
     const clean = withoutSecrets(input)
+    const outcome = { output: '', ...(changes ? { metadata: { changes } } : {}), ...actionEnd(error) }
     const what = { tool, argsHash: argsHashOf({ input: clean }), risk, approval: 'operator' }
     return transaction(() => {
-      const { receipt } = receiptOf(
-        { conversationId },
-        { ...what, ...outcomeDraft({ status: 'allowed', output: '' }), ...sandboxOf(sandbox) },
-      )
+      const { receipt } = receiptOf({ conversationId }, { ...what, ...outcomeDraft(outcome), ...sandboxOf(sandbox) })
       if (receipt !== undefined) memory.actions.keep(receipt, clean)
       return receipt
     })
@@ -199,11 +210,13 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   /** Most starts need no repair, and check that without the lock. */
   function recover(fateOf?: FateOf): Recovery {
     const resting = receipts === undefined || receipts.isConsistent?.(guarded(memory.checkpoint.get)) === true
-    if (resting && guarded(() => deadRuns(journal)).length === 0)
-      return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] }
-    return transaction(() =>
-      recoverRuns({ journal, log, now, end, calls, fateOf, receiptsAfter: receipts?.after ?? (() => []), settle, disown }),
-    )
+    const isQuiet = resting && guarded(() => deadRuns(journal).length === 0 && !pending.isInterrupted())
+    if (isQuiet) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] }
+    const receiptsAfter = receipts?.after ?? (() => [])
+    return transaction(() => {
+      const recovery = recoverRuns({ journal, log, now, end, calls, fateOf, receiptsAfter, settle, disown })
+      return { ...recovery, undecided: [...recovery.undecided, ...pending.recover(fateOf)] }
+    })
   }
 
   /** Appends the receipts last, directly before the commit: a failure leaves nothing in the database and nothing in the log. */
@@ -245,7 +258,20 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     }
   }
 
-  return { write, transaction, separate, recordAction, recover, follow: memory.files.flush, abandon: memory.files.drop }
+  return {
+    write,
+    transaction,
+    separate,
+    recordAction,
+    applyPending: pending.apply,
+    recover,
+    follow: memory.files.flush,
+    abandon: memory.files.drop,
+  }
+}
+
+function actionEnd(error: string | undefined): { readonly status: 'allowed' } | { readonly status: 'failed'; readonly error: string } {
+  return error === undefined ? { status: 'allowed' } : { status: 'failed', error }
 }
 
 type Mutable = {

@@ -55,6 +55,24 @@ test('a sandbox that the journal tells and the receipt does not is named', () =>
   expect(deepVerify(home.paths.log, [attempt(0, { sandbox: 'bubblewrap' })]).problems[0]?.message).toEndWith('differ in sandbox')
 })
 
+test('what became of changes must be the same in journal and receipt, also where only one of them knows of any', () => {
+  const changing = createHome()
+  const { logId } = changing.fill(2, (number) => (number === 0 ? { changes: 'dropped' } : {}))
+  const told = (number: number, changes: string | undefined) =>
+    deepVerify(changing.paths.log, [attempt(number, { changes, receiptId: `receipt-${logId.slice(0, 8)}-${number + 1}` })]).problems.map(
+      ({ message }) => message.replace(/.* differ/, 'differ'),
+    )
+  expect([told(0, 'dropped'), told(0, 'none'), told(0, undefined)]).toEqual([[], ['differ in changes'], ['differ in changes']])
+  expect([told(1, undefined), told(1, 'dropped')]).toEqual([[], ['differ in changes']])
+  changing.remove()
+})
+
+test('a journal that contradicts itself about a call is a problem, whatever the receipt says', () => {
+  expect(deepVerify(home.paths.log, [attempt(0, { contradiction: 'it applied other changes than it made' })]).problems).toMatchObject([
+    { kind: 'contradiction', message: expect.stringContaining('it applied other changes than it made') },
+  ])
+})
+
 test('attempts that agree, and one still under way, are fine; the receipts left over are counted', () => {
   const running = attempt(7, { status: undefined, receiptId: undefined, pending: true })
   expect(deepVerify(home.paths.log, [attempt(0), attempt(2), running])).toEqual({

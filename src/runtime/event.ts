@@ -29,6 +29,9 @@ export type Part =
 /** A tool call as the model requested it. `input` is already parsed; `malformed` holds the raw text if it was not a JSON object. */
 export type Call = { readonly id: string; readonly name: string; readonly input: JsonObject; readonly malformed?: string }
 
+/** What a call reads or does, for the rule about what may be sent out: private data, content that others wrote, something that leaves. */
+export type Label = 'reads_private' | 'reads_untrusted' | 'sends'
+
 /**
  * The gate's judgement of one call: made once, journalled with the reply and enforced by the threads. `plan` is the hash of exactly what
  * would be executed; an approval is bound to it.
@@ -43,6 +46,8 @@ export type Judgement = {
   readonly summary: string
   /** Canonical names of what the call writes; two calls that share a name run one after the other. */
   readonly writes: readonly string[]
+  /** Absent: it does nothing of that kind. */
+  readonly labels?: readonly Label[]
 }
 
 export type Proposal = { readonly call: Call; readonly judgement: Judgement }

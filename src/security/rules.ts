@@ -6,7 +6,8 @@ export const rules = {
   'tool.not_allowed': "The tool exists, but this channel's tools_allow does not list it.",
   'schema.malformed': 'The call has no name, or its arguments are no JSON object or hold half a character.',
   'schema.invalid': "The arguments do not fit the tool's JSON Schema.",
-  'redaction.secret': 'The arguments hold the value of a registered secret; no tool writes, runs or sends one.',
+  'redaction.secret':
+    'The arguments hold the value of a registered secret, or what has the format of a key; no tool writes, runs or sends one.',
   'redaction.label': 'The arguments hold the label that stands for a hidden secret; it would take the place of the real value.',
   'path.empty': 'A path must name something.',
   'path.bad_character': 'A path must not hold control or text-direction characters, nor half a character.',
@@ -25,7 +26,7 @@ export const rules = {
   'url.private_address': 'The address is not a public one: private, loopback, link-local, reserved or a tunnel to such.',
   'url.port': 'Only ports 80, 443 and those of allowed_ports are used.',
   'url.method': 'Only GET, HEAD, OPTIONS, POST, PUT, PATCH and DELETE are sent.',
-  'url.not_listed': 'A command in the sandbox reaches only the hosts of allowed_domains.',
+  'url.not_listed': 'A command in the sandbox reaches only the hosts that it was given.',
   'url.redirect': 'A redirect leads to somewhere riskier than what was let through.',
   'autonomy.low': 'Low risk runs by itself.',
   'autonomy.readonly': 'autonomy is readonly: only low-risk tools that read, and commands that only read.',

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { talk } from '../support/talk.ts'
-import { alone, call, home, turn } from '../support/turns.ts'
+import { alone, asksFirst, call, home, turn } from '../support/turns.ts'
 
 const write = (content = 'one') => call('file_write', { path: 'a.txt', content })
 const over = { text: 'over' }
@@ -138,7 +138,7 @@ describe('a turn that waits at its question', () => {
 
 describe('an "always" rule', () => {
   test.if(needs('bwrap'))('is listed with executable and sub-command, and gone once revoked', async () => {
-    using at = home()
+    using at = home('', asksFirst)
     const make = [call('shell', { command: 'mkdir made' }), over]
     await talk(at, make, [['[y/N/a]', 'a\r']], ['-m', 'go'])
     expect(existsSync(join(at.workspace, 'made'))).toBe(true)

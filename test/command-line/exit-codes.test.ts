@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { exitCodeHelp } from '../../src/cli/exit.ts'
 import { type Nest, nest } from '../support/cli.ts'
-import { call, home, turn } from '../support/turns.ts'
+import { asksFirst, call, home, turn } from '../support/turns.ts'
 
 const limit = { timeoutMs: 5000 }
 const answer = { text: 'The answer is: {{last_tool_result}}' }
@@ -152,7 +152,7 @@ describe('3: denied', () => {
     ['our own home', call('file_read', { path: '~/.braidclaw/receipt.key' })],
     ['a tool that is not there', call('launch_missiles', {})],
   ])('%s: the answer over a refusal is shown, and is no success', async (_, wanted) => {
-    using at = home()
+    using at = home('', asksFirst)
     const { code, stdout, stderr } = await go(at, [wanted, { text: 'All done!' }])
     expect([code, stdout]).toEqual([3, 'All done!\n'])
     expect(stderr).toContain('denied: ')

@@ -90,7 +90,7 @@ describe('a link to an outside place', () => {
 
   /** Outside is permitted, and /usr can be read in the sandbox. */
   const permissive = (): Nest => {
-    const at = home({ autonomy: '"supervised"', workspace_only: 'false' })
+    const at = home({ autonomy: '"supervised"', workspace_only: 'false', ask: '"before"' })
     symlinkSync('/usr/bin/true', join(at.workspace, 'data'))
     return at
   }

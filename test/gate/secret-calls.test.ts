@@ -7,7 +7,7 @@ import { createAgent, type ModelCall } from '../../src/agent.ts'
 import type { Nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { findBelow, findIn } from '../support/secrets.ts'
-import { alone, call, home, scripted, turn } from '../support/turns.ts'
+import { alone, asksFirst, call, home, scripted, turn } from '../support/turns.ts'
 
 const key = 'sk-9f3kQ27xLmZ0pTv4'
 const real = { OPENAI_API_KEY: key }
@@ -56,7 +56,7 @@ describe.each([
   })
 
   test.if(needs('bwrap'))('a yes that is given elsewhere is for exactly that plan', async () => {
-    using at = home(uses)
+    using at = home(uses, asksFirst)
     const replies = [call('shell', { command: `mkdir ${dummy}` }), told]
     expect((await turn(at, replies, [], { env, through: alone })).code).toBe(4)
     const [{ id, summary }] = JSON.parse((await at.run(['approvals', 'list', '--json'], { env })).stdout)

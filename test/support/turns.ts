@@ -6,10 +6,13 @@ import { type Invocation, minimumConfig, type Nest, nest, type Result } from './
 /** The seed's minimum with every tool allowed. */
 export const everyTool = minimumConfig.replace(/tools_allow = .*\n/, '')
 
-/** Returns a home with that configuration, and these lines at its end. */
-export function home(more = ''): Nest {
+/** The gate of seed 001 as lines of [security]: a command asks before it runs, and is blocked when it is not allow-listed. */
+export const asksFirst = 'ask = "before"\nunlisted_commands = "block"\n'
+
+/** Returns a home with that configuration, these lines at its end, and these in its [security]. */
+export function home(more = '', security = ''): Nest {
   const fresh = nest()
-  fresh.config(`${everyTool}${more}`)
+  fresh.config(`${everyTool.replace('[security]\n', `[security]\n${security}`)}${more}`)
   return fresh
 }
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, minimumConfig, type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
-import { alone, call, everyTool, home, refused, turn } from '../support/turns.ts'
+import { alone, asksFirst, call, everyTool, home, refused, turn } from '../support/turns.ts'
 
 const json = async (at: Nest, ...args: string[]) => JSON.parse((await at.run(args)).stdout)
 
@@ -137,7 +137,7 @@ describe('agent', () => {
   })
 
   test('--approve-all-medium is off by default, and never opens what is high', async () => {
-    using at = home()
+    using at = home('', asksFirst)
     const writes = [call('file_write', { path: 'x.txt', content: 'x' }), { text: 'ok' }]
     expect((await turn(at, writes, [], { through: alone })).code).toBe(4)
     expect(existsSync(join(at.workspace, 'x.txt'))).toBe(false)

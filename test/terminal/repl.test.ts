@@ -5,7 +5,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from '../support/cli.ts'
 import { ctrlC, ctrlD, talk, up } from '../support/talk.ts'
-import { call, home } from '../support/turns.ts'
+import { asksFirst, call, home } from '../support/turns.ts'
 
 const history = (at: Nest) => join(at.home, '.braidclaw/history')
 const write = (path: string) => call('file_write', { path, content: 'written' })
@@ -138,7 +138,7 @@ test('Ctrl-C cancels what runs, and the conversation goes on', async () => {
 })
 
 test('Ctrl-C ends a running command', async () => {
-  using at = home()
+  using at = home('', asksFirst)
   const { code } = await talk(
     at,
     [{ tool_calls: [{ name: 'shell', arguments: { command: 'echo begun > begun; sleep 60' } }] }, { text: 'afterwards' }],

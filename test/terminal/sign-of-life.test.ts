@@ -4,7 +4,7 @@ import { test as always, describe, expect } from 'bun:test'
 import { executable, type Nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { ctrlC, ctrlD, talk } from '../support/talk.ts'
-import { call, home, scripted, until } from '../support/turns.ts'
+import { asksFirst, call, home, scripted, until } from '../support/turns.ts'
 
 const test = always.if(needs('bwrap'))
 
@@ -72,7 +72,7 @@ describe('nothing is drawn', () => {
 })
 
 test('the conversation shows it too; Ctrl-C leaves no rest of it, and a question waits without it', async () => {
-  using at = home()
+  using at = home('', asksFirst)
   const replies = [slow(60_000, { text: 'never' }), call('shell', { command: 'mkdir x' }), slow(600, { text: 'made' })]
   const { stdout } = await talk(at, replies, [
     ['> ', 'first\r'],
@@ -89,8 +89,8 @@ test('the conversation shows it too; Ctrl-C leaves no rest of it, and a question
 })
 
 test('a question at the terminal of one turn waits without it', async () => {
-  using at = home()
-  const replies = [call('shell', { command: 'sleep 0.6' }), { text: 'over' }]
+  using at = home('', asksFirst)
+  const replies = [call('shell', { command: 'sleep 0.6; touch made' }), { text: 'over' }]
   const child = typing(at, ['agent', '-m', 'go'], scripted(at, replies).env)
   await until(() => child.screen().includes('[y/N/a] '))
   await Bun.sleep(1500)

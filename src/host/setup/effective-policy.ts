@@ -56,8 +56,8 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment, acc
   })
 }
 
-function channelOf({ channel: name, level, tools, users }: ChannelProfile): PolicyChannel {
-  return { name, open: users.includes(everyone), ...(level ? { level } : {}), ...(tools ? { tools } : {}) }
+function channelOf({ channel: name, level, tools, users, memory }: ChannelProfile): PolicyChannel {
+  return { name, open: users.includes(everyone), memory, ...(level ? { level } : {}), ...(tools ? { tools } : {}) }
 }
 
 /** A forbidden path that is a symlink, or is below one, is forbidden under both names. */

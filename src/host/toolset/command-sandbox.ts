@@ -3,7 +3,7 @@
  * it.
  */
 
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import type { Config } from '../../config/config.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
@@ -30,7 +30,13 @@ export type Confinement = {
 const unconfined: CommandMode = { confined: false, transaction: false }
 
 /** The limits of one command; see docs/sandbox.md for which layer enforces what. */
-const limits = { memoryBytes: 4 * 1024 ** 3, processes: 512, fileBytes: 4 * 1024 ** 3 } as const
+const GIB = 1024 ** 3
+const limits = { memoryBytes: 4 * GIB, processes: 512, fileBytes: 4 * GIB, diskBytes: 16 * GIB } as const
+
+/** Half of the machine's memory, but 4 GiB where three quarters of the machine are as much. */
+export function totalMemoryBytes(machine = totalmem()): number {
+  return Math.floor(Math.max(machine / 2, Math.min(limits.memoryBytes, machine * 0.75)))
+}
 
 /**
  * Returns the processor time of one process: all that it can use on all processors within its time limit, so that this limit is never
@@ -117,13 +123,15 @@ export function createConfinement(kind: SandboxKind, around: Around): Confinemen
 
 /** The key contains everything that a command can observe of its environment. */
 function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
-  const { workspace, home, forbiddenPaths, allowedDomains, allowedPorts } = policy
+  const { workspace, home, forbiddenPaths, forbiddenCommands, allowedDomains, allowedPorts } = policy
   return JSON.stringify([
     kind,
     workspace,
     home,
     setup.paths.home,
     forbiddenPaths,
+    forbiddenCommands,
+    setup.context.env.PATH,
     outsideHome(setup),
     allowedDomains,
     allowedPorts,
@@ -131,13 +139,32 @@ function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
   ])
 }
 
-/** The first command creates the sandbox; after a failure the next command tries again. */
+/** Commands without network share one sandbox; each other set of hosts has its own. */
 function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' | 'idle'> {
+  const byHosts = new Map<string, Omit<Shared, 'users' | 'idle'>>()
+  const open = (hosts: readonly string[]) => {
+    const key = hosts.join(' ')
+    const found = byHosts.get(key) ?? createLazy(kind, around, hosts)
+    byHosts.set(key, found)
+    return found
+  }
+  return {
+    spawn: (plan) => open([...(plan.network ?? [])].sort()).spawn(plan),
+    mode: () => open([]).mode(),
+    warm: () => byHosts.get('')?.warm(),
+    close() {
+      for (const each of byHosts.values()) each.close()
+    },
+  }
+}
+
+/** The first command creates the sandbox; after a failure the next command tries again. */
+function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[]): Omit<Shared, 'users' | 'idle'> {
   const state: { made?: ReturnType<typeof make> | undefined; sandbox?: Sandbox; closed: boolean } = { closed: false }
 
   async function make() {
     const { createSandbox } = await import('../../sandbox/create-sandbox.ts')
-    const created = await createSandbox(await settingsFor(kind, around))
+    const created = await createSandbox(await settingsFor(kind, around, hosts))
     if (!created.ok) {
       state.made = undefined
       forgetSandbox(around.setup)
@@ -164,7 +191,9 @@ function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' |
       state.made ??= make()
       const made = await state.made
       if (!made.ok || made.sandbox.name === 'none') return unconfined
-      return { confined: true, transaction: (await made.sandbox.privateViews()).ok, network: made.sandbox.name === 'bubblewrap' }
+      const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
+      const network = made.sandbox.name === 'bubblewrap' && missingForNetwork().length === 0
+      return { confined: true, transaction: (await made.sandbox.privateViews()).ok, network }
     },
     warm: () => state.sandbox?.warm?.(),
     close() {
@@ -174,7 +203,7 @@ function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' |
   }
 }
 
-async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promise<SandboxSettings> {
+async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: readonly string[]): Promise<SandboxSettings> {
   const [{ sandboxNetwork }, { hideProcess }] = await Promise.all([import('./sandbox-network.ts'), import('../../sandbox/protect/hide.ts')])
   hideProcess()
   return {
@@ -185,8 +214,10 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around): Promis
     protectedPaths: [],
     forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
     secretPaths: outsideHome(setup),
-    ...(await sandboxNetwork(kind, policy, setup)),
-    limits: { ...limits, cpuSeconds: cpuSecondsOf(setup.config.limits) },
+    userPath: setup.context.env.PATH,
+    forbiddenCommands: policy.forbiddenCommands,
+    ...(await sandboxNetwork(kind, { policy, hosts }, setup)),
+    limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds: cpuSecondsOf(setup.config.limits) },
     spawnPlain,
     log: setup.log,
   }

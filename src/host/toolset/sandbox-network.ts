@@ -1,4 +1,4 @@
-/** Opens the sandbox's network to exactly the hosts in the policy, by the same rules as the http tool. */
+/** Opens the sandbox's network to exactly the hosts of one command, by the same rules as the http tool. */
 
 import type { SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
 import type { Policy } from '../../security/policy.ts'
@@ -6,22 +6,24 @@ import type { Setup } from '../api.ts'
 
 type SandboxNetwork = Pick<SandboxSettings, 'allowedDomains' | 'allowedPorts' | 'network'>
 
+/** `hosts` are the hosts that this command may reach. Only those that allowed_domains lists too may have a private address. */
+type Opening = { readonly policy: Policy; readonly hosts: readonly string[] }
+
 const closed: SandboxNetwork = { allowedDomains: [] }
 
 /** The network stays closed when a dependency is missing, and the log says so: a command without network can do no harm there. */
-export async function sandboxNetwork(kind: SandboxKind, policy: Policy, { log }: Pick<Setup, 'log'>): Promise<SandboxNetwork> {
-  const { allowedDomains, allowedPorts } = policy
-  if (allowedDomains.length === 0 || kind === 'none') return closed
+export async function sandboxNetwork(kind: SandboxKind, { policy, hosts }: Opening, { log }: Pick<Setup, 'log'>): Promise<SandboxNetwork> {
+  if (hosts.length === 0 || kind === 'none') return closed
   const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
   const missing = kind === 'landlock' ? ['bubblewrap'] : missingForNetwork()
   if (missing.length > 0) {
-    log('warn', 'sandbox network off', { why: `allowed_domains needs ${missing.join(' and ')} for commands; install that` })
+    log('warn', 'sandbox network off', { why: `network for commands needs ${missing.join(' and ')}; install that` })
     return closed
   }
-  return { allowedDomains, allowedPorts, network: await networkFor(policy) }
+  return { allowedDomains: hosts, allowedPorts: policy.allowedPorts, network: await networkFor({ policy, hosts }) }
 }
 
-export async function networkFor(policy: Policy): Promise<NonNullable<SandboxNetwork['network']>> {
+export async function networkFor({ policy, hosts }: Opening): Promise<NonNullable<SandboxNetwork['network']>> {
   const [{ createTunnels }, { judgeUrl }, { judgeConnection }] = await Promise.all([
     import('../../workspace/net/tunnel.ts'),
     import('../../security/targets/url.ts'),
@@ -29,9 +31,11 @@ export async function networkFor(policy: Policy): Promise<NonNullable<SandboxNet
   ])
   return createTunnels({
     judgeHost({ host, port }) {
-      const verdict = judgeUrl({ url: `http://${host}:${port}/`, method: 'GET', policy })
+      const verdict = judgeUrl({ url: `http://${host}:${port}/`, method: 'GET', policy: { ...policy, allowedDomains: hosts } })
       if (!verdict.ok) return { ok: false, denied: verdict.rule, message: verdict.reason }
-      return verdict.allowed ? undefined : { ok: false, denied: 'url.not_listed', message: `${host} is not in allowed_domains` }
+      return verdict.allowed
+        ? undefined
+        : { ok: false, denied: 'url.not_listed', message: `${host} is not one of the hosts that this command was given` }
     },
     judgeAddress: ({ host, ip }) => judgeConnection({ host, ip, allowedDomains: policy.allowedDomains }),
   })

@@ -8,7 +8,7 @@ import type { Memory } from '../../memory/memory.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
 import type { Act, AskLine, ChangePorts, Judge, Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
-import { alwaysKey } from '../../security/always.ts'
+import { alwaysKey, hostsCovered } from '../../security/always.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import { judgePath } from '../../security/targets/path.ts'
@@ -70,7 +70,7 @@ export async function createToolRuntime({
     root: policy.workspace,
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
   })
-  const env = cleanEnvironment({ home: policy.workspace, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
+  const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
@@ -107,7 +107,9 @@ export async function createToolRuntime({
     const spoken = { log, maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeouts(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
   }
-  const look = async () => (await more?.({ spawn, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
+  /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */
+  const spawnTool: typeof spawn = (plan) => spawn({ ...plan, network: policy.allowedDomains })
+  const look = async () => (await more?.({ spawn: spawnTool, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
   state.kit = kitOf(await look())
   const kit = () => state.kit ?? kitOf([])
   if (more) {
@@ -161,6 +163,15 @@ export async function createToolRuntime({
     return found.length === 0 ? outcome : { ...outcome, instructions: found }
   }
 
+  const coveredBy = ({ plan }: Judgement) => hostsCovered(state.gate?.plan(plan)?.urls ?? [])
+
+  /** Names what an "always" covers: the external tool in this version, or the built-in tool with the hosts of this call. */
+  function standingKey({ call, judgement }: Proposal): string | undefined {
+    const tool = sourced(call.name)
+    if (tool) return JSON.stringify([call.name, tool.sha256])
+    return state.gate?.plan(judgement.plan) && JSON.stringify([call.name, ...coveredBy(judgement)])
+  }
+
   /**
    * Stores a rule for a shell command permanently; an approval of another tool holds for this conversation; a command without a rule is
    * asked again.
@@ -168,8 +179,10 @@ export async function createToolRuntime({
   function allowAlways({ call, judgement }: Proposal): string | undefined {
     const always = state.gate?.plan(judgement.plan)?.always
     if (call.name !== 'shell') {
-      standing.add(standingKey(call.name, sourced(call.name)))
-      return `allowed from now on in this conversation: ${call.name}`
+      const key = standingKey({ call, judgement })
+      if (key === undefined) return undefined
+      standing.add(key)
+      return `allowed from now on in this conversation: ${[call.name, ...coveredBy(judgement)].join(' ')}`
     }
     if (!always || !memory) return undefined
     memory.approvals.addRule({ tool: 'shell', scope: alwaysKey(always), by: 'terminal' })
@@ -200,7 +213,7 @@ export async function createToolRuntime({
     allowAlways,
     changesOf: ({ call, changes }) =>
       changes ? views.made()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
-    isStanding: ({ call }) => standing.has(standingKey(call.name, sourced(call.name))),
+    isStanding: (proposal) => standing.has(standingKey(proposal) ?? ''),
     refresh,
     close() {
       views.made()?.close()
@@ -241,10 +254,6 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
   const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
   const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
   return { ...judged, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
-}
-
-function standingKey(name: string, tool: SourcedTool | undefined): string {
-  return tool === undefined ? name : `${name} ${tool.sha256}`
 }
 
 function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome | undefined {

@@ -1,6 +1,8 @@
 /** Records runs of the real agent and reads their journal back from disk, for tests of replays. */
 
 import type { AnyThread } from '../../kernel/thread.ts'
+import { applied } from '../attempt/change-outcome.ts'
+import type { ChangeReview } from '../changes.ts'
 import { type Agent, type AgentConfig, createAgent } from '../create-agent.ts'
 import type { AgentEvent, Judgement, Part, RunEvent } from '../event.ts'
 import { ProviderFailure, type RecordEntry, type Recorder } from '../port.ts'
@@ -19,6 +21,8 @@ export type Script = {
     pieces?: number
   }[]
   verdicts?: { [id: string]: Partial<Judgement> }
+  /** The reviews of what calls change on their view. */
+  reviews?: { [id: string]: ChangeReview }
   limits?: Partial<RunLimits>
   rules?: AnyThread<RunEvent>[]
   threads?: AnyUserThread[]
@@ -54,6 +58,8 @@ function recorder(write: (entry: Omit<Entry, 'seq'>) => void): Recorder {
       const body = event.type === 'tool.done' ? { ...event, outcome: { ...event.outcome, receipt: 'rcp' } } : event
       write({ kind: 'external', type: event.type, body })
     } else if (entry.kind === 'intent') write({ kind: 'intent', type: 'act', body: entry.act })
+    else if (entry.kind === 'apply') write({ kind: 'intent', type: 'apply', body: entry.apply })
+    else if (entry.kind === 'dropped') write({ kind: 'note', type: 'drop', body: { ...entry.drop, receipt: 'rcp' } })
     else if (entry.kind === 'denied') write({ kind: 'note', type: 'deny', body: { ...entry.deny, receipt: 'rcp' } })
     else if (entry.kind === 'finish') write({ kind: 'note', type: 'finish', body: { ...entry.finish, digest: entry.digest } })
   }
@@ -65,7 +71,7 @@ function recorder(write: (entry: Omit<Entry, 'seq'>) => void): Recorder {
   }
 }
 
-function ports({ replies, verdicts = {} }: Script): Omit<AgentConfig['ports'], 'recorder'> {
+function ports({ replies, verdicts = {}, reviews = {} }: Script): Omit<AgentConfig['ports'], 'recorder'> {
   const asked = replies.values()
   return {
     provider: {
@@ -97,7 +103,10 @@ function ports({ replies, verdicts = {} }: Script): Omit<AgentConfig['ports'], '
       ...verdicts[id],
     }),
     act: async ({ id }) =>
-      id === 'd' ? { status: 'failed', output: 'half', error: 'it broke' } : { status: 'allowed', output: `did ${id.replace(/\d+$/, '')}` },
+      id === 'd'
+        ? { status: 'failed', output: 'half', error: 'it broke' }
+        : { status: 'allowed', output: `did ${id.replace(/\d+$/, '')}`, ...(reviews[id] ? { changes: reviews[id] } : {}) },
+    changes: { apply: async ({ review }, _signal, ran) => applied(ran, review), drop: () => {} },
     questions: { answered: () => undefined, watch: () => () => {} },
     log: () => {},
     redact: (value) => value,

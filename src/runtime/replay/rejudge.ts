@@ -1,6 +1,10 @@
-/** Evaluates another policy against a past run: judges every call again and finds the first point where the run would have diverged. */
+/**
+ * Evaluates another policy against a past run: judges every call and every change set again, and finds the first point where the run would
+ * have diverged.
+ */
 
 import type { AnyThread } from '../../kernel/thread.ts'
+import type { ChangeReview } from '../changes.ts'
 import type { Call, ExternalEvent, Judgement, Proposal, RunEvent } from '../event.ts'
 import { program, type RunLimits } from '../program.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
@@ -21,8 +25,18 @@ export type Rejudged = {
   readonly changed: boolean
 }
 
+/** `after` is absent when the list of changes is no longer kept: the recorded review then stays in force. */
+export type RejudgedChanges = Pick<Rejudged, 'event' | 'id' | 'tool' | 'summary' | 'changed'> & {
+  readonly before: SaidOfChanges
+  readonly after?: SaidOfChanges
+}
+
+type SaidOfChanges = Pick<ChangeReview, 'verdict' | 'rule' | 'reason'>
+
 export type Rejudgement = {
   readonly calls: readonly Rejudged[]
+  /** What calls changed; absent when no call of the run changed anything on a private view. */
+  readonly changes?: readonly RejudgedChanges[]
   /** Absent when nothing would have changed. What follows a divergence is unknown, because the model would have seen something else. */
   readonly divergence?: { readonly before: string; readonly after: string }
   /** Threads that the run had and that are not available; without them the divergence is unknown. */
@@ -36,18 +50,30 @@ export type RejudgeInput = {
   /** The developer's threads, if the run had any. */
   readonly joined?: readonly PreparedThread[]
   readonly judge: (call: Call) => Judgement | Promise<Judgement>
+  /** Reviews what a call changed; undefined when that is no longer known. Absent: nothing is known. */
+  readonly review?: (changed: ToolChanged) => ChangeReview | undefined | Promise<ChangeReview | undefined>
 }
 
+export type ToolChanged = Extract<ExternalEvent, { type: 'tool.changed' }>
+
 /** Plans stay those of the run, because files have changed since; only the policy is evaluated. @throws whatever the judge throws. */
-export async function rejudge({ entries, limits, rules = [], joined = [], judge }: RejudgeInput): Promise<Rejudgement> {
+export async function rejudge({ entries, limits, rules = [], joined = [], judge, review }: RejudgeInput): Promise<Rejudgement> {
   const calls: Rejudged[] = []
+  const changes: RejudgedChanges[] = []
   const before: ExternalEvent[] = []
   const after: ExternalEvent[] = []
   for (const [at, entry] of entries.entries()) {
     const event = externalOf(entry)
     if (event === undefined) continue
     before.push(event)
-    after.push(event.type === 'model.done' || event.type === 'judged' ? await again(event, at + 1) : event)
+    if (event.type === 'tool.changed') after.push(await reviewed(event, at + 1))
+    else after.push(event.type === 'model.done' || event.type === 'judged' ? await again(event, at + 1) : event)
+  }
+
+  async function reviewed(event: ToolChanged, number: number): Promise<ToolChanged> {
+    const said = await review?.(event)
+    changes.push(toldChanges(number, event, said))
+    return said === undefined ? event : { ...event, review: { ...event.review, ...sayingOfChanges(said) } }
   }
 
   async function again(event: Extract<ExternalEvent, { type: 'model.done' } | { type: 'judged' }>, number: number): Promise<ExternalEvent> {
@@ -71,8 +97,9 @@ export async function rejudge({ entries, limits, rules = [], joined = [], judge 
   }
 
   const missing = missingThreads(entries, joined)
-  if (missing.length > 0) return { calls, missing }
-  return { calls, ...parted(happenings(before), happenings(after)) }
+  const judged = changes.length === 0 ? { calls } : { calls, changes }
+  if (missing.length > 0) return { ...judged, missing }
+  return { ...judged, ...parted(happenings(before), happenings(after)) }
 }
 
 /** Describes an event without its wording: only what happens, and to which call, counts as a divergence. */
@@ -95,4 +122,15 @@ function sayingOf({ verdict, risk, rule, reason }: Judgement): Said {
 function told(event: number, { call, judgement }: Proposal, said: Judgement): Rejudged {
   const [before, after] = [sayingOf(judgement), sayingOf(said)]
   return { event, id: call.id, tool: call.name, summary: judgement.summary, before, after, changed: before.verdict !== after.verdict }
+}
+
+function sayingOfChanges({ verdict, rule, reason }: ChangeReview): SaidOfChanges {
+  return { verdict, rule, reason }
+}
+
+function toldChanges(event: number, { id, call, review }: ToolChanged, said: ChangeReview | undefined): RejudgedChanges {
+  const what = { event, id, tool: call.name, summary: review.summary, before: sayingOfChanges(review) }
+  return said === undefined
+    ? { ...what, changed: false }
+    : { ...what, after: sayingOfChanges(said), changed: review.verdict !== said.verdict }
 }

@@ -8,18 +8,20 @@ import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import { type Command, receiver } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
 import { limitProcess } from '../limits/resource-limits.ts'
+import { watchUse } from '../limits/watch-use.ts'
 import { ownFolder } from '../owner/private-folder.ts'
 import { markOption, sandboxMark } from '../owner/sandbox-mark.ts'
 import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
-import { isWithin, type Places } from '../protect/places.ts'
+import type { Places } from '../protect/places.ts'
+import { prepareSurroundings, type Surroundings } from '../surroundings/surroundings.ts'
 import { createTransactions, type Prepared } from '../transaction/transactions.ts'
 import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
 import { chooseCover } from './empty-mount.ts'
 import { createMounts } from './mounts.ts'
-import { enterGroup, isolationArguments } from './namespaces.ts'
+import { enterGroup, insideUser, isolationArguments } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
 import { descriptors, isSetUpFailure, runConfined, startWaiting, type Waiting } from './run-confined.ts'
 import { createGate, type Gate } from './start-gate.ts'
@@ -67,8 +69,10 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const cover = chooseCover(without)
   const blank = written(folder.path, 'blank', new Uint8Array(), 0)
   const outside = forbiddenOutside(places.workspace, settings.forbiddenPaths?.() ?? [])
+  const surroundings = prepareSurroundings({ settings, places, folder: folder.path, blank, cover, user: insideUser() })
   const view = {
     places,
+    surroundings,
     secretPaths: [...(settings.secretPaths ?? []), ...outside],
     blank,
     cover,
@@ -116,7 +120,11 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const limit = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
     prepared?.begin()
-    const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare: limit, inspect })
+    const watch =
+      limited && !without.has('pid namespace')
+        ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill })
+        : undefined
+    const ended = await runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare: limit, inspect, watch })
     // Start the next sandbox after this turn: nobody waits for it then, and creating namespaces now would delay the end of this command's
     // namespaces.
     setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
@@ -180,16 +188,14 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
   }
 }
 
-type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string }
+type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly surroundings: Surroundings }
 
-/** A command cannot write to a home folder that it cannot see, so programs get the private /tmp for their caches. */
-function commandOf({ plan, way, home }: Asked): Command {
-  const own: Environment = plan.env.HOME === undefined || isWithin(plan.env.HOME, home) ? { HOME: '/tmp' } : {}
+function commandOf({ plan, way, surroundings }: Asked): Command {
   // git would rewrite its index only to remember file times, and every command would seem to change the repository.
   const git: Environment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
   // A command with the user number of root has no right to give files to other users, and tar would end with an error.
   const tar: Environment = process.geteuid?.() === 0 ? { TAR_OPTIONS: '--no-same-owner' } : {}
-  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...git, ...tar, ...way.env } }
+  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...surroundings.environment(plan.env), ...git, ...tar, ...way.env } }
 }
 
 /** Passes our whole environment on. Only tests use it, to show the probe what a careless start would leak. */

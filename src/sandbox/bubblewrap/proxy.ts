@@ -59,7 +59,8 @@ async function serve({ proxy, connection }: { readonly proxy: Proxy; readonly co
     return await no('400 Bad Request', 'the proxy takes CONNECT host:port or GET http://host/path, with a plain Content-Length or no body')
   const { host, port } = request
   const ports = [...PORTS, ...(proxy.allowedPorts ?? [])]
-  if (!isListed(host, proxy.allowedDomains)) return await no('403 Forbidden', `${host}:${port} is not in allowed_domains`, { host, port })
+  if (!isListed(host, proxy.allowedDomains))
+    return await no('403 Forbidden', `${host}:${port} is not one of the hosts that this command was given`, { host, port })
   if (!ports.includes(port))
     return await no('403 Forbidden', `${host}:${port}: only the ports ${ports.join(', ')} are allowed`, { host, port })
   const dialled = await proxy.dial({ host: plain(host), port })

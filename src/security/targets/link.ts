@@ -30,11 +30,14 @@ export type Follower = {
   links(): readonly FollowedLink[]
   /** The destinations of links that the call writes through. */
   written(): readonly string[]
+  /** Something outside the workspace was judged, itself or through a link; programs aside. */
+  outside(): boolean
 }
 
 export function createFollower(policy: PathPolicy, sight: Sight | undefined): Follower {
   const links = new Map<string, FollowedLink>()
   const written = new Set<string>()
+  let outside = false
 
   function follow(asked: PathAsked, lexical: PathVerdict & { readonly ok: true }): PathVerdict & { readonly real?: string } {
     const spelt = placeAsSpelt({ ...asked, policy })
@@ -52,6 +55,7 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined): Fo
       if (refusal) return refusal
       if (isUnder(lexical.path, policy.workspace)) links.set(`${given}\0${real}`, { given, real })
       if (asked.access === 'write') written.add(real)
+      if (asked.access !== 'run' && !isUnder(real, policy.workspace)) outside = true
     }
     const [first] = followed
     return first ? { ...lexical, real: first.real } : lexical
@@ -60,10 +64,12 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined): Fo
   return {
     judge(asked) {
       const lexical = judgePath({ ...asked, access: accessOf(asked), policy })
+      if (lexical.ok && !lexical.inside && asked.access !== 'run') outside = true
       return lexical.ok && sight ? follow(asked, lexical) : lexical
     },
     links: () => [...links.values()],
     written: () => [...written],
+    outside: () => outside,
   }
 }
 

@@ -18,7 +18,8 @@ export async function probe(setup: CliSetup, json: boolean): Promise<void> {
   const { config, paths, log } = setup
   const ground = prepareGround()
   try {
-    const out = await sandboxNetwork('auto', policyOf(config, paths, env), setup)
+    const policy = policyOf(config, paths, env)
+    const out = await sandboxNetwork('auto', { policy, hosts: policy.allowedDomains }, setup)
     const made = await createSandbox({ kind: 'auto', ...ground.settings, ...out, spawnPlain, log })
     if (!made.ok)
       throw new CliExit(exitCodes.error, [`error: no sandbox to probe: ${made.why ?? made.missing}`, ...(made.remedy ?? [])].join('\n  '))

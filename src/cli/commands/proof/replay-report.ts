@@ -21,8 +21,8 @@ export function notRunAgain(runId: string, { missing = [], divergence }: RunAgai
   ]
 }
 
-/** Lists only the calls that the policy would judge differently. */
-export function policyLines(runId: string, { calls, divergence, missing = [] }: Rejudgement): string[] {
+/** Lists only the calls and changes that the policy would judge differently, and the changes that are no longer kept. */
+export function policyLines(runId: string, { calls, changes = [], divergence, missing = [] }: Rejudgement): string[] {
   const changed = calls.filter((call) => call.changed)
   const head = `${runId}: ${changed.length} of ${count(calls.length, 'call')} would be judged otherwise`
   const lines = changed.map(
@@ -32,7 +32,16 @@ export function policyLines(runId: string, { calls, divergence, missing = [] }: 
   return [
     head,
     ...lines,
+    ...changes.flatMap(changeLines),
     ...(missing.length > 0 ? [`  where it would have gone another way is not known: ${missing.join('; ')}`] : []),
     ...(divergence ? [`  first difference: "${divergence.before}" then, "${divergence.after}" now; what came after it is not known`] : []),
   ]
+}
+
+function changeLines({ event, id, summary, before, after, changed }: NonNullable<Rejudgement['changes']>[number]): string[] {
+  const what = `  event ${event}, the changes of ${id}`
+  if (after === undefined) return [`${what}: ${before.verdict} by ${before.rule} as recorded; they are no longer kept, so not judged again`]
+  return changed
+    ? [`${what}: ${before.verdict} by ${before.rule} → ${after.verdict} by ${after.rule} (${after.reason})\n    ${summary}`]
+    : []
 }

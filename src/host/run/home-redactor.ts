@@ -2,8 +2,8 @@
  * Redacts the secrets of every user of a home from everything that any of them stores: it learns from each user and never forgets a secret.
  */
 
-import type { Redact } from '../runtime/port.ts'
-import { createRedactor, nameOfLabel, type Redactor } from '../security/redaction/redact.ts'
+import type { Redact } from '../../runtime/port.ts'
+import { createRedactor, nameOfLabel, type Redactor } from '../../security/redaction/redact.ts'
 
 export type HomeRedactor = {
   readonly redact: Redact
