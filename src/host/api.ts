@@ -11,6 +11,8 @@ import type { AskLine, Decision, Log, Message, Provider, RunAgent } from '../run
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
+import type { SetSummary } from '../workspace/changes/contract.ts'
+import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
@@ -163,6 +165,12 @@ export type ReplayedRun = {
   readonly ended: boolean
 }
 
+export type KeptChanges = {
+  readonly store: ChangeStore
+  /** Leaves a receipt of what the person did with a change set. */
+  record(action: 'changes.undo', set: SetSummary): void
+}
+
 /** A home, opened once per process for all users: database, writer, emergency-stop watcher, sandboxes, providers, approvals. */
 export type Host = {
   readonly setup: Setup
@@ -170,6 +178,8 @@ export type Host = {
   conversation(which: ConversationChoice, options: ConversationOptions): Promise<Conversation>
   /** The open questions of all conversations of this home in this process. */
   readonly questions: () => readonly OpenQuestion[]
+  /** What commands and file tools of this home changed; opened on first use. */
+  changes(): Promise<KeptChanges>
   /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */
