@@ -77,6 +77,8 @@ export type ConversationOptions = {
   readonly acceptAltered?: boolean
   /** How commands are confined; default: `auto`. */
   readonly sandbox?: SandboxKind
+  /** Commands run on private views that are never applied, and tools that write do not run. */
+  readonly dryRun?: true
   /** Replaces the configured provider. */
   readonly provider?: Provider
   /** Receives lines for the person who began this conversation; absent: they go to the log. */

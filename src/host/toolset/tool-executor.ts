@@ -22,6 +22,7 @@ import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
+import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-run.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './guarded-get.ts'
@@ -36,6 +37,8 @@ export type ToolRuntimeOptions = {
   readonly runId?: () => string | undefined
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
+  /** Nothing that a call does reaches the workspace. */
+  readonly dryRun?: boolean
   /** The host's pool; absent: the runtime creates its own sandbox. */
   readonly sandboxes?: SandboxPool
   readonly tools?: ToolSelection
@@ -60,6 +63,7 @@ export async function createToolRuntime({
   runId = () => undefined,
   ask,
   sandbox = 'auto',
+  dryRun = false,
   sandboxes,
   tools: { builtIn, more } = builtInTools,
   instructions,
@@ -75,13 +79,14 @@ export async function createToolRuntime({
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
   /** A command that says nothing of its view works on a private one where there are private views. */
-  const spawn: typeof confinement.spawn = async (plan) => {
+  const spawnOnView: typeof confinement.spawn = async (plan) => {
     if (plan.readOnly || plan.view !== undefined || !(await confinement.mode()).transaction) return confinement.spawn(plan)
     return confinement.spawn({ ...plan, view: 'private' })
   }
+  const spawn = dryRun ? dryRunSpawn({ spawn: confinement.spawn, hasViews: confinement.mode }) : spawnOnView
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
-    return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate })
+    return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate, dryRun })
   })
   const own = createTools({
     files: workspace,
@@ -144,16 +149,20 @@ export async function createToolRuntime({
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
+    const tool = kit().tools.find(({ name }) => name === call.name)
+    const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
+    if (dry !== undefined) return dry
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
     return withInstructions(wanted, outcome)
   }
 
   /** Carries out what was decided about the changes of a command. */
-  const changes: ChangePorts = {
+  const changePorts: ChangePorts = {
     apply: async (event, signal, ran) => (await views.get()).apply(event, signal, ran),
     drop: (event) => views.made()?.drop(event),
   }
+  const changes = dryRun ? neverApplied(changePorts) : changePorts
 
   /** Adds the instructions of folders that the call touched for the first time. */
   async function withInstructions<Outcome extends ToolOutcome>({ judgement }: Parameters<Act>[0], outcome: Outcome): Promise<Outcome> {

@@ -18,19 +18,20 @@ export type ReviewedOptions = {
   readonly conversationId: string
   /** Returns the current run. */
   readonly runId: () => string
+  readonly dryRun?: boolean
   readonly gate: () => Promise<Pick<Gate, 'plan'>>
 }
 
 type Act = Parameters<ViewsOptions['review']>[0]
 
 /** Opens nothing before a command has changed something. */
-export function createReviewedViews({ setup, policy, conversationId, runId, gate }: ReviewedOptions): CommandViews {
+export function createReviewedViews({ setup, policy, conversationId, runId, gate, dryRun = false }: ReviewedOptions): CommandViews {
   const { log, redactor } = setup
   const hasSecret = secretsBy(redactor)
 
   async function review(act: Act, changes: readonly Change[], look: Look): Promise<ChangeReview> {
     const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
-    return reviewChanges(changes, {
+    const judged = await reviewChanges(changes, {
       policy,
       level: levelOf(policy),
       approved: isApproved(act, policy),
@@ -38,6 +39,8 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
       ...(hasSecret ? { hasSecret } : {}),
       look,
     })
+    // In a dry run a person sees every change set, also one that would be applied unasked.
+    return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
   }
 
   const aboutOf = ({ call }: Act): About => {
