@@ -10,8 +10,6 @@ import { loadConfig } from './load.ts'
 const wire = (name: string, more = '') =>
   `[providers.models.${name}]\nkind = "openai-compatible"\nbase_url = "http://localhost:1/v1"\nmodel = "m-${name}"\n${more}`
 
-const usual = { ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block', egress: 'ask' } as const
-
 describe('what is refused', () => {
   test('a project may not say where records go, even when it is trusted', () => {
     for (const line of [
@@ -137,7 +135,10 @@ describe('what holds', () => {
         allowedDomains: [],
         allowedPorts: [],
         approveAllMedium: false,
-        ...usual,
+        ask: 'changes',
+        unlistedCommands: 'ask',
+        readonlyCommands: 'block',
+        egress: 'ask',
         allowTools: [],
         auditLog: true,
       },

@@ -92,7 +92,15 @@ export type Ending = {
 
 /** From outside; journalled before its consequences. */
 export type ExternalEvent =
-  | { readonly type: 'run.start'; readonly prompt: string; readonly mode: Mode; readonly at: number; readonly model: string }
+  | {
+      readonly type: 'run.start'
+      readonly prompt: string
+      readonly mode: Mode
+      readonly at: number
+      readonly model: string
+      /** What was read earlier in the conversation, and whether the prompt itself is of others. */
+      readonly labels?: readonly Label[]
+    }
   | {
       readonly type: 'model.done'
       readonly parts: readonly Part[]

@@ -40,6 +40,8 @@ export const rules = {
   'autonomy.always': 'The operator said "always" to this executable and sub-command.',
   'autonomy.high_blocked': 'autonomy is supervised: high risk is blocked.',
   'autonomy.full': 'autonomy is full: whatever no policy forbids runs.',
+  'egress.rule_of_two':
+    'The conversation has read content of others and something private; whatever could carry that away needs a yes, at every level.',
   'approval.nobody': 'A yes is needed and nobody is there to give it.',
   'approval.expiry': 'A yes was needed and nobody gave it in time.',
   'approval.unusable': 'The yes could not be used up: it expired, was used before or is for another plan.',

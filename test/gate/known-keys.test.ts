@@ -18,7 +18,9 @@ test('what a tool read is redacted for the model, on the screen and in every fil
   expect(stdout).toContain('token: [redacted:GitHub token]')
   expect(stdout).toContain('key: [redacted:AWS key]')
   expect(stdout).toContain('url: postgres://app:[redacted:password]@db.example.com/main')
-  const files = readdirSync(join(at.home, '.braidclaw'), { recursive: true, encoding: 'utf8' }).map((name) => join(at.home, '.braidclaw', name))
+  const files = readdirSync(join(at.home, '.braidclaw'), { recursive: true, encoding: 'utf8' }).map((name) =>
+    join(at.home, '.braidclaw', name),
+  )
   const bytes = files.filter((file) => statSync(file).isFile()).map((file) => readFileSync(file, 'latin1'))
   expect(bytes.join('')).toContain('[redacted:GitHub token]')
   for (const key of [github, aws, 'correct-horse']) expect(bytes.join('').includes(key)).toBe(false)
@@ -33,7 +35,11 @@ test('a call that holds a key is refused by its kind, and one with the label wou
   expect([denied.code, existsSync(join(at.workspace, 'a.txt'))]).toEqual([3, false])
   expect(denied.stdout).toContain('the arguments hold a GitHub token')
   expect(denied.stdout + denied.stderr).not.toContain(github)
-  const label = await turn(at, [call('file_write', { path: 'a.txt', content: 'x=[redacted:AWS key]' }), { text: '{{last_tool_result}}' }], args)
+  const label = await turn(
+    at,
+    [call('file_write', { path: 'a.txt', content: 'x=[redacted:AWS key]' }), { text: '{{last_tool_result}}' }],
+    args,
+  )
   expect([label.code, existsSync(join(at.workspace, 'a.txt'))]).toEqual([3, false])
   expect(label.stdout).toContain('[redacted:AWS key] stands for a value that is hidden from you')
 })

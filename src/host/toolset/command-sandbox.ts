@@ -11,7 +11,7 @@ import type { Sandbox, SandboxKind, SandboxSettings } from '../../sandbox/confin
 import type { CommandMode } from '../../security/autonomy.ts'
 import type { Policy } from '../../security/policy.ts'
 import { forbiddenPlace } from '../../security/targets/path.ts'
-import { type Spawn, spawnPlain } from '../../tools/process.ts'
+import { type Spawn, type SpawnPlan, spawnPlain } from '../../tools/process.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import type { Setup } from '../api.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
@@ -179,7 +179,7 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       const made = await state.made
       if (made.ok) {
         const { name, spawn } = made.sandbox
-        const ended = await spawn(plan)
+        const ended = await spawn(await withGit(plan, around))
         return ended.ok ? { ...ended, sandbox: name } : ended
       }
       return {
@@ -201,6 +201,13 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       state.sandbox?.close?.()
     },
   }
+}
+
+/** The user's name in git, and the repository of a linked worktree. */
+async function withGit(plan: SpawnPlan, { setup, policy }: Around): Promise<SpawnPlan> {
+  const { gitForCommands } = await import('../transactions/git-around.ts')
+  const { env, readablePaths } = gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
+  return { ...plan, env: { ...env, ...plan.env }, readablePaths: [...(plan.readablePaths ?? []), ...readablePaths] }
 }
 
 async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: readonly string[]): Promise<SandboxSettings> {

@@ -5,6 +5,7 @@ import { once } from '../../kit/once.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
+import { ruleOfTwo } from '../../runtime/behaviours/egress.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
 import type { Act, AskLine, ChangePorts, Judge, Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
@@ -22,7 +23,9 @@ import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
+import { createCommandSpawn } from '../transactions/command-spawn.ts'
 import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-run.ts'
+import { createFileOriginals } from '../transactions/file-originals.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './guarded-get.ts'
@@ -70,20 +73,18 @@ export async function createToolRuntime({
 }: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
+  const originals = createFileOriginals(setup, policy.workspace, { conversation: conversationId, run: () => runId() ?? '' })
   const workspace = openWorkspace({
     root: policy.workspace,
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
+    originals,
   })
   const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  /** A command that says nothing of its view works on a private one where there are private views. */
-  const spawnOnView: typeof confinement.spawn = async (plan) => {
-    if (plan.readOnly || plan.view !== undefined || !(await confinement.mode()).transaction) return confinement.spawn(plan)
-    return confinement.spawn({ ...plan, view: 'private' })
-  }
-  const spawn = dryRun ? dryRunSpawn({ spawn: confinement.spawn, hasViews: confinement.mode }) : spawnOnView
+  const commandSpawn = createCommandSpawn({ setup, policy, confinement })
+  const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
     return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate, dryRun })
@@ -152,6 +153,7 @@ export async function createToolRuntime({
     const tool = kit().tools.find(({ name }) => name === call.name)
     const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
     if (dry !== undefined) return dry
+    if (judgement.writes.length > 0) await originals.load()
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
     return withInstructions(wanted, outcome)
@@ -171,6 +173,10 @@ export async function createToolRuntime({
     const found = await instructions.below([...paths, ...judgement.writes])
     return found.length === 0 ? outcome : { ...outcome, instructions: found }
   }
+
+  /** Once something private was read, a yes to a host that was given before does not cover what is sent there now. */
+  const couldLeak = ({ rule, labels }: Judgement) =>
+    rule === ruleOfTwo || (labels?.includes('sends') === true && memory?.labels.of(conversationId).includes('reads_private') === true)
 
   const coveredBy = ({ plan }: Judgement) => hostsCovered(state.gate?.plan(plan)?.urls ?? [])
 
@@ -222,7 +228,7 @@ export async function createToolRuntime({
     allowAlways,
     changesOf: ({ call, changes }) =>
       changes ? views.made()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
-    isStanding: (proposal) => standing.has(standingKey(proposal) ?? ''),
+    isStanding: (proposal) => proposal.changes === undefined && !couldLeak(proposal.judgement) && standing.has(standingKey(proposal) ?? ''),
     refresh,
     close() {
       views.made()?.close()

@@ -38,7 +38,7 @@ export type ToolRuntime = {
   /** Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call. */
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
-  isStanding(proposal: Proposal): boolean
+  isStanding(question: Question): boolean
   /** Returns what the call changed, or would change, in the workspace; undefined when nobody can tell, or when it would fail. */
   changesOf(question: Question): ChangeSet | undefined
   /** Looks for extra tools again; call it only between two runs. @returns the tools that are allowed now. */

@@ -1,8 +1,7 @@
 /** Builds bubblewrap's arguments that are not about files: the namespaces of a command and the entry into its control group. */
 
-import { readFileSync } from 'node:fs'
 import type { Layer } from '../confinement.ts'
-import { fixedPath } from '../install.ts'
+import { hasOption } from '../install.ts'
 import { descriptors } from './run-confined.ts'
 
 /** The numbers of the user and group that own our files: with others git takes every file for a changed one. */
@@ -33,12 +32,6 @@ export function namespaceArguments(without: ReadonlySet<Layer>): string[] {
     ...(without.has('nested namespaces') || !hasOption('--disable-userns') ? [] : ['--disable-userns']),
     ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
   ]
-}
-
-/** Options of newer versions: the name stands in the help text that is part of the program, and reading it is quicker than running it. */
-function hasOption(name: string): boolean {
-  const program = Bun.which('bwrap', { PATH: fixedPath })
-  return program !== null && readFileSync(program).includes(name)
 }
 
 /** The process joins the group itself: moving a process from outside synchronises the whole machine, which takes some 10 ms. */

@@ -37,10 +37,9 @@ test('what comes over the network is of others, and what could take data along s
   expect(labels({ hosts: ['registry.npmjs.org'] })).toBe('reads_untrusted sends')
 })
 
-test('memory_search is private, but not in a chat with a memory of its own; a chat open to all is of others throughout', () => {
-  const chat = { name: 'discord', open: false, memory: 'own' } as const
+test('memory_search is private, but not in a chat with a memory of its own', () => {
+  const chat = { name: 'discord', memory: 'own' } as const
   expect(labels({ tool: 'memory_search' })).toBe('reads_private')
   expect(labels({ tool: 'memory_search' }, { ...policy, channel: chat })).toBe('')
   expect(labels({ tool: 'memory_search' }, { ...policy, channel: { ...chat, memory: 'all' } })).toBe('reads_private')
-  expect(labels({ tool: 'time' }, { ...policy, channel: { ...chat, open: true } })).toBe('reads_untrusted')
 })

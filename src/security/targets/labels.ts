@@ -29,7 +29,7 @@ export function labelsOf({ tool, paths, requests, hosts }: Labelled, policy: Giv
   const isOnline = requests.length > 0 || hosts.length > 0
   const labels: Label[] = []
   if (reads.some((path) => isPrivate(path, policy)) || searchesAll(tool, policy)) labels.push('reads_private')
-  if (isOnline || policy.channel?.open || reads.some((path) => isForeign(path, policy))) labels.push('reads_untrusted')
+  if (isOnline || reads.some((path) => isForeign(path, policy))) labels.push('reads_untrusted')
   if (hosts.length > 0 || requests.some(({ carries }) => carries)) labels.push('sends')
   return labels.length === 0 ? undefined : labels
 }

@@ -1,15 +1,15 @@
 /** Compares a change set with the workspace as it is now: what somebody else changed since the command began is a conflict. */
 
 import { readdirSync } from 'node:fs'
-import type { Change } from '../../runtime/changes.ts'
-import { slot } from '../descriptor.ts'
-import type { Conflict } from './contract.ts'
+import type { Change } from '../../../runtime/changes.ts'
+import { slot } from '../../descriptor.ts'
+import type { Conflict } from '../contract.ts'
+import type { Item } from '../set/plan.ts'
+import { type Found, type Identity, identityOf } from '../tree/identity.ts'
+import { folderOf, isInside, namesOf, type RawName, rawName } from '../tree/names.ts'
+import type { Pace } from '../tree/pace.ts'
+import type { Tree } from '../tree/tree.ts'
 import type { HeldLocks } from './held-locks.ts'
-import type { Item } from './set/plan.ts'
-import { type Found, type Identity, identityOf } from './tree/identity.ts'
-import { folderOf, isInside, namesOf, type RawName, rawName } from './tree/names.ts'
-import type { Pace } from './tree/pace.ts'
-import type { Tree } from './tree/tree.ts'
 
 export type Comparing = {
   readonly changes: readonly Change[]
@@ -18,8 +18,8 @@ export type Comparing = {
   /** What was at the moment when the command began; it has no say about files that changed before. */
   readonly start: Identity
   readonly locks: HeldLocks
-  /** Whether a file that changed meanwhile still says the same, as a git index whose times were refreshed does. */
-  readonly saysTheSame: (raw: RawName) => boolean
+  /** Whether a file whose times say that it changed meanwhile is the same all the same. */
+  readonly isSameAnyway: (raw: RawName, now: Found) => boolean
   readonly pace: Pace
 }
 
@@ -33,7 +33,7 @@ export async function compare(comparing: Comparing): Promise<Compared> {
   const conflicts: Conflict[] = []
   let bytes = 0
   for (const [raw, change] of all) {
-    const base = hasNewFolder(all, raw) ? undefined : workspace.look(raw)
+    const base = !isInside(raw) || hasNewFolder(all, raw) ? undefined : workspace.look(raw)
     const reason = problem(comparing, { raw, change, now: base }) ?? newInside(comparing, all, raw, base)
     if (reason !== undefined) conflicts.push({ path: change.path, reason })
     const source = sourceOf(view, raw, change)
@@ -53,14 +53,14 @@ function hasNewFolder(all: ReadonlyMap<RawName, Change>, raw: RawName): boolean 
 
 type Entry = { readonly raw: RawName; readonly change: Change; readonly now: Found | undefined }
 
-function problem({ start, locks, saysTheSame, workspace }: Comparing, { raw, change, now }: Entry): string | undefined {
+function problem({ start, locks, isSameAnyway, workspace }: Comparing, { raw, change, now }: Entry): string | undefined {
   const { before } = change
   if (!isInside(raw)) return 'is no path in the workspace'
   if (before === undefined) return now === undefined ? undefined : 'was created meanwhile'
   if (now === undefined) return 'was deleted meanwhile'
   if (now.kind !== before.kind) return `is a ${now.kind} now`
   if (now.kind === 'folder') return now.mode === before.mode || change.after === undefined ? undefined : 'has another mode now'
-  if (isNewer(now, start) && !saysTheSame(raw)) return 'was changed meanwhile'
+  if (isNewer(now, start) && !isSameAnyway(raw, now)) return 'was changed meanwhile'
   return locks.isHeld(raw, now, (other) => workspace.look(other)) ? 'is in use: another program holds a lock on it' : undefined
 }
 

@@ -4,17 +4,17 @@
  */
 
 import { closeSync, lstatSync, openSync, unlinkSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { folded } from '../security/targets/protected.ts'
-import type { Refusal } from './contract.ts'
-import { codeOf, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
-import { type Locator, quote } from './locate-path.ts'
-import { purposesIn, temporaryName } from './sweep.ts'
-
-/** What git looks for in a folder: HEAD, and either both `objects` and `refs` or a `commondir` that points to them. */
-const parts = ['HEAD', 'objects', 'refs', 'commondir'] as const
-
-type Part = (typeof parts)[number]
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { type GitPart, gitParts, isGitFolder } from '../../security/changes/git/git-shape.ts'
+import { isUnder } from '../../security/targets/path.ts'
+import { folded } from '../../security/targets/protected.ts'
+import type { Refusal } from '../contract.ts'
+import { codeOf, flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
+import { type Locator, quote } from '../locate-path.ts'
+import { realPlace } from '../real-place.ts'
+import { purposesIn, temporaryName } from '../sweep.ts'
+import { namedAround } from './read-settings.ts'
 
 /**
  * `folder` exists and may be written. `adds` is the name that the write adds or replaces in it: the file, or the first missing folder
@@ -29,12 +29,14 @@ export type Claim = Disposable & { readonly ok: true }
 export function claim({ locator, given, folder, adds }: Addition): Claim | Refusal {
   const around = repositoryAround(folder, locator.root)
   if (around !== undefined) return refused(`${quote(given)} lies in the git repository ${quote(locator.show(around))}`)
-  const part = parts.find((name) => name.toLowerCase() === folded(adds))
+  if (isNamed(folder, adds)) return named(given)
+  const part = gitParts.find((name) => name.toLowerCase() === folded(adds))
   if (part === undefined) return { ok: true, [Symbol.dispose]() {} }
   const announced = announce(folder, part)
   // The order matters: a part whose announcement is already gone now exists on disk.
   const soon = purposesIn(folder)
-  if (!isRepository([...soon, ...present(folder)])) return announced
+  const names = [...soon, ...present(folder)]
+  if (!isGitFolder((name) => names.includes(name))) return announced
   announced[Symbol.dispose]()
   const where = quote(locator.show(realPath(folder) ?? 'its folder'))
   return refused(`${quote(given)} would make the folder ${where} a git repository (HEAD with objects and refs, or with commondir)`)
@@ -45,11 +47,24 @@ function refused(what: string): Refusal {
   return { ok: false, denied: 'path.protected', message }
 }
 
+/** Whether git's settings make it run what would be written, or read it as more settings. */
+function isNamed(folder: Handle, adds: string): boolean {
+  const above = realPath(folder)
+  if (above === undefined) return false
+  const { run, included } = namedAround(above, { home: homedir() })
+  return [...run, ...included].some((path) => [path, realPlace(path)].some((place) => isUnder(join(above, adds), place)))
+}
+
+function named(given: string): Refusal {
+  const message = `${quote(given)} is a hook, program or file that the settings of a git repository name; ask the operator to change it by hand`
+  return { ok: false, denied: 'path.protected', message }
+}
+
 /**
  * Announces the new part in the folder before looking at the existing parts: of two writers that each add one part, at least the later one
  * sees the other's part or announcement. An announcement left by a crash causes refusals for an hour, until it is swept.
  */
-function announce(folder: Handle, part: Part): Claim {
+function announce(folder: Handle, part: GitPart): Claim {
   const own = hold(slot(folder), flags.folder)
   const path = slot(own, temporaryName(part))
   try {
@@ -79,19 +94,15 @@ function unlink(path: string): void {
 function repositoryAround(folder: Handle, root: string): string | undefined {
   let path = realPath(folder) ?? '/'
   for (let above = '.'; ; above += '/..') {
-    if (isRepository(present(folder, above))) return path
+    const names = present(folder, above)
+    if (isGitFolder((name) => names.includes(name))) return path
     if (path === root || path === '/' || has(folder, `${above}/.git`)) return undefined
     path = dirname(path)
   }
 }
 
-/** Only the names count: a part that git cannot use now can become usable, and a symbolic link may lead anywhere. */
-function isRepository(names: readonly string[]): boolean {
-  return names.includes('HEAD') && (names.includes('commondir') || (names.includes('objects') && names.includes('refs')))
-}
-
 function present(folder: Handle, above = '.'): string[] {
-  return parts.filter((name) => has(folder, `${above}/${name}`))
+  return gitParts.filter((name) => has(folder, `${above}/${name}`))
 }
 
 function has(folder: Handle, name: string): boolean {

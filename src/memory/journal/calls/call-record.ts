@@ -1,13 +1,14 @@
 /** Records what becomes of one call: its beginning, the application of its changes, and its one end with one receipt. */
 
-import { dropOutcome } from '../../runtime/attempt/change-outcome.ts'
-import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../runtime/event.ts'
-import { gateIdOf } from '../../runtime/gate-id.ts'
-import type { RunIdentity } from '../../runtime/port.ts'
-import type { ApprovalRequests } from '../approval-requests.ts'
-import type { ReceiptDraft } from '../checkpoint.ts'
-import type { Journal, OpenIntent } from './journal.ts'
-import { argsHashOf, outcomeDraft, sandboxOf } from './receipt-draft.ts'
+import { dropOutcome } from '../../../runtime/attempt/change-outcome.ts'
+import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../../runtime/event.ts'
+import { gateIdOf } from '../../../runtime/gate-id.ts'
+import type { RunIdentity } from '../../../runtime/port.ts'
+import type { ApprovalRequests } from '../../approval-requests.ts'
+import type { ReceiptDraft } from '../../checkpoint.ts'
+import type { Journal, OpenIntent } from '../journal.ts'
+import { argsHashOf, outcomeDraft, sandboxOf } from '../receipt-draft.ts'
+import type { ReadLabels } from './read-labels.ts'
 
 type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { type: Type }>
 type ToolDone = Extract<ExternalEvent, { type: 'tool.done' }>
@@ -16,6 +17,7 @@ export type Result = Pick<ToolDone, 'id' | 'outcome'>
 export type CallRecordOptions = {
   readonly journal: Journal
   readonly approvals: ApprovalRequests
+  readonly labels: Pick<ReadLabels, 'keep'>
   readonly now: () => number
   /** Removes secrets. */
   readonly clean: <T>(event: T) => T
@@ -46,7 +48,7 @@ export type CallRecord = {
 }
 
 export function createCallRecord(options: CallRecordOptions): CallRecord {
-  const { journal, approvals, now, clean, receiptsBefore, receiptOf, sealAgain, noIntent } = options
+  const { journal, approvals, labels, now, clean, receiptsBefore, receiptOf, sealAgain, noIntent } = options
 
   function openIntent({ runId }: RunIdentity, callId: string): OpenIntent {
     const intent = journal.openIntent(runId, callId)
@@ -87,6 +89,7 @@ export function createCallRecord(options: CallRecordOptions): CallRecord {
       journal.append({ run, kind: 'intent', type: 'act', at: now(), body })
       const begun = { runId: run.runId, callId: id, tool: call.name, risk: judgement.risk, argsHash: argsHashOf(call) }
       journal.begin({ ...begun, approval: approval ?? null, sandbox: run.sandbox ?? null, receiptsBefore: receiptsBefore() })
+      if (judgement.labels) labels.keep(run.conversationId, judgement.labels)
       return approval === undefined ? undefined : approvals.use(gateIdOf(run.runId, act.id), act.judgement.plan)
     },
     applying(run, apply) {

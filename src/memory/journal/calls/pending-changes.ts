@@ -1,11 +1,11 @@
 /** Applies changes after the end of their run, when somebody says yes to them; a crash in the middle is found at the next start. */
 
-import type { JsonObject } from '../../kit/json.ts'
-import type { Approval, Approvals } from '../approval-table.ts'
-import type { Store } from '../store.ts'
+import type { JsonObject } from '../../../kit/json.ts'
+import type { Approval, Approvals } from '../../approval-table.ts'
+import type { Store } from '../../store.ts'
+import type { Journal } from '../journal.ts'
+import { isAlive, thisProcess } from '../process-owner.ts'
 import type { Fate } from './interrupted-call.ts'
-import type { Journal } from './journal.ts'
-import { isAlive, thisProcess } from './process-owner.ts'
 
 /** `receipt` is absent when receipts are off. */
 export type AppliedLater =

@@ -1,16 +1,16 @@
 /** Compares the paths of an applied or undone change set with the workspace, before they go back or forth once more. */
 
 import { readdirSync } from 'node:fs'
-import type { EntryState } from '../../runtime/changes.ts'
-import { slot } from '../descriptor.ts'
-import type { Conflict, Side } from './contract.ts'
-import type { Item } from './set/plan.ts'
-import type { PathState } from './set/set-folder.ts'
-import { digestAt } from './tree/content.ts'
-import { type Found, identityOf, isSame, linkBytes } from './tree/identity.ts'
-import { folderOf, lastOf, namesOf, type RawName } from './tree/names.ts'
-import type { Pace } from './tree/pace.ts'
-import type { Tree } from './tree/tree.ts'
+import type { EntryState } from '../../../runtime/changes.ts'
+import { slot } from '../../descriptor.ts'
+import type { Conflict, Side } from '../contract.ts'
+import { type Item, original } from '../set/plan.ts'
+import type { PathState } from '../set/set-folder.ts'
+import { digestAt } from '../tree/content.ts'
+import { type Found, identityOf, isSame, linkBytes } from '../tree/identity.ts'
+import { folderOf, lastOf, namesOf, type RawName } from '../tree/names.ts'
+import type { Pace } from '../tree/pace.ts'
+import type { Tree } from '../tree/tree.ts'
 
 export type Returning = {
   readonly paths: readonly PathState[]
@@ -33,7 +33,7 @@ export async function compareAgain(returning: Returning): Promise<{ items: reado
   const conflicts: Conflict[] = []
   for (const path of paths) {
     const { raw, first } = path
-    const [here, next] = side === 'before' ? [first.after, first.before] : [first.before, first.after]
+    const [here, next] = side === 'before' ? [first.after, original(first)] : [original(first), first.after]
     const now = workspace.look(raw)
     const source = next === undefined || next.kind === 'folder' ? undefined : from.look(raw)
     const reason = missing(next, source) ?? (await difference(returning, known, { path, here, next, now }))

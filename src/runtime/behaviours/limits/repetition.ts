@@ -1,10 +1,10 @@
 /** Halts a run whose model repeats itself: the same call gave the same result too often, with no new change in between. */
 
-import type { BThread } from '../../kernel/thread.ts'
-import { canonical } from '../../kit/json.ts'
-import { sha256 } from '../../kit/sha256.ts'
-import type { Call, Judgement, RunEvent } from '../event.ts'
-import { beginnings } from './start-events.ts'
+import type { BThread } from '../../../kernel/thread.ts'
+import { canonical } from '../../../kit/json.ts'
+import { sha256 } from '../../../kit/sha256.ts'
+import type { Call, Judgement, RunEvent } from '../../event.ts'
+import { beginnings } from '../start-events.ts'
 
 type Running = { readonly id: string; readonly call: string; readonly changes: boolean; readonly summary: string }
 

@@ -2,17 +2,18 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { explain } from '../descriptor.ts'
-import type { Applied, Log } from './contract.ts'
+import { explain } from '../../descriptor.ts'
+import type { Applied, Log } from '../contract.ts'
+import { type Item, original, type Plan, renamePlan } from '../set/plan.ts'
+import { finishedIn } from '../set/set-folder.ts'
+import { TRIED } from '../set/tried.ts'
+import { rememberMode, restoreModes } from '../set/widened.ts'
+import type { Libc } from '../tree/libc.ts'
+import { namesOf, rawName } from '../tree/names.ts'
+import type { Pace } from '../tree/pace.ts'
+import { openTree, type Tree } from '../tree/tree.ts'
 import { flush } from './durable.ts'
 import { Conflicting, type Moves, move } from './moves.ts'
-import { discard, type Item, type Plan, renamePlan } from './set/plan.ts'
-import { finishedIn } from './set/set-folder.ts'
-import { rememberMode, restoreModes } from './set/widened.ts'
-import type { Libc } from './tree/libc.ts'
-import { namesOf, rawName } from './tree/names.ts'
-import type { Pace } from './tree/pace.ts'
-import { openTree, type Tree } from './tree/tree.ts'
 
 export type Performing = {
   readonly folder: string
@@ -31,7 +32,7 @@ export async function perform(performing: Performing): Promise<Applied> {
     await forth(performing)
     return { ok: true, count: performing.plan.items.length }
   } catch (error) {
-    return await back(performing, error)
+    return await takeBack(performing, error)
   }
 }
 
@@ -47,12 +48,10 @@ async function forth(performing: Performing): Promise<void> {
   if (workspace.device !== view.device) await flush(libc, header.workspace, Number.POSITIVE_INFINITY)
   onStep?.()
   renamePlan(folder, 'plan', `done-${finishedIn(folder).length + 1}`)
-  onStep?.()
-  discard(join(folder, 'pending'))
 }
 
-/** Puts everything back as it was before the plan. */
-async function back(performing: Performing, why: unknown): Promise<Applied> {
+/** Puts everything back as it was before the plan, which is on disk under the name `plan`. Never rejects. */
+export async function takeBack(performing: Performing, why: unknown): Promise<Applied> {
   const { folder, plan, log } = performing
   const { header, items } = plan
   const left: string[] = []
@@ -60,13 +59,7 @@ async function back(performing: Performing, why: unknown): Promise<Applied> {
     using trees = openTrees(folder, plan)
     const { workspace, view, undo } = trees
     const [from, to] = header.to === 'after' ? [undo, view] : [view, undo]
-    const reversed = items.map(({ before, after, base, source, ...names }) => ({
-      ...names,
-      before: after,
-      after: before,
-      base: source,
-      source: base,
-    }))
+    const reversed = items.map(reverse)
     const onProblem = (item: Item, error: unknown) => left.push(`${JSON.stringify(item.path)}: ${told(error)}`)
     await move({
       ...common(performing, workspace),
@@ -80,15 +73,19 @@ async function back(performing: Performing, why: unknown): Promise<Applied> {
   } catch (error) {
     left.push(told(error))
   }
-  if (left.length === 0) discard(join(folder, 'plan'))
-  else renamePlan(folder, 'plan', 'stuck')
+  renamePlan(folder, 'plan', left.length === 0 ? TRIED : 'stuck')
   const message =
     left.length === 0
       ? 'nothing was changed'
       : `some paths could not be put back (${left.slice(0, 5).join('; ')}); what they were is in ${folder}`
   if (left.length > 0) log('error', 'a change set could be neither applied nor taken back', { folder, left: left.slice(0, 20) })
   const conflicts = why instanceof Conflicting ? [{ path: namesOf(why.raw).path, reason: why.reason }] : []
-  return { ok: false, conflicts, message: `${told(why)}; ${message}` }
+  return { ok: false, conflicts, message: `${told(why)}; ${message}`, ...(left.length > 0 && { stuck: true }) }
+}
+
+function reverse(item: Item): Item {
+  const { after: before, base: source, source: base } = item
+  return { ...item, before, after: original(item), base, source }
 }
 
 function told(error: unknown): string {

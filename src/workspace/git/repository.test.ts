@@ -3,13 +3,13 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
-import { judgePath } from '../security/targets/path.ts'
-import type { Check, Workspace } from './contract.ts'
-import { flags, hold } from './descriptor.ts'
-import { createLocator } from './locate-path.ts'
+import { judgePath } from '../../security/targets/path.ts'
+import type { Check, Workspace } from '../contract.ts'
+import { flags, hold } from '../descriptor.ts'
+import { createLocator } from '../locate-path.ts'
+import { sweepTemporary } from '../sweep.ts'
+import { openWorkspace } from '../workspace.ts'
 import { claim } from './repository.ts'
-import { sweepTemporary } from './sweep.ts'
-import { openWorkspace } from './workspace.ts'
 
 type Ground = Disposable & { readonly root: string; readonly canary: string; readonly files: Workspace; readonly check: Check }
 
@@ -136,6 +136,41 @@ describe('a repository without the name .git', () => {
       expect([path, at.files.writeText(path, 'x')]).toEqual([path, expect.objectContaining({ ok: path === 'a/refs/k' })])
     }
     lookAround(at)
+  })
+})
+
+describe('what the settings of a repository name', () => {
+  test.each([
+    ['the workspace', '.git/config', '', ''],
+    ['a folder in it', 'sub/.git/config', 'sub/', ''],
+    ['the folder above it', '../.git/config', '', 'workspace/'],
+  ])('is not written, in a repository of %s', (_, config, folder, prefix) => {
+    using at = ground()
+    const include = `../${prefix}more`
+    plant(
+      at,
+      config,
+      `[core]\n\thooksPath = ${prefix}tools/hooks\n\tfsmonitor = ./${prefix}bin/monitor --fast\n[include]\n\tpath = ${include}\n`,
+    )
+    for (const name of ['tools/hooks/pre-commit', 'bin/monitor', 'more'])
+      expect([name, at.files.writeText(folder + name, 'x')]).toEqual([
+        name,
+        { ok: false, denied: 'path.protected', message: expect.stringContaining('the settings of a git repository name') },
+      ])
+    for (const name of ['tools/other', 'bin/x', 'tools/hooksx']) expect(at.files.writeText(folder + name, 'x')).toMatchObject({ ok: true })
+  })
+
+  test('is not written in a linked worktree, where the settings are those of the repository elsewhere', () => {
+    using at = ground()
+    git(at, base(at), 'init', '-q', 'main')
+    for (const words of [
+      ['config', 'core.hooksPath', 'hooks'],
+      ['-c', 'user.name=n', '-c', 'user.email=e', 'commit', '-q', '--allow-empty', '-m', 'x'],
+      ['worktree', 'add', '-q', join(at.root, 'wt')],
+    ])
+      expect(git(at, join(base(at), 'main'), ...words).exitCode).toBe(0)
+    expect(at.files.writeText('wt/hooks/pre-commit', 'x')).toMatchObject({ ok: false, denied: 'path.protected' })
+    expect(at.files.writeText('wt/src/a', 'x')).toMatchObject({ ok: true })
   })
 })
 

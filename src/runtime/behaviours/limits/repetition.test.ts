@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { collect, type Reply, type Script, stage } from '../../../test/support/agent.ts'
-import { createEngine } from '../../kernel/engine.ts'
-import type { Judgement, RunEvent } from '../event.ts'
-import { program } from '../program.ts'
+import { collect, type Reply, type Script, stage } from '../../../../test/support/agent.ts'
+import { createEngine } from '../../../kernel/engine.ts'
+import type { Judgement, RunEvent } from '../../event.ts'
+import { program } from '../../program.ts'
 import { repetition } from './repetition.ts'
 
 type One = { readonly tool: string; readonly input?: Record<string, string>; readonly says?: string; readonly as?: Partial<Judgement> }

@@ -4,14 +4,14 @@
  */
 
 import { chmodSync, lchownSync, mkdirSync, rmdirSync } from 'node:fs'
-import { codeOf, type Handle, slot } from '../descriptor.ts'
-import type { Item } from './set/plan.ts'
-import { copyEntry, deleteEntry } from './tree/copy.ts'
-import { type Found, type Identity, isSame, isUntouched, look } from './tree/identity.ts'
-import type { Libc, Place } from './tree/libc.ts'
-import { folderOf, lastOf, namesOf, type RawName, rawName, rawSlot } from './tree/names.ts'
-import type { Pace } from './tree/pace.ts'
-import type { Tree } from './tree/tree.ts'
+import { codeOf, type Handle, slot } from '../../descriptor.ts'
+import type { Item } from '../set/plan.ts'
+import { copyEntry, deleteEntry } from '../tree/copy.ts'
+import { type Found, type Identity, isSame, isUntouched, look } from '../tree/identity.ts'
+import type { Libc, Place } from '../tree/libc.ts'
+import { folderOf, lastOf, namesOf, type RawName, rawName, rawSlot } from '../tree/names.ts'
+import type { Pace } from '../tree/pace.ts'
+import type { Tree } from '../tree/tree.ts'
 
 export type Moves = {
   readonly items: readonly Item[]
@@ -69,6 +69,7 @@ async function each(moves: Moves, items: readonly Item[], step: Step): Promise<v
   const { workspace, from, to } = moves.trees
   for (const item of items) {
     try {
+      if (moves.again && !isDirect(moves)) discardHalfCopy(moves, rawName(item))
       await step(moves, item, rawName(item))
     } catch (error) {
       if (moves.onProblem === undefined) throw error
@@ -77,6 +78,12 @@ async function each(moves: Moves, items: readonly Item[], step: Step): Promise<v
     for (const tree of [workspace, from, to]) tree.betweenSteps()
     await moves.pace()
   }
+}
+
+/** A copy that was interrupted has a name that only these moves use. */
+function discardHalfCopy({ trees: { workspace }, temporary }: Moves, raw: RawName): void {
+  if (workspace.look(folderOf(raw) === '' ? temporary : `${folderOf(raw)}/${temporary}`) === undefined) return
+  deleteEntry({ folder: workspace.folder(folderOf(raw)), name: temporary })
 }
 
 /** Entries move only within one file system; between two they are copied, and a copy has another inode. */
@@ -124,7 +131,7 @@ async function takeOut(moves: Moves, { base }: Item, raw: RawName): Promise<void
   const kept = placeIn(moves.trees.to.madeFolder(folderOf(raw)), raw)
   moves.onStep?.()
   if (!isDirect(moves)) {
-    await copyEntry(moves.libc, { from: at, to: kept, temporary: moves.temporary })
+    await keepCopy(moves, at, kept)
     moves.onStep?.()
     return deleteEntry(at)
   }
@@ -133,6 +140,13 @@ async function takeOut(moves: Moves, { base }: Item, raw: RawName): Promise<void
   if (base !== undefined && moved !== undefined && isSame(base, moved)) return
   moves.libc.rename(kept, at, 'create')
   throw new Conflicting(raw, 'was changed meanwhile')
+}
+
+/** Copies what goes, unless a copy of it is there from before: there may be no room for another one. */
+async function keepCopy({ libc, temporary }: Moves, at: Place, kept: Place): Promise<void> {
+  const [now, copy] = [look(at.folder, at.name), look(kept.folder, kept.name)]
+  if (now !== undefined && copy !== undefined && isSame(now, copy, { copied: true })) return
+  await copyEntry(libc, { from: at, to: kept, temporary })
 }
 
 function makeFolder({ trees: { workspace }, again, owner, onStep }: Moves, _item: Item, raw: RawName): void {
@@ -230,14 +244,15 @@ function prepare(moves: Moves, item: Item, { source, waiting, now, above }: Prep
 }
 
 /** On another file system: first the new content is there, then the original is kept, then the name changes. */
-async function putCopy({ trees, libc, temporary, onStep }: Moves, item: Item, { waiting, at }: Exchange): Promise<void> {
+async function putCopy(moves: Moves, item: Item, { waiting, at }: Exchange): Promise<void> {
+  const { trees, libc, temporary, onStep } = moves
   const raw = rawName(item)
   const staged = { folder: at.folder, name: temporary }
   onStep?.()
   await copyEntry(libc, { from: waiting, to: staged })
   onStep?.()
   const replaces = item.before !== undefined && !isFolder(item.before)
-  if (replaces) await copyEntry(libc, { from: at, to: placeIn(trees.to.madeFolder(folderOf(raw)), raw), temporary })
+  if (replaces) await keepCopy(moves, at, placeIn(trees.to.madeFolder(folderOf(raw)), raw))
   const now = look(at.folder, at.name)
   onStep?.()
   if (replaces && (now === undefined || item.base === undefined || !isSame(item.base, now, { copied: true })))

@@ -1,8 +1,8 @@
 /** Reads which files some process holds locked: a database that is open elsewhere must not be replaced or removed. */
 
 import { readFileSync } from 'node:fs'
-import type { Found } from './tree/identity.ts'
-import type { RawName } from './tree/names.ts'
+import type { Found } from '../tree/identity.ts'
+import type { RawName } from '../tree/names.ts'
 
 /** SQLite locks one file of a database for all of them. */
 const COMPANION = /-(wal|shm|journal)$/

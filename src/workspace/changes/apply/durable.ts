@@ -1,7 +1,7 @@
 /** Puts what was written on the disk before a plan names it. */
 
 import { closeSync, openSync, readFileSync } from 'node:fs'
-import type { Libc } from './tree/libc.ts'
+import type { Libc } from '../tree/libc.ts'
 
 const SMALL_BYTES = 4 * 1024 * 1024
 /** With more than this waiting for the disk, a flush of the whole file system takes too long to wait for in this process. */

@@ -1,8 +1,8 @@
 /** Limits tokens, money and wall-clock time: reserves before a model call, settles after it, and halts the run beyond a limit. */
 
-import type { BThread } from '../../kernel/thread.ts'
-import type { RunEvent, Usage } from '../event.ts'
-import { beginnings } from './start-events.ts'
+import type { BThread } from '../../../kernel/thread.ts'
+import type { RunEvent, Usage } from '../../event.ts'
+import { beginnings } from '../start-events.ts'
 
 /** Zero or absent means no limit. `maxMs` is the wall-clock time of one run, `maxMicros` is in millionths of a US dollar. */
 export type BudgetLimits = { readonly maxTokens?: number; readonly maxMicros?: number; readonly maxMs?: number }

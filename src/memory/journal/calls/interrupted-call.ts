@@ -1,8 +1,8 @@
 /** Decides what is recorded of a call that a crash interrupted, from what the journal has of it and what became of its changes. */
 
-import { applied, notApplied } from '../../runtime/attempt/change-outcome.ts'
-import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../runtime/event.ts'
-import { type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
+import { applied, notApplied } from '../../../runtime/attempt/change-outcome.ts'
+import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../../runtime/event.ts'
+import { type Entry, externalOf } from '../../../runtime/replay/external-entry.ts'
 
 /** What became of the changes of a call: they are in the workspace, they are gone, or they still wait for a person. */
 export type Fate = 'applied' | 'dropped' | 'pending'
@@ -13,6 +13,7 @@ export type InterruptedCall = { readonly outcome: ToolOutcome; readonly drop?: E
 type Changed = Extract<ExternalEvent, { type: 'tool.changed' }>
 
 const unknown: ToolOutcome = { status: 'failed', output: '', error: 'interrupted: outcome unknown' }
+const tooSoon = 'interrupted: the process ended before the changes were applied'
 const noAnswer = 'interrupted: the process ended before the changes were decided'
 
 /** @param entries the journal of the run; empty when it was cleared */
@@ -34,7 +35,7 @@ function isOf(body: unknown, callId: string): boolean {
 
 function whileApplied({ outcome, review }: Changed, fate: Fate | undefined): ToolOutcome {
   if (fate === 'applied') return applied(outcome, review)
-  return fate === undefined ? unknown : notApplied(outcome, 'failed', 'the process ended before')
+  return fate === undefined ? unknown : { ...notApplied(outcome, 'failed', ''), error: tooSoon }
 }
 
 function undecided({ id, call, judgement, outcome, review }: Changed, fate: Fate | undefined): InterruptedCall {

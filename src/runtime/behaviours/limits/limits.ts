@@ -1,8 +1,8 @@
 /** Limits the number of tool rounds: it refuses the calls of a reply beyond the limit and halts the run. */
 
-import type { BThread } from '../../kernel/thread.ts'
-import type { RunEvent } from '../event.ts'
-import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from './refusals.ts'
+import type { BThread } from '../../../kernel/thread.ts'
+import type { RunEvent } from '../../event.ts'
+import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../refusals.ts'
 
 type Limits = { readonly thinks: number; readonly refusals: Refusals; readonly halt: 'no' | 'wanted' | 'done' }
 
