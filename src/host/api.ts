@@ -170,7 +170,7 @@ export type ReplayedRun = {
 export type KeptChanges = {
   readonly store: ChangeStore
   /** Leaves a receipt of what the person did with a change set. */
-  record(action: 'changes.undo', set: SetSummary): void
+  record(action: 'changes.undo' | 'changes.apply', set: SetSummary): void
 }
 
 /** A home, opened once per process for all users: database, writer, emergency-stop watcher, sandboxes, providers, approvals. */

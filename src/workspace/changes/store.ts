@@ -66,6 +66,8 @@ export type ChangeStore = {
   originals(whose: { readonly conversation: string; run(): string }): Originals
   /** Forgets what is beyond the limits. @returns how many sets it forgot */
   prune(): Promise<number>
+  /** Forgets every set of a workspace that was only a copy and is gone. */
+  forgetWorkspace(workspace: string): Promise<void>
 }
 
 /** Opens nothing before the first call. */
@@ -278,6 +280,9 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     originals,
     recover: () => turns.take(recover),
     prune: () => turns.take(prune),
+    async forgetWorkspace(workspace) {
+      for (const set of summaries()) if (set.workspace === workspace) await removeSet(store, set.id)
+    },
   }
 }
 
