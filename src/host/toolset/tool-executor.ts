@@ -268,7 +268,9 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
       : 'an executable: what it does is confined, not foreseen'
   const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
   const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
-  return { ...judged, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
+  // A claw runs outside the sandbox, so it may read and send anything; the operator vouches for a tool that security.allow_tools names.
+  const labels = source === 'claw' && judged.risk !== 'low' ? { labels: ['reads_untrusted', 'sends'] as const } : {}
+  return { ...judged, ...labels, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
 }
 
 function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome | undefined {
