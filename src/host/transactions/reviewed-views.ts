@@ -21,13 +21,14 @@ export type ReviewedOptions = {
   readonly conversationId: string
   /** Returns the current run. */
   readonly runId: () => string
+  readonly dryRun?: boolean
   readonly gate: () => Promise<Pick<Gate, 'plan'>>
 }
 
 type Act = Parameters<ViewsOptions['review']>[0]
 
 /** Opens nothing before a command has changed something. */
-export function createReviewedViews({ setup, policy, conversationId, runId, gate }: ReviewedOptions): CommandViews {
+export function createReviewedViews({ setup, policy, conversationId, runId, gate, dryRun = false }: ReviewedOptions): CommandViews {
   const { log, redactor } = setup
   const review = reviewerBy({ setup, policy, gate })
 
@@ -45,7 +46,7 @@ export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup
   const hasSecret = secretsBy(setup.redactor)
   return async (act: Act, changes: readonly Change[], look: Omit<Look, typeof Symbol.dispose>): Promise<ChangeReview> => {
     const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
-    return reviewChanges(changes, {
+    const judged = await reviewChanges(changes, {
       policy,
       level: levelOf(policy),
       approved: isApproved(act, policy),
@@ -57,6 +58,8 @@ export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup
       isForbiddenRead: unreadBefore(policy, changes),
       look,
     })
+    // In a dry run a person sees every change set, also one that would be applied unasked.
+    return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
   }
 }
 
