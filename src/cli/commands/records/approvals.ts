@@ -7,6 +7,7 @@ import type { CliContext } from '../../../channels/terminal/context.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { AlwaysRule, Approval } from '../../../memory/approval-table.ts'
+import { changeRuleTool, parseChangeRule, tellChangeRule } from '../../../security/changes/standing-changes.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -84,7 +85,10 @@ async function decide(context: CliContext, { id, allowed, note, json = false }: 
 
 export const listRules = {
   flags: jsonFlag,
-  examples: [['', 'what "a" was said to']],
+  examples: [
+    ['', 'what "a" was said to'],
+    ['--json', 'for scripts'],
+  ],
   exits: [9],
   async run(context, { json = false }) {
     await withMemory(loadSetup(context), ({ approvals }) => {
@@ -115,8 +119,10 @@ export const revokeRule = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof ruleArgs>
 
-/** The scope is the JSON of an executable and its sub-command; any other scope is shown unchanged. */
-function wordsOf({ scope }: AlwaysRule): string {
+/** The scope is the JSON of an executable and its sub-command, or of a command and the paths it may change; other scopes are shown unchanged. */
+function wordsOf({ tool, scope }: AlwaysRule): string {
+  const changes = tool === changeRuleTool ? parseChangeRule(scope) : undefined
+  if (changes) return tellChangeRule(changes)
   try {
     const words: unknown = JSON.parse(scope)
     return Array.isArray(words) ? words.join(' ') : scope
