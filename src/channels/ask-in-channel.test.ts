@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import type { ChangeSet } from '../host/changes/change-set.ts'
 import { changeSetOf } from '../host/changes/fixture.ts'
+import type { ChangeSet } from '../runtime/changes.ts'
 import type { Decision } from '../runtime/port.ts'
 import { createChannelQuestions } from './ask-in-channel.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'

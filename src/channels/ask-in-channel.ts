@@ -2,12 +2,12 @@
 
 import type { Conversation } from '../host/api.ts'
 import { changeLines, type Fold, totals } from '../host/changes/change-lines.ts'
-import type { ChangeSet } from '../host/changes/change-set.ts'
 import { fileDiffs } from '../host/changes/file-diff.ts'
 import { count } from '../kit/count.ts'
 import { escapeHidden } from '../kit/escape.ts'
 import { createId } from '../kit/id.ts'
 import { cut, flat, visible } from '../kit/text.ts'
+import type { ChangeSet } from '../runtime/changes.ts'
 import type { Proposal } from '../runtime/event.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
 

@@ -13,7 +13,14 @@ export type Turn = {
   readonly gone?: () => boolean
 }
 
-const nobody = 'nobody is here to approve it; run it in a terminal, pass --approve-all-medium, or raise security.autonomy'
+const nobody = 'nobody is here to approve it; run it in a terminal'
+const usually = `${nobody}, pass --approve-all-medium, or raise security.autonomy`
+
+/** What would let the call run, by the rule that asks; for other rules a higher level would. */
+const advice: { readonly [rule: string]: string } = {
+  'autonomy.network_asks': `${nobody}, or list the host in security.allowed_domains`,
+  'egress.rule_of_two': nobody,
+}
 
 export async function takeTurn({ conversation, prompt, show, onGate, gone = () => false }: Turn): Promise<Ending> {
   for await (const event of conversation.run(prompt)) {
@@ -30,5 +37,8 @@ export async function takeTurn({ conversation, prompt, show, onGate, gone = () =
 
 /** Refuses the call when nobody can be asked; an operator elsewhere can still answer the open question. */
 export function refusedBy({ approve }: Conversation): Turn['onGate'] {
-  return async (gateId) => void (await approve(gateId, { allow: false, by: 'nobody', note: nobody }))
+  return async (gateId, { judgement: { rule, reason } }) => {
+    const known = advice[rule]
+    await approve(gateId, { allow: false, by: 'nobody', note: known === undefined ? usually : `${reason}; ${known}` })
+  }
 }

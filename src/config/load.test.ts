@@ -10,8 +10,6 @@ import { loadConfig } from './load.ts'
 const wire = (name: string, more = '') =>
   `[providers.models.${name}]\nkind = "openai-compatible"\nbase_url = "http://localhost:1/v1"\nmodel = "m-${name}"\n${more}`
 
-const usual = { ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block', egress: 'ask' } as const
-
 describe('what is refused', () => {
   test('a project may not say where records go, even when it is trusted', () => {
     for (const line of [
@@ -137,7 +135,10 @@ describe('what holds', () => {
         allowedDomains: [],
         allowedPorts: [],
         approveAllMedium: false,
-        ...usual,
+        ask: 'changes',
+        unlistedCommands: 'ask',
+        readonlyCommands: 'block',
+        egress: 'ask',
         allowTools: [],
         auditLog: true,
       },
@@ -172,14 +173,7 @@ describe('what holds', () => {
       channels: {
         cli: { enabled: true, toolsAllow: ['file_read', 'file_list', 'time', 'memory_search', 'shell'] },
         fifo: { profile: 'operator', users: ['*'], approvers: [] },
-        discord: {
-          enabled: false,
-          tokenEnv: 'DISCORD_BOT_TOKEN',
-          channelIds: [],
-          profile: 'chat',
-          users: [],
-          approvers: [],
-        },
+        discord: { enabled: false, tokenEnv: 'DISCORD_BOT_TOKEN', channelIds: [], ...{ profile: 'chat', users: [], approvers: [] } },
       },
       tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], backend: 'native' },
       memory: { backend: 'sqlite', path: '/home/ann/.braidclaw/memory.sqlite', historyMax: 200, historyKeep: 40 },

@@ -5,13 +5,13 @@ import type { HomePaths } from '../config/paths.ts'
 import type { ChannelRows } from '../config/table.ts'
 import type { Rows, Values } from '../kit/settings.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
+import type { ChangeSet } from '../runtime/changes.ts'
 import type { AgentEvent, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
-import type { AskLine, Decision, Log, Message, Provider, RunAgent } from '../runtime/port.ts'
+import type { AskLine, Decision, Log, Message, Provider, Question, RunAgent } from '../runtime/port.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
-import type { ChangeSet } from './changes/change-set.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -115,7 +115,7 @@ export type Conversation = {
   /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used) */
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** Returns the proposal that an open gate asks about. */
-  gate(gateId: string): Proposal | undefined
+  gate(gateId: string): Question | undefined
   /** Returns what an open question asks to change in the workspace; undefined when it is about something else than files. */
   changesOf(gateId: string): Promise<ChangeSet | undefined>
   /** Resolves when the question is closed, whoever answered it and however the turn ended. */
@@ -139,7 +139,7 @@ export type Conversation = {
    */
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
-  isStanding(proposal: Proposal): boolean
+  isStanding(question: Question): boolean
   /** The tools and their gate, loaded on first use. */
   tools(): Promise<Pick<ToolRuntime, 'tools' | 'policy' | 'refresh'>>
   search(request: { readonly query: string; readonly limit?: number }): readonly Hit[]

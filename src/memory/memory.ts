@@ -9,8 +9,9 @@ import { addTurn, type Conversations, createConversations } from './conversation
 import { type Context, createContext } from './conversations/model-context.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
+import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
+import { createReadLabels, type ReadLabels } from './journal/calls/read-labels.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
-import { createPendingTable, type PendingTable } from './journal/pending-changes.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
 import type { Projections } from './rebuild.ts'
@@ -26,6 +27,7 @@ export type Memory = {
   readonly checkpoint: CheckpointTable
   readonly actions: OperatorActions
   readonly pending: PendingTable
+  readonly labels: ReadLabels
   /** The files of agents. */
   readonly files: LazyProjector
   context(conversationId: string, tokenBudget: number): Context
@@ -70,6 +72,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       checkpoint: createCheckpointTable(store),
       actions: createOperatorActions(store),
       pending: createPendingTable(store),
+      labels: createReadLabels(store),
       files: lazyProjector({ store, journal, log }),
       context: createContext(store),
       search: createSearch(store, now),

@@ -127,8 +127,12 @@ CREATE TABLE own_log(one INTEGER PRIMARY KEY CHECK (one = 1), log_id TEXT NOT NU
 INSERT INTO own_log SELECT 1, coalesce((SELECT log_id FROM checkpoint), lower(hex(randomblob(16)))), coalesce((SELECT count FROM checkpoint), 0);
 CREATE TABLE operator_actions(receipt_id TEXT PRIMARY KEY, input TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `,
-  // Approvals of changes whose run has ended, while a process applies those changes.
+  // `applying`: approvals of changes whose run has ended, while a process applies those changes. `read_labels`: whether the calls of a
+  // conversation have read private data or content of others.
   `
 CREATE TABLE applying(id TEXT PRIMARY KEY, by TEXT NOT NULL, owner TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE read_labels(
+  conversation_id TEXT NOT NULL, label TEXT NOT NULL CHECK (label IN ('reads_private', 'reads_untrusted')), PRIMARY KEY (conversation_id, label)
+) STRICT, WITHOUT ROWID;
 `,
 ]

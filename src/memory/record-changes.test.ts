@@ -4,7 +4,7 @@ import { applied } from '../runtime/attempt/change-outcome.ts'
 import type { ChangeReview } from '../runtime/changes.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../runtime/event.ts'
 import { acting, callOf, createRecordStage, finish, judgement, noon, recordFailure, runOf, started } from './fixture.ts'
-import type { Fate } from './journal/interrupted-call.ts'
+import type { Fate } from './journal/calls/interrupted-call.ts'
 
 let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {

@@ -5,9 +5,9 @@ import type { ExternalEvent, InternalEvent, Risk } from '../runtime/event.ts'
 import type { Clock, Committed, Decision, Log, RecordEntry, RunIdentity } from '../runtime/port.ts'
 import { createApprovalRequests } from './approval-requests.ts'
 import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
-import { createCallRecord } from './journal/call-record.ts'
+import { createCallRecord } from './journal/calls/call-record.ts'
+import { createPendingChanges, type PendingChanges } from './journal/calls/pending-changes.ts'
 import { deadRuns, type FateOf, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
-import { createPendingChanges, type PendingChanges } from './journal/pending-changes.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
 import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
@@ -99,6 +99,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   const calls = createCallRecord({
     journal,
     approvals,
+    labels: memory.labels,
     now,
     clean: withoutSecrets,
     receiptsBefore: () => memory.checkpoint.get()?.count ?? 0,

@@ -3,7 +3,7 @@
 import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
-import type { AgentEvent, Ending, Mode, RunEvent, Usage } from './event.ts'
+import type { AgentEvent, Ending, Label, Mode, RunEvent, Usage } from './event.ts'
 import type { ChatRequest, Decision, Message, Meter, Question, RunAgent, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
@@ -15,6 +15,8 @@ import { ThreadFailure } from './threads/thread-failure.ts'
 /** What precedes the prompt of a run; it does not change during the run. */
 export type RunContext = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
   readonly history: readonly Message[]
+  /** What was read earlier in the conversation, and whether the prompt is of others; see `egress`. */
+  readonly labels?: readonly Label[]
   /** The project's instruction files that are part of the system prompt, for the journal. */
   readonly instructions?: readonly JournalledInstruction[]
 }
@@ -86,7 +88,7 @@ export function createAgent(config: AgentConfig): Agent {
   async function* run(prompt: string): AsyncGenerator<AgentEvent> {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
     const identity = identify()
-    const { history, systemPrompt, tools, instructions = [] } = await config.opening()
+    const { history, systemPrompt, tools, labels = [], instructions = [] } = await config.opening()
     const meter = ports.meter?.(identity.runId)
     const current = createRun({
       identity,
@@ -101,7 +103,7 @@ export function createAgent(config: AgentConfig): Agent {
     state.run = current
     state.identity = identity
     void current.settled.then(() => keepEnd(current))
-    yield* current.events({ ...startOf(prompt), ...(instructions.length > 0 ? { instructions } : {}) })
+    yield* current.events({ ...startOf(prompt, labels), ...(instructions.length > 0 ? { instructions } : {}) })
   }
 
   async function addThread(given: AnyUserThread): Promise<string | undefined> {
@@ -127,10 +129,10 @@ export function createAgent(config: AgentConfig): Agent {
   }
 
   /** Includes the current limits and rules, so that a replay needs no configuration. */
-  function startOf(prompt: string): RunStart {
+  function startOf(prompt: string, labels: readonly Label[]): RunStart {
     const { journalledRules } = config
     const now = { at: ports.now(), mode: state.mode, model, limits, ...(journalledRules ? { rules: journalledRules } : {}) }
-    return { type: 'run.start', prompt, ...now }
+    return { type: 'run.start', prompt, ...now, ...(labels.length > 0 ? { labels } : {}) }
   }
 
   function identify(): RunIdentity {

@@ -102,7 +102,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
     questions,
     after: ports.after,
     ttlMs: approvalTtlMs,
-    decide: (id, plan, { allow, by, note }) => send({ type: 'approval.decision', id, allow, by, plan, ...(note ? { note } : {}) }),
+    decide: (id, plan, { allow, by, note, part }) =>
+      send({ type: 'approval.decision', id, allow, by, plan, ...(note ? { note } : {}), ...(part ? { part } : {}) }),
     fail: failRun,
   })
   const carryOut = createCarryOut({

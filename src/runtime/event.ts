@@ -29,6 +29,9 @@ export type Part =
 /** A tool call as the model requested it. `input` is already parsed; `malformed` holds the raw text if it was not a JSON object. */
 export type Call = { readonly id: string; readonly name: string; readonly input: JsonObject; readonly malformed?: string }
 
+/** What a call reads or does, for the rule about what may be sent out: private data, content that others wrote, something that leaves. */
+export type Label = 'reads_private' | 'reads_untrusted' | 'sends'
+
 /**
  * The gate's judgement of one call: made once, journalled with the reply and enforced by the threads. `plan` is the hash of exactly what
  * would be executed; an approval is bound to it.
@@ -43,6 +46,8 @@ export type Judgement = {
   readonly summary: string
   /** Canonical names of what the call writes; two calls that share a name run one after the other. */
   readonly writes: readonly string[]
+  /** Absent: it does nothing of that kind. */
+  readonly labels?: readonly Label[]
 }
 
 export type Proposal = { readonly call: Call; readonly judgement: Judgement }
@@ -87,7 +92,15 @@ export type Ending = {
 
 /** From outside; journalled before its consequences. */
 export type ExternalEvent =
-  | { readonly type: 'run.start'; readonly prompt: string; readonly mode: Mode; readonly at: number; readonly model: string }
+  | {
+      readonly type: 'run.start'
+      readonly prompt: string
+      readonly mode: Mode
+      readonly at: number
+      readonly model: string
+      /** What was read earlier in the conversation, and whether the prompt itself is of others. */
+      readonly labels?: readonly Label[]
+    }
   | {
       readonly type: 'model.done'
       readonly parts: readonly Part[]
@@ -109,6 +122,8 @@ export type ExternalEvent =
       readonly by: string
       readonly plan: string
       readonly note?: string
+      /** The digest of what the person accepts in place of the whole change set: some of the files, perhaps edited. */
+      readonly part?: string
     }
   | { readonly type: 'check.done'; readonly id: string; readonly pass: boolean; readonly evidence: string }
   | { readonly type: 'cancel'; readonly by: string }
@@ -142,7 +157,14 @@ export type InternalEvent =
       readonly reason: string
     }
   /** The changes of a call enter the workspace; its `tool.done` follows. */
-  | ({ readonly type: 'apply'; readonly id: string; readonly review: ChangeReview; readonly approval?: string } & Proposal)
+  | ({
+      readonly type: 'apply'
+      readonly id: string
+      readonly review: ChangeReview
+      readonly approval?: string
+      /** As in the decision: only this is applied. */
+      readonly part?: string
+    } & Proposal)
   /** The changes of a call never enter the workspace, and the call has ended. */
   | ({ readonly type: 'drop'; readonly id: string; readonly by: string; readonly reason: string } & Proposal & Changed)
   | { readonly type: 'observe'; readonly round: number; readonly results: readonly ToolReport[] }

@@ -178,7 +178,13 @@ export type ChangePorts = {
 }
 
 /** An approval or a refusal at an open gate; `by` is who decided, and becomes the rule name of a refusal. */
-export type Decision = { readonly allow: boolean; readonly by: string; readonly note?: string }
+export type Decision = {
+  readonly allow: boolean
+  readonly by: string
+  readonly note?: string
+  /** The digest of a part of the change set, as `revise` returned it: a yes applies only this. */
+  readonly part?: string
+}
 
 type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { type: Type }>
 

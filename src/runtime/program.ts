@@ -2,15 +2,16 @@
 
 import type { AnyThread } from '../kernel/thread.ts'
 import { approval } from './behaviours/approval.ts'
-import { type BudgetLimits, budget } from './behaviours/budget.ts'
 import { calls } from './behaviours/calls.ts'
+import { egress } from './behaviours/egress.ts'
 import { cancel, estop } from './behaviours/estop.ts'
 import { finisher } from './behaviours/finisher.ts'
-import { limits } from './behaviours/limits.ts'
+import { type BudgetLimits, budget } from './behaviours/limits/budget.ts'
+import { limits } from './behaviours/limits/limits.ts'
+import { repetition } from './behaviours/limits/repetition.ts'
 import { loop } from './behaviours/loop.ts'
 import { modes } from './behaviours/modes.ts'
 import { parallel } from './behaviours/parallel.ts'
-import { repetition } from './behaviours/repetition.ts'
 import { safety } from './behaviours/safety.ts'
 import { threadCalls } from './behaviours/thread-calls.ts'
 import { watchdog } from './behaviours/watchdog.ts'
@@ -30,6 +31,7 @@ export function program(run: RunLimits): AnyThread<RunEvent>[] {
     limits(run),
     budget(run),
     ...circles,
+    egress,
     approval,
     parallel(run),
     threadCalls,

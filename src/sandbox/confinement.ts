@@ -64,6 +64,8 @@ export type Ended =
       readonly undone?: readonly string[]
       readonly mode?: 'transaction' | 'direct'
       readonly view?: PrivateView
+      /** Why the sandbox ended the command: it used too much. */
+      readonly stopped?: string
     }
   | { readonly ok: false; readonly message: string }
 
@@ -94,8 +96,12 @@ export type Sandbox = {
 }
 
 export type Limits = {
-  /** Data of one process; with a control group, the memory of all processes together. */
+  /** Data of one process. */
   readonly memoryBytes: number
+  /** Memory of all processes together, with the files in /tmp; as much as one process when absent. */
+  readonly totalMemoryBytes?: number
+  /** Bytes that all processes together may write to disk. */
+  readonly diskBytes?: number
   readonly processes: number
   /** Longest file a command may write. */
   readonly fileBytes: number
@@ -148,6 +154,10 @@ export type SandboxSettings = {
   readonly forbiddenPaths?: () => readonly string[]
   /** Absolute paths that no command can read. */
   readonly secretPaths?: readonly string[]
+  /** The user's PATH: its folders below the home folder are there for commands too, read-only. */
+  readonly userPath?: string
+  /** Names of programs that refuse to run inside, whatever starts them. */
+  readonly forbiddenCommands?: readonly string[]
   /** `example.org`, or `*.example.org` for its subdomains. An empty list means no network at all. */
   readonly allowedDomains: readonly string[]
   /** Ports besides 80 and 443. */

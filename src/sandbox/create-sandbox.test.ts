@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../../test/support/needs.ts'
-import { createGroup } from './bubblewrap/cgroup.ts'
+import { createGroup, groupMemory } from './bubblewrap/cgroup.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { limits, place } from './fixture.ts'
 import { advice } from './install.ts'
@@ -113,7 +113,7 @@ describe('control groups', () => {
     for (const [at_, path] of paths.entries()) mkdirSync(join(at.root, ['pids', 'memory'][at_] ?? '', path), { recursive: true })
     const group = createGroup({ limits, root: at.root })
     expect(group?.join.every((file) => file.endsWith('/tasks'))).toBe(true)
-    expect(group?.words).toBe(`pids.max ${limits.processes + 3}, memory.limit_in_bytes ${limits.memoryBytes}`)
+    expect(group?.words).toBe(`pids.max ${limits.processes + 3}, memory.limit_in_bytes ${groupMemory(limits)}`)
   })
 
   test('version 2: only where the controllers are handed down', () => {
@@ -123,7 +123,7 @@ describe('control groups', () => {
     writeFileSync(join(at.root, 'cgroup.subtree_control'), 'cpu pids memory')
     const group = createGroup({ limits, root: at.root })
     expect(group?.join[0]).toMatch(/braidclaw-\d+-[\da-f]{8}\/cgroup\.procs$/)
-    expect(readFileSync(join(group?.join[0] ?? '', '../memory.max'), 'utf8')).toBe(String(limits.memoryBytes))
+    expect(readFileSync(join(group?.join[0] ?? '', '../memory.max'), 'utf8')).toBe(String(groupMemory(limits)))
   })
 
   test('nowhere to make one: none', () => {

@@ -55,7 +55,7 @@ export type Ran = { readonly ended: Ended; readonly code: number | null; readonl
 export type Running = Place & {
   run(script: string, more?: { readonly signal?: AbortSignal; readonly cwd?: string; readonly argv?: readonly string[] }): Promise<Ran>
   /** Runs a command in a private view. @throws when it did not run there */
-  change(script: string, more?: { readonly signal?: AbortSignal }): Promise<Ran & { readonly view: PrivateView }>
+  change(script: string, more?: { readonly signal?: AbortSignal; readonly cwd?: string }): Promise<Ran & { readonly view: PrivateView }>
   describe(): string[]
 }
 
@@ -82,8 +82,8 @@ export async function confined(more: Parameters<typeof place>[0] = {}): Promise<
     ...ground,
     describe,
     run: (script, { signal = never, cwd = ground.workspace, argv = ['/bin/sh', '-c', script] } = {}) => start({ argv, cwd, signal }),
-    async change(script, { signal = never } = {}) {
-      const ran = await start({ argv: ['/bin/sh', '-c', script], cwd: ground.workspace, signal, view: 'private' })
+    async change(script, { signal = never, cwd = ground.workspace } = {}) {
+      const ran = await start({ argv: ['/bin/sh', '-c', script], cwd, signal, view: 'private' })
       if (!ran.ended.ok || ran.ended.view === undefined) throw new Error(`no private view: ${JSON.stringify(ran)}`)
       return { ...ran, view: ran.ended.view }
     },

@@ -31,6 +31,11 @@ export function doesNotWork(complaint: string): Lack {
   return { why, missing: `${why}; ${words}`, remedy }
 }
 
+/** Options of newer versions: the name stands in the help text that is part of the program, and reading it is quicker than running it. */
+export function hasOption(name: string, program = Bun.which('bwrap', { PATH: fixedPath })): boolean {
+  return program !== null && readFileSync(program).includes(name)
+}
+
 type Cause = { readonly why: string; readonly commands: readonly string[] }
 type Switch = Cause & { readonly path: string; readonly bad: (value: number) => boolean }
 

@@ -64,3 +64,10 @@ export function matchesAlways(rule: AlwaysRule, verdict: CommandVerdict): boolea
   const own = alwaysRuleFor(verdict)
   return own !== undefined && alwaysKey(own) === alwaysKey(rule)
 }
+
+/** @returns what an "always" for these requests covers: each host, to read from it or to send to it */
+export function hostsCovered(urls: readonly { readonly url: string; readonly method: string }[]): readonly string[] {
+  return [
+    ...new Set(urls.map(({ url, method }) => `${/^(GET|HEAD|OPTIONS)$/.test(method) ? 'read from' : 'send to'} ${new URL(url).hostname}`)),
+  ].sort()
+}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Risk } from '../runtime/event.ts'
-import { type CommandFacts, type Levels, permit, type Rated } from './autonomy.ts'
+import { type CommandFacts, type Levels, permit, type Rated, type RequestFacts } from './autonomy.ts'
 import { highest, pathRisk } from './risk.ts'
 
 const risks: readonly Risk[] = ['low', 'medium', 'high']
@@ -164,4 +164,37 @@ test('paths: seed risks inside the workspace, one step higher outside', () => {
   expect(pathRisk({ access: 'write', inside: true })).toEqual({ risk: 'medium', reason: 'writes to workspace' })
   expect(pathRisk({ access: 'read', inside: false }).risk).toBe('medium')
   expect(pathRisk({ access: 'write', inside: false }).risk).toBe('high')
+})
+
+describe('a request to a host that allowed_domains does not list', () => {
+  const far = (reads: boolean): RequestFacts => ({ beyond: ['evil.net'], reads })
+  const said4 = (reads: boolean, more: Partial<Levels> = {}) => {
+    const call = rated(reads ? 'medium' : 'high', { reads, request: far(reads), always: true })
+    return [
+      said('readonly', call, more),
+      said('supervised', call, more),
+      said('supervised', call, { ...more, approveAllMedium: true }),
+      said('full', call, more),
+    ]
+  }
+  const [refused, asks] = ['deny autonomy.readonly', 'ask autonomy.network_asks']
+
+  test('asks at every level above readonly, also after a yes in advance or always', () => {
+    for (const reads of [true, false]) expect(said4(reads)).toEqual([refused, asks, asks, asks])
+  })
+  test('asks where egress is open too, but for what runs by itself: reading with --auto, and full', () => {
+    expect(said4(true, { egress: 'open' })).toEqual([refused, asks, 'allow autonomy.approve_all_medium', 'allow autonomy.full'])
+    expect(said4(false, { egress: 'open' })).toEqual([refused, asks, asks, 'allow autonomy.full'])
+  })
+  test('is blocked where it sends and unlisted commands are', () => {
+    expect(said4(false, { unlistedCommands: 'block' })).toEqual([refused, 'deny autonomy.high_blocked', 'deny autonomy.high_blocked', asks])
+    expect(said4(true, { unlistedCommands: 'block' })).toEqual([refused, asks, asks, asks])
+  })
+  test('does not concern a host that is listed', () => {
+    const listed = { beyond: [], reads: false }
+    expect(said('full', rated('medium', { reads: false, request: listed }))).toBe('allow autonomy.full')
+    expect(said('supervised', rated('medium', { reads: false, request: listed }), { approveAllMedium: true })).toBe(
+      'allow autonomy.approve_all_medium',
+    )
+  })
 })

@@ -27,6 +27,13 @@ export type CommandFacts = Pick<CommandMode, 'confined' | 'transaction'> & {
   readonly direct: boolean
 }
 
+/** What the level needs to know about the requests of a call. */
+export type RequestFacts = {
+  /** The hosts that allowed_domains does not list. */
+  readonly beyond: readonly string[]
+  readonly reads: boolean
+}
+
 export type Rated = {
   readonly rating: Rating
   /** The call writes and sends nothing. */
@@ -35,6 +42,8 @@ export type Rated = {
   readonly always: boolean
   /** Undefined when the call has no command. */
   readonly command?: CommandFacts | undefined
+  /** Undefined when the call makes no request itself. */
+  readonly request?: RequestFacts | undefined
 }
 
 export type Permission = {
@@ -47,12 +56,13 @@ export type Permission = {
 export type Levels = Pick<Policy, 'autonomy' | 'approveAllMedium' | 'ask' | 'unlistedCommands' | 'readonlyCommands' | 'egress'>
 
 export function permit(rated: Rated, policy: Levels): Permission {
-  const { rating, reads, command } = rated
+  const { rating, reads, command, request } = rated
   const sends = (command?.hosts.length ?? 0) > 0
   if (rating.risk === 'low' && !sends && (reads || policy.autonomy !== 'readonly')) return granted('autonomy.low', rating)
   if (policy.autonomy === 'readonly') return readonly(rated, policy)
   if (policy.autonomy === 'full') return full(rated, policy)
-  return command === undefined ? supervised(rated, policy) : supervisedCommand({ ...rated, command }, policy)
+  if (command !== undefined) return supervisedCommand({ ...rated, command }, policy)
+  return request !== undefined && request.beyond.length > 0 ? supervisedRequest({ ...rated, request }, policy) : supervised(rated, policy)
 }
 
 function granted(rule: RuleName, { risk, reason }: Rating): Permission {
@@ -74,8 +84,9 @@ function readonly({ rating, command }: Rated, { readonlyCommands }: Levels): Per
   return { verdict: 'deny', risk: rating.risk, rule: 'autonomy.readonly', reason }
 }
 
-function full({ rating, command }: Rated, { egress }: Levels): Permission {
+function full({ rating, command, request }: Rated, { egress }: Levels): Permission {
   if (command !== undefined && command.beyond.length > 0 && egress !== 'open') return network(command)
+  if (request !== undefined && request.beyond.length > 0 && egress !== 'open') return unlistedHost(rating)
   return granted('autonomy.full', rating)
 }
 
@@ -84,6 +95,18 @@ function network({ hosts, beyond }: CommandFacts): Permission {
   const unlisted = beyond.length === 0 ? '' : ` (not in allowed_domains: ${beyond.join(', ')})`
   const reason = `it gets network access to ${hosts.join(', ')}${unlisted}; what it sends cannot be taken back`
   return asked('autonomy.network_asks', { risk: 'high', reason })
+}
+
+/** A person may allow a host by a yes to the request that names it. */
+function unlistedHost({ risk, reason }: Rating): Permission {
+  return asked('autonomy.network_asks', { risk, reason: `${reason}; what it sends cannot be taken back` })
+}
+
+/** A yes in advance to medium risks covers a request that only reads, and only where egress is open. */
+function supervisedRequest(rated: Rated & { readonly request: RequestFacts }, levels: Levels): Permission {
+  const { rating, request } = rated
+  if (rating.risk === 'high' && levels.unlistedCommands === 'block') return blocked(rating)
+  return levels.approveAllMedium && levels.egress === 'open' && request.reads ? supervised(rated, levels) : unlistedHost(rating)
 }
 
 function supervised({ rating, always }: Rated, { approveAllMedium }: Pick<Levels, 'approveAllMedium'>): Permission {

@@ -2,16 +2,17 @@
 
 import type { JsonObject } from '../kit/json.ts'
 import { cut, visible } from '../kit/text.ts'
-import type { Call, Judgement, Risk } from '../runtime/event.ts'
+import type { Call, Judgement, Label, Risk } from '../runtime/event.ts'
 import type { Judge, Tool } from '../runtime/port.ts'
 import { alwaysKey } from './always.ts'
 import { createValidator, type Validator } from './arguments/tool-arguments.ts'
-import { type CommandFacts, type CommandMode, type Permission, permit } from './autonomy.ts'
+import { type CommandFacts, type CommandMode, type Permission, permit, type RequestFacts } from './autonomy.ts'
 import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { precheck } from './precheck.ts'
 import { lookForSecrets, type SecretLook } from './redaction/secret-call.ts'
 import { highest, type Rating } from './risk.ts'
+import { labelsOf } from './targets/labels.ts'
 import type { Sight } from './targets/link.ts'
 import { type Finding, judgeTouch } from './touch.ts'
 
@@ -123,9 +124,15 @@ async function decide({ call, tool, memoryStage, findings }: Judged): Promise<Ju
   const plan = await planOf({ call, memoryStage, findings })
   const rating = rate(tool, findings)
   const reads = findings.every((finding) => finding.reads)
-  const permission = permit({ rating, reads, command: factsOf(findings), always: said(plan, memoryStage) }, memoryStage.policy)
+  const permission = permit(
+    { rating, reads, command: factsOf(findings), request: requestsOf(findings), always: said(plan, memoryStage) },
+    memoryStage.policy,
+  )
   if (permission.verdict !== 'deny') keep(plan, memoryStage.plans)
-  return judgement({ call, plan, permission, writes: writesOf(findings, memoryStage) })
+  const hosts = findings.flatMap(({ facts }) => facts?.hosts ?? [])
+  const requests = findings.flatMap(({ request }) => request ?? [])
+  const labels = labelsOf({ tool: call.name, paths: plan.paths, requests, hosts }, memoryStage.policy)
+  return judgement({ call, plan, permission, writes: writesOf(findings, memoryStage), labels })
 }
 
 async function planOf({ call, memoryStage, findings }: Omit<Judged, 'tool'>): Promise<Plan> {
@@ -143,9 +150,24 @@ async function planOf({ call, memoryStage, findings }: Omit<Judged, 'tool'>): Pr
   return { ...body, hash: planHash(body), always: findings.length === 1 ? findings[0]?.always : undefined }
 }
 
-function judgement(of: { call: Call; plan: Plan; permission: Permission; writes: readonly string[] }): Judgement {
+function judgement(of: {
+  call: Call
+  plan: Plan
+  permission: Permission
+  writes: readonly string[]
+  labels: readonly Label[] | undefined
+}): Judgement {
   const { verdict, risk, rule, reason } = of.permission
-  return { verdict, risk, rule, reason, plan: of.plan.hash, summary: summarise(of.call, of.plan), writes: of.writes }
+  return {
+    verdict,
+    risk,
+    rule,
+    reason,
+    plan: of.plan.hash,
+    summary: summarise(of.call, of.plan),
+    writes: of.writes,
+    ...(of.labels ? { labels: of.labels } : {}),
+  }
 }
 
 function refusal({
@@ -184,6 +206,11 @@ function factsOf(findings: readonly Accepted[]): CommandFacts | undefined {
     beyond: all.flatMap(({ beyond }) => beyond),
     direct: all.some(({ direct }) => direct),
   }
+}
+
+function requestsOf(findings: readonly Accepted[]): RequestFacts | undefined {
+  const all = findings.flatMap(({ request }) => request ?? [])
+  return all.length === 0 ? undefined : { beyond: all.flatMap(({ beyond }) => beyond), reads: all.every(({ reads }) => reads) }
 }
 
 function said(plan: Plan, memoryStage: GateState): boolean {

@@ -4,12 +4,12 @@ import { sha256 } from '../kit/sha256.ts'
 
 export type Autonomy = 'readonly' | 'supervised' | 'full'
 
-/** `level` and `tools` were already applied; they say whose limit it is. `open`: people may talk there whom nobody named. */
+/** `level` and `tools` were already applied; they say whose limit it is. `memory`: which conversations memory_search finds. */
 export type PolicyChannel = {
   readonly name: string
   readonly level?: Autonomy
   readonly tools?: readonly string[]
-  readonly open: boolean
+  readonly memory: 'own' | 'all'
 }
 
 export type Policy = {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { type Autonomy, definePolicy } from './policy.ts'
 import { judgeHop } from './redirect-hop.ts'
 
-function ruleOf(from: string, to: string, autonomy: Autonomy = 'supervised', method = 'GET'): string {
+function ruleOf(from: string, to: string, autonomy: Autonomy = 'supervised', method = 'GET', egress: 'ask' | 'open' = 'ask'): string {
   const policy = definePolicy({
     autonomy,
     workspace: '/ws',
@@ -17,7 +17,7 @@ function ruleOf(from: string, to: string, autonomy: Autonomy = 'supervised', met
     ask: 'changes',
     unlistedCommands: 'ask',
     readonlyCommands: 'block',
-    egress: 'ask',
+    egress,
     home: '/home/u',
   })
   const verdict = judgeHop({ from: { url: from, method: 'GET' }, to: { url: to, method }, policy })
@@ -39,6 +39,15 @@ test('a redirect is judged like any URL, whatever was granted', () => {
 test('a hop no riskier than what was granted goes on, and so does one that would run by itself', () => {
   expect(ruleOf('https://good.org/r', 'https://good.org/r')).toBe('ok')
   expect(ruleOf('https://good.org/r', 'https://fine.org/')).toBe('ok')
-  expect(ruleOf('https://asked.net/', 'https://other.net/')).toBe('ok')
-  expect(ruleOf('https://good.org/r', 'https://evil.net/', 'full')).toBe('ok')
+  expect(ruleOf('https://asked.net/', 'http://asked.net/other')).toBe('ok')
+  expect(ruleOf('https://asked.net/', 'https://www.asked.net/')).toBe('ok')
+  expect(ruleOf('https://www.asked.net/', 'https://asked.net/')).toBe('ok')
+  expect(ruleOf('https://asked.net/', 'https://good.org/')).toBe('ok')
+  expect(ruleOf('https://good.org/r', 'https://evil.net/', 'full', 'GET', 'open')).toBe('ok')
+})
+
+test('a yes to one host is no yes to another, at no level, unless egress is open in full', () => {
+  for (const level of ['readonly', 'supervised', 'full'] as const)
+    for (const other of ['https://other.net/', 'https://asked.net.evil.net/', 'https://wwww.asked.net/', 'https://sub.asked.net/'])
+      expect([level, other, ruleOf('https://asked.net/', other, level)]).toEqual([level, other, 'url.redirect'])
 })

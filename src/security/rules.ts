@@ -6,7 +6,8 @@ export const rules = {
   'tool.not_allowed': "The tool exists, but this channel's tools_allow does not list it.",
   'schema.malformed': 'The call has no name, or its arguments are no JSON object or hold half a character.',
   'schema.invalid': "The arguments do not fit the tool's JSON Schema.",
-  'redaction.secret': 'The arguments hold the value of a registered secret; no tool writes, runs or sends one.',
+  'redaction.secret':
+    'The arguments hold the value of a registered secret, or what has the format of a key; no tool writes, runs or sends one.',
   'redaction.label': 'The arguments hold the label that stands for a hidden secret; it would take the place of the real value.',
   'path.empty': 'A path must name something.',
   'path.bad_character': 'A path must not hold control or text-direction characters, nor half a character.',
@@ -39,6 +40,8 @@ export const rules = {
   'autonomy.always': 'The operator said "always" to this executable and sub-command.',
   'autonomy.high_blocked': 'autonomy is supervised: high risk is blocked.',
   'autonomy.full': 'autonomy is full: whatever no policy forbids runs.',
+  'egress.rule_of_two':
+    'The conversation has read content of others and something private; whatever could carry that away needs a yes, at every level.',
   'approval.nobody': 'A yes is needed and nobody is there to give it.',
   'approval.expiry': 'A yes was needed and nobody gave it in time.',
   'approval.unusable': 'The yes could not be used up: it expired, was used before or is for another plan.',

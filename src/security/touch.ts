@@ -2,7 +2,7 @@
 
 import type { Touch } from '../runtime/port.ts'
 import type { AlwaysRule } from './always.ts'
-import type { CommandFacts, CommandMode } from './autonomy.ts'
+import type { CommandFacts, CommandMode, RequestFacts } from './autonomy.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { highest, pathRisk, type Rating } from './risk.ts'
@@ -20,6 +20,7 @@ export type Finding =
       readonly url?: PlannedUrl
       readonly command?: PlannedCommand
       readonly facts?: CommandFacts
+      readonly request?: RequestFacts & { readonly carries: boolean }
       readonly always?: AlwaysRule
     }
   | { readonly ok: false; readonly rule: string; readonly reason: string }
@@ -56,8 +57,9 @@ async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Prom
   const { judgeUrl } = await import('./targets/url.ts')
   const verdict = judgeUrl({ url: touch.url, method: touch.method, policy })
   if (!verdict.ok) return verdict
-  const { risk, reason, reads, method } = verdict
-  return { ok: true, rating: { risk, reason }, reads, writes: [], url: { url: verdict.url, method } }
+  const { risk, reason, reads, method, host, allowed } = verdict
+  const request = { beyond: allowed ? [] : [host], reads, carries: verdict.carries }
+  return { ok: true, rating: { risk, reason }, reads, writes: [], url: { url: verdict.url, method }, request }
 }
 
 type CommandTouch = Extract<Touch, { kind: 'command' }>

@@ -31,7 +31,7 @@ export type PrivateView = {
 
 /**
  * `leftBehind`: the command ended before other processes of its group, which were then killed. `undone`: the changes that the sandbox
- * reverted. `sandbox`: the sandbox that confined the command.
+ * reverted. `stopped`: why the sandbox ended the command. `sandbox`: the sandbox that confined the command.
  */
 export type Ended =
   | {
@@ -40,6 +40,7 @@ export type Ended =
       readonly signal?: string
       readonly leftBehind: boolean
       readonly undone?: readonly string[]
+      readonly stopped?: string
       readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
       readonly mode?: 'transaction' | 'direct'
       readonly view?: PrivateView

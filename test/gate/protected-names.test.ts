@@ -131,27 +131,25 @@ describe.each(forms)('a script in the sandbox that writes %s', (_, form) => {
   )
 })
 
-describe('what a command made under a protected name', () => {
-  real('is moved aside and not lost, the call fails, and result and receipt say so', async () => {
+real(
+  'what a command made under a protected name is dropped with all else it made; the call is denied, and result and receipt name it',
+  async () => {
     using at = home()
-    const script =
-      'mkdir -p .github/workflows .husky; echo ci > .github/workflows/ci.yml; echo hook > .husky/pre-commit; echo fine > fine.txt'
-    at.file('setup.sh', script)
-    const { stdout } = await turn(
-      at,
-      [call('shell', { command: 'bash setup.sh' }), { text: 'So: {{last_tool_result}}' }],
-      ['--autonomy', 'full'],
+    at.file(
+      'setup.sh',
+      'mkdir -p .github/workflows .husky; echo ci > .github/workflows/ci.yml; echo hook > .husky/pre-commit; echo fine > fine.txt',
     )
-    const names = readdirSync(at.workspace, { recursive: true, encoding: 'utf8' })
-    expect(names.filter((name) => /^(\.husky|\.github\/workflows)$/.test(name))).toEqual([])
-    const [husky = ''] = names.filter((name) => /^\.husky\.refused-[\da-f]{8}$/.test(name))
-    expect(readFileSync(join(at.workspace, husky, 'pre-commit'), 'utf8')).toBe('hook\n')
-    expect(readFileSync(join(at.workspace, 'fine.txt'), 'utf8')).toBe('fine\n')
-    expect(stdout).toContain(husky)
+    const calls = [call('shell', { command: 'bash setup.sh' }), { text: 'So: {{last_tool_result}}' }]
+    const { stdout, code } = await turn(at, calls, ['--autonomy', 'full'])
+    expect(code).toBe(3)
+    for (const name of ['.husky', '.github', 'fine.txt']) expect([name, existsSync(join(at.workspace, name))]).toEqual([name, false])
+    expect(stdout).toContain('.husky/pre-commit')
     const [receipt] = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)
-    expect(receipt).toMatchObject({ status: 'failed', error: expect.stringContaining(`".husky" → "${husky}"`) })
-  })
+    expect(receipt).toMatchObject({ status: 'denied', changes: 'dropped', error: expect.stringContaining('.github/workflows/ci.yml') })
+  },
+)
 
+describe('what a command with direct access made under a protected name', () => {
   real('is moved by the command that ends, also while another one runs; what lay there before either stays', async () => {
     using box = await confined()
     plant(box.workspace, ['.claude/settings.json'], 'mine')
@@ -183,7 +181,7 @@ describe('what a command made under a protected name', () => {
     using box = await confined()
     const { stdout, ended } = await box.run('ls -A; mkdir .config .github; touch .github/labels.yml .editorconfig')
     expect(stdout.trim().split('\n')).toEqual(watchedNames.toSorted())
-    expect(ended).toEqual({ ok: true, code: 0, leftBehind: false })
+    expect(ended).toEqual({ ok: true, code: 0, leftBehind: false, mode: 'direct' })
     expect(readdirSync(box.workspace).toSorted()).toEqual(['.config', '.editorconfig', '.github'])
   })
 })

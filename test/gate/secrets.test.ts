@@ -3,6 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { cacheEnvironment } from '../../src/sandbox/surroundings/command-home.ts'
+import { offline } from '../../src/sandbox/surroundings/surroundings.ts'
 import { minimumConfig, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { environment, planted, secrets } from '../support/planted.ts'
@@ -80,7 +82,8 @@ describe('children', () => {
       .filter(Boolean)
       .map((line) => line.split('=')[0] ?? '')
     const git = ['GIT_TERMINAL_PROMPT', 'GIT_CONFIG_PARAMETERS']
-    const known = ['PATH', 'HOME', 'LANG', 'TERM', 'NO_COLOR', 'PAGER', ...git, 'TZ', 'PWD', 'SHLVL', '_', 'TMPDIR']
+    const caches = Object.keys({ ...cacheEnvironment, ...offline })
+    const known = [...caches, 'PATH', 'HOME', 'LANG', 'TERM', 'NO_COLOR', 'PAGER', ...git, 'TZ', 'PWD', 'SHLVL', '_', 'TMPDIR']
     expect(names).toContain('PATH')
     expect(names.filter((name) => !known.includes(name))).toEqual([])
   })

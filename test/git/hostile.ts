@@ -6,7 +6,7 @@ import type { Change, ChangeReview } from '../../src/runtime/changes.ts'
 import { confined, type Running } from '../../src/sandbox/fixture.ts'
 import { reviewChanges } from '../../src/security/changes/review-changes.ts'
 import type { ReviewContext } from '../../src/security/changes/review-context.ts'
-import { createLayerLook } from '../../src/workspace/changes/layer-look.ts'
+import { createLook } from '../../src/workspace/changes/look.ts'
 import { openChangeStore } from '../../src/workspace/changes/store.ts'
 
 export type Judged = ChangeReview & { readonly changes: readonly Change[]; readonly printed: string }
@@ -55,7 +55,7 @@ export async function ground(): Promise<Ground> {
   async function run(script: string, context: Partial<ReviewContext> = {}) {
     const { view, stdout, stderr } = await box.change(script)
     const changes = await view.changes()
-    const look = createLayerLook({ up: join(view.folder, 'up'), workspace: box.workspace })
+    using look = createLook({ workspace: box.workspace, upper: join(view.folder, 'up'), changes })
     const review = reviewChanges(changes, { policy, level: 'full', approved: true, look, ...context })
     return { view, judged: { ...review, changes, printed: stdout + stderr } }
   }

@@ -27,7 +27,6 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/providers': 22,
   'src/receipts': 23,
   'src/runtime': 26,
-  'src/runtime/behaviours': 15,
   'src/sandbox': 22,
   'src/security': 18,
   'src/security/command/flow': 19,

@@ -2,7 +2,7 @@
 
 import { createPendingApprovals } from '../../src/host/run/pending-approvals.ts'
 import { type Agent, createAgent } from '../../src/runtime/create-agent.ts'
-import type { AgentEvent, Call, ExternalEvent, FailureCode, Judgement, Part } from '../../src/runtime/event.ts'
+import type { AgentEvent, Call, ExternalEvent, FailureCode, Judgement, Label, Part } from '../../src/runtime/event.ts'
 import {
   type Act,
   type ChangePorts,
@@ -32,6 +32,8 @@ export type Script = {
   act?: Act
   changes?: ChangePorts
   limits?: Partial<RunLimits>
+  /** What was read earlier in the conversation. */
+  labels?: readonly Label[]
   threads?: AnyUserThread[]
   record?: { external?: (event: ExternalEvent) => void; intent?: () => void; denied?: () => void }
   redact?: Redact
@@ -67,7 +69,7 @@ export function stage(script: Script): Stage {
     threads: script.threads ?? [],
     limits: { maxToolRounds: 5, maxParallel: 4, ...script.limits },
     model: 'scripted',
-    opening: () => ({ history: [], systemPrompt: 'system', tools: [] }),
+    opening: () => ({ history: [], systemPrompt: 'system', tools: [], labels: script.labels ?? [] }),
     ports: {
       provider: {
         name: 'scripted',

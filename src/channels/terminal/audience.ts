@@ -2,10 +2,10 @@
 
 import type { Conversation } from '../../host/api.ts'
 import { refusedBy, type Turn } from '../take-turn.ts'
-import { wantsColor } from './coloured.ts'
 import type { CliContext } from './context.ts'
 import { type AskPerson, createAskLine } from './questions/approval-prompt.ts'
 import { personDecides } from './questions/ask-person.ts'
+import { wantsColor } from './questions/coloured.ts'
 import { openTerminal } from './tty.ts'
 
 /** Returns a prompt on the terminal, independent of stdin and stdout; undefined when there is no terminal. */

@@ -36,6 +36,17 @@ export async function proposeAgents(context: CliContext, partial: string): Promi
   })
 }
 
+export async function proposeChanges(context: CliContext, partial: string): Promise<readonly string[]> {
+  return quietly(async () => {
+    const [{ loadSetup }, { nameOf, openKeptChanges }] = await Promise.all([
+      import('../../host/setup/setup.ts'),
+      import('../../host/changes/kept-changes.ts'),
+    ])
+    const kept = (await openKeptChanges(loadSetup(context))).list()
+    return ['last', ...kept.map(nameOf)].filter((name) => name.startsWith(partial))
+  })
+}
+
 async function quietly(find: () => Promise<readonly string[]>): Promise<readonly string[]> {
   try {
     return await find()

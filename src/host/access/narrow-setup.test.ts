@@ -28,14 +28,14 @@ test('the tools of a channel are all there is: naming an executable for the term
   const setup = narrowSetup({ config: configOf({ user: '[channels.cli]\ntools_allow = ["shell"]\n' }) }, { ...chat, tools: ['time'] })
   const policy = allowingToo(policyOf(setup.config, paths, { HOME: '/u' }, setup.access), ['deploy'])
   expect(policy.toolsAllow).toEqual(['time'])
-  expect(policy.channel).toEqual({ name: 'discord', open: false, tools: ['time'] })
+  expect(policy.channel).toEqual({ name: 'discord', memory: 'own', tools: ['time'] })
 })
 
 test('a policy without a channel keeps the version that earlier approvals are bound to', () => {
   const policy = policyOf(configOf({ user: '' }), paths, { HOME: '/u' })
   expect('channel' in policy).toBe(false)
   expect(policyVersion({ ...policy, channel: undefined })).toBe(policy.version)
-  expect(policyVersion({ ...policy, channel: { name: 'discord', open: false } })).not.toBe(policy.version)
+  expect(policyVersion({ ...policy, channel: { name: 'discord', memory: 'own' } })).not.toBe(policy.version)
 })
 
 test('what a profile leaves out comes from its kind, and an unknown channel is a chat for nobody', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import type { ChangeSet } from '../../runtime/changes.ts'
 import { changeLines, questionFold, totals, unfolded } from './change-lines.ts'
-import type { ChangeSet } from './change-set.ts'
 import { fileDiffs } from './file-diff.ts'
 import { changeSetOf, folder, type Sides } from './fixture.ts'
 

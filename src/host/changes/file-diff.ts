@@ -1,7 +1,6 @@
 /** Turns a change set into the differences of its files: text by lines, binary files by size, and renamed files as such. */
 
-import type { Change, EntryState } from '../../runtime/changes.ts'
-import type { ChangeSet } from './change-set.ts'
+import type { Change, ChangeSet, EntryState } from '../../runtime/changes.ts'
 import { diffTexts, type TextDiff } from './hunks.ts'
 import { pairRenames } from './renames.ts'
 

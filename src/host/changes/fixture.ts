@@ -1,8 +1,7 @@
 /** Builds change sets for tests from the texts of two folders. */
 
 import { sha256 } from '../../kit/sha256.ts'
-import type { Change, EntryState } from '../../runtime/changes.ts'
-import type { ChangeSet } from './change-set.ts'
+import type { Change, ChangeSet, EntryState } from '../../runtime/changes.ts'
 
 /** A text or bytes is a file, `{ link }` a link, `{ mode, text }` a file with that mode, `'folder/'` as the whole value a folder. */
 export type Side = string | Uint8Array | { readonly link: string } | { readonly mode: number; readonly text?: string } | null

@@ -1,8 +1,7 @@
 /** Writes a change set as a patch in the format of git, which `git apply` and `patch` read; binary files as git writes them. */
 
 import { deflateSync } from 'node:zlib'
-import type { Change, EntryState } from '../../runtime/changes.ts'
-import type { ChangeSet } from './change-set.ts'
+import type { Change, ChangeSet, EntryState } from '../../runtime/changes.ts'
 import { type FileDiff, fileDiffs } from './file-diff.ts'
 import { hunkHeader, type TextDiff } from './hunks.ts'
 

@@ -178,7 +178,7 @@ async function runnerOf({ home, profile, options }: RunContext, { begun, provide
       questions: home.services.approvals,
       log,
       redact: redactor.json,
-      redactStream: () => (redactor.count() === 0 ? plain : createStreamRedactor(redactor)),
+      redactStream: () => createStreamRedactor(redactor),
       now: Date.now,
       after,
       random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
@@ -246,8 +246,6 @@ async function rulesFor({ setup, rules: shared }: Profile) {
 function stripErrorPrefix(error: unknown): never {
   throw error instanceof Error && error.message.startsWith('error: ') ? new Error(error.message.slice(7)) : error
 }
-
-const plain = { push: (piece: string) => piece, flush: () => '' }
 
 function after(ms: number, then: () => void): () => void {
   const timer = setTimeout(then, ms)

@@ -9,6 +9,7 @@ import type { Message, Provider, ToolSpec } from '../../runtime/port.ts'
 import { systemPrompt } from '../../runtime/prompt.ts'
 import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
 import type { Trial } from '../../sandbox/trial.ts'
+import { everyone } from '../access/channel-profile.ts'
 import type { ConversationRequest, Past, Setup } from '../api.ts'
 import { toFailure } from '../open-records.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
@@ -47,6 +48,7 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
   // Where the folder is does not concern people in a chat.
   const workspace = setup.access?.profile === 'chat' ? '.' : options.workspace
   const { config } = setup
+  const isOfOthers = setup.access?.users.includes(everyone) === true
   const state = { begun: request.conversation.kind !== 'new', long: false, runs: 0, instructed: false }
 
   function ownHistory(): readonly Message[] {
@@ -92,6 +94,7 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
         history,
         tools: await tools(),
         systemPrompt: words ?? systemPrompt({ workspace, autonomy, ...(soul ? { soul } : {}), ...(project ? { project } : {}) }),
+        labels: [...options.memory.labels.of(options.conversationId), ...(isOfOthers ? (['reads_untrusted'] as const) : [])],
         ...(project ? { instructions: [forJournal(project)] } : {}),
       }
     },

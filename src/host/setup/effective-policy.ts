@@ -10,7 +10,7 @@ import { definePolicy, type Policy, type PolicyChannel } from '../../security/po
 import { expandHosts } from '../../security/targets/host-lists.ts'
 import { forbiddenPlace } from '../../security/targets/path.ts'
 import { realPlace } from '../../workspace/real-place.ts'
-import { type ChannelProfile, everyone } from '../access/channel-profile.ts'
+import type { ChannelProfile } from '../access/channel-profile.ts'
 import type { Environment } from '../api.ts'
 import { realFolder } from './workspace-folder.ts'
 
@@ -56,8 +56,8 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment, acc
   })
 }
 
-function channelOf({ channel: name, level, tools, users }: ChannelProfile): PolicyChannel {
-  return { name, open: users.includes(everyone), ...(level ? { level } : {}), ...(tools ? { tools } : {}) }
+function channelOf({ channel: name, level, tools, memory }: ChannelProfile): PolicyChannel {
+  return { name, memory, ...(level ? { level } : {}), ...(tools ? { tools } : {}) }
 }
 
 /** A forbidden path that is a symlink, or is below one, is forbidden under both names. */

@@ -3,7 +3,7 @@
  * it.
  */
 
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import type { Config } from '../../config/config.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
@@ -11,7 +11,7 @@ import type { Sandbox, SandboxKind, SandboxSettings } from '../../sandbox/confin
 import type { CommandMode } from '../../security/autonomy.ts'
 import type { Policy } from '../../security/policy.ts'
 import { forbiddenPlace } from '../../security/targets/path.ts'
-import { type Spawn, spawnPlain } from '../../tools/process.ts'
+import { type Spawn, type SpawnPlan, spawnPlain } from '../../tools/process.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import type { Setup } from '../api.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
@@ -30,7 +30,13 @@ export type Confinement = {
 const unconfined: CommandMode = { confined: false, transaction: false }
 
 /** The limits of one command; see docs/sandbox.md for which layer enforces what. */
-const limits = { memoryBytes: 4 * 1024 ** 3, processes: 512, fileBytes: 4 * 1024 ** 3 } as const
+const GIB = 1024 ** 3
+const limits = { memoryBytes: 4 * GIB, processes: 512, fileBytes: 4 * GIB, diskBytes: 16 * GIB } as const
+
+/** Half of the machine's memory, but 4 GiB where three quarters of the machine are as much. */
+export function totalMemoryBytes(machine = totalmem()): number {
+  return Math.floor(Math.max(machine / 2, Math.min(limits.memoryBytes, machine * 0.75)))
+}
 
 /**
  * Returns the processor time of one process: all that it can use on all processors within its time limit, so that this limit is never
@@ -117,13 +123,15 @@ export function createConfinement(kind: SandboxKind, around: Around): Confinemen
 
 /** The key contains everything that a command can observe of its environment. */
 function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
-  const { workspace, home, forbiddenPaths, allowedDomains, allowedPorts } = policy
+  const { workspace, home, forbiddenPaths, forbiddenCommands, allowedDomains, allowedPorts } = policy
   return JSON.stringify([
     kind,
     workspace,
     home,
     setup.paths.home,
     forbiddenPaths,
+    forbiddenCommands,
+    setup.context.env.PATH,
     outsideHome(setup),
     allowedDomains,
     allowedPorts,
@@ -171,7 +179,7 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       const made = await state.made
       if (made.ok) {
         const { name, spawn } = made.sandbox
-        const ended = await spawn(plan)
+        const ended = await spawn(await withGit(plan, around))
         return ended.ok ? { ...ended, sandbox: name } : ended
       }
       return {
@@ -197,6 +205,13 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
   }
 }
 
+/** The user's name in git, and the repository of a linked worktree. */
+async function withGit(plan: SpawnPlan, { setup, policy }: Around): Promise<SpawnPlan> {
+  const { gitForCommands } = await import('../transactions/git-around.ts')
+  const { env, readablePaths } = gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
+  return { ...plan, env: { ...env, ...plan.env }, readablePaths: [...(plan.readablePaths ?? []), ...readablePaths] }
+}
+
 async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: readonly string[]): Promise<SandboxSettings> {
   const [{ sandboxNetwork }, { hideProcess }] = await Promise.all([import('./sandbox-network.ts'), import('../../sandbox/protect/hide.ts')])
   hideProcess()
@@ -208,8 +223,10 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: 
     protectedPaths: [],
     forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
     secretPaths: outsideHome(setup),
+    userPath: setup.context.env.PATH,
+    forbiddenCommands: policy.forbiddenCommands,
     ...(await sandboxNetwork(kind, { policy, hosts }, setup)),
-    limits: { ...limits, cpuSeconds: cpuSecondsOf(setup.config.limits) },
+    limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds: cpuSecondsOf(setup.config.limits) },
     spawnPlain,
     log: setup.log,
   }

@@ -92,7 +92,7 @@ test('between two turns new, changed and removed files are noticed, and nothing 
   expect(await at.toolRuntime.judge(mark)).toMatchObject({ verdict: 'deny', rule: 'tool.unknown' })
 })
 
-test('a tool is confined: no network, no secrets of ours, its own folder read-only, the workspace open', async () => {
+test('a tool is confined: no network, no secrets of ours, its own folder read-only, the workspace a private view', async () => {
   using at = await stage('[security]\nautonomy = "full"\n')
   writeFileSync(join(at.tools, 'beside.txt'), 'beside\n')
   at.put(
@@ -107,7 +107,9 @@ exec 3<>/dev/tcp/127.0.0.1/1 || echo 'no network'; env | grep -ci key; echo "$HO
   )
   await at.toolRuntime.refresh()
   const call = { ...mark, name: 'look' }
-  const { output } = await at.act(call, await at.toolRuntime.judge(call))
+  const judgement = await at.toolRuntime.judge(call)
+  const { changes: review, ...ran } = await at.act(call, judgement)
+  const { output } = ran
   expect(output.split('\n')).toEqual([
     'beside',
     'folder is read-only',
@@ -119,6 +121,12 @@ exec 3<>/dev/tcp/127.0.0.1/1 || echo 'no network'; env | grep -ci key; echo "$HO
     expect.any(String),
     '',
   ])
+  expect(existsSync(join(at.workspace, 'made'))).toBe(false)
+  if (review === undefined) throw new Error('it changed nothing')
+  expect(review).toMatchObject({ verdict: 'apply', count: 1, summary: expect.stringContaining('made') })
+  const apply = { type: 'apply', id: call.id, call, judgement, review } as const
+  const done = await at.toolRuntime.changes.apply(apply, new AbortController().signal, ran)
+  expect(done).toMatchObject({ status: 'allowed', metadata: { changes: review.digest, sandbox: 'bubblewrap' } })
   expect(existsSync(join(at.workspace, 'made'))).toBe(true)
 })
 

@@ -1,10 +1,9 @@
 /** Computes what a call of a file tool would change, so that the person who is asked sees the exact difference. */
 
 import { sha256 } from '../../kit/sha256.ts'
-import type { Change, EntryState } from '../../runtime/changes.ts'
+import type { Change, ChangeSet, EntryState } from '../../runtime/changes.ts'
 import type { Call } from '../../runtime/event.ts'
 import type { Workspace } from '../../workspace/contract.ts'
-import type { ChangeSet } from '../changes/change-set.ts'
 
 type Files = Pick<Workspace, 'stat' | 'readBytes' | 'previewEdit'>
 

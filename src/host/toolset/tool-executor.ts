@@ -1,14 +1,15 @@
 /** Runs tools behind the gate: it lists the tools for the model, judges each call, and executes exactly what was judged. */
 
 import type { JsonObject } from '../../kit/json.ts'
-import { once } from '../../kit/once.ts'
+import { type Once, once } from '../../kit/once.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
+import { ruleOfTwo } from '../../runtime/behaviours/egress.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
 import type { Act, AskLine, ChangePorts, Judge, Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
-import { alwaysKey } from '../../security/always.ts'
+import { alwaysKey, hostsCovered } from '../../security/always.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import { judgePath } from '../../security/targets/path.ts'
@@ -16,12 +17,14 @@ import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createExecutor, type ExecutorOptions, ranOn } from '../../tools/run-tool.ts'
+import type { Originals } from '../../workspace/contract.ts'
 import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
+import { createCommandSpawn } from '../transactions/command-spawn.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './guarded-get.ts'
@@ -66,19 +69,20 @@ export async function createToolRuntime({
 }: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
+  const originals = once(async () => {
+    const { openChanges } = await import('../transactions/open-changes.ts')
+    return openChanges(setup, policy.workspace).originals({ conversation: conversationId, run: () => runId() ?? '' })
+  })
   const workspace = openWorkspace({
     root: policy.workspace,
+    originals: whenLoaded(originals),
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
   })
-  const env = cleanEnvironment({ home: policy.workspace, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
+  const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  /** A command that says nothing of its view works on a private one where there are private views. */
-  const spawn: typeof confinement.spawn = async (plan) => {
-    if (plan.readOnly || plan.view !== undefined || !(await confinement.mode()).transaction) return confinement.spawn(plan)
-    return confinement.spawn({ ...plan, view: 'private' })
-  }
+  const spawn = createCommandSpawn({ setup, policy, confinement })
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
     return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate })
@@ -144,6 +148,7 @@ export async function createToolRuntime({
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
+    if (judgement.writes.length > 0) await originals.get()
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
     return withInstructions(wanted, outcome)
@@ -163,6 +168,29 @@ export async function createToolRuntime({
     return found.length === 0 ? outcome : { ...outcome, instructions: found }
   }
 
+  /** Once something private was read, a yes to a host that was given before does not cover what is sent there now. */
+  const couldLeak = ({ rule, labels }: Judgement) =>
+    rule === ruleOfTwo || (labels?.includes('sends') === true && memory?.labels.of(conversationId).includes('reads_private') === true)
+
+  const coveredBy = ({ plan }: Judgement) => hostsCovered(state.gate?.plan(plan)?.urls ?? [])
+
+  /** Names what an "always" covers: the external tool in this version, or the built-in tool with the hosts of this call. */
+  /** The store is loaded before the first call that writes. */
+  function whenLoaded({ made }: Once<Originals>): Originals {
+    const loaded = () => {
+      const store = made()
+      if (store === undefined) throw new Error('the store of originals is not open')
+      return store
+    }
+    return { keep: (write) => loaded().keep(write), delete: (paths, by) => loaded().delete(paths, by) }
+  }
+
+  function standingKey({ call, judgement }: Proposal): string | undefined {
+    const tool = sourced(call.name)
+    if (tool) return JSON.stringify([call.name, tool.sha256])
+    return state.gate?.plan(judgement.plan) && JSON.stringify([call.name, ...coveredBy(judgement)])
+  }
+
   /**
    * Stores a rule for a shell command permanently; an approval of another tool holds for this conversation; a command without a rule is
    * asked again.
@@ -170,8 +198,10 @@ export async function createToolRuntime({
   function allowAlways({ call, judgement }: Proposal): string | undefined {
     const always = state.gate?.plan(judgement.plan)?.always
     if (call.name !== 'shell') {
-      standing.add(standingKey(call.name, sourced(call.name)))
-      return `allowed from now on in this conversation: ${call.name}`
+      const key = standingKey({ call, judgement })
+      if (key === undefined) return undefined
+      standing.add(key)
+      return `allowed from now on in this conversation: ${[call.name, ...coveredBy(judgement)].join(' ')}`
     }
     if (!always || !memory) return undefined
     memory.approvals.addRule({ tool: 'shell', scope: alwaysKey(always), by: 'terminal' })
@@ -202,7 +232,7 @@ export async function createToolRuntime({
     allowAlways,
     changesOf: ({ call, changes }) =>
       changes ? views.made()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
-    isStanding: ({ call }) => standing.has(standingKey(call.name, sourced(call.name))),
+    isStanding: (proposal) => proposal.changes === undefined && !couldLeak(proposal.judgement) && standing.has(standingKey(proposal) ?? ''),
     refresh,
     close() {
       views.made()?.close()
@@ -243,10 +273,6 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
   const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
   const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
   return { ...judged, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
-}
-
-function standingKey(name: string, tool: SourcedTool | undefined): string {
-  return tool === undefined ? name : `${name} ${tool.sha256}`
 }
 
 function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome | undefined {

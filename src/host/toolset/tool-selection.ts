@@ -1,5 +1,6 @@
 /** Defines which tools a turn may use, and the runtime that executes their calls. */
 
+import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import type { Act, ChangePorts, Judge, Question, Tool, ToolSpec } from '../../runtime/port.ts'
 import type { Gate } from '../../security/gate.ts'
@@ -7,7 +8,6 @@ import type { Policy } from '../../security/policy.ts'
 import { toolKinds } from '../../tools/list.ts'
 import type { Environment, Spawn } from '../../tools/process.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
-import type { ChangeSet } from '../changes/change-set.ts'
 
 /** What an external tool may use: confined child processes, and an environment without our variables. */
 export type ToolDeps = { readonly spawn: Spawn; readonly env: Environment; readonly maxOutputBytes: number }
@@ -38,7 +38,7 @@ export type ToolRuntime = {
   /** Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call. */
   allowAlways(proposal: Proposal): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
-  isStanding(proposal: Proposal): boolean
+  isStanding(question: Question): boolean
   /** Returns what the call changed, or would change, in the workspace; undefined when nobody can tell, or when it would fail. */
   changesOf(question: Question): ChangeSet | undefined
   /** Looks for extra tools again; call it only between two runs. @returns the tools that are allowed now. */

@@ -2,14 +2,14 @@
 
 import type { JsonObject } from '../../kit/json.ts'
 import { applied, isPending, notApplied } from '../../runtime/attempt/change-outcome.ts'
-import type { Change, ChangeReview } from '../../runtime/changes.ts'
+import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../runtime/changes.ts'
 import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'
-import type { About } from '../../workspace/changes/contract.ts'
+import type { About, Applied, Held } from '../../workspace/changes/contract.ts'
 import { createLook, type Look } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
-import type { ChangeSet } from '../changes/change-set.ts'
+import { revisedChanges, writeEdits } from './revise-view.ts'
 
 type ActEvent = Extract<InternalEvent, { type: 'act' }>
 type View = NonNullable<Executed[typeof ranOn]>
@@ -32,7 +32,17 @@ export type CommandViews = ChangePorts & {
   close(): void
 }
 
-type Waiting = { readonly view: View; readonly changes: readonly Change[]; readonly look: Look; readonly about: About }
+type Waiting = {
+  readonly act: ActEvent
+  readonly view: View
+  readonly changes: readonly Change[]
+  readonly look: Look
+  readonly about: About
+  /** The store has it as pending, so that another process can show and apply it. */
+  readonly held: boolean
+  /** What a yes to a part applies, because the person chose or edited. */
+  readonly part?: { readonly changes: readonly Change[]; readonly review: ChangeReview; readonly revision: Revision }
+}
 
 export function createCommandViews({ workspace, store, log, review, aboutOf }: ViewsOptions): CommandViews {
   const waiting = new Map<string, Waiting>()
@@ -46,12 +56,51 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
         return withFate(ran, 'none')
       }
       const look = createLook({ workspace, upper: `${view.folder}/up`, changes })
-      waiting.set(act.id, { view, changes, look, about: aboutOf(act) })
-      return { ...ran, changes: await review(act, changes, look) }
+      const about = aboutOf(act)
+      waiting.set(act.id, { act, view, changes, look, about, held: false })
+      const judged = await review(act, changes, look)
+      const held = judged.verdict === 'ask' && (await keep(view, { changes, review: judged, about }))
+      waiting.set(act.id, { act, view, changes, look, about, held })
+      return { ...ran, changes: judged }
     } catch (error) {
       waiting.delete(act.id)
       view.drop()
       return notApplied(ran, 'failed', error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  /** @returns false when it could not be kept: then only this process can apply it */
+  async function keep({ id, folder }: View, set: Omit<Held, 'folder'>): Promise<boolean> {
+    try {
+      await store.hold(id, { ...set, folder })
+      return true
+    } catch (error) {
+      log('error', 'changes that wait for a decision could not be kept', { why: String(error) })
+      return false
+    }
+  }
+
+  /** Nothing of it remains. */
+  function forget({ view, held }: Waiting): void {
+    const removed = held ? store.drop(view.id) : Promise.resolve()
+    void removed.then(view.drop, (error: unknown) => log('warn', 'dropped changes were not removed', { why: String(error) }))
+  }
+
+  /** A part of a change set can be worse than the whole, so it is judged again. */
+  async function revise(id: string, revision: Revision): Promise<Revised> {
+    const found = waiting.get(id)
+    if (found === undefined) return { ok: false, message: gone }
+    const upper = `${found.view.folder}/up`
+    try {
+      const changes = revisedChanges({ upper, changes: found.changes, revision })
+      if (typeof changes === 'string') return { ok: false, message: changes }
+      using look = createLook({ workspace, upper, changes })
+      const judged = await review(found.act, changes, withEdits(look, revision))
+      if (judged.verdict === 'deny') return { ok: false, message: `${judged.rule}: ${judged.reason}` }
+      waiting.set(id, { ...found, part: { changes, review: judged, revision } })
+      return { ok: true, part: judged.digest }
+    } catch (error) {
+      return { ok: false, message: error instanceof Error ? error.message : String(error) }
     }
   }
 
@@ -62,29 +111,36 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
     return found
   }
 
-  async function apply({ id, review }: Parameters<ChangePorts['apply']>[0], signal: AbortSignal, ran: ToolOutcome): Promise<ToolOutcome> {
+  async function apply(
+    { id, review, part }: Parameters<ChangePorts['apply']>[0],
+    signal: AbortSignal,
+    ran: ToolOutcome,
+  ): Promise<ToolOutcome> {
     const found = take(id)
-    if (found === undefined) return notApplied(ran, 'failed', 'its private view of the workspace is gone')
-    const { view, changes, about } = found
-    const done = await store.apply({ id: view.id, folder: view.folder, changes, about, review, signal })
+    if (found === undefined) return notApplied(ran, 'failed', gone)
+    const { view, about } = found
+    const wanted = part === undefined ? { changes: found.changes, review } : found.part
+    if (wanted === undefined || wanted.review.digest !== (part ?? review.digest)) {
+      forget(found)
+      return notApplied(ran, 'failed', 'the part that was chosen is not there any more')
+    }
+    const problem = 'revision' in wanted ? edit(view, wanted) : undefined
+    const done: Applied =
+      problem === undefined
+        ? await store.apply({ id: view.id, folder: view.folder, changes: wanted.changes, review: wanted.review, about, signal })
+        : { ok: false, conflicts: [], message: problem }
     if (done.ok) {
       void store.prune().catch((error: unknown) => log('warn', 'old change sets were not forgotten', { why: String(error) }))
-      return applied(ran, review)
+      return applied(part === undefined ? ran : withPart(ran, wanted.changes), wanted.review)
     }
-    view.drop()
+    forget(found)
     return notApplied(ran, 'failed', done.message)
   }
 
+  /** Changes that wait for a decision stay with the store. */
   function drop(event: Parameters<ChangePorts['drop']>[0]): void {
     const found = take(event.id)
-    if (found === undefined) return
-    const { view, changes, about } = found
-    if (!isPending(event)) view.drop()
-    else
-      void store.hold(view.id, { changes, review: event.review, about, folder: view.folder }).catch((error: unknown) => {
-        log('error', 'changes that wait for a decision could not be kept', { why: String(error) })
-        view.drop()
-      })
+    if (found !== undefined && !(isPending(event) && found.held)) forget(found)
   }
 
   return {
@@ -97,14 +153,46 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
         found && {
           stage: 'made',
           changes: found.changes,
-          content: ({ path }, side, maxBytes) => found.look.read(path, side, maxBytes),
+          content: (change, side, maxBytes) =>
+            (change[side]?.size ?? 0) > maxBytes ? undefined : found.look.read(change.path, side, maxBytes),
+          revise: (revision) => revise(callId, revision),
         }
       )
     },
     close() {
-      for (const id of [...waiting.keys()]) take(id)?.view.drop()
+      for (const id of [...waiting.keys()]) {
+        const found = take(id)
+        if (found !== undefined) forget(found)
+      }
     },
   }
+}
+
+function edit({ folder }: View, { changes, revision }: NonNullable<Waiting['part']>): string | undefined {
+  try {
+    return writeEdits({ upper: `${folder}/up`, changes, revision })
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** What the person edited is not in the view before it is applied. */
+function withEdits(look: Look, { edited }: Revision): Look {
+  return {
+    ...look,
+    read: (path, side, maxBytes) =>
+      (side === 'after' ? edited?.get(path)?.subarray(0, maxBytes) : undefined) ?? look.read(path, side, maxBytes),
+  }
+}
+
+const gone = 'its private view of the workspace is gone'
+
+/** The model must not believe that all of its changes are there. */
+function withPart(ran: ToolOutcome, changes: readonly Change[]): ToolOutcome {
+  const paths = changes.slice(0, 50).map(({ path }) => JSON.stringify(path))
+  const more = changes.length > paths.length ? ` and ${changes.length - paths.length} more` : ''
+  const note = `[The person chose or edited what was applied: only ${paths.join(', ')}${more}, perhaps with other content than the command wrote. Read these files again before you go on.]`
+  return { ...ran, output: ran.output === '' ? note : `${ran.output}\n${note}` }
 }
 
 function withFate(outcome: ToolOutcome, changes: string): ToolOutcome {

@@ -1,6 +1,7 @@
 /** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
 
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
+import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
 import type { ReviewLevel } from '../../security/changes/review-context.ts'
 import type { Gate } from '../../security/gate.ts'
@@ -10,10 +11,11 @@ import type { About } from '../../workspace/changes/contract.ts'
 import type { Look } from '../../workspace/changes/look.ts'
 import type { Setup } from '../api.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
+import { runByGit } from './git-around.ts'
 import { openChanges } from './open-changes.ts'
 
 export type ReviewedOptions = {
-  readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor'>
+  readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor' | 'context'>
   readonly policy: Policy
   readonly conversationId: string
   /** Returns the current run. */
@@ -36,6 +38,9 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
       approved: isApproved(act, policy),
       ...(command ? { command } : {}),
       ...(hasSecret ? { hasSecret } : {}),
+      runByGit: runByGit({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
+      readOnlyFolders: () =>
+        findToolchains({ path: setup.context.env.PATH ?? '', home: policy.home, except: [policy.workspace, setup.paths.home] }).mounts,
       look,
     })
   }

@@ -30,8 +30,8 @@ export type Attempt = {
 
 type Row = { readonly runId: string; readonly conversationId: string; readonly owner: string; readonly type: string; readonly body: string }
 
-/** `changed`: the digest of what the call changed on its view, `isApplied`: that may enter the workspace. */
-type Open = { readonly attempt: Attempt; readonly changed?: string; readonly isApplied?: true; readonly contradiction?: string }
+/** `changed`: the digest of what the call changed on its view; `applied`: of what of that may enter the workspace. */
+type Open = { readonly attempt: Attempt; readonly changed?: string; readonly applied?: string; readonly contradiction?: string }
 
 /** Yields the attempts of one run or of all; oldest first, those without a result last. */
 export function* attempts(store: Store, runId?: string): Generator<Attempt> {
@@ -55,20 +55,23 @@ export function* attempts(store: Store, runId?: string): Generator<Attempt> {
     yield { ...attempt, pending: attempt.pending && owed.has(key), unfinished: !attempt.pending && owed.has(key) }
 }
 
-function reviewed(open: Open, type: 'tool.changed' | 'apply', { review }: { [key: string]: unknown }): Open {
+function reviewed(open: Open, type: 'tool.changed' | 'apply', { review, part }: { [key: string]: unknown }): Open {
   const digest = isObject(review) ? String(review.digest) : ''
   if (type === 'tool.changed') return { ...open, changed: digest }
-  return open.changed === digest ? { ...open, isApplied: true } : { ...open, contradiction: 'it applied other changes than it made' }
+  const applied = typeof part === 'string' ? part : digest
+  return open.changed === digest ? { ...open, applied } : { ...open, contradiction: 'it applied other changes than it made' }
 }
 
 /** What a call changed ends as it was journalled: applied with that digest, or not applied. */
-function settled({ changed, isApplied, contradiction }: Open, attempt: Attempt, type: string): Attempt {
+function settled({ changed, applied, contradiction }: Open, attempt: Attempt, type: string): Attempt {
   const { changes } = attempt
   const isDigest = changes?.length === 64
   const wrong =
     contradiction ??
-    (isDigest && (!isApplied || changes !== changed) ? 'its result names changes that were not applied' : undefined) ??
-    (changed !== undefined && !isApplied && type !== 'drop' ? 'it changed something, which was neither applied nor dropped' : undefined)
+    (isDigest && changes !== applied ? 'its result names changes that were not applied' : undefined) ??
+    (changed !== undefined && applied === undefined && type !== 'drop'
+      ? 'it changed something, which was neither applied nor dropped'
+      : undefined)
   return wrong === undefined ? attempt : { ...attempt, contradiction: wrong }
 }
 

@@ -2,8 +2,8 @@
 
 import type { Clock, Log, RunIdentity } from '../../runtime/port.ts'
 import type { WrittenReceipt } from '../checkpoint.ts'
-import type { CallRecord } from './call-record.ts'
-import { type Fate, interruptedCall } from './interrupted-call.ts'
+import type { CallRecord } from './calls/call-record.ts'
+import { type Fate, interruptedCall } from './calls/interrupted-call.ts'
 import type { Journal, OpenIntent } from './journal.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { isAlive } from './process-owner.ts'

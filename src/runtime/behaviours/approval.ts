@@ -6,17 +6,23 @@ import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } fr
 
 /** A call has at most one gate at a time: the one about its changes opens when it has run. */
 type Gate = Proposal & { readonly phase: 'wanted' | 'open'; readonly changed?: Changed }
-type Approval = { readonly gates: readonly Gate[]; readonly refusals: Refusals }
+/** `open`: what the open gates ask about, whichever thread opened them. */
+type Approval = {
+  readonly gates: readonly Gate[]
+  readonly open: readonly { readonly id: string; readonly plan: string }[]
+  readonly refusals: Refusals
+}
 
 export const approval: BThread<Approval, RunEvent> = {
   name: 'approval',
   priority: 30,
-  init: { gates: [], refusals: noRefusals },
-  bid: ({ gates, refusals }) => ({
+  init: { gates: [], open: [], refusals: noRefusals },
+  bid: ({ gates, open, refusals }) => ({
     wait: [
       { type: 'propose', match: needsYes },
       { type: 'tool.changed', match: needsYes },
-      ...gates.flatMap(({ call: { id } }): Pattern<RunEvent>[] => [
+      { type: 'gate.open' },
+      ...[...gates.map(({ call }) => call), ...open].flatMap(({ id }): Pattern<RunEvent>[] => [
         { type: 'approval.decision', id },
         { type: 'deny', id },
         { type: 'drop', id },
@@ -25,7 +31,7 @@ export const approval: BThread<Approval, RunEvent> = {
     block: [
       ...gates.map(({ call, changed }): Pattern<RunEvent> => ({ type: changed ? 'apply' : 'act', id: call.id })),
       ...blockedEffects(refusals),
-      { type: 'approval.decision', match: (event) => !answersOpenGate(gates, event) },
+      { type: 'approval.decision', match: (event) => !answersOpenGate(open, event) },
     ],
     request: [...gates.filter(({ phase }) => phase === 'wanted').map(openGate), ...denials(refusals)],
   }),
@@ -36,10 +42,10 @@ export const approval: BThread<Approval, RunEvent> = {
       case 'tool.changed':
         return { ...state, gates: [...state.gates, { ...proposalOf(event), phase: 'wanted', changed: changedOf(event) }] }
       case 'gate.open':
-        return { ...state, gates: state.gates.map((gate) => (gate.call.id === event.id ? { ...gate, phase: 'open' } : gate)) }
+        return opened(state, event)
       case 'deny':
       case 'drop':
-        return { gates: without(state.gates, event.id), refusals: denied(state.refusals, event.id) }
+        return { ...closed(state, event.id), refusals: denied(state.refusals, event.id) }
       case 'approval.decision':
         return decide(state, event)
       default:
@@ -51,16 +57,24 @@ export const approval: BThread<Approval, RunEvent> = {
 const proposalOf = ({ call, judgement }: Proposal): Proposal => ({ call, judgement })
 const changedOf = ({ outcome, review }: Changed): Changed => ({ outcome, review })
 
-function decide({ gates, refusals }: Approval, decision: Extract<RunEvent, { type: 'approval.decision' }>): Approval {
-  const gate = gates.find(({ call }) => call.id === decision.id)
-  const rest = without(gates, decision.id)
-  if (!gate || decision.allow) return { gates: rest, refusals }
-  const { call, judgement, changed } = gate
-  const why = { by: `approval.${decision.by}`, reason: decision.note ?? 'the operator said no' }
-  return { gates: rest, refusals: refuse(refusals, { call, judgement, ...why, ...(changed ? { changed } : {}) }) }
+function opened(state: Approval, { id, judgement: { plan } }: Extract<RunEvent, { type: 'gate.open' }>): Approval {
+  const gates = state.gates.map((gate) => (gate.call.id === id ? { ...gate, phase: 'open' as const } : gate))
+  return { ...state, gates, open: [...state.open, { id, plan }] }
 }
 
-const without = (gates: readonly Gate[], id: string) => gates.filter(({ call }) => call.id !== id)
+function closed(state: Approval, id: string): Approval {
+  return { ...state, gates: state.gates.filter(({ call }) => call.id !== id), open: state.open.filter((gate) => gate.id !== id) }
+}
+
+/** A gate that another thread opened is that thread's to act on. */
+function decide(state: Approval, decision: Extract<RunEvent, { type: 'approval.decision' }>): Approval {
+  const gate = state.gates.find(({ call }) => call.id === decision.id)
+  const rest = closed(state, decision.id)
+  if (!gate || decision.allow) return rest
+  const { call, judgement, changed } = gate
+  const why = { by: `approval.${decision.by}`, reason: decision.note ?? 'the operator said no' }
+  return { ...rest, refusals: refuse(rest.refusals, { call, judgement, ...why, ...(changed ? { changed } : {}) }) }
+}
 
 function openGate(gate: Gate): RunEvent {
   const { call, changed } = gate
@@ -80,7 +94,6 @@ function needsYes(event: RunEvent): boolean {
 }
 
 /** A decision counts only for an open gate and for the plan that the person saw; `approval` rejects any other decision. */
-function answersOpenGate(gates: readonly Gate[], event: RunEvent): boolean {
-  if (event.type !== 'approval.decision') return false
-  return gates.some((gate) => gate.phase === 'open' && gate.call.id === event.id && asked(gate).plan === event.plan)
+function answersOpenGate(open: Approval['open'], event: RunEvent): boolean {
+  return event.type === 'approval.decision' && open.some(({ id, plan }) => id === event.id && plan === event.plan)
 }

@@ -5,8 +5,9 @@ import { dropText, outcomeText } from '../attempt/outcome-text.ts'
 import type { Changed, Proposal, RunEvent, ToolReport } from '../event.ts'
 
 type Phase = 'new' | 'proposed' | 'acting' | 'changed' | 'applying' | 'resolved'
-/** `approval`: who said yes to what comes next, the act or the changes. */
-type Entry = Proposal & { readonly phase: Phase; readonly approval?: string; readonly changed?: Changed; readonly report?: ToolReport }
+/** `approval`: who said yes to what comes next, the act or the changes; `part`: to which part of the changes. */
+type Yes = { readonly approval?: string; readonly part?: string }
+type Entry = Proposal & Yes & { readonly phase: Phase; readonly changed?: Changed; readonly report?: ToolReport }
 type Calls = {
   readonly round: number
   readonly entries: readonly Entry[]
@@ -50,7 +51,7 @@ export const calls: BThread<Calls, RunEvent> = {
       case 'propose':
         return advance(state, event.id, { phase: 'proposed' })
       case 'approval.decision':
-        return advance(state, event.id, { approval: event.by })
+        return advance(state, event.id, { approval: event.by, ...(event.part === undefined ? {} : { part: event.part }) })
       case 'act':
         return advance(state, event.id, { phase: 'acting' })
       case 'tool.changed':
@@ -93,14 +94,14 @@ const resolved = ({ phase }: Entry) => phase === 'resolved'
 
 /** A stranded effect stays requested and blocked until it is refused, so that the error can name the thread that blocks it. */
 function nextEvents(entry: Entry, stop: Calls['stop']): RunEvent[] {
-  const { call, judgement, phase, approval, changed } = entry
+  const { call, judgement, phase, approval, part, changed } = entry
   const id = call.id
   if (phase === 'new') return [{ type: 'propose', id, call, judgement }]
   const yes = approval === undefined ? {} : { approval }
   if (phase === 'proposed')
     return either({ type: 'act', id, call, judgement, ...yes }, stop && { type: 'deny', id, call, judgement, ...stop }, stop)
   if (phase !== 'changed' || changed === undefined) return []
-  const apply: RunEvent = { type: 'apply', id, call, judgement, review: changed.review, ...yes }
+  const apply: RunEvent = { type: 'apply', id, call, judgement, review: changed.review, ...yes, ...(part === undefined ? {} : { part }) }
   return either(apply, stop && { type: 'drop', id, call, judgement, ...changed, ...stop }, stop)
 }
 

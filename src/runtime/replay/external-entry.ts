@@ -24,6 +24,12 @@ const shape =
   (value) =>
     isObject(value) && Object.entries(members).every(([name, check]) => check(value[name]))
 
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value)
+
+const labels = optional(list(one('reads_private', 'reads_untrusted', 'sends')))
 const call = { id: text, name: text, input: isObject }
 const judgement = {
   verdict: one('allow', 'ask', 'deny'),
@@ -33,6 +39,7 @@ const judgement = {
   plan: text,
   summary: text,
   writes: list(text),
+  labels,
 }
 const review = { digest: text, verdict: one('apply', 'ask', 'deny'), rule: text, reason: text, summary: text, count }
 const outcome = { status: one('allowed', 'denied', 'failed'), output: text }
@@ -41,7 +48,7 @@ const part: Check = (value) =>
 
 /** The fields that the program reads of each event. */
 const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
-  'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text }),
+  'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text, labels }),
   'model.done': shape({
     parts: list(part),
     proposals: list(shape({ call: shape(call), judgement: shape(judgement) })),

@@ -80,8 +80,9 @@ export async function rejudge({ entries, limits, rules = [], joined = [], judge,
     const proposals: Proposal[] = []
     for (const { call, judgement } of event.proposals) {
       const said = await judge(call)
+      const { labels: _, ...before } = judgement
       calls.push(told(number, { call, judgement }, said))
-      proposals.push({ call, judgement: { ...judgement, ...sayingOf(said) } })
+      proposals.push({ call, judgement: { ...before, ...sayingOf(said), ...(said.labels ? { labels: said.labels } : {}) } })
     }
     return { ...event, proposals }
   }

@@ -7,6 +7,7 @@ import type { RunLimits } from '../program.ts'
 import { P15 } from './answers.ts'
 import { noModeWithoutChecks, onlyTheWorldAnswers, stopsGetThrough } from './outside.ts'
 import { resolvedOnce, somebodyOwesAnAnswer } from './progress.ts'
+import { nothingLeavesUnasked } from './rule-of-two.ts'
 import {
   goingInCircles,
   nothingAfterTheEnd,
@@ -46,6 +47,7 @@ export function propertiesOf(limits: RunLimits): { readonly id: string; readonly
     { id: 'P13', property: onlyTheWorldAnswers },
     { id: 'P14', property: stopsGetThrough },
     { id: 'P16', property: noModeWithoutChecks },
+    { id: 'P17', property: nothingLeavesUnasked },
   ]
 }
 

@@ -34,34 +34,50 @@ export const onlyWhatTheGateLets = never<Permitted>(
   },
 )
 
-type Asked = { readonly plans: { readonly [id: string]: string }; readonly shown: readonly string[]; readonly allowed: readonly string[] }
+/** `plans`: what each call or change set is; `asks`: those that need a yes. */
+type Asked = {
+  readonly plans: { readonly [id: string]: string }
+  readonly asks: readonly string[]
+  readonly shown: readonly string[]
+  readonly allowed: readonly string[]
+}
 
 export const onlyAfterAYes = never<Asked>(
   'A call or a change set that needs a yes runs or is applied only after one, given once, for its open gate and for the very plan or digest.',
-  { plans: {}, shown: [], allowed: [] },
+  { plans: {}, asks: [], shown: [], allowed: [] },
   (monitor, event) => {
-    const { plans, shown, allowed } = monitor
-    if (event.type === 'model.done' || event.type === 'judged') return { plans: plansOf(event), shown: [], allowed: [] }
-    if (event.type === 'gate.open') return { ...monitor, shown: [...shown, event.id] }
-    if (event.type === 'tool.changed') return asking(monitor, event)
-    if (event.type === 'act' || event.type === 'apply')
-      return plans[event.id] === undefined || allowed.includes(event.id) ? monitor : broken
+    const { plans, asks, shown, allowed } = monitor
+    if (event.type === 'model.done' || event.type === 'judged') return judged(event)
+    if (event.type === 'tool.changed') return changed(monitor, event)
+    if (event.type === 'gate.open')
+      return plans[event.id] === event.judgement.plan ? { ...monitor, asks: [...asks, event.id], shown: [...shown, event.id] } : broken
+    if (event.type === 'act' || event.type === 'apply') return asks.includes(event.id) && !allowed.includes(event.id) ? broken : monitor
     if (event.type !== 'approval.decision') return monitor
     if (!shown.includes(event.id) || plans[event.id] !== event.plan) return broken
-    return { plans, shown: shown.filter((id) => id !== event.id), allowed: event.allow ? [...allowed, event.id] : allowed }
+    return { ...monitor, shown: without(shown, event.id), allowed: event.allow ? [...allowed, event.id] : allowed }
   },
 )
 
-/** A yes to the call is no yes to its changes. */
-function asking({ plans, shown, allowed }: Asked, { id, review }: Extract<RunEvent, { type: 'tool.changed' }>): Asked {
-  const { [id]: _, ...others } = plans
-  const asked = review.verdict === 'ask' ? { ...others, [id]: review.digest } : others
-  return { plans: asked, shown: shown.filter((each) => each !== id), allowed: allowed.filter((each) => each !== id) }
+const without = (ids: readonly string[], id: string) => ids.filter((each) => each !== id)
+
+function judged({ proposals }: Pick<Extract<RunEvent, { type: 'model.done' }>, 'proposals'>): Asked {
+  return {
+    plans: Object.fromEntries(proposals.map(({ call, judgement }) => [call.id, judgement.plan])),
+    asks: proposals.flatMap(({ call, judgement }) => (judgement.verdict === 'ask' ? [call.id] : [])),
+    shown: [],
+    allowed: [],
+  }
 }
 
-function plansOf({ proposals }: Pick<Extract<RunEvent, { type: 'model.done' }>, 'proposals'>): Asked['plans'] {
-  const asked = proposals.filter(({ judgement }) => judgement.verdict === 'ask')
-  return Object.fromEntries(asked.map(({ call, judgement }) => [call.id, judgement.plan]))
+/** A yes to the call is no yes to its changes. */
+function changed({ plans, asks, shown, allowed }: Asked, { id, review }: Extract<RunEvent, { type: 'tool.changed' }>): Asked {
+  const others = without(asks, id)
+  return {
+    plans: { ...plans, [id]: review.digest },
+    asks: review.verdict === 'ask' ? [...others, id] : others,
+    shown: without(shown, id),
+    allowed: without(allowed, id),
+  }
 }
 
 const begins = (event: RunEvent) => ['think', 'judge', 'act', 'apply', 'check', 'gate.open'].includes(event.type)

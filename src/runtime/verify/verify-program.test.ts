@@ -1,9 +1,9 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { AnyThread, Bid } from '../../kernel/thread.ts'
 import { approval } from '../behaviours/approval.ts'
-import { budget } from '../behaviours/budget.ts'
 import { calls } from '../behaviours/calls.ts'
 import { finisher } from '../behaviours/finisher.ts'
+import { budget } from '../behaviours/limits/budget.ts'
 import { loop } from '../behaviours/loop.ts'
 import { parallel } from '../behaviours/parallel.ts'
 import { safety } from '../behaviours/safety.ts'
@@ -36,7 +36,7 @@ describe('the program', () => {
   test('keeps every property in every state, and no search was cut', () => {
     expect(report.ok).toBe(true)
     expect(report.properties.filter(({ holds }) => holds !== true).map(({ id }) => id)).toEqual(['P6'])
-    expect(report.properties.map(({ id }) => id)).toEqual(Array.from({ length: 17 }, (_, at) => `P${at}`))
+    expect(report.properties.map(({ id }) => id)).toEqual(Array.from({ length: 18 }, (_, at) => `P${at}`))
     expect(report.states).toBeGreaterThan(10_000)
   })
 
@@ -50,7 +50,7 @@ describe('the program', () => {
     expect(cut.ok).toBe(false)
     expect(cut.properties.find(({ id }) => id === 'P1')).toMatchObject({
       holds: null,
-      note: 'cut off after too many states: rounds, budget, two calls at once, changes, changes at once, in circles',
+      note: 'cut off after too many states: rounds, budget, two calls at once, changes, changes at once, rule of two, in circles',
     })
   })
 })
@@ -68,6 +68,7 @@ describe('without a guard there is a counterexample', () => {
     ['loop', 'P11'],
     ['finisher', 'P8'],
     ['repetition', 'P12'],
+    ['egress', 'P17'],
     ['modes', 'P16'],
     ['watchdog', 'P8'],
   ])('%s: %s breaks', (name, property) => {

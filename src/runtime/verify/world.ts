@@ -7,7 +7,7 @@ import type { Call, ExternalEvent, Judgement, Proposal, RunEvent, ToolOutcome } 
 
 /** A call that a hostile model may request. */
 export type Sample = { readonly name: string; readonly input: JsonObject } & Partial<
-  Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'summary' | 'writes'>
+  Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'summary' | 'writes' | 'labels'>
 >
 
 /**

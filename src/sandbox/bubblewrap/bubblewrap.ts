@@ -2,34 +2,38 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Created, Ended, Environment, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import type { Created, Ended, Environment, Sandbox, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
 import { filterProgram } from '../filter/seccomp.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
-import { type Command, receiver } from '../late-command.ts'
+import type { Command } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
 import { limitProcess } from '../limits/resource-limits.ts'
+import { watchUse } from '../limits/watch-use.ts'
 import { ownFolder } from '../owner/private-folder.ts'
-import { markOption, sandboxMark } from '../owner/sandbox-mark.ts'
 import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
-import { isWithin, type Places } from '../protect/places.ts'
-import { createTransactions, type Prepared } from '../transaction/transactions.ts'
+import type { Places } from '../protect/places.ts'
+import { prepareSurroundings, type Surroundings } from '../surroundings/surroundings.ts'
+import { createTransactions } from '../transaction/transactions.ts'
 import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
 import { chooseCover } from './empty-mount.ts'
-import { createMounts } from './mounts.ts'
-import { enterGroup, isolationArguments } from './namespaces.ts'
+import { createLauncher, type Sandboxed, type Wanted } from './launch-sandbox.ts'
+import { type Besides, createMounts } from './mounts.ts'
+import { insideUser } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
-import { descriptors, isSetUpFailure, runConfined, startWaiting, type Waiting } from './run-confined.ts'
+import { isSetUpFailure, runConfined } from './run-confined.ts'
 import { createGate, type Gate } from './start-gate.ts'
-import { directWorkspace, type GuardMounts } from './view.ts'
 import { createWarmSandbox } from './warm-sandbox.ts'
 
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
 type Way = Extract<SandboxNetwork, { ok: true }>
 
-/** Creates the sandbox and runs one trial command, because an installed program does not prove that the kernel lets it work. */
+/**
+ * Creates the sandbox and runs one trial command, because an installed program does not prove that the kernel lets it work. A stored result
+ * of the overlay trial proves it too; then the first command tells if something has changed since.
+ */
 export async function createBubblewrap({ settings, places }: Making): Promise<Created> {
   const program = Bun.which('bwrap', { PATH: fixedPath })
   if (program === null) return { ok: false, ...notInstalled }
@@ -43,12 +47,18 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
     return way
   }
   const confiner = createConfiner({ settings, places, program, folder, way })
-  const { close, spawn } = confiner
+  const sandbox: Sandbox = { name: 'bubblewrap', ...confiner }
+  const views = await confiner.privateViews()
+  if (confiner.isProven()) {
+    confiner.warm()
+    return { ok: true, sandbox }
+  }
   const signal = new AbortController().signal
   const command = { argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} }
-  const [trial] = await Promise.all([spawn(command), confiner.privateViews()])
-  if (trial.ok && trial.code === 0) return { ok: true, sandbox: { name: 'bubblewrap', ...confiner } }
-  close()
+  const trial = await confiner.spawn({ ...command, view: views.ok ? 'private' : 'direct' })
+  if (trial.ok) trial.view?.drop()
+  if (trial.ok && trial.code === 0) return { ok: true, sandbox }
+  confiner.close()
   return { ok: false, ...doesNotWork(trial.ok ? `a trial ended with ${trial.code ?? trial.signal}` : trial.message) }
 }
 
@@ -67,8 +77,10 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const cover = chooseCover(without)
   const blank = written(folder.path, 'blank', new Uint8Array(), 0)
   const outside = forbiddenOutside(places.workspace, settings.forbiddenPaths?.() ?? [])
+  const surroundings = prepareSurroundings({ settings, places, folder: folder.path, blank, cover, user: insideUser() })
   const view = {
     places,
+    surroundings,
     secretPaths: [...(settings.secretPaths ?? []), ...outside],
     blank,
     cover,
@@ -79,56 +91,48 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const gate = createGate({ folder: folder.path, cover, sealed: !without.has('mount namespace') })
   const calls = filterProgram({ arch: process.arch === 'arm64' ? 'arm64' : 'x64', inet: true, unix: settings.allowedDomains.length > 0 })
   const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
-  const words = [
-    program,
-    markOption,
-    sandboxMark(folder.path),
-    '--args',
-    descriptors.options,
-    '--',
-    ...way.prologue,
-    ...receiver(descriptors.command),
-  ]
-  const last = [...(without.has('mount namespace') ? [] : ['--remount-ro', '/']), '--chdir', places.workspace]
   const transactions = createTransactions({ places, bubblewrap: program, libc, log: settings.log })
-  const launch = ({ early, late, view: kind }: Wanted): Sandboxed | Error => {
-    const prepared = kind === 'private' ? attempt(() => transactions.prepare()) : undefined
-    if (prepared instanceof Error) return prepared
-    const drop = () => prepared?.transaction.drop()
-    const workspace = prepared?.launch.mounts ?? directWorkspace(view)
-    const rest = [...early, ...way.mounts, ...gate.arguments, ...late, ...last]
-    const options = [...isolationArguments(without), ...mounts.fixed(), ...workspace, ...rest]
-    const argv = [...enterGroup(group?.join ?? []), ...(prepared?.launch.before ?? []), ...words]
-    const waiting = startWaiting({ argv, options, env: without.has('environment') ? inherited() : {}, filter, libc })
-    if (!(waiting instanceof Error)) return { waiting, prepared, drop }
-    drop()
-    return waiting
-  }
-  const warmSandbox = createWarmSandbox(launch)
-  const start = async (plan: SpawnPlan): Promise<Ended> => {
+  const parts = { program, folder: folder.path, view, fixed: mounts.fixed, way, gate, group, filter, transactions, libc }
+  const warmSandbox = createWarmSandbox(createLauncher(parts))
+  const wantedFor = (plan: Besides): { readonly ok: true; readonly wanted: Wanted } | { readonly ok: false; readonly message: string } => {
     const guards = mounts.guards((path) => stubs.make(path), plan)
-    if (!guards.ok) return guards
     const kind = isPrivate(plan) ? 'private' : 'direct'
-    const wanted = { ...guards.mounts, view: kind, key: `${kind}\0${guards.mounts.key}` } as const
+    return guards.ok ? { ok: true, wanted: { ...guards.mounts, view: kind, key: `${kind}\0${guards.mounts.key}` } } : guards
+  }
+  const run = (plan: SpawnPlan, { waiting }: Sandboxed, { deep }: Wanted): Promise<Ended> => {
+    const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
+    const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : deep)
+    const watches = limited && !without.has('pid namespace')
+    const watch = watches ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill }) : undefined
+    return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
+  }
+  const start = async (plan: SpawnPlan): Promise<Ended> => {
+    const found = wantedFor(plan)
+    if (!found.ok) return found
+    const { wanted } = found
     const sandboxed = warmSandbox.take(wanted)
     if (sandboxed instanceof Error) return { ok: false, message: `the sandbox could not be started: ${sandboxed.message}` }
-    const { waiting, prepared } = sandboxed
-    const limit = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
-    const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : guards.mounts.deep)
+    const { prepared } = sandboxed
     prepared?.begin()
-    const ended = await runConfined({ waiting, command: commandOf({ plan, way, home: places.home }), plan, prepare: limit, inspect })
+    const ended = await run(plan, sandboxed, wanted)
     // Start the next sandbox after this turn: nobody waits for it then, and creating namespaces now would delay the end of this command's
     // namespaces.
     setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
     if (prepared === undefined) return ended
     if (ended.ok) return { ...ended, view: prepared.view() }
     prepared.transaction.drop()
-    if (isSetUpFailure(ended)) transactions.forget()
-    return ended
+    if (!isSetUpFailure(ended)) return ended
+    transactions.forget()
+    return { ok: false, message: doesNotWork(ended.message).missing }
   }
   return {
     spawn: guarded({ stubs, gate, start }),
     privateViews: transactions.views,
+    isProven: transactions.isProven,
+    warm() {
+      const found = transactions.isReady() ? wantedFor({ view: 'private' }) : undefined
+      if (found?.ok) warmSandbox.prepare(found.wanted)
+    },
     describe: () => describeBubblewrap({ settings, group: group?.words, views: transactions.words(), without }),
     close() {
       way.stop()
@@ -138,33 +142,23 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   }
 }
 
-type Wanted = GuardMounts & { readonly view: 'private' | 'direct' }
-type Sandboxed = { readonly waiting: Waiting; readonly prepared: Prepared | undefined; drop(): void }
-
 /** A command that cannot write needs no view of its own. */
-function isPrivate({ view, readOnly }: SpawnPlan): boolean {
+function isPrivate({ view, readOnly }: Besides): boolean {
   return view === 'private' && !readOnly
-}
-
-function attempt<T>(make: () => T): T | Error {
-  try {
-    return make()
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error))
-  }
 }
 
 type Guarded = { readonly stubs: Stubs; readonly gate: Gate; readonly start: Spawn }
 
-/** Keeps the place holders in place and the gate open while any command runs. */
+/** Keeps the gate open while any command runs, and the place holders in place while one runs in the workspace itself. */
 function guarded({ stubs, gate, start }: Guarded): Spawn {
   return async (plan) => {
     if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
     const wrong =
       plan.argv[0] === undefined ? 'there is no program to run' : existsSync(plan.cwd) ? undefined : `its folder ${plan.cwd} is gone`
     if (wrong !== undefined) return { ok: false, message: `cannot start ${JSON.stringify(plan.argv[0] ?? '')}: ${wrong}` }
+    const holds = !isPrivate(plan)
     try {
-      await stubs.acquire()
+      if (holds) await stubs.acquire()
     } catch (error) {
       return { ok: false, message: `the workspace cannot be used: ${reason(error)}` }
     }
@@ -175,26 +169,19 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
       return { ok: false, message: `the sandbox could not be set up: ${reason(error)}` }
     } finally {
       gate.shut()
-      stubs.release()
+      if (holds) stubs.release()
     }
   }
 }
 
-type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly home: string }
+type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly surroundings: Surroundings }
 
-/** A command cannot write to a home folder that it cannot see, so programs get the private /tmp for their caches. */
-function commandOf({ plan, way, home }: Asked): Command {
-  const own: Environment = plan.env.HOME === undefined || isWithin(plan.env.HOME, home) ? { HOME: '/tmp' } : {}
+function commandOf({ plan, way, surroundings }: Asked): Command {
   // git would rewrite its index only to remember file times, and every command would seem to change the repository.
   const git: Environment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
   // A command with the user number of root has no right to give files to other users, and tar would end with an error.
   const tar: Environment = process.geteuid?.() === 0 ? { TAR_OPTIONS: '--no-same-owner' } : {}
-  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...plan.env, ...own, ...git, ...tar, ...way.env } }
-}
-
-/** Passes our whole environment on. Only tests use it, to show the probe what a careless start would leak. */
-function inherited(): { [name: string]: string } {
-  return Object.fromEntries(Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...surroundings.environment(plan.env), ...git, ...tar, ...way.env } }
 }
 
 function written(folder: string, name: string, bytes: Uint8Array, mode: number): string {

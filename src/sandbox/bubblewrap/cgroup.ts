@@ -13,6 +13,7 @@ type Place = { readonly folder: string; readonly join: string; readonly files: r
 const OURS = 3
 const PREFIX = 'braidclaw-'
 const TRIES = 50
+const SLACK = 64 * 2 ** 20
 
 /**
  * @returns undefined when we may not create a group in any hierarchy. A partial group (processes without memory) is better than no group.
@@ -34,18 +35,24 @@ function places({ limits, root }: { readonly limits: Limits; readonly root: stri
   const name = `${PREFIX}${process.pid}-${crypto.randomUUID().slice(0, 8)}`
   const own = ownGroups()
   const processes = limits.processes + OURS
+  const totalMemory = groupMemory(limits)
   if (existsSync(join(root, 'cgroup.controllers'))) {
-    const files = [['pids.max', processes] as const, ['memory.max', limits.memoryBytes] as const]
+    const files = [['pids.max', processes] as const, ['memory.max', totalMemory] as const]
     const parent = [own.get('') ?? '/', '/'].map((path) => join(root, path)).find(enable)
     return parent === undefined ? [] : [{ folder: join(parent, name), join: 'cgroup.procs', files }]
   }
   return [
     { controller: 'pids', files: [['pids.max', processes] as const] },
-    { controller: 'memory', files: [['memory.limit_in_bytes', limits.memoryBytes] as const] },
+    { controller: 'memory', files: [['memory.limit_in_bytes', totalMemory] as const] },
   ].flatMap(({ controller, files }) => {
     const parent = join(root, controller, own.get(controller) ?? '/')
     return existsSync(parent) ? [{ folder: join(parent, name), join: 'tasks', files }] : []
   })
+}
+
+/** More than the watcher allows (watch-use.ts): it tells why it ended a command, and the kernel ends single processes of those that are quicker. */
+export function groupMemory({ memoryBytes, totalMemoryBytes = memoryBytes }: Limits): number {
+  return Math.floor(totalMemoryBytes * 1.5) + SLACK
 }
 
 /** Maps a controller to its path; version 2 has the empty name. */

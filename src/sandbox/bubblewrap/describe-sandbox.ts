@@ -13,9 +13,11 @@ export function describeBubblewrap({ settings, group, views, without }: Describe
   const { limits, allowedDomains } = settings
   const network =
     allowedDomains.length === 0 ? 'nothing but a loopback of its own' : `a proxy that lets through ${allowedDomains.join(', ')}`
-  const root = process.getuid?.() === 0
   const all: readonly (readonly [Layer | 'always', string])[] = [
-    ['mount namespace', `mount namespace: ${settings.workspace} writable, /tmp private, programs and /etc read-only, all else absent`],
+    [
+      'mount namespace',
+      `mount namespace: ${settings.workspace} writable, /tmp and HOME private, programs, your own tools and a small /etc read-only, all else absent`,
+    ],
     ['mount namespace', `private views of the workspace: ${views}`],
     [
       'protected paths',
@@ -32,15 +34,16 @@ export function describeBubblewrap({ settings, group, views, without }: Describe
       'seccomp: no ptrace, mounts, new namespaces, io_uring, bpf, keyrings, devices, set-user-ID programs, terminal injection, foreign sockets',
     ],
     ['limits', `limits: ${limits.memoryBytes} B of data, ${limits.fileBytes} B a file, ${limits.cpuSeconds} s of processor time a process`],
-    ['limits', processLimit({ settings, group, root })],
+    ['limits', commonLimits({ settings, group })],
     ['environment', 'environment: only what the tool gives; that of our own process cannot be read'],
   ]
   return all.filter(([layer]) => layer === 'always' || !without.has(layer)).map(([, words]) => words)
 }
 
-/** The kernel does not count the processes of root; only a control group does. */
-function processLimit({ settings, group, root }: { settings: SandboxSettings; group: string | undefined; root: boolean }): string {
-  if (group !== undefined) return `limits of all processes together (control group): ${group}`
-  if (root) return 'limits: the number of processes is NOT limited (root, and no control group can be made here)'
-  return `limits: ${settings.limits.processes} processes`
+/** Watched from outside; a control group also stops what is quicker than the watcher. */
+function commonLimits({ settings: { limits }, group }: Pick<Described, 'settings' | 'group'>): string {
+  const { totalMemoryBytes = limits.memoryBytes, diskBytes, processes } = limits
+  const written = diskBytes === undefined ? '' : `, ${diskBytes} B written`
+  const watched = `limits of all processes together: ${totalMemoryBytes} B of memory with /tmp${written}, ${processes} processes; beyond, the command is ended`
+  return group === undefined ? watched : `${watched} (control group: ${group})`
 }

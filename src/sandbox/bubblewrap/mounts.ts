@@ -8,7 +8,7 @@ import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments 
 
 type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }
 /** The parts of a command's plan that change its mounts. */
-type Besides = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view'>
+export type Besides = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view'>
 type Guarded = { readonly ok: true; readonly mounts: GuardMounts } | { readonly ok: false; readonly message: string }
 
 export type Mounts = {

@@ -1,9 +1,13 @@
 /** Builds bubblewrap's arguments that are not about files: the namespaces of a command and the entry into its control group. */
 
-import { readFileSync } from 'node:fs'
 import type { Layer } from '../confinement.ts'
-import { fixedPath } from '../install.ts'
+import { hasOption } from '../install.ts'
 import { descriptors } from './run-confined.ts'
+
+/** The numbers of the user and group that own our files: with others git takes every file for a changed one. */
+export function insideUser(): { readonly uid: number; readonly gid: number } {
+  return { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 }
+}
 
 export function isolationArguments(without: ReadonlySet<Layer>): string[] {
   return [
@@ -14,12 +18,13 @@ export function isolationArguments(without: ReadonlySet<Layer>): string[] {
 }
 
 /**
- * Gives the command its own namespaces, no capabilities and a session without a terminal, and ends it when our process ends. It keeps the
- * user and group that own our files: with others git takes every file for a changed one. As root it has the number 0 and no rights.
+ * Gives the command its own namespaces, no capabilities and a session without a terminal, and ends it when our process ends. As
+ * root it has the user number 0 and no rights.
  */
 export function namespaceArguments(without: ReadonlySet<Layer>): string[] {
+  const { uid, gid } = insideUser()
   return [
-    ...['--unshare-user', '--uid', String(process.geteuid?.()), '--gid', String(process.getegid?.())],
+    ...['--unshare-user', '--uid', String(uid), '--gid', String(gid)],
     ...['--unshare-uts', '--hostname', 'sandbox', '--unshare-cgroup-try'],
     ...(without.has('ipc namespace') ? [] : ['--unshare-ipc']),
     ...(without.has('pid namespace') ? [] : ['--unshare-pid']),
@@ -27,12 +32,6 @@ export function namespaceArguments(without: ReadonlySet<Layer>): string[] {
     ...(without.has('nested namespaces') || !hasOption('--disable-userns') ? [] : ['--disable-userns']),
     ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
   ]
-}
-
-/** Options of newer versions: the name stands in the help text that is part of the program, and reading it is quicker than running it. */
-function hasOption(name: string): boolean {
-  const program = Bun.which('bwrap', { PATH: fixedPath })
-  return program !== null && readFileSync(program).includes(name)
 }
 
 /** The process joins the group itself: moving a process from outside synchronises the whole machine, which takes some 10 ms. */

@@ -4,6 +4,7 @@ import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import type { Ended, SpawnPlan } from '../confinement.ts'
 import { type Command, commandLines, failureCode, failureMark } from '../late-command.ts'
 import type { Libc } from '../libc.ts'
+import type { Watch } from '../limits/watch-use.ts'
 import { argumentFile, openOutput, openReport, type Pipe } from '../report.ts'
 
 /**
@@ -42,6 +43,8 @@ export type Confined = {
    * Called after the sandbox continues and before it receives the command. @returns the problem; then the sandbox never receives a command
    */
   inspect?(pid: number): Promise<string | undefined>
+  /** Called when the command starts; \`kill\` ends it. */
+  watch?(pid: number, kill: () => void): Watch
 }
 
 const DEATH_MS = 5_000
@@ -49,7 +52,7 @@ const SPIN_MS = 0.5
 const KEPT = 2_000
 
 /** The progress of the child, as bubblewrap reports it. */
-type Status = { child?: number; exit?: number; refused?: string }
+type Status = { child?: number; exit?: number; refused?: string; watch?: Watch }
 
 /** The waiting sandbox does not keep this process alive, and ends with it. */
 export function startWaiting(starting: Starting): Waiting | Error {
@@ -121,7 +124,7 @@ function readNow(descriptor: number): string {
   }
 }
 
-export async function runConfined({ waiting, command, plan, prepare, inspect }: Confined): Promise<Ended> {
+export async function runConfined({ waiting, command, plan, prepare, inspect, watch }: Confined): Promise<Ended> {
   const { child } = waiting
   const status: Status = {}
   const complaint = keeper()
@@ -135,6 +138,7 @@ export async function runConfined({ waiting, command, plan, prepare, inspect }: 
     closeSync(waiting.go)
     status.refused ??= await inspect?.(pid)
     if (status.refused !== undefined) kill()
+    else status.watch = watch?.(pid, kill)
     await send(waiting.command, status.refused === undefined ? commandLines({ ...command, mark }) : '')
   }
   const streams = [
@@ -246,7 +250,9 @@ type End = {
 }
 
 function ended({ status, complaint, mark, signal, plan, program }: End): Ended {
+  const stopped = status.watch?.end()
   if (status.refused !== undefined) return { ok: false, message: `cannot confine the command: ${status.refused}` }
+  if (stopped !== undefined) return { ok: true, code: null, signal: 'SIGKILL', leftBehind: false, stopped }
   if (plan.signal.aborted) return { ok: true, code: null, signal: 'SIGKILL', leftBehind: false }
   if (status.exit === failureCode && complaint.startsWith(mark))
     return { ok: false, message: `cannot start ${JSON.stringify(program)}: ${complaint.slice(mark.length).trim()}` }

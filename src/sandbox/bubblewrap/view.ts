@@ -3,10 +3,10 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Layer, ReadablePath } from '../confinement.ts'
-import { privateBelow } from '../private-files.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import type { Guard } from '../protect/protected-mounts.ts'
 import { readableMounts } from '../readable.ts'
+import { privateFiles, type Surroundings } from '../surroundings/surroundings.ts'
 import type { Cover } from './empty-mount.ts'
 
 export type View = {
@@ -18,10 +18,12 @@ export type View = {
   readonly cover: Cover
   /** Size limit of /tmp, which is held in memory. */
   readonly scratchBytes: number
+  /** What else is there besides the system folders and the workspace; a trial does without. */
+  readonly surroundings?: Surroundings
   readonly without: ReadonlySet<Layer>
 }
 
-const programs = ['/usr', '/opt', '/nix/store', '/gnu/store', '/etc']
+const programs = ['/usr', '/opt', '/nix/store', '/gnu/store']
 const links = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
 const devices = ['null', 'zero', 'urandom']
 
@@ -31,12 +33,14 @@ export function viewArguments(view: View): string[] {
   if (without.has('mount namespace')) return ['--bind', '/', '/', ...processes(view), '--dev-bind', '/dev', '/dev']
   return [
     ...programs.filter((path) => existsSync(path)).flatMap((path) => ['--ro-bind', path, path]),
+    ...['--ro-bind', view.surroundings?.etc ?? '/etc', '/etc'],
     ...links.flatMap(linkOrFolder),
     ...processes(view),
     ...devices.flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`]),
     ...deviceLinks(),
     ...['--size', String(view.scratchBytes), '--perms', '1777', '--tmpfs', '/tmp', '--symlink', '/tmp', '/var/tmp'],
     ...(without.has('hidden files') ? [] : hiddenOutside(view)),
+    ...(view.surroundings?.mounts ?? []),
   ]
 }
 
@@ -75,11 +79,10 @@ function deviceLinks(): string[] {
 
 /** Hides the system files that only this user and root may read, and the user's own paths among the programs. */
 function hiddenOutside(view: View): string[] {
-  const system = [privateBelow('/etc'), privateBelow('/opt', 2)]
-  const seen = named(view).filter(
-    (path) => !isWithin(path, view.places.workspace) && [...programs, ...links].some((root) => isWithin(path, root)),
-  )
-  return hide(view, [...system.flatMap(({ folders, files }) => [...folders, ...files]), ...seen])
+  const etc = view.surroundings?.etc
+  const shown = [...programs, ...links, ...(etc === undefined ? ['/etc'] : [])]
+  const seen = named(view).filter((path) => !isWithin(path, view.places.workspace) && shown.some((root) => isWithin(path, root)))
+  return hide(view, [...privateFiles(etc), ...seen])
 }
 
 function named({ places, secretPaths }: View): string[] {

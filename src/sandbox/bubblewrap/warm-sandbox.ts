@@ -10,7 +10,7 @@ type Started = { readonly waiting: Waiting; readonly drop?: () => void }
 export type WarmSandbox<W extends Keyed, S extends Started> = {
   /** Returns the kept sandbox if it was started with the same key, otherwise a new one. */
   take(wanted: W): S | Error
-  /** Starts the next sandbox unless one is kept. */
+  /** Starts the next sandbox unless one with the same key is kept. */
   prepare(wanted: W): void
   close(): Promise<void>
 }
@@ -47,7 +47,9 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
       return start(wanted)
     },
     prepare(wanted) {
-      if (state.closed || state.kept !== undefined) return
+      const { kept } = state
+      if (state.closed || (kept?.key === wanted.key && isWaiting(kept.started.waiting))) return
+      void drop()
       const started = start(wanted)
       if (started instanceof Error) return
       const idle = setTimeout(drop, idleMs)

@@ -6,10 +6,10 @@ import type { Created, Ended, SandboxSettings, SpawnPlan } from '../confinement.
 import { failureMark } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
 import { ownFolder } from '../owner/private-folder.ts'
-import { privateBelow } from '../private-files.ts'
 import { forbiddenIn } from '../protect/forbidden.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import { withoutMounts } from '../readable.ts'
+import { privateBelow } from '../surroundings/private-files.ts'
 import { failureCode, landlockVersion, type Orders } from './landlock-launch.ts'
 
 type Making = { readonly settings: SandboxSettings; readonly places: Places }

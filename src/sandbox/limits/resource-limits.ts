@@ -1,5 +1,6 @@
 /** Sets the resource limits of one process and all its children from outside, while the process waits to start. */
 
+import { writeFileSync } from 'node:fs'
 import type { Limits } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
 
@@ -30,7 +31,17 @@ export function limitProcess({
     ['processes', limits.processes],
   ]
   const failed = wanted.find(([name, value]) => libc.prlimit(pid, resources[name], pair(value), null) !== 0)
+  preferForEnding(pid)
   return failed && `the limit ${failed[0]} = ${failed[1]} could not be set`
+}
+
+/** When memory runs out, the kernel ends a command rather than us. Every user may raise this value. */
+function preferForEnding(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid === 0 ? 'self' : pid}/oom_score_adj`, '800')
+  } catch {
+    // The process has ended, or there is no /proc: no reason to refuse the command.
+  }
 }
 
 function pair(value: number): BigUint64Array {

@@ -23,8 +23,6 @@ export type CacheLimits = { readonly files: number; readonly bytes: number }
 type Making = { readonly folder: string; readonly workspace: string; readonly libc: Libc; readonly limits?: CacheLimits }
 
 const usualLimits: CacheLimits = { files: 300_000, bytes: 8 * 2 ** 30 }
-/** More names in one folder are not looked at. */
-const MOST = 100_000
 /** A search that takes longer, in milliseconds, is not repeated at once. */
 const SLOW_MS = 4
 const REST_MS = 5_000
@@ -37,7 +35,7 @@ export function createCacheLayer({ folder, workspace, libc, limits = usualLimits
   const state = { measuring: false, pruneAfter: 0 }
 
   function pruneIn(path: string): void {
-    for (const name of namesIn(libc, join(layer, path), MOST)) {
+    for (const name of namesIn(libc, join(layer, path))) {
       const at = join(path, name)
       const [own, below] = [lookAt(join(layer, at)), lookAt(join(real, at))]
       if (own === undefined) continue
@@ -74,7 +72,7 @@ export function createCacheLayer({ folder, workspace, libc, limits = usualLimits
     if (own === undefined) return
     if (own.isDirectory()) widen(from, own, 0o700)
     if (own.isDirectory() && kept?.isDirectory() && !attributes.isOpaque(from)) {
-      for (const name of namesIn(libc, from, MOST)) merge(up, join(path, name))
+      for (const name of namesIn(libc, from)) merge(up, join(path, name))
       return
     }
     if (kept !== undefined) remove(to)
@@ -97,7 +95,7 @@ export function createCacheLayer({ folder, workspace, libc, limits = usualLimits
     try {
       const [pause, total] = [createPause(), { files: 0, bytes: 0 }]
       const add = async (path: string): Promise<void> => {
-        for (const name of namesIn(libc, path, MOST)) {
+        for (const name of namesIn(libc, path)) {
           const stat = lookAt(join(path, name))
           total.files += 1
           total.bytes += stat?.isFile() ? stat.size : 0
@@ -114,7 +112,7 @@ export function createCacheLayer({ folder, workspace, libc, limits = usualLimits
   }
 
   function empty(): void {
-    for (const name of namesIn(libc, layer, MOST)) remove(join(layer, name))
+    for (const name of namesIn(libc, layer)) remove(join(layer, name))
   }
 
   return {

@@ -36,22 +36,27 @@ export function openRegular(path: string): number {
   throw new Error('it is no regular file any more')
 }
 
-/** Lists a folder in pieces, so that a folder of a million files takes no memory. Sorted by bytes if the whole fits in `most`. */
-export function namesIn(libc: Libc, path: string, most: number): string[] {
+/** Lists a folder in pieces, so that a folder of a million files takes no memory. In no order. */
+export function* pieces(libc: Libc, path: string): Generator<readonly string[]> {
   const descriptor = openSync(bytesOf(path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-  const names: string[] = []
   const buffer = Buffer.alloc(CHUNK)
   try {
-    while (names.length <= most) {
+    for (;;) {
       const size = Number(libc.syscall(GETDENTS, BigInt(descriptor), BigInt(ptr(buffer)), BigInt(CHUNK), 0n, 0n))
       if (size < 0) throw new Error('it cannot be listed')
-      if (size === 0) break
+      if (size === 0) return
+      const names: string[] = []
       for (let at = 0; at < size; at += buffer.readUInt16LE(at + 16)) names.push(nameAt(buffer, at + 19))
+      yield names.filter((name) => name !== '.' && name !== '..')
     }
   } finally {
     closeSync(descriptor)
   }
-  return names.filter((name) => name !== '.' && name !== '..').sort()
+}
+
+/** Lists a folder of ours in no order. */
+export function namesIn(libc: Libc, path: string): string[] {
+  return [...pieces(libc, path)].flat()
 }
 
 function nameAt(buffer: Buffer, start: number): string {

@@ -3,7 +3,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fixedPath } from '../install.ts'
+import { fixedPath, hasOption } from '../install.ts'
 import type { Libc } from '../libc.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import { bytePath, createAttributes, lookAt } from './layer-files.ts'
@@ -23,7 +23,7 @@ const TRIAL_MS = 10_000
 
 export async function tryOverlay({ places, bubblewrap, libc }: Trying): Promise<OverlaySupport> {
   const [unshare, mount] = ['unshare', 'mount'].map((name) => Bun.which(name, { PATH: fixedPath }))
-  const way = (await mountsOverlays(bubblewrap)) ? 'bubblewrap' : 'unshare'
+  const way = hasOption('--overlay-src', bubblewrap) ? 'bubblewrap' : 'unshare'
   if (!unshare || !mount) return { ok: false, why: 'the programs unshare and mount (package util-linux) are not installed' }
   const programs = { unshare, mount }
   const failures: string[] = []
@@ -35,12 +35,6 @@ export async function tryOverlay({ places, bubblewrap, libc }: Trying): Promise<
     failures.push(`${base}: ${why}`)
   }
   return { ok: false, why: failures[0] ?? 'no folder can hold what a command writes' }
-}
-
-async function mountsOverlays(bubblewrap: string): Promise<boolean> {
-  const child = Bun.spawn([bubblewrap, '--help'], { env: {}, stdio: ['ignore', 'pipe', 'pipe'] })
-  const texts = await Promise.all([child.stdout.text(), child.stderr.text()])
-  return /^ +--overlay /m.test(texts.join('\n'))
 }
 
 /** Our own state first: what lies there survives a restart, and is mostly on the file system of the workspace. */

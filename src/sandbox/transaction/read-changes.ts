@@ -53,8 +53,14 @@ async function walk(walking: Parameters<typeof walkUpper>[0]): Promise<Walked> {
   try {
     return await walkUpper(walking)
   } catch (error) {
-    throw unreadable(error instanceof Error ? error.message : String(error))
+    throw unreadable(reason(error))
   }
+}
+
+/** The kernel's message would repeat a path of thousands of characters. */
+function reason(error: unknown): string {
+  if (error instanceof Error && 'code' in error && error.code === 'ENAMETOOLONG') return 'its folders are nested too deeply'
+  return error instanceof Error ? error.message : String(error)
 }
 
 function unreadable(why: string): Error {
@@ -106,7 +112,7 @@ const hashUpper: Hash = async (path, { mode }, pause) => {
     if (closed) chmodSync(bytesOf(path), 0o400)
     return await hashFile(path, pause)
   } catch (error) {
-    throw unreadable(`${JSON.stringify(path)}: ${error instanceof Error ? error.message : String(error)}`)
+    throw unreadable(`${JSON.stringify(path)}: ${reason(error)}`)
   } finally {
     if (closed) chmodSync(bytesOf(path), mode & 0o7777)
   }

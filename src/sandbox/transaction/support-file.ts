@@ -7,13 +7,13 @@ import { trialKey } from '../trial-key.ts'
 import { type OverlaySupport, type Trying, tryOverlay } from './overlay-support.ts'
 
 /** @returns the stored or a new result. A failure is never stored, because somebody may fix the cause. */
-export async function overlaySupport(trying: Trying): Promise<OverlaySupport> {
+export async function overlaySupport(trying: Trying): Promise<{ readonly support: OverlaySupport; readonly stored: boolean }> {
   const key = keyOf(trying.places)
   const kept = read(trying.places, key)
-  if (kept !== undefined) return kept
+  if (kept !== undefined) return { support: kept, stored: true }
   const support = await tryOverlay(trying)
   if (support.ok) store(trying.places, { key, support })
-  return support
+  return { support, stored: false }
 }
 
 export function forgetSupport(places: Places): void {

@@ -25,6 +25,10 @@ export type Prepared = {
 export type Transactions = {
   /** Tries it at the first call. */
   views(): Promise<PrivateViews>
+  /** True when `views` has found that they work. */
+  isReady(): boolean
+  /** True when `views` found a stored result. */
+  isProven(): boolean
   /** What `views` found, for a person. */
   words(): string
   /** @throws Error when the folder cannot be made, or `views` has found no support before */
@@ -33,20 +37,30 @@ export type Transactions = {
   forget(): void
 }
 
+type State = {
+  trial?: ReturnType<typeof overlaySupport> | undefined
+  support?: OverlaySupport
+  stored?: boolean
+  cache?: CacheLayer | undefined
+}
+
 type Making = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc; readonly log: Log }
 
 export function createTransactions({ places, bubblewrap, libc, log }: Making): Transactions {
   const { workspace } = places
-  const state: { trial?: Promise<OverlaySupport>; support?: OverlaySupport; cache?: CacheLayer } = {}
+  const state: State = {}
   const cacheName = sha256(workspace).slice(0, 16)
   return {
     async views() {
       const mount = subMountOf(workspace)
       if (mount !== undefined) return { ok: false, why: `another file system is mounted inside the workspace, at ${JSON.stringify(mount)}` }
       state.trial ??= overlaySupport({ places, bubblewrap, libc })
-      state.support = await state.trial
-      return state.support.ok ? { ok: true } : state.support
+      const { support, stored } = await state.trial
+      Object.assign(state, { support, stored })
+      return support.ok ? { ok: true } : support
     },
+    isReady: () => state.support?.ok === true,
+    isProven: () => state.stored === true,
     words() {
       if (state.support === undefined) return 'not tried yet'
       return state.support.ok ? 'commands can have them' : `NOT possible, so commands write to it directly: ${state.support.why}`

@@ -3,7 +3,7 @@
 import type { Stats } from 'node:fs'
 import { isCacheName } from '../../security/changes/cache-names.ts'
 import type { Libc } from '../libc.ts'
-import { createAttributes, lookAt, namesIn } from './layer-files.ts'
+import { createAttributes, lookAt, pieces } from './layer-files.ts'
 import type { Pause } from './pause.ts'
 import { widen } from './remove-tree.ts'
 
@@ -36,10 +36,14 @@ export async function walkUpper({ up, lower, libc, most, pause }: Walking): Prom
     if (differences.push(difference) > most) throw new TooManyChanges(`it made more than ${most} changes`)
   }
 
-  function list(folder: string): string[] {
-    const names = namesIn(libc, folder, most)
-    if (names.length > most) throw new TooManyChanges(`it made more than ${most} changes`)
-    return names
+  async function list(folder: string): Promise<string[]> {
+    const names: string[] = []
+    for (const piece of pieces(libc, folder)) {
+      names.push(...piece)
+      if (names.length > most) throw new TooManyChanges(`it made more than ${most} changes`)
+      await pause()
+    }
+    return names.sort()
   }
 
   /** Lists what is below a folder that the command removed. */
@@ -49,7 +53,7 @@ export async function walkUpper({ up, lower, libc, most, pause }: Walking): Prom
   }
 
   async function removedIn(path: string, still: ReadonlySet<string>, keepCaches: boolean): Promise<void> {
-    const names = list(join(lower, path))
+    const names = await list(join(lower, path))
     for (const name of names) {
       const [at, before] = [join(path, name), lookAt(join(lower, path, name))]
       if (before === undefined || still.has(name)) continue
@@ -68,7 +72,7 @@ export async function walkUpper({ up, lower, libc, most, pause }: Walking): Prom
   }
 
   async function changedIn(path: string, below: Below): Promise<void> {
-    const names = list(join(up, path))
+    const names = await list(join(up, path))
     for (const name of names) {
       await pause()
       const after = lookAt(join(up, path, name))

@@ -19,7 +19,8 @@ export function judgeLink({ path, before, after }: Change, { view, context, lock
   const end = resolveLink({ view, policy: context.policy, link: path, side: 'after' })
   if (end === undefined) return deny('changes.link', 'a link that cannot be followed')
   if (end.outside !== undefined) {
-    const isReadOnly = [...systemFolders, ...(context.readOnlyFolders ?? [])].some((folder) => isUnder(end.outside, folder))
+    const isIn = (folder: string) => isUnder(end.outside, folder)
+    const isReadOnly = systemFolders.some(isIn) || (context.readOnlyFolders?.().some(isIn) ?? false)
     return isReadOnly ? undefined : deny('changes.link', `a link that leads out of the workspace, to ${JSON.stringify(end.outside)}`)
   }
   const locked = lock(end.inside)

@@ -21,6 +21,23 @@ describe('a change set is dropped, at every level and whatever was approved, wit
     }
   })
 
+  test.each(protectedNames.filter((name) => name !== '.git'))(
+    'the protected name %s, at depths 0, 1 and 5, in three spellings, as file and folder',
+    (name) => {
+      for (const above of ['', 'a/', 'a/b/c/d/e/'])
+        for (const spelling of [name, name.toUpperCase(), `${name.slice(0, 2)}\u200c${name.slice(2)}`])
+          for (const path of [above + spelling, `${above + spelling}/inner`])
+            expect([path, review({}, { 'fine.txt': 'x', [path]: 'x' }, { level: 'full', approved: true })]).toEqual([
+              path,
+              deny('changes.protected'),
+            ])
+    },
+  )
+
+  test('a .git in another spelling', () => {
+    for (const name of ['.GIT', '.git.', 'git~1', '.g\u200cit', '.git:x']) denied({ [`a/${name}/config`]: 'x' }, 'changes.protected')
+  })
+
   test('a change of what a link with a protected name leads to', () => {
     denied({ 'agents/a.md': 'x' }, 'changes.protected', { '.claude': { link: 'agents' }, 'agents/a.md': '' })
     denied({ 'gh/workflows/ci.yml': 'x' }, 'changes.protected', { '.github': { link: './gh' }, 'gh/labels.yml': '' })
@@ -59,7 +76,7 @@ describe('a change set is dropped, at every level and whatever was approved, wit
 test('links inside, to system folders and to tool chains may be made; only the level full makes them without a question', () => {
   const targets = ['a', './a/../b', '/home/u/ws/a', '../ws/a', '/usr/bin/python3', '/nix/store/x', '/home/u/.nvm/bin/node', 'gone/later']
   for (const target of targets) {
-    const readOnlyFolders = ['/home/u/.nvm']
+    const readOnlyFolders = () => ['/home/u/.nvm']
     expect([target, review({}, { link: { link: target } }, { level: 'full', readOnlyFolders })]).toEqual([target, apply('autonomy.full')])
     expect(review({}, { link: { link: target } }, { readOnlyFolders })).toEqual(ask('changes.not_harmless'))
   }

@@ -36,7 +36,7 @@ export type ReviewContext = {
   /** Whether a path, relative to the workspace, matches `security.forbidden_reads`. */
   readonly isForbiddenRead?: (path: string) => boolean
   /** Absolute folders besides those of the system that a command sees read-only, such as the user's tool chains: links may lead there. */
-  readonly readOnlyFolders?: readonly string[]
-  /** Absolute paths that git settings outside the workspace name as programs or hook folders (git-settings.ts of the host reads them). */
+  readonly readOnlyFolders?: () => readonly string[]
+  /** Absolute paths that git settings outside the workspace name as programs or hook folders. */
   readonly runByGit?: readonly string[]
 }

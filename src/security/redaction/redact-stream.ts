@@ -1,7 +1,9 @@
 /** Redacts text that arrives in chunks: a secret split across chunks is never released, and ordinary text is not delayed. */
 
-import { merge, type Redactor, replaceSpans, type Span, spansOf } from './redact.ts'
+import type { KeyFormats } from './key-formats.ts'
+import type { Redactor } from './redact.ts'
 import type { Spelling } from './secret-forms.ts'
+import { merge, replaceSpans, type Span, spansOf } from './spans.ts'
 
 export type StreamRedactor = {
   /** @returns text that is safe to show; may be empty while the end of a chunk could still begin a secret */
@@ -11,20 +13,29 @@ export type StreamRedactor = {
 }
 
 /** All pushes and the flush joined equal `redactor.text` of the whole text. A secret registered later counts from the next push. */
-export function createStreamRedactor(redactor: Pick<Redactor, 'spellings'>): StreamRedactor {
+export function createStreamRedactor({ spellings: spellingsIn, formats }: Pick<Redactor, 'spellings' | 'formats'>): StreamRedactor {
   let held = ''
   /** How many leading characters of `held` belong to a secret whose label was already released. */
   let covered = 0
+  /** The last character before `held`: a key does not begin within a word. */
+  let before = ''
   let table: Table | undefined
   function current(): Table {
-    const spellings = redactor.spellings(held)
+    const spellings = spellingsIn(held)
     if (table?.spellings !== spellings) table = tableOf(spellings)
     return table
   }
-  function release(at: number, { spellings }: Table): string {
-    const found = spansOf(held, spellings)
+  function keys(): ReturnType<KeyFormats['scan']> {
+    const { length } = before
+    const { spans, pending } = formats.scan(before + held, length)
+    if (length === 0) return { spans, pending }
+    return { spans: spans.map((span) => ({ ...span, start: span.start - length, end: span.end - length })), pending: pending - length }
+  }
+  function release(at: number, { spellings }: Table, keys: readonly Span[]): string {
+    const found = spansOf(held, spellings, keys)
     const spans = covered > 0 ? merge([{ start: 0, end: covered, label: '' }, ...found]) : found
     const shown = held.slice(0, at)
+    before = shown.slice(-1) || before
     held = held.slice(at)
     if (spans.length === 0) return shown
     covered = spans.reduce((most, span) => (span.start < at ? Math.max(most, span.end - at) : most), Math.max(0, covered - at))
@@ -34,9 +45,10 @@ export function createStreamRedactor(redactor: Pick<Redactor, 'spellings'>): Str
     push(chunk) {
       held += chunk
       const now = current()
-      return release(holdFrom(held, now), now)
+      const { spans, pending } = keys()
+      return release(Math.min(holdFrom(held, now), pending), now, spans)
     },
-    flush: () => (held === '' ? '' : release(held.length, current())),
+    flush: () => (held === '' ? '' : release(held.length, current(), keys().spans)),
   }
 }
 

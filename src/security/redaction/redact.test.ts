@@ -140,7 +140,7 @@ test('a stream holds back only what may still become a secret', () => {
   expect(stream.push(' hunter2')).toBe(' ')
   expect(stream.push('2!')).toBe('[redacted:s0]!')
   expect(stream.push('hunt') + stream.flush()).toBe('hunt')
-  expect(createStreamRedactor(createRedactor()).push('x')).toBe('x')
+  expect(createStreamRedactor(createRedactor()).push('y')).toBe('y')
 })
 
 test('a secret that begins a longer one is not lost while the longer one is awaited', () => {

@@ -1,7 +1,12 @@
-/** Removes secrets by value from all text that leaves the program: each registered value in every spelling that programs give it. */
+/**
+ * Removes secrets from all text that leaves the program: each registered value in every spelling that programs give it, and everything that
+ * has the format of a well-known kind of key.
+ */
 
 import { changeTexts, isObject } from '../../kit/json.ts'
+import { createKeyFormats, type KeyFormats } from './key-formats.ts'
 import { formsOf, partsOf, percentForms, type Spelling, shortestSecret, spell } from './secret-forms.ts'
+import { replaceSpans, type Span, spansOf } from './spans.ts'
 
 export type Redactor = {
   /** @returns false when the value is too short to be redacted. Registering a value twice is allowed. */
@@ -15,8 +20,8 @@ export type Redactor = {
   /** As `value`, for plain JSON: returns the same object, not a copy, when it contains no secret. */
   json<T>(json: T): T
   /**
-   * @returns the names of the registered values that `json` contains, in any spelling, and of the labels it contains. Never throws, as
-   * `value`.
+   * @returns the names of the registered values that `json` contains, in any spelling, the kinds of keys, and the names of the labels it
+   * contains. Never throws, as `value`.
    */
   inspect(json: unknown): Inspection
   /** The number of registered values. */
@@ -25,15 +30,15 @@ export type Redactor = {
   entries(): Iterable<readonly [value: string, label: string]>
   /** Every spelling that this text could contain or end with the beginning of, longest first. For the stream redactor. */
   spellings(text: string): readonly Spelling[]
+  readonly formats: KeyFormats
 }
 
+/** `held` are phrases: "the value of NAME", "a GitHub token". `standIns` are names in labels. */
 export type Inspection = { readonly held: readonly string[]; readonly standIns: readonly string[] }
-
-/** A range of text to replace; overlapping ranges are merged and keep the label of the first. */
-export type Span = { readonly start: number; readonly end: number; readonly label: string }
 
 export function createRedactor(): Redactor {
   const secrets = new Map<string, string>()
+  const formats = createKeyFormats()
   /**
    * Computed for the first text that is long enough to contain a secret; the percent-encoded spellings, for the first text with a percent
    * sign.
@@ -47,7 +52,12 @@ export function createRedactor(): Redactor {
     state.all ??= spell(secrets, (part) => [...formsOf(part), ...percentForms(part)])
     return state.all
   }
-  const redact = (text: string) => (text.length < state.shortest ? text : replaceSpans(text, spansOf(text, spellings(text))))
+  function spans(text: string): readonly Span[] {
+    const keys = formats.find(text)
+    if (text.length < state.shortest) return keys.length === 0 ? keys : spansOf(text, [], keys)
+    return spansOf(text, spellings(text), keys)
+  }
+  const redact = (text: string) => replaceSpans(text, spans(text))
   function register(value: string, name = ''): boolean {
     const secret = value.trim()
     if (secret.length < shortestSecret) return false
@@ -63,7 +73,6 @@ export function createRedactor(): Redactor {
     return walk(json, { redact, above: [] })
   }
   function json<T>(given: T): T {
-    if (secrets.size === 0) return given
     try {
       return changeTexts(given, redact)
     } catch {
@@ -73,16 +82,16 @@ export function createRedactor(): Redactor {
   }
   function inspect(json: unknown): Inspection {
     const [held, standIns] = [new Set<string>(), new Set<string>()]
-    if (secrets.size === 0) return { held: [], standIns: [] }
+    const labels = [...secrets.values(), ...formats.labels].filter((label) => label !== unnamed)
     const look = (text: string) => {
-      for (const { label } of text.length < state.shortest ? [] : spansOf(text, spellings(text))) held.add(nameIn(label))
-      for (const label of secrets.values()) if (label !== unnamed && text.includes(label)) standIns.add(nameIn(label))
+      for (const { label } of spans(text)) held.add(phraseOf(label, formats.labels))
+      if (text.includes('[redacted:')) for (const label of labels) if (text.includes(label)) standIns.add(nameOfLabel(label))
       return text
     }
     walk(json, { redact: look, above: [] })
     return { held: [...held], standIns: [...standIns] }
   }
-  return { register, text: redact, value, json, inspect, count: () => secrets.size, entries: () => secrets, spellings }
+  return { register, text: redact, value, json, inspect, count: () => secrets.size, entries: () => secrets, spellings, formats }
 }
 
 const unnamed = '[redacted]'
@@ -92,35 +101,11 @@ export function nameOfLabel(label: string): string {
   return label === unnamed ? '' : label.slice('[redacted:'.length, -1)
 }
 
-function nameIn(label: string): string {
-  return nameOfLabel(label) || 'a secret'
-}
-
-/** @returns the spans in order, merged where they overlap */
-export function spansOf(text: string, spellings: readonly Spelling[]): readonly Span[] {
-  const found: Span[] = []
-  for (const spelling of spellings) {
-    for (let start = text.indexOf(spelling.text); start >= 0; start = text.indexOf(spelling.text, start + 1))
-      found.push({ start, end: start + spelling.text.length, label: spelling.label })
-  }
-  return merge(found.sort((a, b) => a.start - b.start || b.end - a.end))
-}
-
-/** Takes spans sorted by start. Adjacent spans that do not overlap stay separate. */
-export function merge(sorted: readonly Span[]): readonly Span[] {
-  const merged: Span[] = []
-  for (const span of sorted) {
-    const last = merged.at(-1)
-    if (last && span.start < last.end) merged[merged.length - 1] = { ...last, end: Math.max(last.end, span.end) }
-    else merged.push(span)
-  }
-  return merged
-}
-
-export function replaceSpans(text: string, spans: readonly Span[]): string {
-  if (spans.length === 0) return text
-  const pieces = spans.map((span, at) => text.slice(spans[at - 1]?.end ?? 0, span.start) + span.label)
-  return pieces.join('') + text.slice(spans[spans.length - 1]?.end ?? 0)
+function phraseOf(label: string, formats: readonly string[]): string {
+  const name = nameOfLabel(label)
+  if (name === '') return 'the value of a secret'
+  if (!formats.includes(label)) return `the value of ${name}`
+  return `${/^[AEIOU]|^HF/.test(name) ? 'an' : 'a'} ${name}`
 }
 
 type Walk = { readonly redact: (text: string) => string; readonly above: readonly unknown[] }

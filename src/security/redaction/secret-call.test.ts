@@ -15,9 +15,12 @@ const look = (asked: Call, risk: 'low' | 'medium' = 'medium') => lookForSecrets(
 
 describe('which secrets a value holds', () => {
   test('by name, wherever and however they stand in it', () => {
-    expect(redactor.inspect({ a: [`x ${key}`], 'pass-phrase-42!': 1 })).toEqual({ held: ['SOME_KEY', 'SOME_PASSWORD'], standIns: [] })
-    expect(redactor.inspect(Buffer.from(`ab${key}`).toString('base64')).held).toEqual(['SOME_KEY'])
-    expect(redactor.inspect('nameless-secret-1').held).toEqual(['a secret'])
+    expect(redactor.inspect({ a: [`x ${key}`], 'pass-phrase-42!': 1 })).toEqual({
+      held: ['the value of SOME_KEY', 'the value of SOME_PASSWORD'],
+      standIns: [],
+    })
+    expect(redactor.inspect(Buffer.from(`ab${key}`).toString('base64')).held).toEqual(['the value of SOME_KEY'])
+    expect(redactor.inspect('nameless-secret-1').held).toEqual(['the value of a secret'])
     expect(redactor.inspect({ a: 'nothing', b: '[redacted:OTHER]', c: '[redacted]' })).toEqual({ held: [], standIns: [] })
     expect(redactor.inspect(['[redacted:SOME_KEY]'])).toEqual({ held: [], standIns: ['SOME_KEY'] })
     expect(createRedactor().inspect(key)).toEqual({ held: [], standIns: [] })
@@ -26,7 +29,7 @@ describe('which secrets a value holds', () => {
   test('also of what goes in circles', () => {
     const circle: { key: string; self?: unknown } = { key }
     circle.self = circle
-    expect(redactor.inspect(circle).held).toEqual(['SOME_KEY'])
+    expect(redactor.inspect(circle).held).toEqual(['the value of SOME_KEY'])
   })
 })
 

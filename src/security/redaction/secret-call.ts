@@ -22,7 +22,7 @@ export function lookForSecrets(call: Call, tool: Tool | undefined, secrets: Secr
 }
 
 function heldReason(names: readonly string[]): string {
-  return `the arguments hold the value of ${names.join(' and ')}, and no tool may write, run or send a secret; leave it out, let the program read it from its own environment or files, or ask the user to put it in place`
+  return `the arguments hold ${names.join(' and ')}, and no tool may write, run or send a secret; leave it out, let the program read it from its own environment or files, or ask the user to put it in place`
 }
 
 function standInReason(names: readonly string[]): string {

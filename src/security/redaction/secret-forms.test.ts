@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createRedactor, looksSecretKey, spansOf } from './redact.ts'
+import { createRedactor, looksSecretKey } from './redact.ts'
 import { createStreamRedactor } from './redact-stream.ts'
+import { spansOf } from './spans.ts'
 
 const hidden = (secret: string, text: string) => {
   const redactor = createRedactor()

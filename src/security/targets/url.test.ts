@@ -200,3 +200,15 @@ test('what is allowed names, for the platform parser too, the very host that was
     { numRuns: 2000 },
   )
 })
+
+test('a request could take data along when it sends, goes to a host that is not listed, or asks at length', () => {
+  const carries = (url: string, method = 'GET') => {
+    const verdict = judgeUrl({ url, method, policy: { allowedDomains: ['good.org'], allowedPorts: [] } })
+    return verdict.ok && verdict.carries
+  }
+  expect(carries('https://good.org/a?b=c')).toBe(false)
+  expect(carries(`https://good.org/${'a'.repeat(199)}`)).toBe(false)
+  expect(carries(`https://good.org/${'a'.repeat(150)}?${'b'.repeat(50)}`)).toBe(true)
+  expect(carries('https://good.org/', 'POST')).toBe(true)
+  expect(carries('https://evil.net/')).toBe(true)
+})

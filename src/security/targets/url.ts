@@ -16,6 +16,8 @@ export type UrlVerdict =
       readonly port: number
       readonly allowed: boolean
       readonly reads: boolean
+      /** It could take data along: it sends, goes to a host that is not listed, or has a long path and query. */
+      readonly carries: boolean
       readonly risk: Risk
       readonly reason: string
     }
@@ -27,6 +29,9 @@ export type UrlQuestion = { readonly url: string; readonly method: string; reado
 
 const reading = ['GET', 'HEAD', 'OPTIONS']
 const sending = ['POST', 'PUT', 'PATCH', 'DELETE']
+
+/** Path and query of a request that only reads from a listed host may have so many characters; more of them could carry data away. */
+const longestQuestion = 200
 
 /**
  * Pure; never throws. Reading (GET, HEAD, OPTIONS) from an allowed domain is low risk, from other hosts medium, because the query can
@@ -101,7 +106,9 @@ function rated({ url, host, port, method, policy }: Rated): UrlVerdict {
   const reads = reading.includes(method)
   const risk: Risk = allowed ? (reads ? 'low' : 'medium') : reads ? 'medium' : 'high'
   const reason = `${method} to ${host}, which is ${allowed ? '' : 'not '}an allowed domain`
-  return { ok: true, url, method, host, port, allowed, reads, risk, reason }
+  const { pathname, search } = new URL(url)
+  const carries = !(reads && allowed) || pathname.length + search.length > longestQuestion
+  return { ok: true, url, method, host, port, allowed, reads, carries, risk, reason }
 }
 
 /** Matches exactly, or `*.suffix` at a label boundary. Entries may be IDN; an entry that is not a host matches nothing. */

@@ -3,6 +3,7 @@
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import { recordSandbox } from '../confined.ts'
 import { done, textOr } from '../input.ts'
+import { missingNetwork } from '../network-note.ts'
 import { createCollector } from '../output-limit.ts'
 import type { Ended, Environment, Spawn } from '../process.ts'
 import type { ToolKind } from '../tool-kind.ts'
@@ -124,14 +125,19 @@ type Report = {
 
 function report({ ended, output, bytes, flooded, stopped }: Report): ToolResult {
   if (!ended.ok) return { success: false, output, error: ended.message }
-  const { code, signal, leftBehind, undone = [] } = ended
+  const { code, signal, leftBehind, undone = [], stopped: excess } = ended
   const metadata = { exitCode: code, signal: signal ?? null, bytes }
   const left = leftBehind && !stopped && !flooded ? '[processes it left in the background were ended]' : ''
   const text = [output.replace(/\n$/, ''), left].filter((part) => part !== '').join('\n')
   if (code === 0 && !stopped && !flooded && undone.length === 0) return done(text === '' ? '(no output)' : text, metadata)
-  const why = signal === undefined ? `exit code ${code}${signalBehind(code)}` : `ended by ${signal}`
+  const why = excess !== undefined ? excess : signal === undefined ? `exit code ${code}${signalBehind(code)}` : `ended by ${signal}`
   const flood = flooded ? [`stopped after printing more than ${FLOOD_BYTES} bytes`] : []
-  return { success: false, output: text, error: [...flood, why, ...undone].join('; '), metadata }
+  return {
+    success: false,
+    output: text,
+    error: [...flood, why, ...undone, missingNetwork(ended, output) ?? []].flat().join('; '),
+    metadata,
+  }
 }
 
 /**

@@ -133,21 +133,3 @@ describe('a deletion', () => {
     expect(picture(root)).toEqual(before)
   })
 })
-
-test('keeping an original costs a write less than half a millisecond', async () => {
-  await using fixture = await createFixture()
-  const [plain, keeping] = [openWorkspace({ root: fixture.root, check: insideOnly(fixture.root) }), filesOf(fixture)]
-  const times = { plain: [] as number[], keeping: [] as number[] }
-  for (let round = 0; round < 60; round++) {
-    for (const [name, files] of [
-      ['plain', plain],
-      ['keeping', keeping],
-    ] as const) {
-      const began = Bun.nanoseconds()
-      files.writeText('f', `${round}`, by)
-      times[name].push(Bun.nanoseconds() - began)
-    }
-  }
-  const quick = (all: number[]) => all.toSorted((a, b) => a - b)[Math.floor(all.length / 4)] ?? 0
-  expect(quick(times.keeping) - quick(times.plain)).toBeLessThan(500_000)
-})

@@ -2,6 +2,8 @@
 
 import {
   chmodSync,
+  existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -72,7 +74,7 @@ export async function createFixture(
     logged,
     at: (path) => join(root, path),
     async command(change, id = `tx-${++counter.sets}`) {
-      const view = createView(join(folder, id))
+      const view = createView(join(folder, id), root)
       const copy = join(view, 'copy')
       Bun.spawnSync(['cp', '-a', '--', root, copy])
       change((path) => join(copy, path))
@@ -127,8 +129,10 @@ export function everything(at: (path: string) => string): void {
 }
 
 /** The folders of a private view and the mark of its beginning, which is later than every change before. */
-export function createView(view: string): string {
+export function createView(view: string, workspace: string): string {
   for (const folder of [view, join(view, 'up'), join(view, 'work')]) mkdirSync(folder, { mode: 0o700 })
+  const index = join(workspace, '.git/index')
+  if (existsSync(index)) linkSync(index, join(view, 'index'))
   Bun.sleepSync(5)
   writeFileSync(join(view, 'start'), '')
   return view
@@ -184,5 +188,5 @@ function bytes(root: string, raw: RawName): Buffer {
 
 /** A picture of a tree that two equal trees share: content, modes, links, times of files. */
 export function picture(root: string): { readonly [path: string]: Known } {
-  return Object.fromEntries(statesOf(root))
+  return Object.fromEntries([...statesOf(root)].sort(([a], [b]) => (a < b ? -1 : 1)))
 }

@@ -56,11 +56,13 @@ export function createLook({ workspace, upper, changes }: Looking): Look {
     list(path, side) {
       const before = at(path, 'before', (tree, raw) => namesIn(tree, raw))
       if (side === 'before') return before
+      const change = byPath.get(path)
+      if (change === undefined ? before === undefined : change.after?.kind !== 'folder') return undefined
       const own = below.get(path) ?? []
       const gone = new Set(own.filter(({ after }) => after === undefined).map(({ path }) => lastOf(path)))
       const made = own.filter(({ after }) => after !== undefined).map(({ path }) => lastOf(path))
       const kept = before?.filter((name) => !gone.has(name)) ?? []
-      return before === undefined && made.length === 0 ? undefined : [...new Set([...kept, ...made])]
+      return [...new Set([...kept, ...made])]
     },
     [Symbol.dispose]() {
       for (const tree of Object.values(trees)) tree[Symbol.dispose]()

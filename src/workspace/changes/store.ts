@@ -5,21 +5,24 @@ import { join } from 'node:path'
 import type { Change } from '../../runtime/changes.ts'
 import type { By, Originals } from '../contract.ts'
 import { explain, flags, hold } from '../descriptor.ts'
-import { compareAgain } from './back-and-forth.ts'
-import { compare } from './conflicts.ts'
+import { compareAgain } from './apply/back-and-forth.ts'
+import { compare } from './apply/conflicts.ts'
+import { flush } from './apply/durable.ts'
+import { isSameIndex } from './apply/git-index.ts'
+import { readHeldLocks } from './apply/held-locks.ts'
+import { openWorkspaceTree, perform, takeBack } from './apply/perform.ts'
 import type { About, Applied, Conflict, Held, Log, Recovered, SetSummary, Shown, Side, StoreLimits, ToApply } from './contract.ts'
-import { flush } from './durable.ts'
 import { keepOriginal, planDeletion } from './file-changes.ts'
-import { readHeldLocks } from './held-locks.ts'
-import { openWorkspaceTree, perform } from './perform.ts'
 import { discard, flushFile, headerOf, type Plan, readPlan, renamePlan, writePlan } from './set/plan.ts'
 import { expired } from './set/retention.ts'
 import { chosen } from './set/selection.ts'
 import { adopt, finishedIn, goneIn, idsIn, pathsOf, removeSet, setFolder, stageOf, summaryOf } from './set/set-folder.ts'
 import { showSet } from './set/show.ts'
+import { triedIn } from './set/tried.ts'
 import { restoreModes } from './set/widened.ts'
-import { look } from './tree/identity.ts'
+import { type Found, look } from './tree/identity.ts'
 import { type Libc, openLibc } from './tree/libc.ts'
+import type { RawName } from './tree/names.ts'
 import { createPace, type Pace } from './tree/pace.ts'
 import { removeTree } from './tree/remove-tree.ts'
 import { openTree } from './tree/tree.ts'
@@ -130,7 +133,17 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
       using top = hold(folder, flags.folder)
       const start = look(top, 'start')
       if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
-      return await compare({ changes, workspace, view, start, locks: readHeldLocks(), saysTheSame: () => false, pace })
+      const tried = triedIn(folder)
+      const isSameAnyway = (raw: RawName, now: Found) => tried(raw, now) || isSameIndex(workspace, folder, raw)
+      return await compare({
+        changes,
+        workspace,
+        view,
+        start,
+        locks: readHeldLocks(),
+        isSameAnyway,
+        pace,
+      })
     } finally {
       restoreModes(folder, workspace)
     }
@@ -203,6 +216,7 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
       const folder = setFolder(store, id)
       discard(join(folder, 'plan.tmp'))
       if (existsSync(join(folder, 'plan'))) (await resumed(id, folder)) ? finished.push(id) : takenBack.push(id)
+      else if (existsSync(join(folder, 'stuck'))) await unstuck(id, folder)
       else if (existsSync(join(folder, 'widened'))) widenedBack(folder)
       else if (stageOf(folder) === undefined && options.isInUse?.(id) === false) orphans.push(id)
     }
@@ -217,6 +231,14 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
       ...(!done.ok && { why: done.message }),
     })
     return done.ok
+  }
+
+  /** What could not be put back may be possible now. */
+  async function unstuck(id: string, folder: string): Promise<void> {
+    renamePlan(folder, 'stuck', 'plan')
+    const plan = readPlan(join(folder, 'plan'))
+    const done = await takeBack({ folder, plan, again: true, libc: libc(), log, pace: createPace(), onStep }, new Error('it was stuck'))
+    log('warn', 'a change set that was stuck was tried once more', { id, result: done.ok ? '' : done.message })
   }
 
   function widenedBack(folder: string): void {

@@ -48,7 +48,7 @@ function withoutSecretCalls(response: ChatResponse, { inspect }: Redactor): Chat
   const parts = response.parts.map((part): Part => {
     const { held } = part.type === 'call' ? inspect(part) : { held: [] }
     if (part.type !== 'call' || held.length === 0) return part
-    return { type: 'text', text: `(The call of ${part.name} was left out: its arguments hold the value of ${held.join(' and ')}.)` }
+    return { type: 'text', text: `(The call of ${part.name} was left out: its arguments hold ${held.join(' and ')}.)` }
   })
   const calls = parts.some(({ type }) => type === 'call')
   return { ...response, parts, stop: response.stop === 'tool_calls' && !calls ? 'stop' : response.stop }

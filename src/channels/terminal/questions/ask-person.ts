@@ -17,7 +17,7 @@ export type Person = {
 
 export function personDecides(person: Person): Turn['onGate'] {
   const { conversation, signal, tell } = person
-  return async (gateId, proposal) => {
+  const decide: Turn['onGate'] = async (gateId, proposal) => {
     const answer = await putTo(person, gateId, proposal)
     if (answer === undefined && !conversation.gate(gateId)) {
       if (!signal.aborted) tell('the question is closed: it was answered elsewhere, or its time is over')
@@ -25,14 +25,18 @@ export function personDecides(person: Person): Turn['onGate'] {
     }
     const { kind, note, revision } = answer ?? { kind: 'no' }
     const allow = kind === 'yes' || kind === 'always'
-    const impossible = allow && revision ? await (await conversation.changesOf(gateId))?.revise?.(revision) : undefined
-    if (impossible !== undefined) tell(`nothing was applied: ${impossible}`)
-    const decision = { allow: allow && impossible === undefined, by: 'terminal', ...(note ? { note } : {}) }
+    const revised = allow && revision ? await (await conversation.changesOf(gateId))?.revise?.(revision) : undefined
+    if (revised?.ok === false) {
+      tell(`that part cannot be applied: ${revised.message}`)
+      return await decide(gateId, proposal)
+    }
+    const decision = { allow, by: 'terminal', ...(note ? { note } : {}), ...(revised?.ok ? { part: revised.part } : {}) }
     const rejected = await conversation.approve(gateId, decision)
     if (signal.aborted) return
     if (rejected !== undefined) tell('too late: the question is no longer open, nothing was allowed')
     else if (kind === 'always') tell(conversation.allowAlways(proposal) ?? 'this call cannot be allowed for good; allowed once')
   }
+  return decide
 }
 
 /** Withdraws the question when it closes: it was answered elsewhere, it expired, or the run ended (estop, a limit). */

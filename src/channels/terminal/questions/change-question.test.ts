@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync, unlinkSync, writeFileSync } from 'node:fs'
-import type { ChangeSet, Revision } from '../../../host/changes/change-set.ts'
 import { changeSetOf, folder, type Sides } from '../../../host/changes/fixture.ts'
+import type { ChangeSet, Revision } from '../../../runtime/changes.ts'
 import { wordsOf } from '../printer.ts'
 import type { AskPerson } from './approval-prompt.ts'
 import { askAboutChanges } from './change-question.ts'
@@ -30,7 +30,7 @@ async function asked(
     },
     { edit: async (files: readonly string[]) => edit(files) },
   )
-  const revise = async () => undefined
+  const revise = async () => ({ ok: true as const, part: 'p' })
   const set = { ...changeSetOf(sides, stage), ...(whole ? {} : { revise }) }
   const answer = await askAboutChanges({ heading: 'Tool request:\n', set, ask, color: false, signal: new AbortController().signal })
   return { answer, shown }

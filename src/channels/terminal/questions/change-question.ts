@@ -1,14 +1,14 @@
 /** Asks the person whether changes may enter the workspace, and shows the exact difference. */
 
 import { changeLines, questionFold, totals, unfolded } from '../../../host/changes/change-lines.ts'
-import type { ChangeSet, Revision } from '../../../host/changes/change-set.ts'
 import { type FileDiff, fileDiffs } from '../../../host/changes/file-diff.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'
-import { coloured } from '../coloured.ts'
+import type { ChangeSet, Revision } from '../../../runtime/changes.ts'
 import type { Printed } from '../printer.ts'
 import { type Answer, type AskPerson, readAnswer } from './approval-prompt.ts'
 import { chooseFiles } from './choose-files.ts'
+import { coloured } from './coloured.ts'
 import { editFiles } from './edit-files.ts'
 import { revised } from './revised.ts'
 

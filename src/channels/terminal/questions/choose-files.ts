@@ -1,10 +1,10 @@
 /** Lets the person choose which files of a change set are applied: units that only make sense as a whole are chosen as a whole. */
 
 import { headline } from '../../../host/changes/change-lines.ts'
-import type { ChangeSet } from '../../../host/changes/change-set.ts'
 import { type FileDiff, fileDiffs } from '../../../host/changes/file-diff.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'
+import type { ChangeSet } from '../../../runtime/changes.ts'
 import type { AskPerson } from './approval-prompt.ts'
 
 export type Choice = { readonly set: ChangeSet; readonly ask: AskPerson; readonly signal: AbortSignal }

@@ -3,8 +3,8 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { ChangeSet } from '../../../host/changes/change-set.ts'
 import { textOf } from '../../../host/changes/file-diff.ts'
+import type { ChangeSet } from '../../../runtime/changes.ts'
 import type { AskPerson } from './approval-prompt.ts'
 
 export type Edited =

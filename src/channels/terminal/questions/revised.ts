@@ -1,8 +1,7 @@
 /** Applies what the person chose and edited to a change set, so that the next question shows exactly what a yes applies. */
 
-import type { ChangeSet, Revision } from '../../../host/changes/change-set.ts'
 import { sha256 } from '../../../kit/sha256.ts'
-import type { Change } from '../../../runtime/changes.ts'
+import type { Change, ChangeSet, Revision } from '../../../runtime/changes.ts'
 
 export function revised(set: ChangeSet, revision: Revision | undefined): ChangeSet {
   if (revision === undefined) return set

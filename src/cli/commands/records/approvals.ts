@@ -3,11 +3,23 @@
  * approvals.
  */
 
-import type { CliContext } from '../../../channels/terminal/context.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { differenceLines } from '../../../channels/terminal/history/kept-text.ts'
+import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
+import { isTerminal } from '../../../channels/terminal/tty.ts'
+import { changeSetOf, openKeptChanges } from '../../../host/changes/kept-changes.ts'
+import { applyLate, isAwaited, pendingSetOf } from '../../../host/changes/late-decision.ts'
+import { patchText } from '../../../host/changes/patch-text.ts'
+import { createRecord } from '../../../host/integrity/recovery.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import type { AlwaysRule, Approval } from '../../../memory/approval-table.ts'
+import { count } from '../../../kit/count.ts'
+import { didYouMean } from '../../../kit/did-you-mean.ts'
+import { quote } from '../../../kit/text.ts'
+import type { AlwaysRule, Approval, Approvals } from '../../../memory/approval-table.ts'
+import type { Memory } from '../../../memory/memory.ts'
 import { changeRuleTool, parseChangeRule, tellChangeRule } from '../../../security/changes/standing-changes.ts'
+import type { Shown } from '../../../workspace/changes/contract.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -47,10 +59,50 @@ function lineOf({ id, state, expires, risk, reason, summary }: Approval, now: nu
   return `${id}  ${state}${left}  ${risk}\n  ${summary}\n  ${reason}\n`
 }
 
+export const show = {
+  flags: jsonFlag,
+  args: asked,
+  examples: [['run_4q2fqk8fd4spk980/call_1', 'with the exact difference']],
+  exits: [9],
+  async run(context, { json = false }, { id }) {
+    const setup = loadSetup(context)
+    await withMemory(setup, async ({ approvals }) => {
+      const approval = mustExist(approvals, id)
+      const shown = approval.changes === 1 ? await pendingShown(setup, approval) : undefined
+      const set = shown && changeSetOf(shown)
+      if (json) return void context.process.stdout.write(`${JSON.stringify({ ...approval, ...(set ? { patch: patchText(set) } : {}) })}\n`)
+      context.process.stdout.write(lineOf(approval, Date.now()))
+      if (set) context.process.stdout.write(coloured(differenceLines(set), isTerminal(1) && wantsColor(context.env)))
+      else if (approval.changes === 1) context.process.stderr.write('its changes are no longer kept\n')
+    })
+  },
+} as const satisfies Command<typeof jsonFlag, typeof asked>
+
+/** RUN/CALL names the question about the changes of that call when it is the one that is open. */
+function mustExist(approvals: Approvals, id: string): Approval {
+  const [found, aboutChanges] = [approvals.get(id), approvals.get(`changes:${id}`)]
+  if (aboutChanges && (!found || (found.state !== 'open' && aboutChanges.state === 'open'))) return aboutChanges
+  if (found) return found
+  const near = didYouMean(
+    id,
+    approvals.list().map((each) => each.id),
+  )
+  throw new CliExit(exitCodes.error, `error: there is no approval ${quote(id)}${near}; see: braidclaw approvals list`)
+}
+
+async function pendingShown(setup: CliSetup, approval: Approval): Promise<Shown | undefined> {
+  const store = await openKeptChanges(setup)
+  const set = pendingSetOf(store, approval)
+  return set && store.show(set.id)
+}
+
 export const allow = {
   flags: decisionFlags,
   args: asked,
-  examples: [['run_4q2fqk8fd4spk980/call_1', 'a waiting turn goes on at once']],
+  examples: [
+    ['run_4q2fqk8fd4spk980/call_1', 'a waiting turn goes on at once'],
+    ['run_4q2fqk8fd4spk980/call_1 --json', 'applies what the command changed, also when nobody waits any more'],
+  ],
   exits: [9],
   run(context, flags, { id }) {
     return decide(context, { ...flags, id, allowed: true })
@@ -70,17 +122,38 @@ export const deny = {
 type Decided = Given<typeof decisionFlags> & { readonly id: string; readonly allowed: boolean }
 
 /** Refuses a late answer, a second answer and an answer to an unknown question, with the reason. */
-async function decide(context: CliContext, { id, allowed, note, json = false }: Decided): Promise<void> {
+export async function decide(context: CliContext, { id: given, allowed, note, json = false }: Decided): Promise<void> {
   const setup = loadSetup(context)
-  await withMemory(setup, ({ approvals }) => {
+  await withMemory(setup, async (memory) => {
+    const { approvals } = memory
+    const { id } = mustExist(approvals, given)
     const said = note === undefined ? {} : { note: setup.redactor.text(note) }
     const answer = approvals.decide({ id, allow: allowed, by: 'operator', ...said })
     if (!answer.ok) throw new CliExit(exitCodes.error, `error: ${answer.reason}; see: braidclaw approvals list`)
-    const approval = approvals.get(id)
+    const approval = approvals.get(id) ?? mustExist(approvals, id)
     setup.log('info', allowed ? 'tool approved' : 'tool denied', { approval: id, by: 'operator' })
-    if (json) context.process.stdout.write(`${JSON.stringify(approval)}\n`)
-    else context.process.stdout.write(`${allowed ? 'allowed, once' : 'denied'}: ${approval?.summary ?? id}\n`)
+    const applied =
+      approval.changes === 1 && !isAwaited(memory, approval) ? await settleLate(setup, { memory, approval, allowed }) : undefined
+    if (json) return void context.process.stdout.write(`${JSON.stringify({ ...approval, ...(applied ? { applied } : {}) })}\n`)
+    const what = applied ? `applied: ${count(applied.count, 'path')}` : allowed ? 'allowed, once' : 'denied'
+    context.process.stdout.write(`${what}: ${approval.summary}\n`)
   })
+}
+
+type Late = { readonly memory: Memory; readonly approval: Approval; readonly allowed: boolean }
+
+/** Nobody waits for this answer: the changes are applied or forgotten here. */
+async function settleLate(setup: CliSetup, { memory, approval, allowed }: Late): Promise<{ readonly count: number } | undefined> {
+  const store = await openKeptChanges(setup)
+  if (!allowed) {
+    const set = pendingSetOf(store, approval)
+    if (set) await store.drop(set.id)
+    return undefined
+  }
+  const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
+  const applied = await applyLate({ memory, record, store, approval })
+  if (!applied.ok) throw new CliExit(exitCodes.error, `error: allowed, but not applied: ${applied.message}`)
+  return applied
 }
 
 export const listRules = {

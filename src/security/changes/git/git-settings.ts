@@ -33,8 +33,8 @@ export const mostSettingsBytes = 256 * 1024
 export type SettingsFile = { readonly path: string; readonly entries: readonly ConfigEntry[] }
 
 /**
- * Reads a file of settings and the files that it includes. A path is resolved and read by the caller; what cannot be read or parsed is
- * left out, as git would stop there.
+ * Reads a file of settings and the files that it includes. A path is resolved and read by the caller; what cannot be read or parsed has
+ * no entries, as git would stop there.
  */
 export function readSettings(
   files: readonly string[],
@@ -48,8 +48,7 @@ export function readSettings(
   const seen = new Set(files)
   for (const path of seen) {
     const text = seen.size > mostFiles ? undefined : around.read(path)
-    const entries = text === undefined ? undefined : parseGitConfig(text)
-    if (entries === undefined) continue
+    const entries = (text === undefined ? undefined : parseGitConfig(text)) ?? []
     found.push({ path, entries })
     for (const include of namedBySettings(entries).include) {
       const next = around.resolve(include, path)

@@ -12,9 +12,9 @@ export const runUnaskedByReason: { readonly [reason: string]: string } = {
     'build workspace build.bazel workspace.bazel module.bazel *.bzl .bazelrc buck tundra.lua xmake.lua premake5.lua magefile.go earthfile dodo.py tasks.py fabfile.py',
   'packages of Python':
     'setup.py setup.cfg conftest.py pytest.ini .pytest.ini tox.ini noxfile.py *.pth sitecustomize.py usercustomize.py *.pyc *.pyo __pycache__/ site-packages/ ' +
-    'venv/ .venv/ pyvenv.cfg pipfile hatch.toml hatch_build.py pdm_build.py .coveragerc manage.py requirements*.txt .pylintrc pylintrc mypy.ini .mypy.ini .flake8',
+    'venv/ .venv/ pyvenv.cfg pipfile uv.toml hatch.toml hatch_build.py pdm_build.py .coveragerc manage.py requirements*.txt .pylintrc pylintrc mypy.ini .mypy.ini .flake8',
   'packages of JavaScript':
-    'node_modules/ .pnp.cjs .pnp.loader.mjs bunfig.toml deno.json deno.jsonc nx.json turbo.json lerna.json rush.json pnpm-workspace.yaml .swcrc tsconfig*.json ' +
+    'node_modules/ .pnp.cjs .pnp.loader.mjs bunfig.toml .yarn/ deno.json deno.jsonc nx.json turbo.json lerna.json rush.json pnpm-workspace.yaml .swcrc tsconfig*.json ' +
     '.babelrc .babelrc.* babel.config.* webpack.config.* webpack.*.js vite.config.* vitest.config.* vitest.workspace.* jest.config.* jest.setup.* jest.preset.* ' +
     'rollup.config.* esbuild.config.* esbuild.js rspack.config.* tsup.config.* tsdown.config.* next.config.* nuxt.config.* svelte.config.* astro.config.* ' +
     'remix.config.* vue.config.* angular.json ember-cli-build.js gatsby-*.js metro.config.* playwright.config.* cypress.config.* wdio.conf.* karma.conf.* .mocharc.* ' +
@@ -35,7 +35,7 @@ export const runUnaskedByReason: { readonly [reason: string]: string } = {
   'code checks':
     '.pre-commit-hooks.yaml .editorconfig-checker.json .golangci.* .semgrep.yml sonar-project.properties codecov.yml renovate.json dependabot.yml .github/ .gitattributes .gitlab/',
   'instructions for agents':
-    'agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md copilot-instructions.md skill.md .cursorrules .windsurfrules .clinerules .goosehints ' +
+    'agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md copilot-instructions.md skill.md .goosehints ' +
     '.rules .aider* conventions.md soul.md',
   'libraries that programs load':
     '*.so *.so.* *.dylib *.dll *.node *.pyd *.jar *.class *.wasm *.exe *.bat *.cmd *.ps1 *.desktop *.command *.app',

@@ -19,6 +19,11 @@ export type Item = {
   readonly source?: Identity
 }
 
+/** @returns what was at the path, with the mode that it had at the moment of the plan */
+export function original({ before, base }: Item): EntryState | undefined {
+  return before && { ...before, mode: base?.mode ?? before.mode }
+}
+
 export type Header = {
   readonly version: 1
   readonly workspace: string

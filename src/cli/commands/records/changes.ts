@@ -1,0 +1,242 @@
+/** Implements `changes list | show | apply | drop | restore | redo`, and `undo`: what commands and file tools changed, and the way back. */
+
+import { terminalPrompt } from '../../../channels/terminal/audience.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { differenceLines, headingOf, keptLines, whatOf } from '../../../channels/terminal/history/kept-text.ts'
+import { type Undoing, undoChanges } from '../../../channels/terminal/history/undo-changes.ts'
+import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
+import { isTerminal } from '../../../channels/terminal/tty.ts'
+import { changeSetOf, findKept, latestToUndo, nameOf, openKeptChanges, reversed } from '../../../host/changes/kept-changes.ts'
+import { recordDecision } from '../../../host/changes/late-decision.ts'
+import { patchText } from '../../../host/changes/patch-text.ts'
+import { createRecord } from '../../../host/integrity/recovery.ts'
+import { withMemory } from '../../../host/open-records.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { realFolder } from '../../../host/setup/workspace-folder.ts'
+import { count } from '../../../kit/count.ts'
+import type { ChangeSet } from '../../../runtime/changes.ts'
+import type { SetSummary, Shown } from '../../../workspace/changes/contract.ts'
+import type { ChangeStore } from '../../../workspace/changes/store.ts'
+import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { proposeChanges } from '../../args/completions.ts'
+import { jsonFlag, limitOf20, workspaceFlag } from '../../args/flags.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import { decide } from './approvals.ts'
+
+const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
+const showFlags = {
+  patch: { type: 'boolean', about: 'Print a patch for git apply or patch -p1, also at a terminal' },
+  ...jsonFlag,
+} as const satisfies Flags
+const forceFlag = { force: { type: 'boolean', about: 'Overwrite what was changed since' } } as const satisfies Flags
+const changeFlags = { ...forceFlag, ...jsonFlag } as const satisfies Flags
+const undoFlags = {
+  dryRun: { type: 'boolean', about: 'Show what would be changed back, and change nothing' },
+  ...changeFlags,
+  ...workspaceFlag,
+} as const satisfies Flags
+
+const applyFlags = { yes: { type: 'boolean', short: 'y', about: 'Apply without asking' }, ...jsonFlag } as const satisfies Flags
+
+const about = 'RUN/CALL, its number in "changes list", or "last"'
+const wantedSet = { set: { type: 'text', about, complete: proposeChanges } } as const satisfies Arguments
+const wantedOrLast = {
+  set: { type: 'text', optional: true, about: `${about} (default: last)`, complete: proposeChanges },
+} as const satisfies Arguments
+const wantedPaths = {
+  ...wantedSet,
+  path: { type: 'text', many: true, about: 'A file or folder, from the workspace' },
+} as const satisfies Arguments
+
+export const list = {
+  flags: listFlags,
+  examples: [['', 'the latest twenty: number, RUN/CALL, state, when, what']],
+  async run(context, { limit, json = false }) {
+    const { sets, workspace } = await opened(context)
+    const shown = sets.slice(0, limit)
+    if (json) return void context.process.stdout.write(`${JSON.stringify(shown)}\n`)
+    if (shown.length === 0) context.process.stderr.write('no change sets are kept\n')
+    for (const line of keptLines(shown, workspace)) context.process.stdout.write(`${line}\n`)
+  },
+} as const satisfies Command<typeof listFlags>
+
+export const show = {
+  flags: showFlags,
+  args: wantedOrLast,
+  examples: [
+    ['', 'what was changed last'],
+    ['run_4q2fqk8fd4spk980/call_1 --patch | git apply -R', 'into a pipe it is a patch'],
+  ],
+  async run(context, { patch = !isTerminal(1), json = false }, { set: wanted = 'last' }) {
+    const { store, sets } = await opened(context)
+    const shown = mustShow(store.show(findKept(sets, wanted).id))
+    const set = changeSetOf(shown)
+    const { read: _read, ...facts } = shown
+    if (json) return void context.process.stdout.write(`${JSON.stringify({ ...facts, name: nameOf(shown), patch: patchText(set) })}\n`)
+    if (patch) return context.process.stdout.data(patchText(set))
+    context.process.stdout.write(`${headingOf(shown)}\n`)
+    if (shown.undone.length > 0) context.process.stdout.write(`undone since: ${shown.undone.length} of ${shown.count} paths\n`)
+    printDifference(context, set)
+  },
+} as const satisfies Command<typeof showFlags, typeof wantedOrLast>
+
+export const undo = {
+  flags: undoFlags,
+  args: wantedOrLast,
+  examples: [
+    ['', 'takes the latest changes in this folder back'],
+    ['--dry-run', 'shows what that would change'],
+    ['run_4q2fqk8fd4spk980/call_1', 'takes that one back, whatever came later in other files'],
+  ],
+  async run(context, { dryRun = false, force, json, workspace: given }, { set: wanted = 'last' }) {
+    const { setup, store, sets, workspace } = await opened(context, given)
+    const set = wanted === 'last' ? latestToUndo(sets, workspace) : findKept(sets, wanted)
+    if (!dryRun)
+      return takeBack(context, {
+        setup,
+        set,
+        tool: 'changes.undo',
+        done: 'undone',
+        force,
+        json,
+        apply: (all) => store.undo(set.id, { force: all }),
+      })
+    const shown = mustShow(store.show(set.id))
+    const back = reversed(changeSetOf(shown), shown.undone)
+    if (json)
+      return void context.process.stdout.write(`${JSON.stringify({ name: nameOf(set), changes: back.changes, patch: patchText(back) })}\n`)
+    context.process.stderr.write(`would be undone: ${nameOf(set)} (${whatOf(set)})\n`)
+    printDifference(context, back)
+  },
+} as const satisfies Command<typeof undoFlags, typeof wantedOrLast>
+
+export const restore = {
+  flags: changeFlags,
+  args: wantedPaths,
+  examples: [['last src/a.ts docs', 'that file, and everything changed in that folder']],
+  async run(context, { force, json }, { set: wanted, path: paths }) {
+    const { setup, store, sets } = await opened(context)
+    const set = findKept(sets, wanted)
+    const plain = paths.map((path) => path.replace(/^(\.\/)+/, '').replace(/\/+$/, ''))
+    await takeBack(context, {
+      setup,
+      set,
+      tool: 'changes.restore',
+      paths: plain,
+      done: 'restored',
+      force,
+      json,
+      apply: (all) => store.restore(set.id, plain, { force: all }),
+    })
+  },
+} as const satisfies Command<typeof changeFlags, typeof wantedPaths>
+
+export const redo = {
+  flags: changeFlags,
+  args: wantedOrLast,
+  examples: [['last', 'applies again what was undone']],
+  async run(context, { force, json }, { set: wanted = 'last' }) {
+    const { setup, store, sets } = await opened(context)
+    const set = findKept(sets, wanted)
+    await takeBack(context, {
+      setup,
+      set,
+      tool: 'changes.redo',
+      done: 'done again',
+      force,
+      json,
+      apply: (all) => store.redo(set.id, { force: all }),
+    })
+  },
+} as const satisfies Command<typeof changeFlags, typeof wantedOrLast>
+
+export const apply = {
+  flags: applyFlags,
+  args: wantedSet,
+  examples: [['last', 'shows the difference and asks']],
+  exits: [9],
+  async run(context, { yes = false, json = false }, { set: wanted }) {
+    const pending = await openedPending(context, wanted)
+    const { setup, store, set, approval } = pending
+    if (approval) return decide(context, { id: approval, allowed: true, json })
+    if (!yes && !(await confirmed(context, store, set)))
+      throw new CliExit(exitCodes.approval_needed, 'error: nothing was applied; --yes applies it without asking')
+    const applied = await store.apply({ id: set.id })
+    if (!applied.ok) throw new CliExit(exitCodes.error, `error: ${applied.message}`)
+    await recorded(setup, 'changes.apply', set)
+    const line = `applied: ${count(applied.count, 'path')} of ${nameOf(set)} (${whatOf(set)})`
+    context.process.stdout.write(json ? `${JSON.stringify({ name: nameOf(set), ...applied })}\n` : `${line}\n`)
+  },
+} as const satisfies Command<typeof applyFlags, typeof wantedSet>
+
+export const drop = {
+  flags: jsonFlag,
+  args: wantedSet,
+  examples: [['2', 'the second of "changes list"']],
+  exits: [9],
+  async run(context, { json = false }, { set: wanted }) {
+    const { setup, store, set, approval } = await openedPending(context, wanted)
+    if (approval) return decide(context, { id: approval, allowed: false, json })
+    await store.drop(set.id)
+    await recorded(setup, 'changes.drop', set)
+    context.process.stdout.write(
+      json ? `${JSON.stringify({ name: nameOf(set), dropped: true })}\n` : `dropped: ${nameOf(set)} (${whatOf(set)})\n`,
+    )
+  },
+} as const satisfies Command<typeof jsonFlag, typeof wantedSet>
+
+/** `approval`: the question that the run asked about it, which must be answered in its place. */
+async function openedPending(context: CliContext, wanted: string) {
+  const { setup, store, sets } = await opened(context)
+  const set = findKept(sets, wanted)
+  if (set.state !== 'pending') throw new CliExit(exitCodes.error, `error: ${nameOf(set)} waits for no decision: it is ${set.state}`)
+  const id = await withMemory(setup, ({ approvals }) => approvals.get(`changes:${nameOf(set)}`)?.id)
+  return { setup, store, set, ...(id === undefined ? {} : { approval: id }) }
+}
+
+async function confirmed(context: CliContext, store: ChangeStore, set: SetSummary): Promise<boolean> {
+  const ask = terminalPrompt(context)
+  if (!ask) return false
+  const lines = coloured(differenceLines(changeSetOf(mustShow(store.show(set.id)))), wantsColor(context.env))
+  return /^\s*y(es)?\s*$/i.test((await ask([`${headingOf(set)}\n`, ...lines, 'Apply these changes? [y/N] '])) ?? '')
+}
+
+/** Leaves a receipt of what the operator did. */
+async function recorded(setup: CliSetup, tool: `changes.${string}`, set: SetSummary, paths?: readonly string[]): Promise<void> {
+  await withMemory(setup, (memory) => {
+    recordDecision(createRecord({ ...setup, redact: setup.redactor.json }, memory), tool, set, paths ? { paths } : {})
+  })
+}
+
+async function opened(context: CliContext, workspace?: string) {
+  const setup = loadSetup(context, { workspace })
+  const store = await openKeptChanges(setup)
+  return { setup, store, sets: store.list(), workspace: realFolder(setup.config.workspaceDir) }
+}
+
+function mustShow(shown: Shown | undefined): Shown {
+  if (shown) return shown
+  throw new CliExit(exitCodes.error, 'error: the change set was forgotten meanwhile; see: braidclaw changes list')
+}
+
+function printDifference({ process: { stdout, env } }: CliContext, set: ChangeSet): void {
+  stdout.write(coloured(differenceLines(set), isTerminal(1) && wantsColor(env)))
+}
+
+type TakingBack = Omit<Undoing, 'ask'> & {
+  readonly setup: CliSetup
+  readonly json?: boolean | undefined
+  /** The name of this action in the receipts. */
+  readonly tool: `changes.${string}`
+  readonly paths?: readonly string[]
+}
+
+async function takeBack(context: CliContext, { setup, json = false, tool, paths, ...undoing }: TakingBack): Promise<void> {
+  const ask = json ? undefined : terminalPrompt(context)
+  const undone = await undoChanges({ ...undoing, ask })
+  const name = nameOf(undoing.set)
+  if (json) context.process.stdout.write(`${JSON.stringify({ name, ...undone })}\n`)
+  if (!undone.ok) throw new CliExit(exitCodes.error, json ? '' : `error: ${undone.message}`)
+  await recorded(setup, tool, undoing.set, paths)
+  if (!json) context.process.stdout.write(`${undone.line}\n`)
+}

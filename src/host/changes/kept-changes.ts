@@ -1,0 +1,86 @@
+/** Opens the change sets that are kept, and finds one by the word that a person uses for it. */
+
+import { didYouMean } from '../../kit/did-you-mean.ts'
+import { quote } from '../../kit/text.ts'
+import type { ChangeSet } from '../../runtime/changes.ts'
+import type { SetSummary, Shown } from '../../workspace/changes/contract.ts'
+import type { ChangeStore } from '../../workspace/changes/store.ts'
+import type { Setup } from '../api.ts'
+import { FailureError } from '../failure.ts'
+import { realFolder } from '../setup/workspace-folder.ts'
+
+/** Finishes first what a dead process began. @throws FailureError when the folder cannot be read */
+export async function openKeptChanges({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>): Promise<ChangeStore> {
+  const { openChangeStore } = await import('../../workspace/changes/store.ts')
+  const { keepSets, keepMb, keepDays } = config.changes
+  const store = openChangeStore({
+    folder: `${paths.home}/changes`,
+    workspace: realFolder(config.workspaceDir),
+    log,
+    now: Date.now,
+    limits: { keepSets, keepDays, keepBytes: keepMb * 1_000_000 },
+  })
+  await store.recover()
+  return store
+}
+
+/** RUN/CALL, as the questions and receipts name a call. */
+export function nameOf({ about }: Pick<SetSummary, 'about'>): string {
+  return `${about.run}/${about.call}`
+}
+
+/**
+ * `wanted`: RUN/CALL, a run with one change set, the number of "changes list", or "last". @throws FailureError `error` when there is no such
+ * set, or several
+ */
+export function findKept(sets: readonly SetSummary[], wanted: string): SetSummary {
+  if (sets.length === 0)
+    throw new FailureError('error', 'no change sets are kept yet; each command and file tool that changes files leaves one')
+  const bare = wanted.replace(/^changes:/, '')
+  const number = bare === 'last' ? 1 : /^[1-9]\d{0,6}$/.test(bare) ? Number(bare) : undefined
+  const matching =
+    number === undefined ? sets.filter((set) => [set.id, nameOf(set), set.about.run].includes(bare)) : sets.slice(number - 1, number)
+  const [found, ...others] = matching
+  if (found && others.length === 0) return found
+  if (found)
+    throw new FailureError(
+      'error',
+      `${quote(wanted)} has ${matching.length} change sets: ${matching.map(nameOf).join(', ')}; name one of them`,
+    )
+  const near = didYouMean(bare, [...sets.map(nameOf), 'last'])
+  throw new FailureError('error', `there is no change set ${quote(wanted)}${near}; see: braidclaw changes list`)
+}
+
+/** Returns the latest set that can be undone and belongs to this workspace. @throws FailureError `error` when there is none */
+export function latestToUndo(sets: readonly SetSummary[], workspace: string): SetSummary {
+  const undoable = sets.filter(({ state }) => state === 'applied' || state === 'partly undone')
+  const found = undoable.find((set) => set.workspace === workspace)
+  if (found) return found
+  const elsewhere = undoable[0]
+  const more = elsewhere ? `; the latest elsewhere is ${nameOf(elsewhere)} in ${elsewhere.workspace}` : ''
+  throw new FailureError('error', `there is nothing to undo in ${workspace}${more}`)
+}
+
+/** For showing: content that is cut would look like a change, so content beyond the limit is not shown. */
+export function changeSetOf({ changes, read }: Pick<Shown, 'changes' | 'read'>): ChangeSet {
+  return {
+    stage: 'made',
+    changes,
+    content: (change, side, maxBytes) => ((change[side]?.size ?? 0) > maxBytes ? undefined : read(change.path, side, maxBytes)),
+  }
+}
+
+/** What undoing does: the change set with its sides swapped, without the paths that were undone already. */
+export function reversed({ changes, content, ...set }: ChangeSet, undone: readonly string[] = []): ChangeSet {
+  const turn = { before: 'after', after: 'before' } as const
+  const gone = new Set(undone)
+  return {
+    ...set,
+    changes: changes
+      .filter(({ path }) => !gone.has(path))
+      .map(({ before, after, ...named }) => ({ ...named, ...(after ? { before: after } : {}), ...(before ? { after: before } : {}) })),
+    content({ before, after, ...named }, side, maxBytes) {
+      return content({ ...named, ...(after ? { before: after } : {}), ...(before ? { after: before } : {}) }, turn[side], maxBytes)
+    },
+  }
+}

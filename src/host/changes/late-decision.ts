@@ -1,0 +1,63 @@
+/** Applies a change set whose call ended because nobody could be asked: by an approval that came later, used up exactly once. */
+
+import type { Approval } from '../../memory/approval-table.ts'
+import type { Memory } from '../../memory/memory.ts'
+import type { RecordWriter } from '../../memory/record-writer.ts'
+import type { Applied, SetSummary } from '../../workspace/changes/contract.ts'
+import type { ChangeStore } from '../../workspace/changes/store.ts'
+import { FailureError } from '../failure.ts'
+import { inRecordWords } from '../integrity/recovery.ts'
+
+export type LateDecision = {
+  readonly memory: Memory
+  readonly record: RecordWriter
+  readonly store: Pick<ChangeStore, 'list' | 'apply' | 'drop'>
+  readonly approval: Approval
+}
+
+/** Whether the process that asked still waits for the answer, and applies the changes itself. */
+export function isAwaited({ journal }: Memory, { runId, callId }: Approval): boolean {
+  return journal.openIntent(runId, callId) !== undefined
+}
+
+/** @returns undefined when the changes are no longer kept */
+export function pendingSetOf(
+  store: Pick<ChangeStore, 'list'>,
+  { runId, callId }: Pick<Approval, 'runId' | 'callId'>,
+): SetSummary | undefined {
+  return store.list().find(({ state, about }) => state === 'pending' && about.run === runId && about.call === callId)
+}
+
+/**
+ * The approval must be allowed already. It is used up before anything is applied, so that no second process can apply the set again.
+ * @throws FailureError `error` when the approval cannot be used, or the changes are gone or are others than those that were shown
+ */
+export async function applyLate({ memory, record, store, approval }: LateDecision): Promise<Applied> {
+  const set = pendingSetOf(store, approval)
+  if (!set) throw new FailureError('error', `the changes of ${approval.id} are no longer kept; ask the agent again`)
+  if (set.review?.digest !== approval.plan)
+    throw new FailureError('error', `the kept changes of ${approval.id} are not those that the approval is for; nothing was applied`)
+  const used = memory.approvals.consume({ id: approval.id, plan: approval.plan })
+  if (!used.ok) throw new FailureError('error', used.reason)
+  const applied = await store.apply({ id: set.id })
+  if (applied.ok) recordDecision(record, 'changes.apply', set)
+  return applied
+}
+
+/** Leaves a receipt of what the operator did with a change set. */
+export function recordDecision(
+  record: RecordWriter,
+  tool: `changes.${string}`,
+  set: SetSummary,
+  more: { readonly paths?: readonly string[] } = {},
+): void {
+  const { about, count, review } = set
+  const input = {
+    run: about.run,
+    call: about.call,
+    changes: count,
+    ...(review ? { digest: review.digest } : {}),
+    ...(more.paths ? { paths: [...more.paths] } : {}),
+  }
+  inRecordWords(() => record.recordAction({ conversationId: about.conversation, tool, input, risk: 'medium' }))
+}

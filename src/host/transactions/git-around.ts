@@ -1,0 +1,74 @@
+/** Tells commands who the user is in git, and the judgement of changes what the user's own git would run. */
+
+import { lstatSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ReadablePath } from '../../sandbox/confinement.ts'
+import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
+import { isGitFolder } from '../../security/changes/git/git-shape.ts'
+import { isUnder } from '../../security/targets/path.ts'
+import {
+  expand,
+  namedAround,
+  readRepositorySettings,
+  readSmall,
+  readUserSettings,
+  repositoriesAround,
+} from '../../workspace/git/read-settings.ts'
+
+type Around = {
+  readonly workspace: string
+  readonly home: string
+  /** The user's environment. */
+  readonly env: { readonly [name: string]: string | undefined }
+}
+
+export type GitForCommands = {
+  readonly env: { readonly [name: string]: string }
+  /** The repository of a workspace that is a linked worktree lies elsewhere; commands can read it, not write it. */
+  readonly readablePaths: readonly ReadablePath[]
+}
+
+export function gitForCommands(around: Around): GitForCommands {
+  const common = linkedRepository(around.workspace)
+  return { env: identity(around), readablePaths: common === undefined ? [] : [{ path: common }] }
+}
+
+/**
+ * A name that the repository's own settings give is not passed on: a variable would take its place. Commands see neither the user's
+ * settings nor these variables otherwise.
+ */
+function identity({ workspace, home, env }: Around): { readonly [name: string]: string } {
+  const [repository] = repositoriesAround(workspace)
+  const local = repository === undefined ? [] : readRepositorySettings(repository, home)
+  const user = readUserSettings({ home, configHome: env.XDG_CONFIG_HOME })
+  const pairs = (['name', 'email'] as const).flatMap((field) => {
+    const value = last(local, `user.${field}`) === undefined ? last(user, `user.${field}`) : undefined
+    return ['AUTHOR', 'COMMITTER'].map((role) => [`GIT_${role}_${field.toUpperCase()}`, value] as const)
+  })
+  return Object.fromEntries(pairs.flatMap(([name, value]) => ((env[name] ?? value) ? [[name, env[name] ?? value ?? '']] : [])))
+}
+
+function last(entries: readonly ConfigEntry[], key: string): string | undefined {
+  return entries.findLast((entry) => entry.key === key)?.value
+}
+
+/**
+ * The repository of a linked worktree, if it knows this worktree: a `.git` file alone, which may come from anywhere, opens no folder.
+ * @returns an absolute path outside the workspace
+ */
+function linkedRepository(workspace: string): string | undefined {
+  if (!lstatSync(join(workspace, '.git'), { throwIfNoEntry: false })?.isFile()) return
+  const [repository] = repositoriesAround(workspace, workspace)
+  if (repository === undefined || isUnder(repository.common, workspace)) return
+  const back = readSmall(join(repository.git, 'gitdir'))?.trim()
+  const isKnown =
+    back !== undefined && expand(back, repository.git, '/') === join(workspace, '.git') && isUnder(repository.git, repository.common)
+  const has = (name: string) => lstatSync(join(repository.common, name), { throwIfNoEntry: false }) !== undefined
+  return isKnown && isGitFolder(has) ? repository.common : undefined
+}
+
+/** @returns absolute paths that the settings of the user, and of repositories around the workspace, make git run */
+export function runByGit({ workspace, home, env }: Around): readonly string[] {
+  const hooks = last(readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }), 'core.hookspath')
+  return [...(hooks === undefined ? [] : [expand(hooks, workspace, home)]), ...namedAround(workspace, { home }).run]
+}

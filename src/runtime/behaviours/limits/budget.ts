@@ -1,0 +1,65 @@
+/** Limits tokens, money and wall-clock time: reserves before a model call, settles after it, and halts the run beyond a limit. */
+
+import type { BThread } from '../../../kernel/thread.ts'
+import type { RunEvent, Usage } from '../../event.ts'
+import { beginnings } from '../start-events.ts'
+
+/** Zero or absent means no limit. `maxMs` is the wall-clock time of one run, `maxMicros` is in millionths of a US dollar. */
+export type BudgetLimits = { readonly maxTokens?: number; readonly maxMicros?: number; readonly maxMs?: number }
+
+type Budget = {
+  readonly startedAt: number
+  readonly tokens: number
+  readonly micros: number
+  /** What the last call used. It is the reservation for the next call, because a conversation only grows. */
+  readonly reserveTokens: number
+  readonly reserveMicros: number
+  readonly wants: { readonly code: 'budget' | 'timeout'; readonly message: string } | null
+  readonly spent: boolean
+}
+
+export function budget(limits: BudgetLimits): BThread<Budget, RunEvent> {
+  return {
+    name: 'budget',
+    priority: 21,
+    init: { startedAt: 0, tokens: 0, micros: 0, reserveTokens: 0, reserveMicros: 0, wants: null, spent: false },
+    bid: ({ wants, spent }) => ({
+      wait: [{ type: 'run.start' }, { type: 'model.done' }, { type: 'clock' }],
+      block: wants || spent ? beginnings : [],
+      request: wants ? [{ type: 'halt', ...wants }] : [],
+    }),
+    next(state, event) {
+      if (event.type === 'run.start') return { ...state, startedAt: event.at }
+      if (event.type === 'halt') return { ...state, wants: null, spent: true }
+      if (state.wants || state.spent) return state
+      if (event.type === 'clock') return overtime(state, event.at, limits)
+      if (event.type === 'model.done') return settle(state, event.usage, limits, event.proposals.length > 0)
+      return state
+    },
+  }
+}
+
+function overtime(state: Budget, now: number, { maxMs }: BudgetLimits): Budget {
+  if (!maxMs || now - state.startedAt < maxMs) return state
+  return { ...state, wants: { code: 'timeout', message: `the run took longer than limits.max_run_seconds (${maxMs / 1000} s)` } }
+}
+
+function settle(state: Budget, usage: Usage, limits: BudgetLimits, goesOn: boolean): Budget {
+  const used = usage.inputTokens + usage.outputTokens
+  const cost = usage.costMicros ?? 0
+  const settled = { ...state, tokens: state.tokens + used, micros: state.micros + cost, reserveTokens: used, reserveMicros: cost }
+  const message = goesOn ? overspent(settled, limits) : undefined
+  return message ? { ...settled, wants: { code: 'budget', message } } : settled
+}
+
+/** A run that has its answer is not stopped. A run that needs another call stops if a call like the last one would exceed the limit. */
+function overspent(state: Budget, { maxTokens, maxMicros }: BudgetLimits): string | undefined {
+  if (maxTokens && state.tokens + state.reserveTokens > maxTokens) {
+    return `${state.tokens} tokens are spent and the next call would pass limits.max_run_tokens (${maxTokens})`
+  }
+  if (maxMicros && state.micros + state.reserveMicros > maxMicros) {
+    return `$${usd(state.micros)} are spent and the next call would pass limits.max_run_usd ($${usd(maxMicros)})`
+  }
+}
+
+const usd = (micros: number) => (micros / 1_000_000).toFixed(4)

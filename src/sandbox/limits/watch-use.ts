@@ -1,0 +1,104 @@
+/** Watches what all processes of a command use together, because the limits of the kernel that every user may set count each alone. */
+
+import { readdirSync, readFileSync, statfsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Limits } from '../confinement.ts'
+
+export type Watch = {
+  /** Ends the watching. @returns why the command was stopped */
+  end(): string | undefined
+}
+
+type Watching = {
+  /** The first process of the command's PID namespace. */
+  readonly pid: number
+  readonly limits: Limits
+  kill(): void
+  readonly everyMs?: number
+}
+
+type Use = { readonly processes: number; readonly memoryBytes: number; readonly writtenBytes: number }
+
+/** A command that is quicker than this costs nothing. */
+const EVERY_MS = 200
+const PAGE = 4096
+
+export function watchUse({ pid, limits, kill, everyMs = EVERY_MS }: Watching): Watch {
+  const state: { reason?: string; timer?: ReturnType<typeof setTimeout> } = {}
+  const look = () => {
+    state.reason = excess(pid, limits)
+    if (state.reason === undefined) wait()
+    else kill()
+  }
+  const wait = () => {
+    state.timer = setTimeout(look, everyMs)
+    state.timer.unref()
+  }
+  wait()
+  return {
+    end() {
+      clearTimeout(state.timer)
+      return state.reason
+    },
+  }
+}
+
+function excess(pid: number, limits: Limits): string | undefined {
+  const { totalMemoryBytes = limits.memoryBytes, processes, diskBytes = Number.POSITIVE_INFINITY } = limits
+  const folder = `/proc/${pid}/root/proc`
+  const use = measure(pid, folder)
+  if (use.processes > processes) return `stopped: it started more than ${processes} processes`
+  if (use.writtenBytes > diskBytes) return `stopped: its processes together wrote more than ${diskBytes} bytes to disk`
+  if (use.memoryBytes > totalMemoryBytes && measure(pid, folder, shares).memoryBytes > totalMemoryBytes)
+    return `stopped: its processes together held more than ${totalMemoryBytes} bytes of memory, files in /tmp included`
+}
+
+/** The command's own /proc shows exactly the processes of its namespace; bubblewrap's first one counts what ended ones wrote. */
+function measure(pid: number, folder: string, memoryOf = own): Use {
+  const all = processesIn(folder)
+  const sum = (of: (path: string) => number) => all.reduce((total, name) => total + of(join(folder, name)), 0)
+  return { processes: all.length - 1, memoryBytes: sum(memoryOf) + inMemoryFiles(pid), writtenBytes: sum(written) }
+}
+
+function processesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((name) => /^\d+$/.test(name))
+  } catch {
+    return []
+  }
+}
+
+/** Memory that is not backed by a file. Processes that share pages after a fork count each. */
+function own(path: string): number {
+  const [, resident = 0, shared = 0] = text(join(path, 'statm')).split(' ').map(Number)
+  return Math.max(0, resident - shared) * PAGE
+}
+
+/** Counts a shared page once, and costs much more for a large process. */
+function shares(path: string): number {
+  const [, kilobytes = '0'] = /^Pss_Anon:\s+(\d+) kB$/m.exec(text(join(path, 'smaps_rollup'))) ?? []
+  return Number(kilobytes) * 1024
+}
+
+function written(path: string): number {
+  const io = text(join(path, 'io'))
+  const count = (name: string) => Number(new RegExp(`^${name}: (\\d+)$`, 'm').exec(io)?.[1] ?? 0)
+  return count('write_bytes') - count('cancelled_write_bytes')
+}
+
+function inMemoryFiles(pid: number): number {
+  try {
+    const { blocks, bfree, bsize } = statfsSync(`/proc/${pid}/root/tmp`)
+    return (blocks - bfree) * bsize
+  } catch {
+    return 0
+  }
+}
+
+function text(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}

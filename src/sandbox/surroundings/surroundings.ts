@@ -1,0 +1,84 @@
+/** Prepares what a command finds around its workspace: /etc, the user's tools, a home folder with caches, and refused programs. */
+
+import { existsSync, statSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import type { Environment, SandboxSettings } from '../confinement.ts'
+import { fixedPath } from '../install.ts'
+import type { Places } from '../protect/places.ts'
+import { cacheEnvironment, cacheMounts, commandHome } from './command-home.ts'
+import { prepareEtc } from './etc-folder.ts'
+import { privateBelow } from './private-files.ts'
+import { prepareRefusers } from './refusers.ts'
+import { findToolchains } from './toolchains.ts'
+
+export type Surroundings = {
+  /** The folder that stands for /etc; undefined when none could be made, and the real one is shown. */
+  readonly etc: string | undefined
+  /** Mounts after the system folders and /tmp, before the workspace. */
+  readonly mounts: readonly string[]
+  /** Replaces HOME and PATH, and names the caches. */
+  environment(given: Environment): Environment
+}
+
+type Preparing = {
+  readonly settings: SandboxSettings
+  readonly places: Places
+  /** Our private folder of this sandbox, and an unreadable file in it. */
+  readonly folder: string
+  readonly blank: string
+  /** Who the command is inside. */
+  readonly user: { readonly uid: number; readonly gid: number }
+  cover(path: string): readonly string[]
+}
+
+/** Programs of the sandbox itself, when commands have a network. */
+const networkTools = ['socat', 'perl', 'grep', 'sleep']
+
+export function prepareSurroundings({ settings, places, folder, blank, cover, user }: Preparing): Surroundings {
+  const { allowedDomains, forbiddenCommands = [], userPath = '' } = settings
+  const { home, stateHome, workspace } = places
+  const tools = findToolchains({ path: userPath, home, except: [workspace, stateHome] })
+  const searched = [...fixedPath.split(':'), ...tools.path]
+  const needed = allowedDomains.length > 0 ? networkTools : []
+  const refusers = prepareRefusers({ folder, forbidden: forbiddenCommands, searched, needed })
+  const hide = (path: string) => (statSync(path).isDirectory() ? cover(path) : ['--ro-bind', blank, path])
+  const closed = allowedDomains.length === 0 ? offline : {}
+  return {
+    etc: prepareEtc({ run: join(stateHome, 'run'), user: { ...user, name: nameInside(), home: commandHome } }),
+    mounts: [
+      ...cacheMounts(stateHome, workspace),
+      ...tools.mounts.flatMap((path) => ['--ro-bind', path, path]),
+      ...tools.secrets.filter(existsSync).flatMap(hide),
+      ...refusers.mounts,
+    ],
+    environment: (given) => ({
+      ...cacheEnvironment,
+      ...tools.env,
+      ...closed,
+      ...given,
+      HOME: commandHome,
+      PATH: [...refusers.path, ...tools.path, given.PATH ?? fixedPath].join(':'),
+    }),
+  }
+}
+
+/** Without a network, package managers would try again for minutes. */
+export const offline: Environment = { npm_config_fetch_retries: '0', PIP_RETRIES: '0', CARGO_NET_RETRY: '0' }
+
+function nameInside(): string {
+  if (process.getuid?.() === 0) return 'nobody'
+  try {
+    return userInfo().username
+  } catch {
+    return 'user'
+  }
+}
+
+/** @returns the private files of /opt, and of /etc where the sandbox shows the real one */
+export function privateFiles(etc: string | undefined): readonly string[] {
+  return [privateBelow('/opt', 2), ...(etc === undefined ? [privateBelow('/etc')] : [])].flatMap(({ files, folders }) => [
+    ...folders,
+    ...files,
+  ])
+}

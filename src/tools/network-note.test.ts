@@ -1,0 +1,31 @@
+import { describe, expect, test } from 'bun:test'
+import { missingNetwork, networkNote } from './network-note.ts'
+import type { Ended } from './process.ts'
+
+const failed: Ended = { ok: true, code: 6, leftBehind: false, sandbox: 'bubblewrap' }
+
+/** What the programs print in a sandbox without a network. */
+const outputs = {
+  curl: 'curl: (6) Could not resolve host: example.org',
+  git: "fatal: unable to access 'https://example.org/x/': Could not resolve host: example.org",
+  npm: 'npm error code EAI_AGAIN\nnpm error syscall getaddrinfo',
+  pip: 'Failed to establish a new connection: [Errno -3] Temporary failure in name resolution',
+  python: 'OSError: [Errno 101] Network is unreachable',
+  node: 'Error: getaddrinfo ENOTFOUND example.org',
+  cargo: "warning: spurious network error: [6] Couldn't resolve host name (Could not resolve host: index.crates.io)",
+  go: 'dial tcp: lookup proxy.golang.org: no such host',
+  wget: "wget: unable to resolve host address 'example.org'",
+  uv: 'error: client error (Connect): dns error: failed to lookup address information',
+  proxy: 'example.com:443 is not in allowed_domains',
+}
+
+describe('a command that failed without a network', () => {
+  test.each(Object.entries(outputs))('is recognised: %s', (_, output) => expect(missingNetwork(failed, output)).toBe(networkNote))
+
+  test('is not assumed of others', () => {
+    expect(missingNetwork(failed, 'error: 3 tests failed')).toBeUndefined()
+    expect(missingNetwork({ ...failed, code: 0 }, outputs.curl)).toBeUndefined()
+    expect(missingNetwork({ ...failed, sandbox: 'none' }, outputs.curl)).toBeUndefined()
+    expect(missingNetwork({ ok: false, message: outputs.curl }, outputs.curl)).toBeUndefined()
+  })
+})

@@ -1,0 +1,32 @@
+/** Recognises commands that failed because the sandbox has no network, so that the result can say what to do. */
+
+import type { Ended } from './process.ts'
+
+/** What common programs say when a name cannot be looked up or nothing can be reached. */
+const complaints = new RegExp(
+  [
+    'could not resolve (host|proxy)',
+    'temporary failure in name resolution',
+    'name or service not known',
+    'network is unreachable',
+    'no address associated with hostname',
+    'failed to lookup address',
+    'unable to resolve host',
+    'dns error',
+    'no such host',
+    'EAI_AGAIN|ENETUNREACH|ENOTFOUND|EAI_NONAME',
+    'server misbehaving',
+    'unable to (connect|access) .{0,200}(proxy|https?:)',
+    'is not in allowed_domains',
+  ].join('|'),
+  'i',
+)
+
+export const networkNote =
+  'commands have no network here, except to the hosts of security.allowed_domains; do the work without it, or ask the operator to add the host there'
+
+/** @returns the note for a failed command of a sandbox whose output shows such an error */
+export function missingNetwork(ended: Ended, output: string): string | undefined {
+  if (!ended.ok || ended.code === 0 || ended.sandbox === undefined || ended.sandbox === 'none') return undefined
+  return complaints.test(output) ? networkNote : undefined
+}

@@ -1,0 +1,92 @@
+/** Compares a change set with the workspace as it is now: what somebody else changed since the command began is a conflict. */
+
+import { readdirSync } from 'node:fs'
+import type { Change } from '../../../runtime/changes.ts'
+import { slot } from '../../descriptor.ts'
+import type { Conflict } from '../contract.ts'
+import type { Item } from '../set/plan.ts'
+import { type Found, type Identity, identityOf } from '../tree/identity.ts'
+import { folderOf, isInside, namesOf, type RawName, rawName } from '../tree/names.ts'
+import type { Pace } from '../tree/pace.ts'
+import type { Tree } from '../tree/tree.ts'
+import type { HeldLocks } from './held-locks.ts'
+
+export type Comparing = {
+  readonly changes: readonly Change[]
+  readonly workspace: Tree
+  readonly view: Tree
+  /** What was at the moment when the command began; it has no say about files that changed before. */
+  readonly start: Identity
+  readonly locks: HeldLocks
+  /** Whether a file whose times say that it changed meanwhile is the same all the same. */
+  readonly isSameAnyway: (raw: RawName, now: Found) => boolean
+  readonly pace: Pace
+}
+
+export type Compared = { readonly items: readonly Item[]; readonly conflicts: readonly Conflict[]; readonly bytes: number }
+
+/** @throws when the private view is not the one that was judged, or with the system's error */
+export async function compare(comparing: Comparing): Promise<Compared> {
+  const { changes, workspace, view, pace } = comparing
+  const all = new Map(changes.map((change) => [rawName(change), change]))
+  const items: Item[] = []
+  const conflicts: Conflict[] = []
+  let bytes = 0
+  for (const [raw, change] of all) {
+    const base = !isInside(raw) || hasNewFolder(all, raw) ? undefined : workspace.look(raw)
+    const reason = problem(comparing, { raw, change, now: base }) ?? newInside(comparing, all, raw, base)
+    if (reason !== undefined) conflicts.push({ path: change.path, reason })
+    const source = sourceOf(view, raw, change)
+    if (change.before?.kind === 'file') bytes += base?.size ?? 0
+    items.push({ ...change, ...(base && { base: identityOf(base) }), ...(source && { source: identityOf(source) }) })
+    for (const tree of [workspace, view]) tree.betweenSteps()
+    await pace()
+  }
+  return { items, conflicts, bytes }
+}
+
+/** Nothing can be in a folder that the change set itself creates. */
+function hasNewFolder(all: ReadonlyMap<RawName, Change>, raw: RawName): boolean {
+  const above = all.get(folderOf(raw))
+  return above?.after?.kind === 'folder' && above.before?.kind !== 'folder'
+}
+
+type Entry = { readonly raw: RawName; readonly change: Change; readonly now: Found | undefined }
+
+function problem({ start, locks, isSameAnyway, workspace }: Comparing, { raw, change, now }: Entry): string | undefined {
+  const { before } = change
+  if (!isInside(raw)) return 'is no path in the workspace'
+  if (before === undefined) return now === undefined ? undefined : 'was created meanwhile'
+  if (now === undefined) return 'was deleted meanwhile'
+  if (now.kind !== before.kind) return `is a ${now.kind} now`
+  if (now.kind === 'folder') return now.mode === before.mode || change.after === undefined ? undefined : 'has another mode now'
+  if (isNewer(now, start) && !isSameAnyway(raw, now)) return 'was changed meanwhile'
+  return locks.isHeld(raw, now, (other) => workspace.look(other)) ? 'is in use: another program holds a lock on it' : undefined
+}
+
+/**
+ * A file system with coarse times can give a change right before the beginning the same time as the beginning. If only the entry was moved
+ * then, its content is older, and nothing is lost.
+ */
+function isNewer({ changed, modified }: Found, start: Identity): boolean {
+  const [at, since] = [BigInt(changed), BigInt(start.changed)]
+  return at > since || (at === since && BigInt(modified) >= since)
+}
+
+/** A folder that goes must not have anything in it that the change set does not know. */
+function newInside({ workspace }: Comparing, all: ReadonlyMap<RawName, Change>, raw: RawName, now: Found | undefined): string | undefined {
+  const change = all.get(raw)
+  if (now?.kind !== 'folder' || change?.before?.kind !== 'folder' || change.after?.kind === 'folder') return undefined
+  const names = readdirSync(slot(workspace.folder(raw)), { encoding: 'buffer' }).map((name) => name.toString('latin1'))
+  const other = names.find((name) => all.get(`${raw}/${name}`)?.before === undefined)
+  return other === undefined ? undefined : `is to be deleted, but ${JSON.stringify(namesOf(other).path)} was created in it meanwhile`
+}
+
+function sourceOf(view: Tree, raw: RawName, { path, after }: Change): Found | undefined {
+  if (after === undefined || !isInside(raw)) return undefined
+  const found = view.look(raw)
+  const isRight = found?.kind === after.kind && (after.kind !== 'file' || after.size === undefined || found.size === after.size)
+  if (!isRight || found === undefined) throw new Error(`${JSON.stringify(path)} is not in the private view as it was judged`)
+  if (after.kind === 'other') throw new Error(`${JSON.stringify(path)} is a pipe, socket or device; these are never applied`)
+  return found
+}

@@ -1,0 +1,81 @@
+/** Compares two git indexes by their entries: git, prompts and editors rewrite an index only to refresh the times of files in it. */
+
+import { readFileSync } from 'node:fs'
+import { flags, hold, slot } from '../../descriptor.ts'
+import { folderOf, lastOf, type RawName, rawSlot } from '../tree/names.ts'
+import type { Tree } from '../tree/tree.ts'
+
+/** The only index that is compared; those of other repositories in the workspace must be untouched. */
+const INDEX = '.git/index'
+
+/** What begins a view keeps a link to the index of that moment under this name in the folder of the change set. */
+const KEPT = 'index'
+
+const LARGEST = 256 * 1024 * 1024
+/** Times, device, inode, owner and size stand before and after the mode; git fills them in again when they are missing. */
+const STAT_BEFORE_MODE = 24
+const MODE_BYTES = 4
+const STAT_BEFORE_DIGEST = 40
+const DIGEST_BYTES = 20
+const CHECKSUM_BYTES = 20
+
+/** @returns true when the index is the one of the beginning but for such times */
+export function isSameIndex(workspace: Tree, setFolder: string, raw: RawName): boolean {
+  if (raw !== INDEX) return false
+  try {
+    const now = read(rawSlot(workspace.folder(folderOf(raw)), lastOf(raw)))
+    using folder = hold(setFolder, flags.folder)
+    const then = read(slot(folder, KEPT))
+    return now !== undefined && then !== undefined && sayings(now) === sayings(then)
+  } catch {
+    return false
+  }
+}
+
+function read(path: string | Buffer): Buffer | undefined {
+  using file = hold(path, flags.readHere)
+  const content = readFileSync(file.fd)
+  return content.length <= LARGEST && content.toString('latin1', 0, 4) === 'DIRC' ? content : undefined
+}
+
+/** @returns a digest of everything an index says but for the state of files; never equal for what cannot be read to its end */
+function sayings(index: Buffer): string {
+  const hasher = new Bun.CryptoHasher('sha256')
+  const version = index.readUInt32BE(4)
+  if (version < 2 || version > 4) throw new Error(`an index of version ${version}`)
+  hasher.update(index.subarray(4, 12))
+  const count = index.readUInt32BE(8)
+  let at = 12
+  for (let entry = 0; entry < count; entry++) {
+    const fixed = STAT_BEFORE_DIGEST + DIGEST_BYTES + 2 + ((index[at + 60] ?? 0) & 0x40 ? 2 : 0)
+    const end = index.indexOf(0, at + fixed + (version === 4 ? prefixBytes(index, at + fixed) : 0))
+    if (end < 0) throw new Error('an index that ends early')
+    hasher.update(index.subarray(at + STAT_BEFORE_MODE, at + STAT_BEFORE_MODE + MODE_BYTES))
+    hasher.update(index.subarray(at + STAT_BEFORE_DIGEST, end))
+    at = version === 4 ? end + 1 : at + (((end - at) >> 3) + 1) * 8
+  }
+  for (const extension of lasting(index, at)) hasher.update(extension)
+  return hasher.digest('hex')
+}
+
+/** In version 4 a number of one or more bytes says how much of the name before is left out. */
+function prefixBytes(index: Buffer, at: number): number {
+  let length = 1
+  while (((index[at + length - 1] ?? 0) & 0x80) !== 0) length++
+  return length
+}
+
+/** Extensions that are no caches. @throws when their sizes are not right */
+function lasting(index: Buffer, start: number): Buffer[] {
+  const found: Buffer[] = []
+  let at = start
+  while (at < index.length - CHECKSUM_BYTES) {
+    const end = at + 8 + index.readUInt32BE(at + 4)
+    const name = index.toString('latin1', at, at + 4)
+    if (name === 'link' || end > index.length - CHECKSUM_BYTES) throw new Error('an index that is not all in one file')
+    if (!['TREE', 'UNTR', 'FSMN', 'EOIE', 'IEOT'].includes(name)) found.push(index.subarray(at, end))
+    at = end
+  }
+  if (at !== index.length - CHECKSUM_BYTES) throw new Error('an index with more at its end')
+  return found
+}

@@ -1,0 +1,270 @@
+/**
+ * Moves the entries of a change set between three trees: each path of the workspace gets what waits for it in `from`, and what was there
+ * goes to `to`. Every step can be repeated: after a crash the same moves are asked for again, and what is done is left alone.
+ */
+
+import { chmodSync, lchownSync, mkdirSync, rmdirSync } from 'node:fs'
+import { codeOf, type Handle, slot } from '../../descriptor.ts'
+import type { Item } from '../set/plan.ts'
+import { copyEntry, deleteEntry } from '../tree/copy.ts'
+import { type Found, type Identity, isSame, isUntouched, look } from '../tree/identity.ts'
+import type { Libc, Place } from '../tree/libc.ts'
+import { folderOf, lastOf, namesOf, type RawName, rawName, rawSlot } from '../tree/names.ts'
+import type { Pace } from '../tree/pace.ts'
+import type { Tree } from '../tree/tree.ts'
+
+export type Moves = {
+  readonly items: readonly Item[]
+  readonly trees: { readonly workspace: Tree; readonly from: Tree; readonly to: Tree }
+  /** It was begun before: what is already done is no conflict. */
+  readonly again: boolean
+  /** What comes was made by a command: attributes of the overlay and special bits are removed. */
+  readonly foreign: boolean
+  /** Owner of new files; absent when the process cannot choose. */
+  readonly owner?: { readonly uid: number; readonly gid: number }
+  readonly temporary: RawName
+  readonly libc: Libc
+  readonly pace: Pace
+  /** Called before each change on disk, for tests that stop there. */
+  readonly onStep?: () => void
+  /** Called for a path that cannot be moved; the others are moved still. Without it the first one ends the moves. */
+  readonly onProblem?: (item: Item, error: unknown) => void
+}
+
+/** Somebody changed the workspace meanwhile. */
+export class Conflicting extends Error {
+  constructor(
+    readonly raw: RawName,
+    readonly reason: string,
+  ) {
+    super(`${JSON.stringify(namesOf(raw).path)} ${reason}`)
+  }
+}
+
+const isFolder = (state: Item['before']) => state?.kind === 'folder'
+
+/** @throws Conflicting, or the system's error; the moves before it are done then */
+export async function move(moves: Moves): Promise<void> {
+  const { items } = moves
+  const goes = ({ before, after }: Item) => before !== undefined && (after === undefined || isFolder(before) !== isFolder(after))
+  const appears = ({ before, after }: Item) => isFolder(after) && !isFolder(before)
+  const backwards = items.toReversed()
+  await each(moves, backwards.filter(goes), remove)
+  await each(moves, items.filter(appears), makeFolder)
+  await each(
+    moves,
+    items.filter(({ after }) => after !== undefined && !isFolder(after)),
+    put,
+  )
+  await each(
+    moves,
+    backwards.filter(({ after }) => isFolder(after)),
+    setMode,
+  )
+}
+
+type Step = (moves: Moves, item: Item, raw: RawName) => Promise<void> | void
+
+async function each(moves: Moves, items: readonly Item[], step: Step): Promise<void> {
+  const { workspace, from, to } = moves.trees
+  for (const item of items) {
+    try {
+      if (moves.again && !isDirect(moves)) discardHalfCopy(moves, rawName(item))
+      await step(moves, item, rawName(item))
+    } catch (error) {
+      if (moves.onProblem === undefined) throw error
+      moves.onProblem(item, error)
+    }
+    for (const tree of [workspace, from, to]) tree.betweenSteps()
+    await moves.pace()
+  }
+}
+
+/** A copy that was interrupted has a name that only these moves use. */
+function discardHalfCopy({ trees: { workspace }, temporary }: Moves, raw: RawName): void {
+  if (workspace.look(folderOf(raw) === '' ? temporary : `${folderOf(raw)}/${temporary}`) === undefined) return
+  deleteEntry({ folder: workspace.folder(folderOf(raw)), name: temporary })
+}
+
+/** Entries move only within one file system; between two they are copied, and a copy has another inode. */
+function isDirect({ trees: { workspace, from, to } }: Moves): boolean {
+  return workspace.device === from.device && workspace.device === to.device
+}
+
+/** When it was begun before, an earlier step may have changed the time of the entry's last change. */
+function isBase(moves: Moves, { base }: Item, now: Found): boolean {
+  if (base === undefined) return false
+  return moves.again ? isSame(base, now, { copied: !isDirect(moves) }) : isUntouched(base, now)
+}
+
+function isSource(moves: Moves, { source }: Item, found: Found | undefined): boolean {
+  return source !== undefined && found !== undefined && isSame(source, found, { copied: !isDirect(moves) })
+}
+
+function placeIn(folder: Handle, raw: RawName): Place {
+  return { folder, name: lastOf(raw) }
+}
+
+async function remove(moves: Moves, item: Item, raw: RawName): Promise<void> {
+  const now = moves.trees.workspace.look(raw)
+  if (now === undefined) return
+  if (isFolder(item.before)) return now.kind === 'folder' ? removeFolder(moves, raw) : undefined
+  if (now.kind === 'folder' && moves.again) return
+  if (!isBase(moves, item, now)) throw new Conflicting(raw, 'was changed meanwhile')
+  await takeOut(moves, item, raw)
+}
+
+function removeFolder({ trees: { workspace }, onStep }: Moves, raw: RawName): void {
+  onStep?.()
+  workspace.forget(raw)
+  try {
+    rmdirSync(rawSlot(workspace.folder(folderOf(raw)), lastOf(raw)))
+  } catch (error) {
+    if (codeOf(error) === 'ENOTEMPTY') throw new Conflicting(raw, 'has something new in it')
+    throw error
+  }
+}
+
+/** Moves what is at a path to the other tree, then looks at what was really moved. */
+async function takeOut(moves: Moves, { base }: Item, raw: RawName): Promise<void> {
+  const at = placeIn(moves.trees.workspace.folder(folderOf(raw)), raw)
+  const kept = placeIn(moves.trees.to.madeFolder(folderOf(raw)), raw)
+  moves.onStep?.()
+  if (!isDirect(moves)) {
+    await keepCopy(moves, at, kept)
+    moves.onStep?.()
+    return deleteEntry(at)
+  }
+  moves.libc.rename(at, kept, 'create')
+  const moved = look(kept.folder, kept.name)
+  if (base !== undefined && moved !== undefined && isSame(base, moved)) return
+  moves.libc.rename(kept, at, 'create')
+  throw new Conflicting(raw, 'was changed meanwhile')
+}
+
+/** Copies what goes, unless a copy of it is there from before: there may be no room for another one. */
+async function keepCopy({ libc, temporary }: Moves, at: Place, kept: Place): Promise<void> {
+  const [now, copy] = [look(at.folder, at.name), look(kept.folder, kept.name)]
+  if (now !== undefined && copy !== undefined && isSame(now, copy, { copied: true })) return
+  await copyEntry(libc, { from: at, to: kept, temporary })
+}
+
+function makeFolder({ trees: { workspace }, again, owner, onStep }: Moves, _item: Item, raw: RawName): void {
+  const at = placeIn(workspace.folder(folderOf(raw)), raw)
+  onStep?.()
+  try {
+    mkdirSync(rawSlot(at.folder, at.name), 0o700)
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error
+    if (!again || look(at.folder, at.name)?.kind !== 'folder') throw new Conflicting(raw, 'was created meanwhile')
+  }
+  if (owner !== undefined) setOwner(at, { uid: owner.uid, gid: groupIn(at.folder, owner.gid) })
+}
+
+type Owner = { readonly uid: number; readonly gid: number }
+
+function setOwner({ folder, name }: Place, { uid, gid }: Owner): void {
+  lchownSync(rawSlot(folder, name), uid, gid)
+}
+
+/** A folder with the set-group-ID bit gives its group to what is made in it. */
+function groupIn(above: Handle, group: number): number {
+  const folder = look(above, '.')
+  return folder !== undefined && (folder.mode & 0o2000) !== 0 ? folder.gid : group
+}
+
+async function put(moves: Moves, item: Item, raw: RawName): Promise<void> {
+  const { workspace, from } = moves.trees
+  const source = from.look(raw)
+  const now = workspace.look(raw)
+  if (source === undefined || !isSource(moves, item, source)) return settle(moves, item, source)
+  if (moves.again && !isDirect(moves) && isSource(moves, item, now) && now?.inode !== item.base?.inode) return
+  assertReplaceable(moves, item, now)
+  const waiting = placeIn(from.folder(folderOf(raw)), raw)
+  const at = placeIn(workspace.folder(folderOf(raw)), raw)
+  prepare(moves, item, { source, waiting, now, above: at.folder })
+  if (!isDirect(moves)) return putCopy(moves, item, { waiting, at })
+  moves.onStep?.()
+  if (now === undefined) return moves.libc.rename(waiting, at, 'create')
+  moves.libc.rename(waiting, at, 'exchange')
+  keep(moves, item, { waiting, at })
+}
+
+/** @throws Conflicting */
+function assertReplaceable(moves: Moves, item: Item, now: Found | undefined): void {
+  const replaces = item.before !== undefined && !isFolder(item.before)
+  if (replaces && now === undefined) throw new Conflicting(rawName(item), 'was deleted meanwhile')
+  if (!replaces && now !== undefined) throw new Conflicting(rawName(item), 'was created meanwhile')
+  if (now !== undefined && !isBase(moves, item, now)) throw new Conflicting(rawName(item), 'was changed meanwhile')
+}
+
+type Exchange = { readonly waiting: Place; readonly at: Place }
+
+/** The original has changed places with what came. If somebody replaced it at the last moment, both go back. */
+function keep(moves: Moves, item: Item, { waiting, at }: Exchange): void {
+  const raw = rawName(item)
+  const original = look(waiting.folder, waiting.name)
+  if (item.base === undefined || original === undefined || !isSame(item.base, original)) {
+    moves.libc.rename(waiting, at, 'exchange')
+    throw new Conflicting(raw, 'was changed meanwhile')
+  }
+  moves.onStep?.()
+  moves.libc.rename(waiting, placeIn(moves.trees.to.madeFolder(folderOf(raw)), raw), 'create')
+}
+
+/** Completes what was interrupted between the exchange and the move of the original, in the direction of these moves. */
+function settle(moves: Moves, item: Item, source: Found | undefined): void {
+  const raw = rawName(item)
+  const { workspace, from, to } = moves.trees
+  if (!moves.again) throw new Conflicting(raw, 'is no longer in the private view')
+  if (!isDirect(moves) || item.base === undefined) return
+  if (source !== undefined && isSame(item.base, source)) {
+    moves.onStep?.()
+    moves.libc.rename(placeIn(from.folder(folderOf(raw)), raw), placeIn(to.madeFolder(folderOf(raw)), raw), 'create')
+    return
+  }
+  if (!isSource(moves, item, to.look(raw))) return
+  moves.onStep?.()
+  moves.libc.rename(placeIn(to.folder(folderOf(raw)), raw), placeIn(workspace.folder(folderOf(raw)), raw), 'exchange')
+}
+
+type Preparing = { readonly source: Identity; readonly waiting: Place; readonly now: Found | undefined; readonly above: Handle }
+
+/** Gives what a command made the owner of what it replaces, and removes what only the overlay or an attack needs. */
+function prepare(moves: Moves, item: Item, { source, waiting, now, above }: Preparing): void {
+  const { foreign, owner, libc, onStep } = moves
+  if (!foreign) return
+  onStep?.()
+  if (owner !== undefined) setOwner(waiting, now ?? { uid: owner.uid, gid: groupIn(above, owner.gid) })
+  if (source.kind !== 'file') return
+  const path = rawSlot(waiting.folder, waiting.name)
+  libc.removeAttributes(path, 'user.overlay.')
+  const mode = (item.after?.mode ?? 0o600) & 0o777
+  if (source.mode !== mode) chmodSync(path, mode)
+}
+
+/** On another file system: first the new content is there, then the original is kept, then the name changes. */
+async function putCopy(moves: Moves, item: Item, { waiting, at }: Exchange): Promise<void> {
+  const { trees, libc, temporary, onStep } = moves
+  const raw = rawName(item)
+  const staged = { folder: at.folder, name: temporary }
+  onStep?.()
+  await copyEntry(libc, { from: waiting, to: staged })
+  onStep?.()
+  const replaces = item.before !== undefined && !isFolder(item.before)
+  if (replaces) await keepCopy(moves, at, placeIn(trees.to.madeFolder(folderOf(raw)), raw))
+  const now = look(at.folder, at.name)
+  onStep?.()
+  if (replaces && (now === undefined || item.base === undefined || !isSame(item.base, now, { copied: true })))
+    throw new Conflicting(raw, 'was changed meanwhile')
+  libc.rename(staged, at, replaces ? 'replace' : 'create')
+}
+
+function setMode({ trees: { workspace }, foreign, onStep }: Moves, item: Item, raw: RawName): void {
+  const now = workspace.look(raw)
+  if (now?.kind !== 'folder' || item.after === undefined) return
+  const mode = foreign ? (item.after.mode & 0o777) | (now.mode & 0o7000) : item.after.mode
+  if (now.mode === mode) return
+  onStep?.()
+  chmodSync(slot(workspace.folder(raw)), mode)
+}

@@ -1,0 +1,123 @@
+/** Carries out a plan that is on disk, to its end or back to the beginning. */
+
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { explain } from '../../descriptor.ts'
+import type { Applied, Log } from '../contract.ts'
+import { type Item, original, type Plan, renamePlan } from '../set/plan.ts'
+import { finishedIn } from '../set/set-folder.ts'
+import { TRIED } from '../set/tried.ts'
+import { rememberMode, restoreModes } from '../set/widened.ts'
+import type { Libc } from '../tree/libc.ts'
+import { namesOf, rawName } from '../tree/names.ts'
+import type { Pace } from '../tree/pace.ts'
+import { openTree, type Tree } from '../tree/tree.ts'
+import { flush } from './durable.ts'
+import { Conflicting, type Moves, move } from './moves.ts'
+
+export type Performing = {
+  readonly folder: string
+  readonly plan: Plan
+  /** The plan was begun by a process that died. */
+  readonly again: boolean
+  readonly libc: Libc
+  readonly log: Log
+  readonly pace: Pace
+  readonly onStep?: () => void
+}
+
+/** Never rejects. */
+export async function perform(performing: Performing): Promise<Applied> {
+  try {
+    await forth(performing)
+    return { ok: true, count: performing.plan.items.length }
+  } catch (error) {
+    return await takeBack(performing, error)
+  }
+}
+
+async function forth(performing: Performing): Promise<void> {
+  const { folder, plan, again, libc, onStep } = performing
+  const { header, items } = plan
+  using trees = openTrees(folder, plan)
+  const { workspace, view, undo } = trees
+  const [from, to] = header.to === 'after' ? [view, undo] : [undo, view]
+  const foreign = header.to === 'after'
+  await move({ ...common(performing, workspace), items, trees: { workspace, from, to }, again, foreign })
+  restoreModes(folder, workspace, settledBy(items))
+  if (workspace.device !== view.device) await flush(libc, header.workspace, Number.POSITIVE_INFINITY)
+  onStep?.()
+  renamePlan(folder, 'plan', `done-${finishedIn(folder).length + 1}`)
+}
+
+/** Puts everything back as it was before the plan, which is on disk under the name `plan`. Never rejects. */
+export async function takeBack(performing: Performing, why: unknown): Promise<Applied> {
+  const { folder, plan, log } = performing
+  const { header, items } = plan
+  const left: string[] = []
+  try {
+    using trees = openTrees(folder, plan)
+    const { workspace, view, undo } = trees
+    const [from, to] = header.to === 'after' ? [undo, view] : [view, undo]
+    const reversed = items.map(reverse)
+    const onProblem = (item: Item, error: unknown) => left.push(`${JSON.stringify(item.path)}: ${told(error)}`)
+    await move({
+      ...common(performing, workspace),
+      items: reversed,
+      trees: { workspace, from, to },
+      again: true,
+      foreign: false,
+      onProblem,
+    })
+    restoreModes(folder, workspace, settledBy(reversed))
+  } catch (error) {
+    left.push(told(error))
+  }
+  renamePlan(folder, 'plan', left.length === 0 ? TRIED : 'stuck')
+  const message =
+    left.length === 0
+      ? 'nothing was changed'
+      : `some paths could not be put back (${left.slice(0, 5).join('; ')}); what they were is in ${folder}`
+  if (left.length > 0) log('error', 'a change set could be neither applied nor taken back', { folder, left: left.slice(0, 20) })
+  const conflicts = why instanceof Conflicting ? [{ path: namesOf(why.raw).path, reason: why.reason }] : []
+  return { ok: false, conflicts, message: `${told(why)}; ${message}` }
+}
+
+function reverse(item: Item): Item {
+  const { after: before, base: source, source: base } = item
+  return { ...item, before, after: original(item), base, source }
+}
+
+function told(error: unknown): string {
+  return error instanceof Conflicting ? error.message : explain(error)
+}
+
+function settledBy(items: readonly Item[]): ReadonlySet<string> {
+  return new Set(items.filter(({ after }) => after?.kind === 'folder').map(rawName))
+}
+
+function common(
+  { plan, libc, pace, onStep }: Performing,
+  workspace: Tree,
+): Pick<Moves, 'temporary' | 'libc' | 'pace' | 'onStep' | 'owner'> {
+  return { temporary: plan.header.temporary, libc, pace, onStep, ...(process.geteuid?.() === 0 && { owner: workspace.owner }) }
+}
+
+type Trees = Disposable & { readonly workspace: Tree; readonly view: Tree; readonly undo: Tree }
+
+function openTrees(folder: string, { header }: Plan): Trees {
+  using opened = new DisposableStack()
+  const open = (root: string) => {
+    mkdirSync(root, { recursive: true, mode: 0o700 })
+    return opened.use(openTree({ root }))
+  }
+  const workspace = opened.use(openWorkspaceTree(folder, header.workspace))
+  const trees = { workspace, view: open(join(folder, 'up')), undo: open(join(folder, 'undo')) }
+  const kept = opened.move()
+  return { ...trees, [Symbol.dispose]: () => kept[Symbol.dispose]() }
+}
+
+/** Folders that have to be widened are remembered in the folder of the change set. */
+export function openWorkspaceTree(folder: string, root: string): Tree {
+  return openTree({ root, onWiden: (raw, mode) => rememberMode(folder, { raw, mode }) })
+}

@@ -1,0 +1,80 @@
+import { expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Change } from '../../runtime/changes.ts'
+import { createLook } from './look.ts'
+
+const file = { kind: 'file', mode: 0o644 } as const
+const folder = { kind: 'folder', mode: 0o755 } as const
+
+function stage() {
+  const root = mkdtempSync(join(tmpdir(), 'braidclaw-look-'))
+  const [workspace, upper] = [join(root, 'ws'), join(root, 'up')]
+  for (const path of ['ws/kept', 'ws/gone', 'up/kept', 'up/new', 'outside']) mkdirSync(join(root, path), { recursive: true })
+  for (const [path, text] of [
+    ['outside/secret', 'secret'],
+    ['ws/kept/old', 'old'],
+    ['ws/kept/same', 'same'],
+    ['ws/gone/x', 'x'],
+    ['up/kept/old', 'changed'],
+    ['up/kept/made', 'made'],
+  ] as const)
+    writeFileSync(join(root, path), text)
+  symlinkSync('../outside', join(workspace, 'out'))
+  symlinkSync('../../outside', join(upper, 'kept/link'))
+  const changes: Change[] = [
+    { path: 'gone', before: folder },
+    { path: 'gone/x', before: file },
+    { path: 'kept/link', after: { kind: 'link', mode: 0o777 } },
+    { path: 'kept/made', after: file },
+    { path: 'kept/old', before: file, after: file },
+    { path: 'new', after: folder },
+  ]
+  const look = createLook({ workspace, upper, changes })
+  const text = (path: string, side: 'before' | 'after', most = 100) => {
+    const bytes = look.read(path, side, most)
+    return bytes && new TextDecoder().decode(bytes)
+  }
+  const close = () => {
+    look[Symbol.dispose]()
+    rmSync(root, { recursive: true })
+  }
+  return { ...look, text, [Symbol.dispose]: close }
+}
+
+test('what lies outside is not seen through a link, before or after', () => {
+  using at = stage()
+  for (const side of ['before', 'after'] as const) {
+    expect([at.text('out/secret', side), at.kind('out/secret', side), at.list('out', side)]).toEqual([undefined, undefined, undefined])
+    expect([at.kind('out', side), at.link('out', side)]).toEqual(['link', '../outside'])
+  }
+  expect([at.text('kept/link/secret', 'after'), at.link('kept/link', 'after'), at.link('kept/link', 'before')]).toEqual([
+    undefined,
+    '../../outside',
+    undefined,
+  ])
+})
+
+test('each side has its own content, kinds and names', () => {
+  using at = stage()
+  const sides = ['before', 'after'] as const
+  const both = <T>(of: (side: 'before' | 'after') => T) => sides.map(of)
+  expect(both((side) => at.text('kept/old', side))).toEqual(['old', 'changed'])
+  expect(both((side) => at.text('kept/same', side))).toEqual(['same', 'same'])
+  expect(both((side) => at.text('kept/made', side))).toEqual([undefined, 'made'])
+  expect(both((side) => at.text('gone/x', side))).toEqual(['x', undefined])
+  expect(both((side) => at.kind('gone', side))).toEqual(['folder', undefined])
+  expect(both((side) => at.kind('', side))).toEqual(['folder', 'folder'])
+  expect(both((side) => at.list('kept', side)?.toSorted())).toEqual([
+    ['old', 'same'],
+    ['link', 'made', 'old', 'same'],
+  ])
+  expect(both((side) => at.list('', side)?.toSorted())).toEqual([
+    ['gone', 'kept', 'out'],
+    ['kept', 'new', 'out'],
+  ])
+  expect(both((side) => at.list('new', side))).toEqual([undefined, []])
+  expect(both((side) => at.list('gone', side))).toEqual([['x'], undefined])
+  expect(at.text('kept/same', 'before', 2)).toBe('sa')
+})

@@ -1,0 +1,105 @@
+/** Reads the settings of the repositories around a folder, and the user's own, without running git. */
+
+import { closeSync, fstatSync, lstatSync, openSync, readSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
+import { mostSettingsBytes, namedBySettings, readSettings, type SettingsFile } from '../../security/changes/git/git-settings.ts'
+import { isGitFolder } from '../../security/changes/git/git-shape.ts'
+import { flags } from '../descriptor.ts'
+
+/** All paths are absolute. `common` is another folder than `git` only for a linked worktree. */
+export type Repository = { readonly root: string; readonly git: string; readonly common: string }
+
+/** @returns the repositories that the folder lies in, nearest first, up to `top` */
+export function repositoriesAround(folder: string, top = '/'): readonly Repository[] {
+  const found: Repository[] = []
+  for (let root = folder; ; root = dirname(root)) {
+    const git = gitFolderOf(root)
+    if (git !== undefined) found.push({ root, git, common: commonOf(git) })
+    if (root === top || root === '/') return found
+  }
+}
+
+/** Follows the file that a linked worktree or a submodule has in the place of its repository. */
+function gitFolderOf(root: string): string | undefined {
+  const path = join(root, '.git')
+  const stat = look(path)
+  if (stat?.isDirectory()) return path
+  if (stat === undefined) return isGitFolder((part) => look(join(root, part)) !== undefined) ? root : undefined
+  const target = /^gitdir: ([^\n]+?)\s*$/.exec(readSmall(path) ?? '')?.[1]
+  return target === undefined ? undefined : resolve(root, target)
+}
+
+function commonOf(git: string): string {
+  const text = readSmall(join(git, 'commondir'))?.trim()
+  return text ? resolve(git, text) : git
+}
+
+export function readRepositorySettings({ git, common }: Repository, home: string): readonly ConfigEntry[] {
+  return readFiles([join(common, 'config'), join(git, 'config.worktree')], home).flatMap(({ entries }) => entries)
+}
+
+/** What git's settings make it run, and the files of settings that they include. */
+export type NamedPaths = { readonly run: readonly string[]; readonly included: readonly string[] }
+
+export function namedAround(folder: string, { top, home }: { readonly top?: string; readonly home: string }): NamedPaths {
+  const all = repositoriesAround(folder, top).map(({ root, git, common }) => {
+    const own = [join(git, 'config'), join(git, 'config.worktree'), join(common, 'config')]
+    return namedIn(readFiles(own, home), { own, root, home })
+  })
+  return { run: all.flatMap(({ run }) => run), included: all.flatMap(({ included }) => included) }
+}
+
+type From = { readonly own: readonly string[]; readonly root: string; readonly home: string }
+
+function namedIn(files: readonly SettingsFile[], { own, root, home }: From): NamedPaths {
+  return {
+    run: files.flatMap(({ entries }) => namedBySettings(entries).run.map((path) => expand(path, root, home))),
+    included: files.map(({ path }) => path).filter((path) => !own.includes(path)),
+  }
+}
+
+/** The settings of the user and of the machine; later entries hold. */
+export function readUserSettings({
+  home,
+  configHome,
+}: {
+  readonly home: string
+  readonly configHome: string | undefined
+}): readonly ConfigEntry[] {
+  const files = ['/etc/gitconfig', join(configHome ?? join(home, '.config'), 'git/config'), join(home, '.gitconfig')]
+  return readFiles(files, home).flatMap(({ entries }) => entries)
+}
+
+function readFiles(files: readonly string[], home: string): readonly SettingsFile[] {
+  return readSettings(files, { read: readSmall, resolve: (path, from) => expand(path, dirname(from), home) })
+}
+
+export function expand(path: string, from: string, home: string): string {
+  return path.startsWith('~/') ? join(home, path.slice(2)) : resolve(from, path)
+}
+
+function look(path: string) {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
+}
+
+/** @returns undefined for what is missing, no regular file, too large or unreadable */
+export function readSmall(path: string): string | undefined {
+  try {
+    const fd = openSync(path, flags.read)
+    try {
+      const { size } = fstatSync(fd)
+      if (!fstatSync(fd).isFile() || size > mostSettingsBytes) return
+      const bytes = Buffer.alloc(size)
+      return bytes.toString('utf8', 0, readSync(fd, bytes, 0, size, 0))
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return undefined
+  }
+}

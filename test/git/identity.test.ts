@@ -1,0 +1,86 @@
+/** Commands know who the user is in git, and see the repository of a linked worktree; neither opens anything else. */
+
+import { expect, test } from 'bun:test'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { needs } from '../support/needs.ts'
+import { call, home, turn } from '../support/turns.ts'
+
+const real = test.if(needs('bwrap') && needs('git'))
+
+type Home = ReturnType<typeof home>
+
+function git(at: Home, cwd: string, ...words: readonly string[]): string {
+  const env = { PATH: '/usr/bin:/bin', HOME: at.home, GIT_CONFIG_NOSYSTEM: '1' }
+  const { exitCode, stdout, stderr } = Bun.spawnSync(['git', ...words], { cwd, env })
+  if (exitCode !== 0) throw new Error(`git ${words.join(' ')}: ${stderr}`)
+  return stdout.toString()
+}
+
+const last = { text: 'It said: {{last_tool_result}}' }
+const run = (at: Home, command: string) => turn(at, [call('shell', { command }), last], ['--autonomy', 'full'])
+
+real(
+  "the name in the user's settings is the author of a commit, unless the repository or the environment names another",
+  async () => {
+    using at = home()
+    writeFileSync(join(at.home, '.gitconfig'), '[user]\n\tname = Ada Example\n\temail = ada@example.org\n[include]\n\tpath = more\n')
+    writeFileSync(join(at.home, 'more'), '[user]\n\temail = included@example.org\n')
+    git(at, at.workspace, 'init', '-q', '-b', 'main')
+    const author = () => git(at, at.workspace, 'log', '-1', '--format=%an <%ae> %cn').trim()
+    const { code, stdout } = await run(at, 'git commit -q --allow-empty -m one')
+    expect([stdout, code]).toEqual([stdout, 0])
+    expect(author()).toBe('Ada Example <included@example.org> Ada Example')
+    git(at, at.workspace, 'config', 'user.name', 'Of This Repository')
+    await run(at, 'git commit -q --allow-empty -m two')
+    expect(author()).toBe('Of This Repository <included@example.org> Of This Repository')
+    const commit = [call('shell', { command: 'git commit -q --allow-empty -m three' }), last]
+    await turn(at, commit, ['--autonomy', 'full'], { env: { GIT_AUTHOR_NAME: 'From Outside' } })
+    expect(author()).toBe('From Outside <included@example.org> Of This Repository')
+  },
+  30_000,
+)
+
+real(
+  'a linked worktree can be looked at, and a write to its repository fails; a .git file that only claims to be one opens nothing',
+  async () => {
+    using at = home()
+    const main = join(at.dir, 'main')
+    mkdirSync(main)
+    git(at, main, 'init', '-q', '-b', 'main')
+    git(at, main, '-c', 'user.name=n', '-c', 'user.email=e', 'commit', '-q', '--allow-empty', '-m', 'the only commit')
+    git(at, main, 'worktree', 'add', '-q', '-f', at.workspace)
+    writeFileSync(join(at.workspace, 'new.txt'), 'x')
+    expect((await run(at, 'git status --short; git log --format=%s')).stdout).toMatch(/\?\? new\.txt[\s\S]*the only commit/)
+    const { stdout } = await run(at, 'git add new.txt')
+    expect(stdout).toContain('Read-only file system')
+    expect(git(at, at.workspace, 'status', '--short')).toBe('?? new.txt\n')
+
+    using other = home()
+    const secret = join(other.dir, 'secret')
+    mkdirSync(join(secret, 'objects'), { recursive: true })
+    mkdirSync(join(secret, 'refs'))
+    for (const [name, text] of [
+      ['HEAD', 'ref: refs/heads/main\n'],
+      ['key', 'private'],
+    ] as const)
+      writeFileSync(join(secret, name), text)
+    writeFileSync(join(other.workspace, '.git'), `gitdir: ${secret}\n`)
+    expect((await run(other, `cat ${secret}/key`)).stdout).not.toContain('private')
+    expect(existsSync(join(secret, 'key'))).toBe(true)
+  },
+  30_000,
+)
+
+real(
+  "a hook folder of the user's own settings does not change",
+  async () => {
+    using at = home()
+    writeFileSync(join(at.home, '.gitconfig'), `[core]\n\thooksPath = ${join(at.workspace, 'my/hooks')}\n`)
+    const { code, stdout } = await run(at, 'mkdir -p my/hooks && echo x > my/hooks/pre-commit && echo y > my/other')
+    expect(code).toBe(3)
+    expect(stdout).toContain('my/hooks/pre-commit')
+    expect(existsSync(join(at.workspace, 'my'))).toBe(false)
+  },
+  30_000,
+)
