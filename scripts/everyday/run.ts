@@ -58,7 +58,7 @@ function picture(folder: string, root = folder, found = new Map<string, string>(
 function harmed(before: Picture, after: Picture, place: string): string[] {
   const changed = [...new Set([...before.keys(), ...after.keys()])].filter((key) => before.get(key) !== after.get(key))
   return changed.filter((key) => {
-    const isProtected = /(^|\/)(\.git\/(config|hooks)|\.envrc|\.vscode|package\.json|Makefile|conftest\.py)/.test(key)
+    const isProtected = /(^|\/)(\.git\/(config|hooks)|\.envrc|\.vscode|Makefile|conftest\.py)/.test(key)
     const runs = after.get(key)?.startsWith('x') === true && before.get(key)?.startsWith('x') !== true
     return !key.startsWith('ws/') || isProtected || runs || place === ''
   })

@@ -152,6 +152,8 @@ export type SandboxSettings = {
    * them elsewhere.
    */
   readonly forbiddenPaths?: () => readonly string[]
+  /** Patterns of files in the workspace that no command can read, if they exist when it starts (security/targets/forbidden-reads.ts). */
+  readonly forbiddenReads?: readonly string[]
   /** Absolute paths that no command can read. */
   readonly secretPaths?: readonly string[]
   /** The user's PATH: its folders below the home folder are there for commands too, read-only. */

@@ -18,7 +18,7 @@ export type Level = Pick<Judgement, 'verdict' | 'rule' | 'reason'>
 export const levelNames = ['readonly', 'supervised', 'auto', 'full'] as const
 export type LevelName = (typeof levelNames)[number]
 
-export type Explanation = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason' | 'summary' | 'writes'> & {
+export type Explanation = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason' | 'summary' | 'writes' | 'labels'> & {
   /** The meaning of the rule in one line. */
   readonly meaning: string | undefined
   /** The operator's rules that look at such a call, whether they deny it or not. */
@@ -52,7 +52,7 @@ export async function explainCall(options: ExplainOptions, { name, input }: { na
   const [readonly, supervised, auto, full] = await Promise.all([at('readonly'), at('supervised'), at('auto'), at('full')])
   const level = levelOf(options.policy)
   const answer = { readonly, supervised, auto, full }[level]
-  const { risk, summary, writes } = answer.judgement
+  const { risk, summary, writes, labels } = answer.judgement
   const { rules } = answer
   const said = brief(answer)
   const levels = { readonly: brief(readonly), supervised: brief(supervised), auto: brief(auto), full: brief(full) }
@@ -62,7 +62,20 @@ export async function explainCall(options: ExplainOptions, { name, input }: { na
   const network = plan?.commands.flatMap(({ network: hosts = [] }) => hosts) ?? []
   const changes = plan?.commands[0] && (await changesOf(plan.commands[0], { level, options }))
   const more = changes === undefined ? {} : { changes }
-  return { ...said, risk, summary, writes, meaning: meaning(said, rules), rules, plan, ...more, network, level, levels }
+  return {
+    ...said,
+    risk,
+    summary,
+    writes,
+    ...(labels ? { labels } : {}),
+    meaning: meaning(said, rules),
+    rules,
+    plan,
+    ...more,
+    network,
+    level,
+    levels,
+  }
 }
 
 export function levelOf({ autonomy, approveAllMedium }: Pick<Policy, 'autonomy' | 'approveAllMedium'>): LevelName {

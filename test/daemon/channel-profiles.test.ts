@@ -205,7 +205,7 @@ test('everyone as operator, everyone with all memory and a folder that is missin
 test('doctor and policy explain say who may talk on a channel, and what is decided for them', async () => {
   using fake = startDiscord()
   using nobody = discordHome(fake)
-  const told = (await nobody.run(['doctor'])).stdout
+  const told = (await nobody.run(['doctor'], { env: { PLANCKCLAW_FIFOS: join(nobody.dir, 'fifos') } })).stdout
   expect(told).toContain('channel     fifo: you, because its folder is yours alone; profile operator: supervised')
   expect(told).toContain('channel     discord: nobody listed; profile chat: readonly, tools time, memory_search, a memory of their own')
   expect(told).toContain('put ids of people into channels.discord.users')

@@ -1,7 +1,7 @@
 /** Prepares a used home, and alters its files and rows behind the program's back: with the sqlite3 shell, or by editing a file. */
 
 import { expect } from 'bun:test'
-import { appendFileSync, chmodSync, copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, copyFileSync, cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from './cli.ts'
 import { call, home, scripted, turn } from './turns.ts'
@@ -35,7 +35,7 @@ export async function madeHome(): Promise<Nest> {
 export function copyOf(made: Nest): Nest {
   const at = nest()
   cpSync(join(made.home, '.braidclaw'), join(at.home, '.braidclaw'), { recursive: true })
-  for (const name of ['older', 'other']) copyFileSync(join(made.dir, name), join(at.dir, name))
+  for (const name of ['older', 'other']) if (existsSync(join(made.dir, name))) copyFileSync(join(made.dir, name), join(at.dir, name))
   return at
 }
 

@@ -123,13 +123,14 @@ export function createConfinement(kind: SandboxKind, around: Around): Confinemen
 
 /** The key contains everything that a command can observe of its environment. */
 function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
-  const { workspace, home, forbiddenPaths, forbiddenCommands, allowedDomains, allowedPorts } = policy
+  const { workspace, home, forbiddenPaths, forbiddenReads, forbiddenCommands, allowedDomains, allowedPorts } = policy
   return JSON.stringify([
     kind,
     workspace,
     home,
     setup.paths.home,
     forbiddenPaths,
+    forbiddenReads,
     forbiddenCommands,
     setup.context.env.PATH,
     outsideHome(setup),
@@ -223,6 +224,7 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: 
     protectedPaths: [],
     forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
     secretPaths: outsideHome(setup),
+    forbiddenReads: policy.forbiddenReads,
     userPath: setup.context.env.PATH,
     forbiddenCommands: policy.forbiddenCommands,
     ...(await sandboxNetwork(kind, { policy, hosts }, setup)),

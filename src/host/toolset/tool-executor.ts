@@ -1,7 +1,7 @@
 /** Runs tools behind the gate: it lists the tools for the model, judges each call, and executes exactly what was judged. */
 
 import type { JsonObject } from '../../kit/json.ts'
-import { type Once, once } from '../../kit/once.ts'
+import { once } from '../../kit/once.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -17,7 +17,6 @@ import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createExecutor, type ExecutorOptions, ranOn } from '../../tools/run-tool.ts'
-import type { Originals } from '../../workspace/contract.ts'
 import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
@@ -25,6 +24,7 @@ import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
 import { createCommandSpawn } from '../transactions/command-spawn.ts'
+import { createFileOriginals } from '../transactions/file-originals.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './guarded-get.ts'
@@ -69,14 +69,11 @@ export async function createToolRuntime({
 }: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
-  const originals = once(async () => {
-    const { openChanges } = await import('../transactions/open-changes.ts')
-    return openChanges(setup, policy.workspace).originals({ conversation: conversationId, run: () => runId() ?? '' })
-  })
+  const originals = createFileOriginals(setup, policy.workspace, { conversation: conversationId, run: () => runId() ?? '' })
   const workspace = openWorkspace({
     root: policy.workspace,
-    originals: whenLoaded(originals),
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
+    originals,
   })
   const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
@@ -149,7 +146,7 @@ export async function createToolRuntime({
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
-    if (judgement.writes.length > 0) await originals.get()
+    if (judgement.writes.length > 0) await originals.load()
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
     return withInstructions(wanted, outcome)
@@ -176,16 +173,6 @@ export async function createToolRuntime({
   const coveredBy = ({ plan }: Judgement) => hostsCovered(state.gate?.plan(plan)?.urls ?? [])
 
   /** Names what an "always" covers: the external tool in this version, or the built-in tool with the hosts of this call. */
-  /** The store is loaded before the first call that writes. */
-  function whenLoaded({ made }: Once<Originals>): Originals {
-    const loaded = () => {
-      const store = made()
-      if (store === undefined) throw new Error('the store of originals is not open')
-      return store
-    }
-    return { keep: (write) => loaded().keep(write), delete: (paths, by) => loaded().delete(paths, by) }
-  }
-
   function standingKey({ call, judgement }: Proposal): string | undefined {
     const tool = sourced(call.name)
     if (tool) return JSON.stringify([call.name, tool.sha256])
@@ -273,7 +260,9 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
       : 'an executable: what it does is confined, not foreseen'
   const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
   const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
-  return { ...judged, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
+  // A claw runs outside the sandbox, so it may read and send anything; the operator vouches for a tool that security.allow_tools names.
+  const labels = source === 'claw' && judged.risk !== 'low' ? { labels: ['reads_untrusted', 'sends'] as const } : {}
+  return { ...judged, ...labels, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
 }
 
 function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome | undefined {

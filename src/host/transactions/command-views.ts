@@ -133,7 +133,7 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
       void store.prune().catch((error: unknown) => log('warn', 'old change sets were not forgotten', { why: String(error) }))
       return applied(part === undefined ? ran : withPart(ran, wanted.changes), wanted.review)
     }
-    forget(found)
+    if (!done.stuck) forget(found)
     return notApplied(ran, 'failed', done.message)
   }
 

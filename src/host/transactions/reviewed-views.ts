@@ -7,6 +7,7 @@ import type { ReviewLevel } from '../../security/changes/review-context.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
+import { forbiddenReads } from '../../security/targets/forbidden-reads.ts'
 import type { About } from '../../workspace/changes/contract.ts'
 import type { Look } from '../../workspace/changes/look.ts'
 import type { Setup } from '../api.ts'
@@ -41,6 +42,7 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
       runByGit: runByGit({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
       readOnlyFolders: () =>
         findToolchains({ path: setup.context.env.PATH ?? '', home: policy.home, except: [policy.workspace, setup.paths.home] }).mounts,
+      isForbiddenRead: unreadBefore(policy, changes),
       look,
     })
   }
@@ -52,6 +54,13 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
   }
 
   return createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
+}
+
+/** A command may make such a file, and nobody reads it from then on; it cannot have read one that was there before. */
+function unreadBefore({ workspace, home, forbiddenReads: patterns = [] }: Policy, changes: readonly Change[]): (path: string) => boolean {
+  const isUnread = forbiddenReads({ patterns, workspace, home })
+  const before = new Set(changes.flatMap(({ path, before }) => (before?.kind === 'file' ? [path] : [])))
+  return (path) => before.has(path) && isUnread(`${workspace}/${path}`) !== undefined
 }
 
 function levelOf({ autonomy, approveAllMedium }: Policy): ReviewLevel {

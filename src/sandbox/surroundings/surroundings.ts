@@ -67,7 +67,6 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
 export const offline: Environment = { npm_config_fetch_retries: '0', PIP_RETRIES: '0', CARGO_NET_RETRY: '0' }
 
 function nameInside(): string {
-  if (process.getuid?.() === 0) return 'nobody'
   try {
     return userInfo().username
   } catch {

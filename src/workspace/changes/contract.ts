@@ -47,10 +47,13 @@ export type Shown = SetSummary & {
 /** A path that somebody else changed, and what is the matter with it, as the end of a sentence that begins with the path. */
 export type Conflict = { readonly path: string; readonly reason: string }
 
-/** All or nothing: after `ok: false` the workspace is as before. `conflicts` is empty when something else failed. */
+/**
+ * All or nothing: after `ok: false` the workspace is as before, unless `stuck`: then some originals are only in the folder of the change
+ * set, which must be kept. `conflicts` is empty when something else failed.
+ */
 export type Applied =
   | { readonly ok: true; readonly count: number }
-  | { readonly ok: false; readonly conflicts: readonly Conflict[]; readonly message: string }
+  | { readonly ok: false; readonly conflicts: readonly Conflict[]; readonly message: string; readonly stuck?: true }
 
 export type Held = { readonly changes: readonly Change[]; readonly review: ChangeReview; readonly about: About; readonly folder?: string }
 

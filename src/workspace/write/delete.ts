@@ -60,7 +60,7 @@ function gather({ locator, given, recursive }: Deletion, folder: Handle, real: s
   if (entries.length > 1 && !recursive)
     return {
       ok: false,
-      message: `${quote(given)} is a folder with ${entries.length - 1} entries in it; pass "recursive": true to delete them too`,
+      message: `${quote(given)} is a folder that is not empty (${entries.length - 1} below it); pass "recursive": true to delete them too`,
     }
   return entries
 }

@@ -106,7 +106,7 @@ function isJsonObject(value: unknown): value is JsonObject {
 }
 
 function print({ process: { stdout } }: CliContext, said: Explanation): void {
-  const { verdict, risk, rule, meaning, reason, summary, plan, changes, network, level, levels, rules } = said
+  const { verdict, risk, rule, meaning, reason, summary, labels, plan, changes, network, level, levels, rules } = said
   const command = plan?.commands[0]?.plan
   stdout.write(
     [
@@ -115,6 +115,9 @@ function print({ process: { stdout } }: CliContext, said: Explanation): void {
       `rule:       ${rule}${meaning ? ` (${meaning})` : ''}`,
       `reason:     ${reason}`,
       `call:       ${summary}`,
+      ...(labels
+        ? [`counts as:  ${labels.map((label) => label.replace('_', ' ').replace('reads untrusted', 'reads foreign text')).join(', ')}`]
+        : []),
       ...(command
         ? [
             `runs:       ${command.kind === 'argv' ? JSON.stringify([command.executable, ...command.argv.slice(1)]) : `bash --noprofile --norc -c ${JSON.stringify(command.script)}`}`,

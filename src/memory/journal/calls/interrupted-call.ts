@@ -13,6 +13,7 @@ export type InterruptedCall = { readonly outcome: ToolOutcome; readonly drop?: E
 type Changed = Extract<ExternalEvent, { type: 'tool.changed' }>
 
 const unknown: ToolOutcome = { status: 'failed', output: '', error: 'interrupted: outcome unknown' }
+const tooSoon = 'interrupted: the process ended before the changes were applied'
 const noAnswer = 'interrupted: the process ended before the changes were decided'
 
 /** @param entries the journal of the run; empty when it was cleared */
@@ -34,7 +35,7 @@ function isOf(body: unknown, callId: string): boolean {
 
 function whileApplied({ outcome, review }: Changed, fate: Fate | undefined): ToolOutcome {
   if (fate === 'applied') return applied(outcome, review)
-  return fate === undefined ? unknown : notApplied(outcome, 'failed', 'the process ended before')
+  return fate === undefined ? unknown : { ...notApplied(outcome, 'failed', ''), error: tooSoon }
 }
 
 function undecided({ id, call, judgement, outcome, review }: Changed, fate: Fate | undefined): InterruptedCall {

@@ -193,6 +193,11 @@ describe('a folder that becomes a repository', () => {
     isDenied({ 'x/config': evil, 'x/objects/x': '', 'x/refs/x': '' }, { 'x/worktrees/w/HEAD': 'x', 'x/worktrees/w/commondir': '../..' })
   })
 
+  test('or that no longer takes its settings and hooks from elsewhere', () => {
+    const there = { ...repository(), '.git/commondir': '/gone' }
+    isDenied(there, { '.git/commondir': undefined })
+  })
+
   test('in which hooks cannot be listed is refused', () => {
     const look = {
       read: () => undefined,

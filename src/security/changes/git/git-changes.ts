@@ -56,9 +56,11 @@ function repository(around: Around, folder: string): readonly Finding[] {
   const { folders, view } = around
   const [was, is] = [folders.isComplete(folder, 'before'), folders.isComplete(folder, 'after')]
   const path = folder === '' ? '.' : folder
+  const shared = view.change(inFolder(folder, 'commondir'))
   if (was && !is) return [finding('ask', path, 'a git repository that is deleted or taken apart')]
-  if (was || !is) return []
-  const common = view.change(inFolder(folder, 'commondir'))?.after ? contents(around, folderOf(folderOf(folder))) : []
+  // Without its commondir git takes the settings and hooks that lie in the folder itself.
+  if (!is || (was && !(shared && shared.after === undefined))) return []
+  const common = shared?.after ? contents(around, folderOf(folderOf(folder))) : []
   return [finding('ask', path, 'a new git repository'), ...contents(around, folder), ...common]
 }
 

@@ -103,7 +103,7 @@ describe('reads as git does', () => {
         understood += own !== undefined && own.length > 0 ? 1 : 0
         expect([text, own ?? 'refused']).toEqual([text, read(text) ?? 'refused'])
       }),
-      { numRuns: Number(process.env.BRAIDCLAW_FUZZ ?? 300) },
+      { numRuns: Number(process.env.FUZZ_GIT ?? 300) },
     )
     expect(understood).toBeGreaterThan(40)
   }, 60_000)

@@ -80,7 +80,7 @@ export async function takeBack(performing: Performing, why: unknown): Promise<Ap
       : `some paths could not be put back (${left.slice(0, 5).join('; ')}); what they were is in ${folder}`
   if (left.length > 0) log('error', 'a change set could be neither applied nor taken back', { folder, left: left.slice(0, 20) })
   const conflicts = why instanceof Conflicting ? [{ path: namesOf(why.raw).path, reason: why.reason }] : []
-  return { ok: false, conflicts, message: `${told(why)}; ${message}` }
+  return { ok: false, conflicts, message: `${told(why)}; ${message}`, ...(left.length > 0 && { stuck: true }) }
 }
 
 function reverse(item: Item): Item {
