@@ -1,10 +1,8 @@
 /** Runs the daemon: it listens to all channels and serves their conversations in parallel until the signal stops it. */
 
-import { statSync } from 'node:fs'
 import { channelSettings } from '../config/config.ts'
-import { type ChannelProfile, channelProfileOf, profileProblem } from '../host/access/channel-profile.ts'
-import type { Channel, ChannelHost, ChannelKind, ConversationOptions, Setup } from '../host/api.ts'
-import { FailureError } from '../host/failure.ts'
+import type { ChannelProfile } from '../host/access/channel-profile.ts'
+import type { Channel, ChannelHost, ConversationOptions, Setup } from '../host/api.ts'
 import { openHost } from '../host/open-host.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
 import type { Provider } from '../runtime/port.ts'
@@ -13,6 +11,7 @@ import { createAnswers } from './answer-message.ts'
 import { createChannelQuestions } from './ask-in-channel.ts'
 import { type AdmittedMessage, createAdmission } from './inbox/admission.ts'
 import { createMessageQueue } from './inbox/message-queue.ts'
+import { usableProfile } from './inbox/usable-profile.ts'
 import { channelKinds } from './list.ts'
 
 export type ServeOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
@@ -80,22 +79,6 @@ export async function serve({ setup, dir, ready, ...options }: ServeOptions): Pr
   } finally {
     await host.close()
   }
-}
-
-/** @throws FailureError `error` when the profile would give everyone the rights of the operator, or its folder does not exist */
-function usableProfile({ config, log }: Setup, kind: ChannelKind): ChannelProfile {
-  const profile = channelProfileOf(config, kind)
-  const problem = profileProblem(profile, kind)
-  if (problem !== undefined) throw new FailureError('error', problem)
-  const { channel, users, approvers, folder } = profile
-  if (folder !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory())
-    throw new FailureError('error', `channels.${channel}.folder: ${JSON.stringify(folder)} is no folder; create it or name another one`)
-  if (users.length + approvers.length === 0)
-    log('warn', 'nobody may talk', {
-      channel,
-      why: `channels.${channel}.users is empty, so everybody there is refused; list the ids of people`,
-    })
-  return profile
 }
 
 /** Starts the channel synchronously, so that a client that sees "ready" is served. */

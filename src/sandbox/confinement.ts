@@ -114,6 +114,9 @@ export const layers = [
   'mount namespace',
   'protected paths',
   'hidden files',
+  'unread files',
+  'refused programs',
+  'small /etc',
   'network namespace',
   'pid namespace',
   'ipc namespace',
@@ -152,6 +155,8 @@ export type SandboxSettings = {
    * them elsewhere.
    */
   readonly forbiddenPaths?: () => readonly string[]
+  /** Patterns of files in the workspace that no command can read, if they exist when it starts (security/targets/forbidden-reads.ts). */
+  readonly forbiddenReads?: readonly string[]
   /** Absolute paths that no command can read. */
   readonly secretPaths?: readonly string[]
   /** The user's PATH: its folders below the home folder are there for commands too, read-only. */
@@ -165,6 +170,8 @@ export type SandboxSettings = {
   /** Required when a domain is allowed. */
   readonly network?: Network
   readonly limits: Limits
+  /** A trial of this kind of sandbox succeeded here, and nothing has changed since (trial-key.ts). */
+  readonly tried?: boolean
   readonly spawnPlain: Spawn
   readonly log: Log
   /** Layers to leave out; only for tests of the probe. */

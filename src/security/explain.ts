@@ -14,7 +14,7 @@ import { meaningOf } from './rules.ts'
 
 export type Level = Pick<Judgement, 'verdict' | 'rule' | 'reason'>
 
-export type Explanation = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason' | 'summary' | 'writes'> & {
+export type Explanation = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason' | 'summary' | 'writes' | 'labels'> & {
   /** The meaning of the rule in one line. */
   readonly meaning: string | undefined
   /** The operator's rules that look at such a call, whether they deny it or not. */
@@ -42,14 +42,14 @@ export async function explainCall(options: ExplainOptions, { name, input }: { na
   const at = (autonomy: Autonomy) => ask(options, autonomy, call)
   const [readonly, supervised, full] = await Promise.all([at('readonly'), at('supervised'), at('full')])
   const answer = { readonly, supervised, full }[options.policy.autonomy]
-  const { risk, summary, writes } = answer.judgement
+  const { risk, summary, writes, labels } = answer.judgement
   const { rules } = answer
   const said = brief(answer)
   const levels = { readonly: brief(readonly), supervised: brief(supervised), full: brief(full) }
   const plan = Object.values(levels).every(({ verdict }) => verdict === 'deny')
     ? undefined
     : (readonly.plan ?? supervised.plan ?? full.plan)
-  return { ...said, risk, summary, writes, meaning: meaning(said, rules), rules, plan, levels }
+  return { ...said, risk, summary, writes, ...(labels ? { labels } : {}), meaning: meaning(said, rules), rules, plan, levels }
 }
 
 function meaning({ rule }: Level, rules: readonly RuleFinding[]): string | undefined {

@@ -22,6 +22,8 @@ export type Policy = {
    * policy adds the real path of every entry.
    */
   readonly forbiddenPaths: readonly string[]
+  /** Patterns of files that nobody reads (forbidden-reads.ts). */
+  readonly forbiddenReads?: readonly string[]
   readonly forbiddenCommands: readonly string[]
   readonly allowCommands: readonly string[]
   /** Exact hosts, or `*.suffix`, which does not match the suffix itself. A private address is allowed when it is listed exactly. */

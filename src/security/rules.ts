@@ -16,6 +16,7 @@ export const rules = {
   'path.too_many': 'A pattern matches more names than can be looked at for symbolic links.',
   'path.outside_workspace': 'workspace_only is on and the path lies outside the workspace.',
   'path.forbidden': 'The path lies under one of forbidden_paths.',
+  'path.forbidden_read': 'The file matches one of forbidden_reads; its name may be listed, but nobody reads its content.',
   'path.kernel': '/proc, /sys and /dev are the machine itself, not files.',
   'path.protected': 'The path belongs to the runtime, or is one that other programs execute: git hooks, start-up files, editor tasks.',
   'url.invalid': 'The text is no absolute http(s) URL, or holds characters that parsers disagree about.',
@@ -33,7 +34,8 @@ export const rules = {
   'autonomy.dropped': 'autonomy is readonly: the command runs on a private view of the workspace, and its changes are always dropped.',
   'autonomy.transaction': 'The command runs on a private view of the workspace; its changes are judged before they are applied.',
   'autonomy.unlisted_asks': 'The sandbox confines the command, but it is not allow-listed: it needs a yes.',
-  'autonomy.network_asks': 'The command would get access to the network, which needs a yes that names the hosts.',
+  'autonomy.network_asks':
+    'A command would get network access, or a request goes to a host that allowed_domains does not list: a yes must name the host.',
   'autonomy.direct_asks': 'The command would work on the workspace itself, without a private view, which needs a yes.',
   'autonomy.medium_asks': 'autonomy is supervised: medium risk needs a yes.',
   'autonomy.approve_all_medium': 'Medium risk was approved in advance for this run (--auto).',

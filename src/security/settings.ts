@@ -29,6 +29,24 @@ export const securityRows = {
     init: 'written',
     about: 'Paths that no tool and no command may touch, nor anything below them; links are followed.',
   },
+  forbidden_reads: {
+    type: 'words',
+    form: 'any',
+    default: [
+      ...['.env', '.env.*', '!.env.example', '!.env.sample', '!.env.template', '!.env.dist', '*.pem', '*.p12', '*.pfx'],
+      ...['id_rsa', 'id_dsa', 'id_ecdsa', 'id_ecdsa_sk', 'id_ed25519', 'id_ed25519_sk', '.netrc', '.pgpass', '.git-credentials'],
+      ...[
+        'credentials.json',
+        'client_secret*.json',
+        '**/.aws/credentials',
+        '**/.cargo/credentials*',
+        '!**/node_modules/**',
+        '!**/site-packages/**',
+      ],
+    ],
+    about:
+      'Files that no tool and no command reads; their names are listed. Patterns as in .gitignore: without "/" a name in any folder, "!" makes an exception, a later one overrides an earlier one.',
+  },
   forbidden_commands: {
     type: 'words',
     form: 'command',

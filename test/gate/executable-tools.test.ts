@@ -1,7 +1,7 @@
 /** Executables as tools, through the real executable: who is offered what, what is refused, and the three examples. */
 
 import { test as always, expect } from 'bun:test'
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fixedPath } from '../../src/tools/process.ts'
 import { minimumConfig, type Nest, nest } from '../support/cli.ts'
@@ -201,7 +201,7 @@ test('one that does not end in time is ended with its children, and the receipt 
 test('a conversation notices between two turns that a tool was changed and another came', async () => {
   using at = nest()
   at.config('\n[tools]\nexecutables = ["one", "two"]\n[security]\nautonomy = "full"\n')
-  tool(own(at), 'one', 'touch begun; while [ ! -e go ]; do sleep 0.01; done; echo one as it was')
+  tool(own(at), 'one', 'touch begun; while [ ! -e "$BRAIDCLAW_TOOL_DIR/go" ]; do sleep 0.01; done; echo one as it was')
   const both = {
     tool_calls: [
       { name: 'one', arguments: {} },
@@ -209,11 +209,13 @@ test('a conversation notices between two turns that a tool was changed and anoth
     ],
   }
   const { env } = scripted(at, [call('one', {}), { text: '1: {{last_tool_result}} :1' }, both, { text: '2: {{last_tool_result}} :2' }])
+  const views = join(at.home, '.braidclaw/changes')
+  mkdirSync(views, { recursive: true })
   const change = async () => {
-    await until(() => existsSync(join(at.workspace, 'begun')))
+    await until(() => readdirSync(views, { recursive: true }).some((path) => String(path).endsWith('/up/begun')))
     tool(own(at), 'one', 'echo one changed >>said')
     tool(own(at), 'two', 'echo the second')
-    at.file('go', '')
+    writeFileSync(join(own(at), 'go'), '')
   }
   const [{ stdout }] = await Promise.all([
     at.terminal(

@@ -81,7 +81,7 @@ describe('children', () => {
       .split('\n')
       .filter(Boolean)
       .map((line) => line.split('=')[0] ?? '')
-    const git = ['GIT_TERMINAL_PROMPT', 'GIT_CONFIG_PARAMETERS']
+    const git = ['GIT_TERMINAL_PROMPT', 'GIT_CONFIG_PARAMETERS', 'GIT_OPTIONAL_LOCKS', 'TAR_OPTIONS']
     const caches = Object.keys({ ...cacheEnvironment, ...offline })
     const known = [...caches, 'PATH', 'HOME', 'LANG', 'TERM', 'NO_COLOR', 'PAGER', ...git, 'TZ', 'PWD', 'SHLVL', '_', 'TMPDIR']
     expect(names).toContain('PATH')

@@ -42,7 +42,7 @@ type Case = {
 
 const reply = () => scripted(state.at, [call(name, {}), call('file_read', { path: name }), { text: `said ${evil}`, chunks: 9 }]).env
 const asking = () => scripted(state.at, [call('good', { [evil]: evil }), { text: evil }]).env
-const state = {} as { at: Nest; receipt: string; run: string; approval: string }
+const state = {} as { at: Nest; receipt: string; run: string; approval: string; changes: string }
 
 const fifos = () => join(state.at.dir, 'fifos')
 
@@ -129,7 +129,19 @@ const cases: { readonly [command: string]: () => readonly Case[] } = {
   'approvals list': () => [{ words: ['approvals', 'list'] }, { words: ['approvals', 'list', '--all', '--json'] }],
   'approvals allow': () => [{ words: ['approvals', 'allow', evil] }],
   'approvals deny': () => [{ words: ['approvals', 'deny', state.approval, '--note', evil] }],
+  'approvals show': () => [{ words: ['approvals', 'show', state.changes] }, { words: ['approvals', 'show', evil] }],
   'approvals rules': () => [{ words: ['approvals', 'rules', 'list'] }, { words: ['approvals', 'rules', 'revoke', evil] }],
+  'changes list': () => [{ words: ['changes', 'list'] }, { words: ['changes', 'list', '--json'] }],
+  'changes show': () => [
+    { words: ['changes', 'show', 'last'] },
+    { words: ['changes', 'show', 'last', '--json'] },
+    { words: ['changes', 'show', evil] },
+  ],
+  'changes drop': () => [{ words: ['changes', 'drop', evil] }],
+  'changes apply': () => [{ words: ['changes', 'apply', evil] }],
+  'changes restore': () => [{ words: ['changes', 'restore', 'last', evil] }],
+  'changes redo': () => [{ words: ['changes', 'redo', evil] }],
+  undo: () => [{ words: ['undo', evil] }],
   budget: () => [{ words: ['budget'] }, { words: ['budget', '--json'] }],
   'run list': () => [{ words: ['run', 'list'] }, { words: ['run', 'list', '--json'] }],
   'run show': () => [
@@ -212,6 +224,9 @@ beforeAll(async () => {
   await at.run(['memory', 'pin', turned])
   await at.run(['agent', '-m', evil], { env: asking(), through: alone })
   await at.run(['agent', '-m', evil], { env: reply() })
+  await at.run(['tool', 'run', 'shell', '--json', JSON.stringify({ command: "cat plain > $'b\\u202e'" })])
+  const asked = JSON.parse((await at.run(['approvals', 'list', '--json'])).stdout)
+  state.changes = asked.find(({ id }: { id: string }) => id.startsWith('changes:')).id
   state.run = JSON.parse((await at.run(['run', 'list', '--json'])).stdout)[0].runId
   state.receipt = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)[0].id
   state.approval = JSON.parse((await at.run(['approvals', 'list', '--json'])).stdout)[0].id

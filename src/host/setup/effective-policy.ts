@@ -40,6 +40,7 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment, acc
     workspace,
     workspaceOnly: security.workspaceOnly,
     forbiddenPaths: withRealPlaces(security.forbiddenPaths, { workspace, home }),
+    forbiddenReads: security.forbiddenReads,
     forbiddenCommands: security.forbiddenCommands,
     allowCommands: [...defaultAllow, ...security.allowCommands],
     allowedDomains: expandHosts(security.allowedDomains),

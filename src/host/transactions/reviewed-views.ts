@@ -7,6 +7,7 @@ import type { ReviewLevel } from '../../security/changes/review-context.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
+import { forbiddenReads } from '../../security/targets/forbidden-reads.ts'
 import type { About } from '../../workspace/changes/contract.ts'
 import type { Look } from '../../workspace/changes/look.ts'
 import type { Setup } from '../api.ts'
@@ -20,30 +21,16 @@ export type ReviewedOptions = {
   readonly conversationId: string
   /** Returns the current run. */
   readonly runId: () => string
+  readonly dryRun?: boolean
   readonly gate: () => Promise<Pick<Gate, 'plan'>>
 }
 
 type Act = Parameters<ViewsOptions['review']>[0]
 
 /** Opens nothing before a command has changed something. */
-export function createReviewedViews({ setup, policy, conversationId, runId, gate }: ReviewedOptions): CommandViews {
+export function createReviewedViews({ setup, policy, conversationId, runId, gate, dryRun = false }: ReviewedOptions): CommandViews {
   const { log, redactor } = setup
-  const hasSecret = secretsBy(redactor)
-
-  async function review(act: Act, changes: readonly Change[], look: Look): Promise<ChangeReview> {
-    const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
-    return reviewChanges(changes, {
-      policy,
-      level: levelOf(policy),
-      approved: isApproved(act, policy),
-      ...(command ? { command } : {}),
-      ...(hasSecret ? { hasSecret } : {}),
-      runByGit: runByGit({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
-      readOnlyFolders: () =>
-        findToolchains({ path: setup.context.env.PATH ?? '', home: policy.home, except: [policy.workspace, setup.paths.home] }).mounts,
-      look,
-    })
-  }
+  const review = reviewerBy({ setup, policy, gate })
 
   const aboutOf = ({ call }: Act): About => {
     const { command } = call.input
@@ -52,6 +39,35 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
   }
 
   return createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
+}
+
+/** Returns the review of what a call changed, live and of a past run. */
+export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup' | 'policy' | 'gate'>) {
+  const hasSecret = secretsBy(setup.redactor)
+  return async (act: Act, changes: readonly Change[], look: Omit<Look, typeof Symbol.dispose>): Promise<ChangeReview> => {
+    const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
+    const judged = await reviewChanges(changes, {
+      policy,
+      level: levelOf(policy),
+      approved: isApproved(act, policy),
+      ...(command ? { command } : {}),
+      ...(hasSecret ? { hasSecret } : {}),
+      runByGit: runByGit({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
+      readOnlyFolders: () =>
+        findToolchains({ path: setup.context.env.PATH ?? '', home: policy.home, except: [policy.workspace, setup.paths.home] }).mounts,
+      isForbiddenRead: unreadBefore(policy, changes),
+      look,
+    })
+    // In a dry run a person sees every change set, also one that would be applied unasked.
+    return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
+  }
+}
+
+/** A command may make such a file, and nobody reads it from then on; it cannot have read one that was there before. */
+function unreadBefore({ workspace, home, forbiddenReads: patterns = [] }: Policy, changes: readonly Change[]): (path: string) => boolean {
+  const isUnread = forbiddenReads({ patterns, workspace, home })
+  const before = new Set(changes.flatMap(({ path, before }) => (before?.kind === 'file' ? [path] : [])))
+  return (path) => before.has(path) && isUnread(`${workspace}/${path}`) !== undefined
 }
 
 function levelOf({ autonomy, approveAllMedium }: Policy): ReviewLevel {

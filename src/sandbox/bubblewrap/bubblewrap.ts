@@ -31,8 +31,8 @@ type Making = { readonly settings: SandboxSettings; readonly places: Places }
 type Way = Extract<SandboxNetwork, { ok: true }>
 
 /**
- * Creates the sandbox and runs one trial command, because an installed program does not prove that the kernel lets it work. A stored result
- * of the overlay trial proves it too; then the first command tells if something has changed since.
+ * Creates the sandbox. It runs one trial command, because an installed program does not prove that the kernel lets it work, unless a stored
+ * result proves it; then the first command tells if something has changed since.
  */
 export async function createBubblewrap({ settings, places }: Making): Promise<Created> {
   const program = Bun.which('bwrap', { PATH: fixedPath })
@@ -40,19 +40,19 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
   const folder = ownFolder(places.stateHome, settings.log)
   if (!folder.ok) return folder
   const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
-  const strict = settings.without?.includes('seccomp') ? undefined : filterProgram({ arch, inet: true, unix: false })
+  const strict = () => (settings.without?.includes('seccomp') ? undefined : filterProgram({ arch, inet: true, unix: false }))
   const way = joinNetwork({ settings, folder: folder.path, filter: strict })
   if (!way.ok) {
     folder.remove()
     return way
   }
   const confiner = createConfiner({ settings, places, program, folder, way })
-  const sandbox: Sandbox = { name: 'bubblewrap', ...confiner }
   const views = await confiner.privateViews()
-  if (confiner.isProven()) {
+  if (settings.tried || confiner.isProven()) {
     confiner.warm()
-    return { ok: true, sandbox }
+    return { ok: true, sandbox: { name: 'bubblewrap', ...confiner, spawn: withAdvice(confiner.spawn) } }
   }
+  const sandbox: Sandbox = { name: 'bubblewrap', ...confiner }
   const signal = new AbortController().signal
   const command = { argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} }
   const trial = await confiner.spawn({ ...command, view: views.ok ? 'private' : 'direct' })
@@ -60,6 +60,14 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
   if (trial.ok && trial.code === 0) return { ok: true, sandbox }
   confiner.close()
   return { ok: false, ...doesNotWork(trial.ok ? `a trial ended with ${trial.code ?? trial.signal}` : trial.message) }
+}
+
+/** Without a trial the first command finds out that something has changed. */
+function withAdvice(spawn: Spawn): Spawn {
+  return async (plan) => {
+    const ended = await spawn(plan)
+    return isSetUpFailure(ended) ? { ok: false, message: doesNotWork(ended.message).missing } : ended
+  }
 }
 
 type Confiner = Making & {
@@ -141,6 +149,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     close() {
       way.stop()
       folder.remove()
+      surroundings.tidy()
       void warmSandbox.close().then(group?.remove)
     },
   }

@@ -4,6 +4,7 @@ import type { SandboxSettings, SpawnPlan } from '../confinement.ts'
 import { type Discovered, discover, rootNames } from '../protect/discover.ts'
 import { forbiddenIn, hiddenInView, withForbidden } from '../protect/forbidden.ts'
 import { guardsFor, MOST } from '../protect/protected-mounts.ts'
+import { findUnread } from '../protect/unread-files.ts'
 import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments } from './view.ts'
 
 type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }
@@ -19,15 +20,32 @@ export type Mounts = {
 
 /** How long a search for repositories and deeper names stays valid: a search at every command would cost more than the command. */
 const SEARCH_MS = 5_000
+/** A search for files that nobody reads stays valid so many times as long as it took: a small workspace is searched at every command. */
+const SHARE = 20
 
 export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
-  const known: { fixed?: readonly string[]; discovered?: Discovered; searched?: number } = {}
+  const known: {
+    fixed?: readonly string[]
+    discovered?: Discovered
+    searched?: number
+    unread?: { readonly files: readonly string[]; readonly until: number }
+  } = {}
   const { workspace } = view.places
   const discovered = () => {
     if (known.discovered !== undefined && performance.now() - (known.searched ?? 0) < SEARCH_MS) return known.discovered
     known.discovered = search(settings, workspace)
     known.searched = performance.now()
     return known.discovered
+  }
+  const unread = (): readonly string[] => {
+    if (view.without.has('unread files')) return []
+    const began = performance.now()
+    if (known.unread !== undefined && began < known.unread.until) return known.unread.files
+    const { files, complete } = findUnread({ patterns: settings.forbiddenReads ?? [], workspace, home: view.places.home })
+    const ended = performance.now()
+    known.unread = { files, until: ended + (ended - began) * SHARE }
+    if (!complete) settings.log('warn', 'sandbox: too many folders or files to hide every file of forbidden_reads', {})
+    return files
   }
   return {
     fixed() {
@@ -37,7 +55,7 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
     guards(make, { readablePaths, readOnly, view: kind }) {
       const besides = { view, gitStub, readablePaths, readOnly }
       if (view.without.has('protected paths')) return { ok: true, mounts: guardMounts({ ...besides, guards: [] }) }
-      const forbidden = forbiddenIn(workspace, [...(settings.forbiddenPaths?.() ?? []), ...secretsInside(view)])
+      const forbidden = forbiddenIn(workspace, [...(settings.forbiddenPaths?.() ?? []), ...unread(), ...secretsInside(view)])
       if (kind === 'private') return { ok: true, mounts: guardMounts({ ...besides, guards: hiddenInView({ workspace, forbidden }) }) }
       const { repositories, names } = discovered()
       const near = [...new Set([...rootNames(workspace), ...names])]

@@ -8,6 +8,7 @@ import { openLibc } from '../libc.ts'
 import { ownFolder } from '../owner/private-folder.ts'
 import { forbiddenIn } from '../protect/forbidden.ts'
 import { isWithin, type Places } from '../protect/places.ts'
+import { findUnread } from '../protect/unread-files.ts'
 import { withoutMounts } from '../readable.ts'
 import { privateBelow } from '../surroundings/private-files.ts'
 import { failureCode, landlockVersion, type Orders } from './landlock-launch.ts'
@@ -73,9 +74,13 @@ function openBelow(folder: string, secrets: readonly string[]): string[] {
 }
 
 /** @returns the paths in the workspace that stay closed: the forbidden paths, and our own files */
-function closedIn({ forbiddenPaths, secretPaths = [] }: SandboxSettings, { workspace, stateHome, home }: Places): readonly string[] {
+function closedIn(
+  { forbiddenPaths, forbiddenReads = [], secretPaths = [] }: SandboxSettings,
+  { workspace, stateHome, home }: Places,
+): readonly string[] {
   const secrets = [home, stateHome, ...secretPaths].filter((path) => existsSync(path)).map((path) => realpathSync(path))
-  return forbiddenIn(workspace, [...(forbiddenPaths?.() ?? []), ...secrets])
+  const unread = findUnread({ patterns: forbiddenReads, workspace, home }).files
+  return forbiddenIn(workspace, [...(forbiddenPaths?.() ?? []), ...unread, ...secrets])
 }
 
 type GrantRequest = { readonly workspace: string; readonly closed: readonly string[]; readonly grant: 'read' | 'write' }

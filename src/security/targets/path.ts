@@ -3,6 +3,7 @@
 import { quote } from '../../kit/text.ts'
 import type { Policy } from '../policy.ts'
 import { type Refusal, refuse } from '../rules.ts'
+import { forbiddenReads } from './forbidden-reads.ts'
 import { folded, isProtectedName } from './protected.ts'
 
 export type Access = 'read' | 'write'
@@ -13,7 +14,7 @@ export type Access = 'read' | 'write'
  */
 export type PathVerdict = { readonly ok: true; readonly path: string; readonly relative: string; readonly inside: boolean } | Refusal
 
-export type PathPolicy = Pick<Policy, 'workspace' | 'workspaceOnly' | 'forbiddenPaths' | 'protectedPaths' | 'home'>
+export type PathPolicy = Pick<Policy, 'workspace' | 'workspaceOnly' | 'forbiddenPaths' | 'forbiddenReads' | 'protectedPaths' | 'home'>
 
 export type PathQuestion = { readonly path: string; readonly access: Access; readonly cwd: string; readonly policy: PathPolicy }
 
@@ -28,7 +29,7 @@ type Place = PathQuestion & { readonly place: string; readonly here: string }
 
 function judgePlace(at: Place): PathVerdict {
   const inside = isUnder(at.place, at.policy.workspace)
-  const refusal = outside(at, inside) ?? forbidden(at) ?? kernel(at, inside) ?? ours(at, inside) ?? named(at, inside)
+  const refusal = outside(at, inside) ?? forbidden(at) ?? kernel(at, inside) ?? ours(at, inside) ?? unread(at) ?? named(at, inside)
   return refusal ?? { ok: true, path: at.place, relative: relativeTo(at.place, at.policy.workspace, inside), inside }
 }
 
@@ -53,6 +54,14 @@ function outside({ path, policy }: Place, inside: boolean): Refusal | undefined 
 function forbidden({ path, policy, access, place, here }: Place): Refusal | undefined {
   const entry = policy.forbiddenPaths.find((entry) => covers({ entry: forbiddenPlace(entry, policy), place, here, access, policy }))
   if (entry !== undefined) return refuse('path.forbidden', `path: ${quote(path)} is under the forbidden path ${entry}; work elsewhere`)
+}
+
+function unread({ path, policy, access, place }: Place): Refusal | undefined {
+  if (access !== 'read' || !policy.forbiddenReads?.length) return
+  const pattern = forbiddenReads({ ...policy, patterns: policy.forbiddenReads })(place)
+  if (pattern === undefined) return
+  const why = `is a file that is not read (security.forbidden_reads: ${pattern}); work without its content, or ask the operator`
+  return refuse('path.forbidden_read', `path: ${quote(path)} ${why}`)
 }
 
 /** A workspace may lie in /dev/shm and the like, so only paths outside the workspace are refused. */

@@ -1,13 +1,13 @@
 /** Implements `bridge interact | cli | discord`: people, or their programs, talk to the agent through the FIFOs. */
 
 import { channelSettings } from '../../../config/config.ts'
-import { channelProfileOf } from '../../../host/access/channel-profile.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { createLineSplitter, type Line } from '../../../kit/lines.ts'
 import { messageLine, readMessage } from '../../../kit/wire.ts'
 import { connectTo } from '../../discord/channel.ts'
 import { discord as kind } from '../../discord/kind.ts'
 import { createAdmission } from '../../inbox/admission.ts'
+import { usableProfile } from '../../inbox/usable-profile.ts'
 import { isTerminal } from '../../terminal/tty.ts'
 import { type BridgeOptions, linesFrom, writerTo } from './bridge-ends.ts'
 import { createOpenQuestions } from './pending-replies.ts'
@@ -97,11 +97,11 @@ export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
   const { setup, signal, dir } = bridging
   const answers = linesFrom(bridging, 'interact_out')
   const send = writerTo(bridging, 'interact_in')
+  const access = usableProfile(setup, kind)
   const discord = await connectTo({ setup, settings: channelSettings(setup.config, kind), signal })
   if (!discord) return
   setup.context.process.stderr.write(`ready: Discord talks to ${dir}; stop with Ctrl-C\n`)
 
-  const access = channelProfileOf(setup.config, kind)
   const admission = createAdmission({ log: setup.log, now: Date.now })
 
   const hear = async () => {

@@ -14,8 +14,10 @@ export function channelFindings(setup: CliSetup): Finding[] {
   return on.map((kind): Finding => {
     const what = `channel`
     const profile = channelProfileOf(setup.config, kind)
-    const problem = profileProblem(profile, kind) ?? (kind.name === 'fifo' ? fifoProblem(setup) : undefined)
+    const problem = profileProblem(profile, kind)
     if (problem !== undefined) return { what, state: 'bad', says: problem }
+    const folder = kind.name === 'fifo' ? fifoProblem(setup) : undefined
+    if (folder !== undefined) return { what, state: 'note', says: folder }
     const says = `${kind.name}: ${peopleOf(profile, kind.people?.profile === 'operator')}; ${rightsOf(setup, profile)}`
     if (profile.users.length + profile.approvers.length > 0) return { what, state: 'ok', says }
     return {
@@ -27,7 +29,10 @@ export function channelFindings(setup: CliSetup): Finding[] {
   })
 }
 
-/** The owner of the folder counts as the operator, so nobody else may be able to open the FIFOs. */
+/**
+ * The owner of the folder counts as the operator, so nobody else may be able to open the FIFOs; the daemon refuses such a folder. It may
+ * belong to another user's daemon, so this is no fault of the installation.
+ */
 function fifoProblem({ context }: CliSetup): string | undefined {
   const wrong = problemWith(fifoFolder(context, undefined), true)
   return wrong === undefined ? undefined : `fifo: ${wrong}`

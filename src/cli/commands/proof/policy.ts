@@ -136,7 +136,7 @@ function isJsonObject(value: unknown): value is JsonObject {
 }
 
 function print({ process: { stdout } }: CliContext, said: Explanation): void {
-  const { verdict, risk, rule, meaning, reason, summary, plan, levels, rules } = said
+  const { verdict, risk, rule, meaning, reason, summary, labels, plan, levels, rules } = said
   const command = plan?.commands[0]?.plan
   stdout.write(
     [
@@ -145,6 +145,9 @@ function print({ process: { stdout } }: CliContext, said: Explanation): void {
       `rule:       ${rule}${meaning ? ` (${meaning})` : ''}`,
       `reason:     ${reason}`,
       `call:       ${summary}`,
+      ...(labels
+        ? [`counts as:  ${labels.map((label) => label.replace('_', ' ').replace('reads untrusted', 'reads foreign text')).join(', ')}`]
+        : []),
       ...(command
         ? [
             `runs:       ${command.kind === 'argv' ? JSON.stringify([command.executable, ...command.argv.slice(1)]) : `bash --noprofile --norc -c ${JSON.stringify(command.script)}`}`,
