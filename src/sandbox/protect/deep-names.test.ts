@@ -23,7 +23,7 @@ test.if(needs('bwrap', 'git'))(
         .match(/"[^"]+"/g)
         ?.map((name) => name.slice(1, -1).replace('a/b/c/d/e/', ''))
         .toSorted(),
-    ).toEqual(['.envrc', '.npmrc', 'new/.git', 'old/.git/config'])
+    ).toEqual(['.envrc', '.npmrc', '.vscode/tasks.json', 'new/.git', 'old/.git/config'])
     expect((await box.run('echo more >> a/b/c/d/e/plain; cat a/b/c/d/e/.envrc')).ended).toMatchObject({ ok: true, mode: 'direct' })
     expect((await box.run(':')).ended).not.toHaveProperty('undone')
   },
