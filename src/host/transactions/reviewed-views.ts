@@ -30,7 +30,12 @@ type Act = Parameters<ViewsOptions['review']>[0]
 /** Opens nothing before a command has changed something. */
 export function createReviewedViews({ setup, policy, conversationId, runId, gate, dryRun = false }: ReviewedOptions): CommandViews {
   const { log, redactor } = setup
-  const review = reviewerBy({ setup, policy, gate })
+  const judge = reviewerBy({ setup, policy, gate })
+  /** In a dry run a person sees every change set, also one that would be applied unasked. */
+  const review: typeof judge = async (...changed) => {
+    const judged = await judge(...changed)
+    return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
+  }
 
   const aboutOf = ({ call }: Act): About => {
     const { command } = call.input
@@ -46,7 +51,7 @@ export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup
   const hasSecret = secretsBy(setup.redactor)
   return async (act: Act, changes: readonly Change[], look: Omit<Look, typeof Symbol.dispose>): Promise<ChangeReview> => {
     const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
-    const judged = await reviewChanges(changes, {
+    return reviewChanges(changes, {
       policy,
       level: levelOf(policy),
       approved: isApproved(act, policy),
@@ -58,8 +63,6 @@ export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup
       isForbiddenRead: unreadBefore(policy, changes),
       look,
     })
-    // In a dry run a person sees every change set, also one that would be applied unasked.
-    return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
   }
 }
 
