@@ -65,12 +65,11 @@ function problem({ start, locks, isSameAnyway, workspace }: Comparing, { raw, ch
 }
 
 /**
- * A file system with coarse times can give a change right before the beginning the same time as the beginning. If only the entry was moved
- * then, its content is older, and nothing is lost.
+ * A file system with coarse times gives a change right before the beginning the same time as the beginning. A change right after it has
+ * that time too, but the command needs longer than one tick of that clock until it sees a file.
  */
-function isNewer({ changed, modified }: Found, start: Identity): boolean {
-  const [at, since] = [BigInt(changed), BigInt(start.changed)]
-  return at > since || (at === since && BigInt(modified) >= since)
+function isNewer({ changed }: Found, start: Identity): boolean {
+  return BigInt(changed) > BigInt(start.changed)
 }
 
 /** A folder that goes must not have anything in it that the change set does not know. */
