@@ -53,6 +53,8 @@ export type ChangeStore = {
   originals(whose: { readonly conversation: string; run(): string }): Originals
   /** Forgets what is beyond the limits. @returns how many sets it forgot */
   prune(): Promise<number>
+  /** Forgets every set of a workspace that was only a copy and is gone. */
+  forgetWorkspace(workspace: string): Promise<void>
 }
 
 /** Opens nothing before the first call. */
@@ -121,5 +123,8 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     originals,
     recover: upkeep.recover,
     prune: upkeep.prune,
+    async forgetWorkspace(workspace) {
+      for (const set of upkeep.summaries()) if (set.workspace === workspace) await removeSet(store, set.id)
+    },
   }
 }
