@@ -9,6 +9,7 @@ import { type Found, type Identity, identityOf } from '../tree/identity.ts'
 import { folderOf, isInside, namesOf, type RawName, rawName } from '../tree/names.ts'
 import type { Pace } from '../tree/pace.ts'
 import type { Tree } from '../tree/tree.ts'
+import { indexDigest } from './git-index.ts'
 import type { HeldLocks } from './held-locks.ts'
 
 export type Comparing = {
@@ -38,7 +39,13 @@ export async function compare(comparing: Comparing): Promise<Compared> {
     if (reason !== undefined) conflicts.push({ path: change.path, reason })
     const source = sourceOf(view, raw, change)
     if (change.before?.kind === 'file') bytes += base?.size ?? 0
-    items.push({ ...change, ...(base && { base: identityOf(base) }), ...(source && { source: identityOf(source) }) })
+    const entries = source && indexDigest(view, raw)
+    items.push({
+      ...change,
+      ...(base && { base: identityOf(base) }),
+      ...(source && { source: identityOf(source) }),
+      ...(entries && { entries }),
+    })
     for (const tree of [workspace, view]) tree.betweenSteps()
     await pace()
   }
