@@ -12,7 +12,7 @@ import type { About } from '../../workspace/changes/contract.ts'
 import type { Look } from '../../workspace/changes/look.ts'
 import type { Setup } from '../api.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
-import { runByGit } from './git-around.ts'
+import { hooksNotRun, runByGit } from './git-around.ts'
 import { openChanges } from './open-changes.ts'
 
 export type ReviewedOptions = {
@@ -53,7 +53,16 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
     return { run: runId(), call: call.id, conversation: conversationId, tool: call.name, ...shown, at: Date.now() }
   }
 
-  return createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
+  const views = createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
+  return {
+    ...views,
+    async settle(act, ran) {
+      const settled = await views.settle(act, ran)
+      const changed = views.changesOf(act.id)?.changes.map(({ path }) => path) ?? []
+      const note = hooksNotRun({ workspace: policy.workspace, home: policy.home, env: setup.context.env }, changed)
+      return note === undefined ? settled : { ...settled, output: `${settled.output}\n[${note}]` }
+    },
+  }
 }
 
 /** A command may make such a file, and nobody reads it from then on; it cannot have read one that was there before. */
