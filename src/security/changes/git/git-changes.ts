@@ -57,7 +57,7 @@ function repository(around: Around, folder: string): readonly Finding[] {
   const [was, is] = [folders.isComplete(folder, 'before'), folders.isComplete(folder, 'after')]
   const path = folder === '' ? '.' : folder
   const shared = view.change(inFolder(folder, 'commondir'))
-  if (was && !is) return [finding('ask', path, 'a git repository that is deleted or taken apart')]
+  if (was && !is) return [finding('ask', path, 'a git repository that is deleted or taken apart'), ...unmasked(around, folder)]
   // Without its commondir git takes the settings and hooks that lie in the folder itself.
   if (!is || (was && !(shared && shared.after === undefined))) return []
   return [finding('ask', path, 'a new git repository'), ...contents(around, folder)]
@@ -78,6 +78,12 @@ function contents(around: Around, folder: string): readonly Finding[] {
   return [...unlisted, ...judged]
 }
 
+/** Without its `.git` a folder that looks like a repository is one. */
+function unmasked(around: Around, git: string): readonly Finding[] {
+  const folder = folderOf(git)
+  return nameOf(git) === '.git' && around.folders.isComplete(folder, 'after') ? contents(around, folder) : []
+}
+
 /** The same without a past, so that every setting of an older file counts as new. */
 function unread(view: ChangeView): ChangeView {
   return { ...view, kind: (path, side) => (side === 'before' ? undefined : view.kind(path, side)) }
@@ -86,7 +92,8 @@ function unread(view: ChangeView): ChangeView {
 /** A `.git` that is a file or link makes its folder the work tree of a repository elsewhere. */
 function gitName(around: Around, { path, before, after }: Change): readonly Finding[] {
   if (after?.kind === 'link') return [finding('deny', path, 'a symbolic link named .git')]
-  if (after === undefined) return before?.kind === 'file' ? [finding('ask', path, 'the link of a work tree to its repository')] : []
+  if (after === undefined)
+    return before?.kind === 'file' ? [finding('ask', path, 'the link of a work tree to its repository'), ...unmasked(around, path)] : []
   if (after.kind !== 'file') return []
   const target = /^gitdir: ([^\n]+?)\s*$/.exec(around.view.text(path, 'after', 8_192) ?? '')?.[1]
   const folder = target === undefined ? undefined : around.inside(folderOf(path), target)
