@@ -29,7 +29,7 @@ export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewCon
     return [
       ...(change.bytes !== undefined && unreadableName.test(change.path) ? [finding('deny', change.path, 'its name is no UTF-8')] : []),
       ...own.flatMap((folder) => entry(around, folder, change)),
-      ...fresh.flatMap((folder) => repository(around, folder)),
+      ...fresh.flatMap((folder) => [...repository(around, folder), ...unmasked(around, folder)]),
       ...(nameOf(change.path) === '.git' ? gitName(around, change) : []),
       ...bySettings(around, named, change),
     ]
@@ -57,7 +57,7 @@ function repository(around: Around, folder: string): readonly Finding[] {
   const [was, is] = [folders.isComplete(folder, 'before'), folders.isComplete(folder, 'after')]
   const path = folder === '' ? '.' : folder
   const shared = view.change(inFolder(folder, 'commondir'))
-  if (was && !is) return [finding('ask', path, 'a git repository that is deleted or taken apart'), ...unmasked(around, folder)]
+  if (was && !is) return [finding('ask', path, 'a git repository that is deleted or taken apart')]
   // Without its commondir git takes the settings and hooks that lie in the folder itself.
   if (!is || (was && !(shared && shared.after === undefined))) return []
   return [finding('ask', path, 'a new git repository'), ...contents(around, folder)]
@@ -80,8 +80,11 @@ function contents(around: Around, folder: string): readonly Finding[] {
 
 /** Without its `.git` a folder that looks like a repository is one. */
 function unmasked(around: Around, git: string): readonly Finding[] {
+  const { folders, view } = around
   const folder = folderOf(git)
-  return nameOf(git) === '.git' && around.folders.isComplete(folder, 'after') ? contents(around, folder) : []
+  const hid = view.kind(git, 'before') === 'file' || folders.isFound(git, 'before')
+  const hides = view.kind(git, 'after') === 'file' || folders.isFound(git, 'after')
+  return nameOf(git) === '.git' && hid && !hides && folders.isComplete(folder, 'after') ? contents(around, folder) : []
 }
 
 /** The same without a past, so that every setting of an older file counts as new. */
