@@ -21,30 +21,20 @@ export type ReviewedOptions = {
   readonly conversationId: string
   /** Returns the current run. */
   readonly runId: () => string
+  readonly dryRun?: boolean
   readonly gate: () => Promise<Pick<Gate, 'plan'>>
 }
 
 type Act = Parameters<ViewsOptions['review']>[0]
 
 /** Opens nothing before a command has changed something. */
-export function createReviewedViews({ setup, policy, conversationId, runId, gate }: ReviewedOptions): CommandViews {
+export function createReviewedViews({ setup, policy, conversationId, runId, gate, dryRun = false }: ReviewedOptions): CommandViews {
   const { log, redactor } = setup
-  const hasSecret = secretsBy(redactor)
-
-  async function review(act: Act, changes: readonly Change[], look: Look): Promise<ChangeReview> {
-    const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
-    return reviewChanges(changes, {
-      policy,
-      level: levelOf(policy),
-      approved: isApproved(act, policy),
-      ...(command ? { command } : {}),
-      ...(hasSecret ? { hasSecret } : {}),
-      runByGit: runByGit({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
-      readOnlyFolders: () =>
-        findToolchains({ path: setup.context.env.PATH ?? '', home: policy.home, except: [policy.workspace, setup.paths.home] }).mounts,
-      isForbiddenRead: unreadBefore(policy, changes),
-      look,
-    })
+  const judge = reviewerBy({ setup, policy, gate })
+  const review: ViewsOptions['review'] = async (...asked) => {
+    const judged = await judge(...asked)
+    // In a dry run a person sees every change set, also one that would be applied unasked.
+    return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
   }
 
   const aboutOf = ({ call }: Act): About => {
@@ -62,6 +52,26 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
       const note = hooksNotRun({ workspace: policy.workspace, home: policy.home, env: setup.context.env }, changed)
       return note === undefined ? settled : { ...settled, output: `${settled.output}\n[${note}]` }
     },
+  }
+}
+
+/** Returns the review of what a call changed, live and of a past run. */
+export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup' | 'policy' | 'gate'>) {
+  const hasSecret = secretsBy(setup.redactor)
+  return async (act: Act, changes: readonly Change[], look: Omit<Look, typeof Symbol.dispose>): Promise<ChangeReview> => {
+    const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
+    return reviewChanges(changes, {
+      policy,
+      level: levelOf(policy),
+      approved: isApproved(act, policy),
+      ...(command ? { command } : {}),
+      ...(hasSecret ? { hasSecret } : {}),
+      runByGit: runByGit({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
+      readOnlyFolders: () =>
+        findToolchains({ path: setup.context.env.PATH ?? '', home: policy.home, except: [policy.workspace, setup.paths.home] }).mounts,
+      isForbiddenRead: unreadBefore(policy, changes),
+      look,
+    })
   }
 }
 
