@@ -255,6 +255,13 @@ describe('a folder that becomes a repository', () => {
     ).toMatchObject({ verdict: 'deny' })
   })
 
+  test('because nothing named .git hides it any more', () => {
+    const masked = { 'lib/HEAD': 'x', 'lib/objects/x': 'x', 'lib/refs/x': 'x', 'lib/config': evil }
+    isDenied({ ...masked, 'lib/.git': 'gitdir: ../x' }, { 'lib/.git': undefined })
+    const inner = repository('lib/.git')
+    isDenied({ ...masked, ...inner }, { 'lib/.git/HEAD': undefined })
+  })
+
   test('in which hooks cannot be listed is refused', () => {
     const look = {
       read: () => undefined,
