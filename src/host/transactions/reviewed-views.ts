@@ -21,15 +21,21 @@ export type ReviewedOptions = {
   readonly conversationId: string
   /** Returns the current run. */
   readonly runId: () => string
+  readonly dryRun?: boolean
   readonly gate: () => Promise<Pick<Gate, 'plan'>>
 }
 
 type Act = Parameters<ViewsOptions['review']>[0]
 
 /** Opens nothing before a command has changed something. */
-export function createReviewedViews({ setup, policy, conversationId, runId, gate }: ReviewedOptions): CommandViews {
+export function createReviewedViews({ setup, policy, conversationId, runId, gate, dryRun = false }: ReviewedOptions): CommandViews {
   const { log, redactor } = setup
-  const review = reviewerBy({ setup, policy, gate })
+  const judge = reviewerBy({ setup, policy, gate })
+  /** In a dry run a person sees every change set, also one that would be applied unasked. */
+  const review: typeof judge = async (...changed) => {
+    const judged = await judge(...changed)
+    return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
+  }
 
   const aboutOf = ({ call }: Act): About => {
     const { command } = call.input
