@@ -24,10 +24,11 @@ import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
 import { createCommandSpawn } from '../transactions/command-spawn.ts'
+import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-run.ts'
 import { createFileOriginals } from '../transactions/file-originals.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
-import { createGet } from './guarded-get.ts'
+import { createGet } from './network/guarded-get.ts'
 import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
@@ -39,6 +40,8 @@ export type ToolRuntimeOptions = {
   readonly runId?: () => string | undefined
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
+  /** Nothing that a call does reaches the workspace. */
+  readonly dryRun?: boolean
   /** The host's pool; absent: the runtime creates its own sandbox. */
   readonly sandboxes?: SandboxPool
   readonly tools?: ToolSelection
@@ -63,6 +66,7 @@ export async function createToolRuntime({
   runId = () => undefined,
   ask,
   sandbox = 'auto',
+  dryRun = false,
   sandboxes,
   tools: { builtIn, more } = builtInTools,
   instructions,
@@ -79,10 +83,11 @@ export async function createToolRuntime({
   const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  const spawn = createCommandSpawn({ setup, policy, confinement })
+  const commandSpawn = createCommandSpawn({ setup, policy, confinement })
+  const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
-    return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate })
+    return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate, dryRun })
   })
   const own = createTools({
     files: workspace,
@@ -129,8 +134,10 @@ export async function createToolRuntime({
       sight,
       conversation: conversationId,
       commands: confinement.mode,
-      always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
+      // The rules were given at the operator's own terminal, for the operator.
+      always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),
+      runsOf: async (runs) => (await import('./run-files.ts')).digestsOfRun(runs, workspace.readBytes),
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
     })
@@ -145,6 +152,9 @@ export async function createToolRuntime({
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
+    const tool = kit().tools.find(({ name }) => name === call.name)
+    const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
+    if (dry !== undefined) return dry
     if (judgement.writes.length > 0) await originals.load()
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
@@ -152,10 +162,11 @@ export async function createToolRuntime({
   }
 
   /** Carries out what was decided about the changes of a command. */
-  const changes: ChangePorts = {
+  const changePorts: ChangePorts = {
     apply: async (event, signal, ran) => (await views.get()).apply(event, signal, ran),
     drop: (event) => views.made()?.drop(event),
   }
+  const changes = dryRun ? neverApplied(changePorts) : changePorts
 
   /** Adds the instructions of folders that the call touched for the first time. */
   async function withInstructions<Outcome extends ToolOutcome>({ judgement }: Parameters<Act>[0], outcome: Outcome): Promise<Outcome> {

@@ -19,7 +19,7 @@ import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
 import { chooseCover } from './empty-mount.ts'
-import { createLauncher, type Sandboxed, type Wanted } from './launch-sandbox.ts'
+import { createLauncher, type Sandboxed, type ViewKind, type Wanted } from './launch-sandbox.ts'
 import { type Besides, createMounts } from './mounts.ts'
 import { insideUser } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
@@ -102,10 +102,12 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const transactions = createTransactions({ places, bubblewrap: program, libc, log: settings.log })
   const parts = { program, folder: folder.path, view, fixed: mounts.fixed, way, gate, group, filter, transactions, libc }
   const warmSandbox = createWarmSandbox(createLauncher(parts))
-  const wantedFor = (plan: Besides): { readonly ok: true; readonly wanted: Wanted } | { readonly ok: false; readonly message: string } => {
-    const guards = mounts.guards((path) => stubs.make(path), plan)
-    const kind = isPrivate(plan) ? 'private' : 'direct'
-    return guards.ok ? { ok: true, wanted: { ...guards.mounts, view: kind, key: `${kind}\0${guards.mounts.key}` } } : guards
+  const wantedFor = (plan: Besides, view: ViewKind): { readonly ok: true; readonly wanted: Wanted } | Failure => {
+    const guards = mounts.guards(
+      (path) => stubs.make(path),
+      view === 'direct' ? plan : { readablePaths: plan.readablePaths, view: 'private' },
+    )
+    return guards.ok ? { ok: true, wanted: { ...guards.mounts, view, key: `${view}\0${guards.mounts.key}` } } : guards
   }
   const run = (plan: SpawnPlan, { waiting }: Sandboxed, { deep }: Wanted): Promise<Ended> => {
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
@@ -115,7 +117,9 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
   }
   const start = async (plan: SpawnPlan): Promise<Ended> => {
-    const found = wantedFor(plan)
+    // Without caches the workspace itself shows the same, at a lower cost.
+    const reads = plan.readOnly && plan.view !== 'direct' && transactions.hasCaches() && (await transactions.views()).ok
+    const found = wantedFor(plan, reads ? 'reading' : isPrivate(plan) ? 'private' : 'direct')
     if (!found.ok) return found
     const { wanted } = found
     const sandboxed = warmSandbox.take(wanted)
@@ -127,9 +131,9 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     // namespaces.
     setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
     if (prepared === undefined) return ended
-    if (ended.ok) return { ...ended, view: prepared.view() }
+    if (ended.ok && wanted.view === 'private') return { ...ended, view: prepared.view() }
     prepared.transaction.drop()
-    if (!isSetUpFailure(ended)) return ended
+    if (ended.ok || !isSetUpFailure(ended)) return ended
     transactions.forget()
     return { ok: false, message: doesNotWork(ended.message).missing }
   }
@@ -138,7 +142,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     privateViews: transactions.views,
     isProven: transactions.isProven,
     warm() {
-      const found = transactions.isReady() ? wantedFor({ view: 'private' }) : undefined
+      const found = transactions.isReady() ? wantedFor({}, 'private') : undefined
       if (found?.ok) warmSandbox.prepare(found.wanted)
     },
     describe: () => describeBubblewrap({ settings, group: group?.words, views: transactions.words(), without }),
@@ -150,6 +154,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     },
   }
 }
+
+type Failure = { readonly ok: false; readonly message: string }
 
 /** A command that cannot write needs no view of its own. */
 function isPrivate({ view, readOnly }: Besides): boolean {
@@ -165,7 +171,7 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
     const wrong =
       plan.argv[0] === undefined ? 'there is no program to run' : existsSync(plan.cwd) ? undefined : `its folder ${plan.cwd} is gone`
     if (wrong !== undefined) return { ok: false, message: `cannot start ${JSON.stringify(plan.argv[0] ?? '')}: ${wrong}` }
-    const holds = !isPrivate(plan)
+    const holds = !isPrivate(plan) && !plan.readOnly
     try {
       if (holds) await stubs.acquire()
     } catch (error) {

@@ -63,7 +63,7 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
       if (!found.ok) return found
       const all = withForbidden({ workspace, guards: found.guards, forbidden })
       if (!all.ok) return all
-      const guards = all.guards.filter(({ type, path }) => type !== 'absent' || make(path))
+      const guards = all.guards.filter(({ type, path }) => type !== 'absent' || (!readOnly && make(path)))
       return { ok: true, mounts: guardMounts({ ...besides, guards }) }
     },
   }
