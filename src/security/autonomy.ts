@@ -13,6 +13,8 @@ export type CommandMode = {
   readonly transaction: boolean
   /** The sandbox can open single hosts to a command; absent: it can. */
   readonly network?: boolean
+  /** Why nothing confines a command, or why it gets no private view. */
+  readonly why?: string
 }
 
 /** What the level needs to know about the command of a call. */
@@ -130,10 +132,10 @@ function supervisedCommand(rated: Rated & { readonly command: CommandFacts }, po
     })
   if (!command.transaction) return isUnlisted ? asked('autonomy.unlisted_asks', rating) : supervised(rated, policy)
   // The view contains the command, so not the command but its changes decide.
-  if (policy.ask === 'changes')
-    return granted('autonomy.transaction', {
-      risk: 'medium',
-      reason: 'runs on a private view of the workspace; its changes are judged before they are applied',
-    })
+  if (policy.ask === 'changes') {
+    if (rated.always) return granted('autonomy.always', { ...rating, risk: 'medium' })
+    const reason = 'runs on a private view of the workspace; its changes are judged before they are applied'
+    return granted('autonomy.transaction', { risk: 'medium', reason })
+  }
   return supervised({ ...rated, rating: { ...rating, risk: 'medium' } }, policy)
 }

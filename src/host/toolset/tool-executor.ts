@@ -28,7 +28,7 @@ import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-
 import { createFileOriginals } from '../transactions/file-originals.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
-import { createGet } from './guarded-get.ts'
+import { createGet } from './network/guarded-get.ts'
 import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
@@ -134,8 +134,10 @@ export async function createToolRuntime({
       sight,
       conversation: conversationId,
       commands: confinement.mode,
-      always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
+      // The rules were given at the operator's own terminal, for the operator.
+      always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),
+      runsOf: async (runs) => (await import('./run-files.ts')).digestsOfRun(runs, workspace.readBytes),
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
     })

@@ -30,11 +30,28 @@ type Act = Parameters<ViewsOptions['review']>[0]
 /** Opens nothing before a command has changed something. */
 export function createReviewedViews({ setup, policy, conversationId, runId, gate, dryRun = false }: ReviewedOptions): CommandViews {
   const { log, redactor } = setup
-  const hasSecret = secretsBy(redactor)
+  const judge = reviewerBy({ setup, policy, gate })
+  /** In a dry run a person sees every change set, also one that would be applied unasked. */
+  const review: typeof judge = async (...changed) => {
+    const judged = await judge(...changed)
+    return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
+  }
 
-  async function review(act: Act, changes: readonly Change[], look: Look): Promise<ChangeReview> {
+  const aboutOf = ({ call }: Act): About => {
+    const { command } = call.input
+    const shown = call.name === 'shell' && typeof command === 'string' ? { command: redactor.text(command) } : {}
+    return { run: runId(), call: call.id, conversation: conversationId, tool: call.name, ...shown, at: Date.now() }
+  }
+
+  return createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
+}
+
+/** Returns the review of what a call changed, live and of a past run. */
+export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup' | 'policy' | 'gate'>) {
+  const hasSecret = secretsBy(setup.redactor)
+  return async (act: Act, changes: readonly Change[], look: Omit<Look, typeof Symbol.dispose>): Promise<ChangeReview> => {
     const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
-    const judged = await reviewChanges(changes, {
+    return reviewChanges(changes, {
       policy,
       level: levelOf(policy),
       approved: isApproved(act, policy),
@@ -46,17 +63,7 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
       isForbiddenRead: unreadBefore(policy, changes),
       look,
     })
-    // In a dry run a person sees every change set, also one that would be applied unasked.
-    return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
   }
-
-  const aboutOf = ({ call }: Act): About => {
-    const { command } = call.input
-    const shown = call.name === 'shell' && typeof command === 'string' ? { command: redactor.text(command) } : {}
-    return { run: runId(), call: call.id, conversation: conversationId, tool: call.name, ...shown, at: Date.now() }
-  }
-
-  return createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
 }
 
 /** A command may make such a file, and nobody reads it from then on; it cannot have read one that was there before. */

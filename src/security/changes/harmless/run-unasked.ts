@@ -5,7 +5,7 @@
  */
 
 /** Maps each reason to names in lower case. `*` stands for any characters; a name with a final slash is a folder with all below it. */
-const byReason: { readonly [reason: string]: string } = {
+export const runUnaskedByReason: { readonly [reason: string]: string } = {
   'build recipes':
     'makefile gnumakefile bsdmakefile *.mk *.mak justfile .justfile *.just rakefile *.rake taskfile.yml taskfile.yaml taskfile.dist.yml sconstruct sconscript ' +
     'wscript cmakelists.txt *.cmake cmakepresets.json meson.build meson_options.txt configure configure.ac configure.in *.m4 *.am *.in build.ninja *.ninja ' +
@@ -41,7 +41,7 @@ const byReason: { readonly [reason: string]: string } = {
     '*.so *.so.* *.dylib *.dll *.node *.pyd *.jar *.class *.wasm *.exe *.bat *.cmd *.ps1 *.desktop *.command *.app',
 }
 
-const names = Object.values(byReason).flatMap((each) => each.split(' '))
+const names = Object.values(runUnaskedByReason).flatMap((each) => each.split(' '))
 const exact: ReadonlySet<string> = new Set(names.filter((name) => !/[*/]/.test(name)))
 const folders: ReadonlySet<string> = new Set(names.filter((name) => /^[^*/]+\/$/.test(name)).map((name) => name.slice(0, -1)))
 const patterns = new RegExp(

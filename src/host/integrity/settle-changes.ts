@@ -4,9 +4,9 @@ import type { Fate } from '../../memory/journal/calls/interrupted-call.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
 import type { SetState } from '../../workspace/changes/contract.ts'
 import type { Setup } from '../api.ts'
-import { recoverRecord } from '../integrity/recovery.ts'
+import { recoverRecord } from './recovery.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
-import { openChanges } from './open-changes.ts'
+import { openChanges } from '../transactions/open-changes.ts'
 
 const fates: { readonly [State in SetState]: Fate | undefined } = {
   applied: 'applied',
@@ -22,9 +22,8 @@ export async function settleChanges(setup: Setup, record: RecordWriter): Promise
   const store = openChanges(setup, realFolder(setup.config.workspaceDir))
   const { orphans } = await store.recover()
   for (const id of orphans) await store.drop(id)
-  const sets = store.list()
   recoverRecord(setup, record, (runId, callId) => {
-    const set = sets.find(({ about }) => about.run === runId && about.call === callId)
+    const set = store.list().find(({ about }) => about.run === runId && about.call === callId)
     return set === undefined ? 'dropped' : fates[set.state]
   })
 }
