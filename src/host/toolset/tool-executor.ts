@@ -131,7 +131,7 @@ export async function createToolRuntime({
       commands: confinement.mode,
       always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),
-      runsOf: async (runs) => (await import('./run-files.ts')).digestsOfRun(runs, workspace.readBytes),
+      runsOf: async (runs) => (await import('../../security/command/run-files.ts')).digestsOfRun(runs, workspace.readBytes),
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
     })
