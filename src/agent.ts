@@ -8,6 +8,7 @@ import { loadSetup } from './host/setup/setup.ts'
 import { once } from './kit/once.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
 import { withUsableReplies } from './providers/usable-reply.ts'
+import type { ChangeSet } from './runtime/changes.ts'
 import type { AgentEvent, Ending, Mode, Proposal } from './runtime/event.ts'
 import type { Provider } from './runtime/port.ts'
 import { prepareThreads } from './runtime/threads/prepare-thread.ts'
@@ -16,6 +17,7 @@ import { ThreadFailure } from './runtime/threads/thread-failure.ts'
 import type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-agent.ts'
 
 export type { ModelCall } from './providers/model-call.ts'
+export type { Change, ChangeReview, ChangeSet, EntryState } from './runtime/changes.ts'
 export type { AgentEvent, Ending, Proposal } from './runtime/event.ts'
 export type { ChatRequest, ChatResponse, Message, ModelChunk, Provider, ProviderFailure } from './runtime/port.ts'
 export type { Thread, ThreadBid, ThreadEvent, ThreadPattern } from './runtime/threads/thread.ts'
@@ -46,6 +48,8 @@ export type AgentOptions = {
   readonly log?: (line: string) => void
 }
 
+export type AskedChanges = ChangeSet & { readonly patch: string }
+
 export type BraidClaw = {
   /**
    * Runs one turn. It yields events until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A call that needs
@@ -63,7 +67,15 @@ export type BraidClaw = {
    * @param gateId the `gateId` of the event: RUN/CALL, as `braidclaw approvals` shows it
    * @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it
    */
-  approve(gateId: string, decision: { readonly allow: boolean; readonly by?: string; readonly note?: string }): Promise<string | undefined>
+  approve(
+    gateId: string,
+    decision: { readonly allow: boolean; readonly by?: string; readonly note?: string; readonly part?: string },
+  ): Promise<string | undefined>
+  /**
+   * Returns what an open gate asks to change in the workspace, and the same as a patch for `git apply`; undefined when it is about something
+   * else than files. With `revise` a program can accept a part: pass the returned `part` to `approve`.
+   */
+  changes(gateId: string): Promise<AskedChanges | undefined>
   /** Returns the proposal that an open gate asks about. */
   gate(gateId: string): Proposal | undefined
   /** Cancels the running turn, also one that has only just begun. */
@@ -121,9 +133,15 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
     run,
     addThread,
     // Before the first run no gate can be open.
-    approve: async (gateId, { allow, by = 'program', note }) => {
+    approve: async (gateId, { allow, by = 'program', note, part }) => {
       const talk = conversation()
-      return talk ? await talk.approve(gateId, { allow, by, ...(note ? { note } : {}) }) : 'approval'
+      return talk ? await talk.approve(gateId, { allow, by, ...(note ? { note } : {}), ...(part ? { part } : {}) }) : 'approval'
+    },
+    changes: async (gateId) => {
+      const set = await conversation()?.changesOf(gateId)
+      if (!set) return undefined
+      const { patchText } = await import('./host/changes/patch-text.ts')
+      return { ...set, patch: patchText(set) }
     },
     gate: (gateId) => conversation()?.gate(gateId),
     cancel() {

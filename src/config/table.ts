@@ -8,7 +8,7 @@ import { receiptRows } from '../receipts/settings.ts'
 import { limitRows } from '../runtime/settings.ts'
 import { securityRows } from '../security/settings.ts'
 import { toolRows } from '../tools/settings.ts'
-import { changeRows } from '../workspace/changes/settings.ts'
+import { changeRows } from '../workspace/changes/set/settings.ts'
 import { logRows, topRows } from './top-settings.ts'
 
 /** In the order of the docs; providers and channels come between `first` and `last`. */

@@ -11,6 +11,8 @@ import type { AskLine, Decision, Log, Message, Provider, Question, RunAgent } fr
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
+import type { SetSummary } from '../workspace/changes/contract.ts'
+import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
@@ -75,6 +77,8 @@ export type ConversationOptions = {
   readonly acceptAltered?: boolean
   /** How commands are confined; default: `auto`. */
   readonly sandbox?: SandboxKind
+  /** Commands run on private views that are never applied, and tools that write do not run. */
+  readonly dryRun?: true
   /** Replaces the configured provider. */
   readonly provider?: Provider
   /** Receives lines for the person who began this conversation; absent: they go to the log. */
@@ -163,6 +167,12 @@ export type ReplayedRun = {
   readonly ended: boolean
 }
 
+export type KeptChanges = {
+  readonly store: ChangeStore
+  /** Leaves a receipt of what the person did with a change set. */
+  record(action: 'changes.undo' | 'changes.apply', set: SetSummary): void
+}
+
 /** A home, opened once per process for all users: database, writer, emergency-stop watcher, sandboxes, providers, approvals. */
 export type Host = {
   readonly setup: Setup
@@ -170,6 +180,8 @@ export type Host = {
   conversation(which: ConversationChoice, options: ConversationOptions): Promise<Conversation>
   /** The open questions of all conversations of this home in this process. */
   readonly questions: () => readonly OpenQuestion[]
+  /** What commands and file tools of this home changed; opened on first use. */
+  changes(): Promise<KeptChanges>
   /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */

@@ -4,7 +4,7 @@ import { once } from '../kit/once.ts'
 import type { Recovery } from '../memory/journal/interrupted-runs.ts'
 import { watchStop } from '../service/stop-file.ts'
 import { narrowSetup } from './access/narrow-setup.ts'
-import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from './api.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from './api.ts'
 import { createRecord, recoverRecord } from './integrity/recovery.ts'
 import { type Home, openHome } from './open-home.ts'
 import { openRecords, toFailure } from './open-records.ts'
@@ -72,9 +72,18 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     home.release()
   }
 
+  const changes = once(async (): Promise<KeptChanges> => {
+    const [{ openKeptChanges }, { recordDecision }] = await Promise.all([
+      import('./changes/kept-changes.ts'),
+      import('./changes/late-decision.ts'),
+    ])
+    return { store: await openKeptChanges(setup), record: (action, set) => recordDecision(home.record, action, set) }
+  })
+
   return {
     setup,
     conversation,
+    changes: changes.get,
     questions: home.services.approvals.open,
     async replay(wanted, threads) {
       const { replayWith } = await import('./integrity/run-again.ts')

@@ -114,6 +114,9 @@ export const layers = [
   'mount namespace',
   'protected paths',
   'hidden files',
+  'unread files',
+  'refused programs',
+  'small /etc',
   'network namespace',
   'pid namespace',
   'ipc namespace',
@@ -167,6 +170,8 @@ export type SandboxSettings = {
   /** Required when a domain is allowed. */
   readonly network?: Network
   readonly limits: Limits
+  /** A trial of this kind of sandbox succeeded here, and nothing has changed since (trial-key.ts). */
+  readonly tried?: boolean
   readonly spawnPlain: Spawn
   readonly log: Log
   /** Layers to leave out; only for tests of the probe. */

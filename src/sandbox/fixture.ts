@@ -53,7 +53,10 @@ export function place(more: Partial<SandboxSettings> & { readonly name?: string 
 
 export type Ran = { readonly ended: Ended; readonly code: number | null; readonly stdout: string; readonly stderr: string }
 export type Running = Place & {
-  run(script: string, more?: { readonly signal?: AbortSignal; readonly cwd?: string; readonly argv?: readonly string[] }): Promise<Ran>
+  run(
+    script: string,
+    more?: { readonly signal?: AbortSignal; readonly cwd?: string; readonly argv?: readonly string[]; readonly readOnly?: boolean },
+  ): Promise<Ran>
   /** Runs a command in a private view. @throws when it did not run there */
   change(script: string, more?: { readonly signal?: AbortSignal; readonly cwd?: string }): Promise<Ran & { readonly view: PrivateView }>
   describe(): string[]
@@ -68,7 +71,7 @@ export async function confined(more: Parameters<typeof place>[0] = {}): Promise<
     throw new Error(created.missing)
   }
   const { spawn, close, describe } = created.sandbox
-  const start = async (plan: Pick<SpawnPlan, 'argv' | 'cwd' | 'signal' | 'view'>): Promise<Ran> => {
+  const start = async (plan: Pick<SpawnPlan, 'argv' | 'cwd' | 'signal' | 'view' | 'readOnly'>): Promise<Ran> => {
     const out = { stdout: '', stderr: '' }
     const env = { PATH: fixedPath, HOME: ground.settings.home }
     const onOutput = (chunk: Uint8Array, from: 'stdout' | 'stderr') => {
@@ -81,7 +84,8 @@ export async function confined(more: Parameters<typeof place>[0] = {}): Promise<
   return {
     ...ground,
     describe,
-    run: (script, { signal = never, cwd = ground.workspace, argv = ['/bin/sh', '-c', script] } = {}) => start({ argv, cwd, signal }),
+    run: (script, { signal = never, cwd = ground.workspace, argv = ['/bin/sh', '-c', script], readOnly = false } = {}) =>
+      start({ argv, cwd, signal, readOnly }),
     async change(script, { signal = never, cwd = ground.workspace } = {}) {
       const ran = await start({ argv: ['/bin/sh', '-c', script], cwd, signal, view: 'private' })
       if (!ran.ended.ok || ran.ended.view === undefined) throw new Error(`no private view: ${JSON.stringify(ran)}`)

@@ -25,8 +25,11 @@ export const notInstalled: Lack = {
   ],
 }
 
+/** Starts every message about a bubblewrap that is there. */
+export const notWorking = 'bubblewrap is installed but does not work here'
+
 export function doesNotWork(complaint: string): Lack {
-  const why = `bubblewrap is installed but does not work here: ${complaint.replace(/^the sandbox could not be set up: /, '')}`
+  const why = `${notWorking}: ${complaint.replace(/^the sandbox could not be set up: /, '')}`
   const { words, remedy } = advice(complaint)
   return { why, missing: `${why}; ${words}`, remedy }
 }
@@ -71,8 +74,8 @@ const switches: readonly Switch[] = [
 const container: Cause = {
   why: 'user namespaces, mounts and a whole /proc must be allowed: start the container with these options',
   commands: [
-    'docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined …',
-    'podman run --security-opt seccomp=unconfined --security-opt unmask=ALL …',
+    'docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined IMAGE',
+    'podman run --security-opt seccomp=unconfined --security-opt unmask=ALL IMAGE',
   ],
 }
 

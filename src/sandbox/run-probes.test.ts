@@ -23,19 +23,32 @@ async function probe(more: Partial<SandboxSettings>, only?: readonly string[]) {
 
 /** Lists what each layer's removal must let through. Layers that stop the same attempt do so one after another. */
 const escapes: { readonly [layer in Layer]: readonly string[] } = {
-  'mount namespace': ['write a file next to the workspace', 'read a key in ~/.ssh', 'delete a folder outside with rm'],
+  'mount namespace': [
+    "change one of the user's tools",
+    'write a file next to the workspace',
+    'read a key in ~/.ssh',
+    'delete a folder outside with find',
+  ],
   'protected paths': [
     'plant a git hook where there is no repository yet',
     'change a repository: its settings, its hooks, the whole of it',
     'write start-up and editor files',
   ],
   'hidden files': ['read a secret file in the workspace, also after moving its folder away'],
+  'unread files': ['read a file that nobody reads, by name, search and copy'],
+  'refused programs': ['run a forbidden command by another spelling'],
+  'small /etc': ['see the users and services of this machine'],
   'network namespace': ['reach a server by name', 'reach a server by address'],
   'pid namespace': ['see a process outside', 'kill a process outside', 'outlive the command in a session of its own'],
   'ipc namespace': ['read shared memory of a process outside'],
   'nested namespaces': ['make a user namespace'],
   seccomp: ['reach a socket in the workspace', 'make a pair of sockets that can send to any other'],
-  limits: ['fork without end', 'take memory without end', 'write a file without end'],
+  limits: [
+    'fork without end',
+    'take memory without end',
+    'take memory with several processes that each stay below the limit',
+    'write a file without end',
+  ],
   environment: ['read the environment that started the sandbox'],
 }
 
@@ -84,7 +97,7 @@ test('without any sandbox the probe finds its way out, and hurts only its own ca
   const only = [
     'read a key in ~/.ssh',
     'read the key of the receipts',
-    'delete a folder outside with rm',
+    'delete a folder outside with find',
     'write a file next to the workspace',
     'see a process outside',
   ]

@@ -15,12 +15,15 @@ export function trialKey(): string | undefined {
     '/proc/sys/kernel/random/boot_id',
     '/proc/sys/kernel/unprivileged_userns_clone',
     '/proc/sys/kernel/apparmor_restrict_unprivileged_userns',
-    '/proc/sys/user/max_user_namespaces',
+    '/proc/sys/kernel/apparmor_restrict_unprivileged_unconfined',
+    ...['user', 'mnt', 'pid', 'net', 'ipc', 'uts'].map((name) => `/proc/sys/user/max_${name}_namespaces`),
+    '/sys/module/apparmor/parameters/enabled',
+    '/sys/fs/selinux/enforce',
     '/proc/self/attr/current',
   ]
   const rights = textOf('/proc/self/status').match(/^(Uid|CapBnd|NoNewPrivs|Seccomp\w*):.*$/gm) ?? []
   const namespaces = ['user', 'mnt'].map((name) => linkOf(`/proc/self/ns/${name}`))
-  return ['1', program, stat.dev, stat.ino, stat.mtimeMs, stat.size, ...files.map(textOf), ...rights, ...namespaces].join('\n')
+  return ['2', program, stat.dev, stat.ino, stat.mtimeMs, stat.size, ...files.map(textOf), ...rights, ...namespaces].join('\n')
 }
 
 function textOf(path: string): string {

@@ -132,10 +132,10 @@ function supervisedCommand(rated: Rated & { readonly command: CommandFacts }, po
     })
   if (!command.transaction) return isUnlisted ? asked('autonomy.unlisted_asks', rating) : supervised(rated, policy)
   // The view contains the command, so not the command but its changes decide.
-  if (policy.ask === 'changes')
-    return granted('autonomy.transaction', {
-      risk: 'medium',
-      reason: 'runs on a private view of the workspace; its changes are judged before they are applied',
-    })
+  if (policy.ask === 'changes') {
+    if (rated.always) return granted('autonomy.always', { ...rating, risk: 'medium' })
+    const reason = 'runs on a private view of the workspace; its changes are judged before they are applied'
+    return granted('autonomy.transaction', { risk: 'medium', reason })
+  }
   return supervised({ ...rated, rating: { ...rating, risk: 'medium' } }, policy)
 }

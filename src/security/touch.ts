@@ -22,7 +22,7 @@ export type Finding =
       readonly facts?: CommandFacts
       /** The files whose content decides what the command runs, where it works on the workspace itself. */
       readonly runs?: readonly string[]
-      readonly request?: RequestFacts & { readonly carries: boolean }
+      readonly request?: RequestFacts & { readonly carries: boolean; readonly foreign: boolean }
       readonly always?: AlwaysRule
     }
   | { readonly ok: false; readonly rule: string; readonly reason: string }
@@ -60,7 +60,8 @@ async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Prom
   const verdict = judgeUrl({ url: touch.url, method: touch.method, policy })
   if (!verdict.ok) return verdict
   const { risk, reason, reads, method, host, allowed } = verdict
-  const request = { beyond: allowed ? [] : [host], reads, carries: verdict.carries }
+  // What a listed host answers to something that was sent there is a receipt rather than a text of others.
+  const request = { beyond: allowed ? [] : [host], reads, carries: verdict.carries, foreign: reads || !allowed }
   return { ok: true, rating: { risk, reason }, reads, writes: [], url: { url: verdict.url, method }, request }
 }
 

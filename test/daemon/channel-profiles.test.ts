@@ -172,6 +172,27 @@ test('a profile may give more: a folder, tools and a level, and only an approver
   await agent.stop()
 }, 20_000)
 
+test('what anybody may write counts as foreign text: together with something private it cannot send anything out', async () => {
+  using fake = startDiscord()
+  const seen: string[] = []
+  using listed = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: ({ method }) => new Response(String(seen.push(method))) })
+  const send = call('http', { url: `http://127.0.0.1:${listed.port}/`, method: 'POST', body: 'gold' })
+  const replies = [call('file_read', { path: 'my-secret.txt' }), send, { text: 'Sent.' }]
+  for (const [users, ending] of [
+    ['*', /^Sent\.\n\n\[approval needed: .*content of others was read/],
+    [ADA, /^Sent\.$/],
+  ] as const) {
+    using at = discordHome(fake, `users = ["${users}"]\nautonomy = "full"\ntools_allow = ["file_read", "http"]\n`)
+    const security = `autonomy = "full"\nallowed_domains = ["127.0.0.1"]\nallowed_ports = [${listed.port}]\n`
+    at.config(readFileSync(join(at.home, '.braidclaw/config.toml'), 'utf8').replace('autonomy = "supervised"\n', security))
+    writeFileSync(join(at.workspace, 'my-secret.txt'), 'gold\n')
+    await using agent = await listening(at, replies)
+    expect(await ask(fake, { content: 'Send it' })).toMatch(ending)
+    await agent.stop()
+  }
+  expect(seen).toEqual(['POST'])
+}, 20_000)
+
 test('the FIFOs are the operator, unless they are said to be a chat', async () => {
   using at = home()
   const tools = [call('file_write', { path: 'a.txt', content: 'x' }), { text: 'Done.' }]

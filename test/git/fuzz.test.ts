@@ -89,7 +89,13 @@ function make(seed: number): { readonly before: Tree; readonly after: Tree } {
       entries.set(root === '' ? name : `${root}/${name}`, text)
   }
   for (let count = roll(3); count > 0; count--) whole(roots[roll(5)] ?? 'lib')
-  for (let count = roll(6); count > 0; count--) entries.set(...pick())
+  // What already sends git elsewhere when the command starts is there by the operator's own choice.
+  const isRedirect = ([path, entry]: readonly [string, Entry]) =>
+    typeof entry === 'object' || (/commondir$/.test(path) && entry !== '../..')
+  for (let count = roll(6); count > 0; count--) {
+    const [path, entry] = pick()
+    if (!isRedirect([path, entry])) entries.set(path, entry)
+  }
   const before = possible(entries)
   const now = new Map(Object.entries(before))
   for (let count = 1 + roll(5); count > 0; count--) {

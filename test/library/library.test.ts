@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAgent, type ModelCall } from '../../src/agent.ts'
+import { needs } from '../support/needs.ts'
 
 function folders() {
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-library-'))
@@ -98,4 +99,48 @@ test('an agent is closed for good, also one that could not begin', async () => {
     { type: 'error', code: 'closed' },
     { type: 'done', stopReason: 'error' },
   ])
+})
+
+test('an open gate gives the exact difference, and no other gate does', async () => {
+  using at = folders()
+  const agent = createAgent({ ...at, modelCall: writes })
+  expect(await agent.changes('run_x/call_1')).toBeUndefined()
+  for await (const event of agent.run('write it')) {
+    if (event.type !== 'approval_gate') continue
+    const asked = await agent.changes(event.gateId)
+    expect(asked).toMatchObject({ stage: 'proposed', changes: [{ path: 'new.txt', after: { kind: 'file', size: 1 } }] })
+    expect(asked?.patch).toContain('+++ b/new.txt\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n')
+    expect(await agent.changes(`${event.gateId}x`)).toBeUndefined()
+    await agent.approve(event.gateId, { allow: false })
+  }
+  await agent.close()
+})
+
+const commands: ModelCall = async function* (messages) {
+  const last = messages.at(-1)
+  if (last?.role === 'tool') yield { type: 'text', content: last.content }
+  else yield { type: 'tool_use', name: 'shell', input: { command: 'echo a > a.txt; echo b > b.txt' } }
+}
+
+test.if(needs('bwrap'))('a program sees what a command changed, and accepts a part of it', async () => {
+  using at = folders()
+  const agent = createAgent({ ...at, modelCall: commands })
+  for await (const event of agent.run('do it')) {
+    if (event.type !== 'approval_gate') continue
+    expect(event.changes).toMatchObject({ verdict: 'ask', count: 2 })
+    const asked = await agent.changes(event.gateId)
+    expect(asked?.patch).toContain('+++ b/b.txt')
+    expect(await asked?.revise?.({ only: ['elsewhere'] })).toMatchObject({ ok: false })
+    const part = await asked?.revise?.({ only: ['a.txt'] })
+    expect(await agent.approve(event.gateId, { allow: true, part: 'another' })).toBeUndefined()
+    expect(part?.ok).toBe(true)
+  }
+  expect([await Bun.file(join(at.cwd, 'a.txt')).exists(), await Bun.file(join(at.cwd, 'b.txt')).exists()]).toEqual([false, false])
+  for await (const event of agent.run('do it again')) {
+    if (event.type !== 'approval_gate') continue
+    const part = await (await agent.changes(event.gateId))?.revise?.({ only: ['a.txt'] })
+    await agent.approve(event.gateId, part?.ok ? { allow: true, part: part.part } : { allow: false })
+  }
+  expect([await Bun.file(join(at.cwd, 'a.txt')).exists(), await Bun.file(join(at.cwd, 'b.txt')).exists()]).toEqual([true, false])
+  await agent.close()
 })

@@ -1,7 +1,7 @@
 /** Changes of commands in the record of the real program: receipts, journal, replay and the deep check agree, and alterations are named. */
 
 import { afterAll, test as always, beforeAll, describe, expect } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { copyOf, sqlite } from '../support/alterations.ts'
 import type { Nest } from '../support/cli.ts'
@@ -23,11 +23,11 @@ const hook = 'mkdir -p r/objects r/refs r/hooks && echo x > r/HEAD && echo x > r
 
 /** Receipts: 1 applied, 2 pending, 3 nothing changed, 4 dropped by a rule. */
 async function madeHome(): Promise<Nest> {
-  const at = home()
-  expect(await turn(at, [shell('echo one > one.txt'), { text: 'done' }], ['--auto'])).toMatchObject({ code: 0 })
-  expect(await turn(at, [shell('echo two > two.txt'), { text: 'waits' }], [], { through: alone })).toMatchObject({ code: 4 })
-  expect(await turn(at, [shell('python3 -c 1'), { text: 'read' }], ['--auto'])).toMatchObject({ code: 0 })
-  expect(await turn(at, [shell(hook), { text: 'no' }], ['--auto'], { through: alone })).toMatchObject({
+  const at = home('', 'approve_all_medium = true\n')
+  expect(await turn(at, [shell('echo one > one.txt'), { text: 'done' }])).toMatchObject({ code: 0 })
+  expect(await turn(at, [shell('echo all: > Makefile'), { text: 'waits' }], [], { through: alone })).toMatchObject({ code: 4 })
+  expect(await turn(at, [shell('python3 -c 1'), { text: 'read' }])).toMatchObject({ code: 0 })
+  expect(await turn(at, [shell(hook), { text: 'no' }], [], { through: alone })).toMatchObject({
     code: 3,
   })
   return at
@@ -48,13 +48,37 @@ test('each attempt leaves one receipt, which says what became of its changes', a
     ['allowed', 'none'],
     ['denied', 'dropped'],
   ])
-  expect(['one.txt', 'two.txt', 'r'].map((name) => isThere(made, name))).toEqual([true, false, false])
+  expect(['one.txt', 'Makefile', 'r'].map((name) => isThere(made, name))).toEqual([true, false, false])
   expect(await deep(made)).toMatchObject({ code: 0 })
 })
 
 test('every run with changes replays to the same events', async () => {
   const { code, stderr } = await made.run(['replay', '--all'])
   expect([code, stderr]).toEqual([0, expect.stringMatching(/^(run_\w+: the same, .*\n){4}$/)])
+})
+
+describe('what another policy would have said', () => {
+  const asked = async (at: Nest, from: string, to: string) => {
+    const own = readFileSync(state(at, 'config.toml'), 'utf8')
+    const policy = join(at.dir, 'policy.toml')
+    writeFileSync(policy, own.replace(from, to))
+    const { code, stdout } = await at.run(['replay', '--all', '--policy', policy])
+    expect(code).toBe(0)
+    return stdout.replaceAll(/run_\w+/g, 'RUN').split('\n')
+  }
+
+  test('the same policy says the same of calls and changes; what was dropped is no longer kept', async () => {
+    expect((await asked(made, 'x', 'x')).filter((line) => !line.startsWith('RUN: 0 of 1 call'))).toEqual([
+      '  event 4, the changes of call_1: deny by changes.git as recorded; they are no longer kept, so not judged again',
+      '',
+    ])
+  })
+
+  test('a stricter one is shown where it would have decided otherwise, the changes too', async () => {
+    const at = made
+    const lines = await asked(at, 'forbidden_paths = [', `forbidden_paths = ["${join(at.workspace, 'one.txt')}", `)
+    expect(lines).toContainEqual(expect.stringMatching(/the changes of call_1: (apply|ask) by changes\.\w+ → deny by /))
+  })
 })
 
 describe('the deep check names what was altered', () => {

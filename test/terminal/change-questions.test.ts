@@ -132,6 +132,42 @@ describe('a yes', () => {
   })
 })
 
+real('in a conversation /changes, /diff and /undo tell of what was changed and take it back', async () => {
+  using at = home()
+  const { stdout } = await at.terminal(
+    ['agent'],
+    [
+      ['> ', 'go\r'],
+      [asks, 'y\r'],
+      ['told: ran', '/changes\r'],
+      ['shell: echo made', '/diff\r'],
+      ['+made', '/undo\r'],
+      ['undone: 2 paths', '/undo\r'],
+      ['nothing to undo', ctrlD],
+    ],
+    { env: { ...scripted(at, [two, over]).env, NO_COLOR: '1' }, timeoutMs: 20_000 },
+  )
+  expect(stdout).toContain('there is nothing to undo in')
+  expect(both(at)).toEqual([undefined, undefined])
+  expect((await at.run(['receipt', 'list'])).stdout).toContain('changes.undo')
+  expect((await at.run(['receipt', 'verify', '--deep'])).code).toBe(0)
+})
+
+real('a yes counts after the process that asked was killed', async () => {
+  using at = home()
+  const turning = answered(at, [[asks, '']])
+  const state: { id?: string } = {}
+  for (let tries = 0; tries < 50 && state.id === undefined; tries++)
+    state.id = JSON.parse((await at.run(['approvals', 'list', '--json'])).stdout)[0]?.id
+  const [run] = JSON.parse((await at.run(['run', 'list', '--json'])).stdout)
+  process.kill(Number(run.owner.split('@')[0]), 'SIGKILL')
+  expect((await turning).code).not.toBe(0)
+  const { stdout } = await at.run(['approvals', 'allow', state.id ?? ''])
+  expect(stdout).toStartWith('applied: 2 paths: ')
+  expect(both(at)).toEqual(['made\n', 'other\n'])
+  expect((await at.run(['receipt', 'verify', '--deep'])).code).toBe(0)
+})
+
 real('a file tool shows what it would change before it asks', async () => {
   using at = home()
   at.file('a.txt', 'one\ntwo\n')

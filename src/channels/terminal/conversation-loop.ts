@@ -92,7 +92,7 @@ async function converse({ host, repl, options, begun }: Talking): Promise<void> 
   }
 
   const take = async (line: string): Promise<'on' | 'exit'> => {
-    const outcome = await slash({ line, ...state, fresh: replace })
+    const outcome = await slash({ line, ...state, fresh: replace, host, ask: repl.ask })
     if (outcome === 'message') await say(line)
     return outcome === 'exit' ? 'exit' : 'on'
   }

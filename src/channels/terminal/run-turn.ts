@@ -75,9 +75,14 @@ function sayUsage({ config, context }: CliSetup, { color }: Screen, conversation
 /** Shows only the person how to approve: a model that reads it would be tempted to approve by itself. */
 function withWayOut(conversation: Conversation, ending: Ending): Ending {
   if (ending.code !== 'approval_needed') return ending
-  const ways = conversation.unanswered().map((id) => `braidclaw approvals allow ${id}`)
-  if (ways.length === 0) return ending
-  return { ...ending, message: `${ending.message}; or: ${ways.join('; ')}, then: braidclaw agent -c -m "go on"` }
+  const open = conversation.unanswered()
+  const changes = open.flatMap((id) => (id.startsWith('changes:') ? [id.slice('changes:'.length)] : []))
+  const calls = open.filter((id) => !id.startsWith('changes:')).map((id) => `braidclaw approvals allow ${id}`)
+  const ways = [
+    ...changes.map((id) => `or: braidclaw approvals allow ${id} applies what it changed, within ten minutes`),
+    ...(calls.length === 0 ? [] : [`or: ${calls.join('; ')}, then: braidclaw agent -c -m "go on"`]),
+  ]
+  return ways.length === 0 ? ending : { ...ending, message: [ending.message, ...ways].join('; ') }
 }
 
 /** Writes one line to stderr when the answer alone would hide a problem. */

@@ -1,11 +1,15 @@
 /** Interprets a line in the conversation: a slash command for us, or a message for the agent. */
 
-import type { Conversation } from '../../host/api.ts'
+import type { Conversation, Host } from '../../host/api.ts'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { CliSetup } from './context.ts'
+import type { AskPerson } from './questions/approval-prompt.ts'
+import { wantsColor } from './questions/coloured.ts'
 
 export type Slash = {
+  readonly host: Host
+  readonly ask: AskPerson
   readonly line: string
   readonly setup: CliSetup
   readonly conversation: Conversation
@@ -21,13 +25,16 @@ export const slashCommands: readonly (readonly [string, string])[] = [
   ['/tools', 'list the active tools'],
   ['/memory QUERY', 'search all conversations'],
   ['/policy', 'autonomy and workspace boundary'],
+  ['/changes', 'list what was changed, latest first'],
+  ['/diff [NUMBER]', 'show what was changed, exactly'],
+  ['/undo [NUMBER]', 'take changes back (braidclaw undo --help)'],
   ['/model [PROVIDER/MODEL]', 'show the model, or go on with another'],
   ['/clear', 'begin a new conversation (the old one stays in memory)'],
 ]
 
 const names = slashCommands.map(([usage]) => usage.split(' ')[0] ?? usage)
 
-export async function slash({ line, setup, conversation, fresh }: Slash): Promise<Outcome> {
+export async function slash({ line, setup, conversation, fresh, host, ask }: Slash): Promise<Outcome> {
   // A path, and pasted text of several lines, is a message.
   if (!/^\/[\w-]*(?: .*)?$/.test(line)) return 'message'
   const { write } = setup.context.process.stdout
@@ -39,7 +46,7 @@ export async function slash({ line, setup, conversation, fresh }: Slash): Promis
       return 'exit'
     case '/help':
       write(slashCommands.map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
-      write('Asked [y/N/a]: y is yes, a is yes from now on, anything else is no.\n')
+      write('Asked [y/N/a]: y is yes, a is yes from now on, n and a reason is no, anything else is no. About changes: ? lists the keys.\n')
       break
     case '/tools':
       write(
@@ -57,6 +64,22 @@ export async function slash({ line, setup, conversation, fresh }: Slash): Promis
     case '/model':
       write(`${(argument === '' ? conversation : await fresh(argument)).model}\n`)
       break
+    case '/changes':
+    case '/diff':
+    case '/undo': {
+      const { pastChanges } = await import('./history/past-changes.ts')
+      write(
+        await pastChanges({
+          command,
+          wanted: argument,
+          host,
+          ask,
+          workspace: conversation.workspace,
+          color: wantsColor(setup.context.env),
+        }),
+      )
+      break
+    }
     case '/clear':
       await fresh()
       write('a new conversation begins\n')

@@ -9,17 +9,10 @@ import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
 
-/** Finishes first what a dead process began. @throws FailureError when the folder cannot be read */
-export async function openKeptChanges({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>): Promise<ChangeStore> {
-  const { openChangeStore } = await import('../../workspace/changes/store.ts')
-  const { keepSets, keepMb, keepDays } = config.changes
-  const store = openChangeStore({
-    folder: `${paths.home}/changes`,
-    workspace: realFolder(config.workspaceDir),
-    log,
-    now: Date.now,
-    limits: { keepSets, keepDays, keepBytes: keepMb * 1_000_000 },
-  })
+/** Finishes first what a dead process began. */
+export async function openKeptChanges(setup: Setup): Promise<ChangeStore> {
+  const { openChanges } = await import('../transactions/open-changes.ts')
+  const store = openChanges(setup, realFolder(setup.config.workspaceDir))
   await store.recover()
   return store
 }

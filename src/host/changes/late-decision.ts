@@ -1,6 +1,7 @@
 /** Applies a change set whose call ended because nobody could be asked: by an approval that came later, used up exactly once. */
 
 import type { Approval } from '../../memory/approval-table.ts'
+import { isAlive } from '../../memory/journal/process-owner.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
 import type { Applied, SetSummary } from '../../workspace/changes/contract.ts'
@@ -15,9 +16,10 @@ export type LateDecision = {
   readonly approval: Approval
 }
 
-/** Whether the process that asked still waits for the answer, and applies the changes itself. */
-export function isAwaited({ journal }: Memory, { runId, callId }: Approval): boolean {
-  return journal.openIntent(runId, callId) !== undefined
+/** `yes`: the process that asked still waits for the answer and applies the changes itself. `crashed`: it died while it waited. */
+export function isAwaited({ journal }: Memory, { runId, callId }: Approval): 'yes' | 'no' | 'crashed' {
+  if (journal.openIntent(runId, callId) === undefined) return 'no'
+  return isAlive(journal.run(runId)?.owner ?? '') ? 'yes' : 'crashed'
 }
 
 /** @returns undefined when the changes are no longer kept */

@@ -8,17 +8,21 @@ import { createTrust } from '../../config/trust.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { Judge } from '../../runtime/port.ts'
 import type { Entry } from '../../runtime/replay/external-entry.ts'
+import type { RejudgeInput } from '../../runtime/replay/rejudge.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { allowingToo, policyOf, resolveExecutable } from '../setup/effective-policy.ts'
 import { createToolRuntime } from '../toolset/tool-executor.ts'
-import { pastTools } from './recorded-tools.ts'
+import { openChanges } from '../transactions/open-changes.ts'
+import { pastReview } from '../transactions/past-review.ts'
+import { reviewerBy } from '../transactions/reviewed-views.ts'
+import { pastCommands, pastTools } from './recorded-tools.ts'
 
 /**
- * Judges the calls of a run by that policy, ignoring ESTOP. It runs nothing, not even an executable to get its description.
+ * Judges the calls of a run, and what they changed, by that policy, ignoring ESTOP. It runs nothing, not even an executable to get its description.
  * @throws FailureError `usage` when the file cannot be used.
  */
-export async function judgeBy(setup: Setup, file: string, memory: Memory): Promise<(run: readonly Entry[]) => Judge> {
+export async function judgeBy(setup: Setup, file: string, memory: Memory): Promise<(run: PastEntries) => PastJudge> {
   const config = configWith(setup, file)
   const policy = policyOf(config, setup.paths, setup.context.env)
   const { createGate } = await import('../../security/gate.ts')
@@ -26,13 +30,20 @@ export async function judgeBy(setup: Setup, file: string, memory: Memory): Promi
   const always = (key: string) => memory.approvals.hasRule('shell', key)
   const secrets = setup.redactor
   const common = { secrets, estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }
-  return (run) => {
-    const { tools, settled } = pastTools(run, config)
+  const store = openChanges({ ...setup, config }, policy.workspace)
+  return ({ runId, entries }) => {
+    const { tools, settled } = pastTools(entries, config)
     const names = tools.map(({ name }) => name)
-    const { judge } = createGate({ ...common, policy: allowingToo(policy, names), tools: [...ten, ...tools] })
-    return async (call) => settled.get(call.id) ?? judge(call)
+    const commands = pastCommands(entries)
+    const gate = createGate({ ...common, ...(commands ? { commands } : {}), policy: allowingToo(policy, names), tools: [...ten, ...tools] })
+    const judge: Judge = async (call) => settled.get(call.id) ?? gate.judge(call)
+    const review = reviewerBy({ setup: { ...setup, config }, policy, gate: async () => gate })
+    return { judge, review: pastReview({ entries, runId, store, judge, review }) }
   }
 }
+
+type PastEntries = { readonly runId: string; readonly entries: readonly Entry[] }
+type PastJudge = Required<Pick<RejudgeInput, 'judge' | 'review'>>
 
 function configWith({ paths, context, config }: Setup, file: string) {
   const { env, cwd, channels } = context

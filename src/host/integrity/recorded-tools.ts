@@ -4,9 +4,11 @@
  */
 
 import type { Config } from '../../config/config.ts'
+import { changesOf } from '../../runtime/attempt/change-outcome.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import type { Tool } from '../../runtime/port.ts'
 import { type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
+import type { CommandMode } from '../../security/autonomy.ts'
 import { builtInNames } from '../toolset/tool-selection.ts'
 
 export type PastTools = {
@@ -28,6 +30,18 @@ export function pastTools(entries: readonly Entry[], { security }: Config): Past
     tools: names.map((name) => standIn(name, security.allowTools.includes(name) ? 'low' : 'medium')),
     settled: new Map(settled.map(({ call, judgement }) => [call.id, judgement])),
   }
+}
+
+/** Returns how the run executed commands; undefined when none of its entries tells that a private view was used. */
+export function pastCommands(entries: readonly Entry[]): CommandMode | undefined {
+  return entries.some(wasOnView) ? { confined: true, transaction: true } : undefined
+}
+
+function wasOnView(entry: Entry): boolean {
+  const event = externalOf(entry)
+  if (event?.type === 'tool.changed') return true
+  if (event?.type === 'tool.done') return event.outcome.metadata?.changes !== 'direct' && changesOf(event.outcome.metadata) !== undefined
+  return proposalsOf(entry).some(({ judgement }) => judgement.rule === 'autonomy.transaction' || judgement.rule === 'autonomy.dropped')
 }
 
 function proposalsOf(entry: Entry): readonly Proposal[] {

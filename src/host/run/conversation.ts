@@ -62,6 +62,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     runId: () => running.agent?.runId(),
     ask: options.ask,
     sandbox: options.sandbox,
+    dryRun: options.dryRun,
     sandboxes,
     tools,
     instructions,

@@ -8,6 +8,7 @@ import type { Config } from '../../config/config.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
 import type { Sandbox, SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
+import { notWorking } from '../../sandbox/install.ts'
 import type { CommandMode } from '../../security/autonomy.ts'
 import type { Policy } from '../../security/policy.ts'
 import { forbiddenPlace } from '../../security/targets/path.ts'
@@ -15,7 +16,7 @@ import { type Spawn, type SpawnPlan, spawnPlain } from '../../tools/process.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import type { Setup } from '../api.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
-import { forgetSandbox } from './sandbox-state.ts'
+import { forgetSandbox, isSandboxTried } from './sandbox-state.ts'
 
 export type Confinement = {
   /** Runs a command. Without a working sandbox it runs nothing, and the message says what to install. */
@@ -174,6 +175,11 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
     return created
   }
 
+  const noSandbox = (missing: string) => ({
+    ok: false as const,
+    message: `no sandbox, so no command runs: ${missing}${instead[kind] ?? ''}; or, with all your rights and at your own risk: --sandbox none`,
+  })
+
   return {
     async spawn(plan) {
       state.made ??= make()
@@ -181,12 +187,12 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       if (made.ok) {
         const { name, spawn } = made.sandbox
         const ended = await spawn(await withGit(plan, around))
-        return ended.ok ? { ...ended, sandbox: name } : ended
+        if (ended.ok) return { ...ended, sandbox: name }
+        if (!ended.message.startsWith(notWorking)) return ended
+        forgetSandbox(around.setup)
+        return noSandbox(ended.message)
       }
-      return {
-        ok: false,
-        message: `no sandbox, so no command runs: ${made.missing}${instead[kind] ?? ''}; or, with all your rights and at your own risk: --sandbox none`,
-      }
+      return noSandbox(made.missing)
     },
     async mode() {
       state.made ??= make()
@@ -224,6 +230,7 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: 
     protectedPaths: [],
     forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
     secretPaths: outsideHome(setup),
+    tried: isSandboxTried(setup, kind),
     forbiddenReads: policy.forbiddenReads,
     userPath: setup.context.env.PATH,
     forbiddenCommands: policy.forbiddenCommands,

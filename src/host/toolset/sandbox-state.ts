@@ -28,13 +28,24 @@ export function forgetSandbox(setup: Setup): void {
 export async function sandboxState(setup: Setup, kind: SandboxKind = 'auto'): Promise<Trial> {
   // Nothing needs a trial, and loading the trial module takes milliseconds.
   if (kind === 'none') return { ok: true }
-  const key = kind === 'auto' || kind === 'bubblewrap' ? trialKey() : undefined
+  const key = keyFor(setup, kind)
   if (key === undefined) return trySandboxNow(setup, kind)
-  const whole = `${setup.config.workspaceDir}\n${key}`
-  if (kept(setup) === whole) return { ok: true }
+  if (kept(setup) === key) return { ok: true }
   const trial = await trySandboxNow(setup, kind)
-  if (trial.ok) keep(setup, whole)
+  if (trial.ok) keep(setup, key)
   return trial
+}
+
+/** @returns whether a stored success still holds; it tries nothing */
+export function isSandboxTried(setup: Setup, kind: SandboxKind): boolean {
+  const key = keyFor(setup, kind)
+  return key !== undefined && kept(setup) === key
+}
+
+/** @returns undefined when a trial costs nothing or bubblewrap is not there */
+function keyFor({ config }: Setup, kind: SandboxKind): string | undefined {
+  const key = kind === 'auto' || kind === 'bubblewrap' ? trialKey() : undefined
+  return key && `${config.workspaceDir}\n${key}`
 }
 
 function fileOf({ paths }: Setup): string {

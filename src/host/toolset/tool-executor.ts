@@ -1,6 +1,5 @@
 /** Runs tools behind the gate: it lists the tools for the model, judges each call, and executes exactly what was judged. */
 
-import type { JsonObject } from '../../kit/json.ts'
 import { once } from '../../kit/once.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
@@ -24,7 +23,9 @@ import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
 import { createCommandSpawn } from '../transactions/command-spawn.ts'
+import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-run.ts'
 import { createFileOriginals } from '../transactions/file-originals.ts'
+import type { StandingAnswers } from '../transactions/standing-answers.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './guarded-get.ts'
@@ -39,6 +40,8 @@ export type ToolRuntimeOptions = {
   readonly runId?: () => string | undefined
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
+  /** Nothing that a call does reaches the workspace. */
+  readonly dryRun?: boolean
   /** The host's pool; absent: the runtime creates its own sandbox. */
   readonly sandboxes?: SandboxPool
   readonly tools?: ToolSelection
@@ -63,6 +66,7 @@ export async function createToolRuntime({
   runId = () => undefined,
   ask,
   sandbox = 'auto',
+  dryRun = false,
   sandboxes,
   tools: { builtIn, more } = builtInTools,
   instructions,
@@ -76,13 +80,23 @@ export async function createToolRuntime({
     originals,
   })
   const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
-  const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
+  const state: { answers?: StandingAnswers; gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  const spawn = createCommandSpawn({ setup, policy, confinement })
+  const commandSpawn = createCommandSpawn({ setup, policy, confinement })
+  const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
-    return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate })
+    if (memory) state.answers = (await import('../transactions/standing-answers.ts')).createStandingAnswers(memory)
+    return createReviewedViews({
+      setup,
+      policy: kit().policy,
+      conversationId,
+      runId: () => runId() ?? '',
+      gate,
+      dryRun,
+      standing: state.answers,
+    })
   })
   const own = createTools({
     files: workspace,
@@ -129,8 +143,9 @@ export async function createToolRuntime({
       sight,
       conversation: conversationId,
       commands: confinement.mode,
-      always: (key) => memory?.approvals.hasRule('shell', key) ?? false,
-      targetsOf: async (writes) => digests(writes, workspace.readBytes),
+      // The rules were given at the operator's own terminal, for the operator.
+      always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true,
+      targetsOf: async (writes) => (await import('../../security/command/run-files.ts')).digestsOf(writes, workspace.readBytes),
       runsOf: async (runs) => (await import('../../security/command/run-files.ts')).digestsOfRun(runs, workspace.readBytes),
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
@@ -146,6 +161,9 @@ export async function createToolRuntime({
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
+    const tool = kit().tools.find(({ name }) => name === call.name)
+    const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
+    if (dry !== undefined) return dry
     if (judgement.writes.length > 0) await originals.load()
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
@@ -153,10 +171,11 @@ export async function createToolRuntime({
   }
 
   /** Carries out what was decided about the changes of a command. */
-  const changes: ChangePorts = {
+  const changePorts: ChangePorts = {
     apply: async (event, signal, ran) => (await views.get()).apply(event, signal, ran),
     drop: (event) => views.made()?.drop(event),
   }
+  const changes = dryRun ? neverApplied(changePorts) : changePorts
 
   /** Adds the instructions of folders that the call touched for the first time. */
   async function withInstructions<Outcome extends ToolOutcome>({ judgement }: Parameters<Act>[0], outcome: Outcome): Promise<Outcome> {
@@ -191,6 +210,8 @@ export async function createToolRuntime({
       standing.add(key)
       return `allowed from now on in this conversation: ${[call.name, ...coveredBy(judgement)].join(' ')}`
     }
+    const applied = state.answers?.accept(judgement.plan)
+    if (applied !== undefined) return applied
     if (!always || !memory) return undefined
     memory.approvals.addRule({ tool: 'shell', scope: alwaysKey(always), by: 'terminal' })
     return `always allowed from now on: ${always.executable} ${always.subcommand}`.trim()
@@ -270,19 +291,4 @@ function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome |
   if (again.verdict === 'deny') return { status: 'denied', output: '', error: `${again.rule}: ${again.reason}` }
   if (again.plan === plan) return undefined
   return { status: 'denied', output: '', error: 'approval.stale: what would be executed changed after it was judged; ask again' }
-}
-
-type ReadBytes = (
-  path: string,
-  options: { readonly maxBytes: number },
-) => { readonly ok: true; readonly bytes: Uint8Array } | { readonly ok: false; readonly message: string }
-
-/** Returns for each write target the digest of its present content, or `none` when it cannot be read. */
-function digests(writes: readonly string[], readBytes: ReadBytes): JsonObject {
-  return Object.fromEntries(
-    writes.map((path) => {
-      const read = readBytes(path, { maxBytes: 16 * 1024 * 1024 })
-      return [path, read.ok ? sha256(read.bytes) : 'none']
-    }),
-  )
 }

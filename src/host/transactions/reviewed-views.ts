@@ -4,6 +4,7 @@ import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
 import type { ReviewLevel } from '../../security/changes/review-context.ts'
+import { changeRuleFor, coversChanges } from '../../security/changes/standing-changes.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
@@ -14,6 +15,7 @@ import type { Setup } from '../api.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
 import { runByGit } from './git-around.ts'
 import { openChanges } from './open-changes.ts'
+import type { StandingAnswers } from './standing-answers.ts'
 
 export type ReviewedOptions = {
   readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor' | 'context'>
@@ -21,17 +23,63 @@ export type ReviewedOptions = {
   readonly conversationId: string
   /** Returns the current run. */
   readonly runId: () => string
+  readonly dryRun?: boolean
   readonly gate: () => Promise<Pick<Gate, 'plan'>>
+  /** The standing answers to changes; absent: there are none, and none can be given. */
+  readonly standing?: StandingAnswers | undefined
 }
 
 type Act = Parameters<ViewsOptions['review']>[0]
 
 /** Opens nothing before a command has changed something. */
-export function createReviewedViews({ setup, policy, conversationId, runId, gate }: ReviewedOptions): CommandViews {
+export function createReviewedViews({
+  setup,
+  policy,
+  conversationId,
+  runId,
+  gate,
+  dryRun = false,
+  standing,
+}: ReviewedOptions): CommandViews {
   const { log, redactor } = setup
-  const hasSecret = secretsBy(redactor)
+  const judge = reviewerBy({ setup, policy, gate })
+  const review: ViewsOptions['review'] = async (act, changes, look) => {
+    const judged = await judge(act, changes, look)
+    // In a dry run a person sees every change set, also one that would be applied unasked.
+    if (dryRun) return judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
+    const plan = standing && judged.verdict === 'ask' ? (await gate()).plan(act.judgement.plan) : undefined
+    return standing && plan ? answered({ plan, changes, review: judged }, standing) : judged
+  }
 
-  async function review(act: Act, changes: readonly Change[], look: Look): Promise<ChangeReview> {
+  const aboutOf = ({ call }: Act): About => {
+    const { command } = call.input
+    const shown = call.name === 'shell' && typeof command === 'string' ? { command: redactor.text(command) } : {}
+    return { run: runId(), call: call.id, conversation: conversationId, tool: call.name, ...shown, at: Date.now() }
+  }
+
+  return createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
+}
+
+type Asked = Parameters<typeof coversChanges>[1]
+
+function answered(asked: Asked, standing: StandingAnswers): ChangeReview {
+  const { plan, changes, review } = asked
+  if (standing.rules().some((rule) => coversChanges(rule, asked)))
+    return {
+      ...review,
+      verdict: 'apply',
+      rule: 'changes.always',
+      reason: 'the operator said "always" to changes of these paths by this command',
+    }
+  const rule = changeRuleFor(plan, changes)
+  if (rule) standing.offer(review.digest, rule)
+  return review
+}
+
+/** Returns the review of what a call changed, live and of a past run. */
+export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup' | 'policy' | 'gate'>) {
+  const hasSecret = secretsBy(setup.redactor)
+  return async (act: Act, changes: readonly Change[], look: Omit<Look, typeof Symbol.dispose>): Promise<ChangeReview> => {
     const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
     return reviewChanges(changes, {
       policy,
@@ -46,14 +94,6 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
       look,
     })
   }
-
-  const aboutOf = ({ call }: Act): About => {
-    const { command } = call.input
-    const shown = call.name === 'shell' && typeof command === 'string' ? { command: redactor.text(command) } : {}
-    return { run: runId(), call: call.id, conversation: conversationId, tool: call.name, ...shown, at: Date.now() }
-  }
-
-  return createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
 }
 
 /** A command may make such a file, and nobody reads it from then on; it cannot have read one that was there before. */

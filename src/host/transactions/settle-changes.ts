@@ -22,9 +22,8 @@ export async function settleChanges(setup: Setup, record: RecordWriter): Promise
   const store = openChanges(setup, realFolder(setup.config.workspaceDir))
   const { orphans } = await store.recover()
   for (const id of orphans) await store.drop(id)
-  const sets = store.list()
   recoverRecord(setup, record, (runId, callId) => {
-    const set = sets.find(({ about }) => about.run === runId && about.call === callId)
+    const set = store.list().find(({ about }) => about.run === runId && about.call === callId)
     return set === undefined ? 'dropped' : fates[set.state]
   })
 }

@@ -19,7 +19,7 @@ import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
 import { chooseCover } from './empty-mount.ts'
-import { createLauncher, type Sandboxed, type Wanted } from './launch-sandbox.ts'
+import { createLauncher, type Sandboxed, type ViewKind, type Wanted } from './launch-sandbox.ts'
 import { type Besides, createMounts } from './mounts.ts'
 import { insideUser } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
@@ -31,8 +31,8 @@ type Making = { readonly settings: SandboxSettings; readonly places: Places }
 type Way = Extract<SandboxNetwork, { ok: true }>
 
 /**
- * Creates the sandbox and runs one trial command, because an installed program does not prove that the kernel lets it work. A stored result
- * of the overlay trial proves it too; then the first command tells if something has changed since.
+ * Creates the sandbox. It runs one trial command, because an installed program does not prove that the kernel lets it work, unless a stored
+ * result proves it; then the first command tells if something has changed since.
  */
 export async function createBubblewrap({ settings, places }: Making): Promise<Created> {
   const program = Bun.which('bwrap', { PATH: fixedPath })
@@ -40,19 +40,19 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
   const folder = ownFolder(places.stateHome, settings.log)
   if (!folder.ok) return folder
   const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
-  const strict = settings.without?.includes('seccomp') ? undefined : filterProgram({ arch, inet: true, unix: false })
+  const strict = () => (settings.without?.includes('seccomp') ? undefined : filterProgram({ arch, inet: true, unix: false }))
   const way = joinNetwork({ settings, folder: folder.path, filter: strict })
   if (!way.ok) {
     folder.remove()
     return way
   }
   const confiner = createConfiner({ settings, places, program, folder, way })
-  const sandbox: Sandbox = { name: 'bubblewrap', ...confiner }
   const views = await confiner.privateViews()
-  if (confiner.isProven()) {
+  if (settings.tried || confiner.isProven()) {
     confiner.warm()
-    return { ok: true, sandbox }
+    return { ok: true, sandbox: { name: 'bubblewrap', ...confiner, spawn: withAdvice(confiner.spawn) } }
   }
+  const sandbox: Sandbox = { name: 'bubblewrap', ...confiner }
   const signal = new AbortController().signal
   const command = { argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} }
   const trial = await confiner.spawn({ ...command, view: views.ok ? 'private' : 'direct' })
@@ -60,6 +60,14 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
   if (trial.ok && trial.code === 0) return { ok: true, sandbox }
   confiner.close()
   return { ok: false, ...doesNotWork(trial.ok ? `a trial ended with ${trial.code ?? trial.signal}` : trial.message) }
+}
+
+/** Without a trial the first command finds out that something has changed. */
+function withAdvice(spawn: Spawn): Spawn {
+  return async (plan) => {
+    const ended = await spawn(plan)
+    return isSetUpFailure(ended) ? { ok: false, message: doesNotWork(ended.message).missing } : ended
+  }
 }
 
 type Confiner = Making & {
@@ -94,10 +102,12 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const transactions = createTransactions({ places, bubblewrap: program, libc, log: settings.log })
   const parts = { program, folder: folder.path, view, fixed: mounts.fixed, way, gate, group, filter, transactions, libc }
   const warmSandbox = createWarmSandbox(createLauncher(parts))
-  const wantedFor = (plan: Besides): { readonly ok: true; readonly wanted: Wanted } | { readonly ok: false; readonly message: string } => {
-    const guards = mounts.guards((path) => stubs.make(path), plan)
-    const kind = isPrivate(plan) ? 'private' : 'direct'
-    return guards.ok ? { ok: true, wanted: { ...guards.mounts, view: kind, key: `${kind}\0${guards.mounts.key}` } } : guards
+  const wantedFor = (plan: Besides, view: ViewKind): { readonly ok: true; readonly wanted: Wanted } | Failure => {
+    const guards = mounts.guards(
+      (path) => stubs.make(path),
+      view === 'direct' ? plan : { readablePaths: plan.readablePaths, view: 'private' },
+    )
+    return guards.ok ? { ok: true, wanted: { ...guards.mounts, view, key: `${view}\0${guards.mounts.key}` } } : guards
   }
   const run = (plan: SpawnPlan, { waiting }: Sandboxed, { deep }: Wanted): Promise<Ended> => {
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
@@ -107,7 +117,9 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
   }
   const start = async (plan: SpawnPlan): Promise<Ended> => {
-    const found = wantedFor(plan)
+    // Without caches the workspace itself shows the same, at a lower cost.
+    const reads = plan.readOnly && plan.view !== 'direct' && transactions.hasCaches() && (await transactions.views()).ok
+    const found = wantedFor(plan, reads ? 'reading' : isPrivate(plan) ? 'private' : 'direct')
     if (!found.ok) return found
     const { wanted } = found
     const sandboxed = warmSandbox.take(wanted)
@@ -119,9 +131,9 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     // namespaces.
     setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
     if (prepared === undefined) return ended
-    if (ended.ok) return { ...ended, view: prepared.view() }
+    if (ended.ok && wanted.view === 'private') return { ...ended, view: prepared.view() }
     prepared.transaction.drop()
-    if (!isSetUpFailure(ended)) return ended
+    if (ended.ok || !isSetUpFailure(ended)) return ended
     transactions.forget()
     return { ok: false, message: doesNotWork(ended.message).missing }
   }
@@ -130,17 +142,20 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     privateViews: transactions.views,
     isProven: transactions.isProven,
     warm() {
-      const found = transactions.isReady() ? wantedFor({ view: 'private' }) : undefined
+      const found = transactions.isReady() ? wantedFor({}, 'private') : undefined
       if (found?.ok) warmSandbox.prepare(found.wanted)
     },
     describe: () => describeBubblewrap({ settings, group: group?.words, views: transactions.words(), without }),
     close() {
       way.stop()
       folder.remove()
+      surroundings.tidy()
       void warmSandbox.close().then(group?.remove)
     },
   }
 }
+
+type Failure = { readonly ok: false; readonly message: string }
 
 /** A command that cannot write needs no view of its own. */
 function isPrivate({ view, readOnly }: Besides): boolean {
@@ -156,7 +171,7 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
     const wrong =
       plan.argv[0] === undefined ? 'there is no program to run' : existsSync(plan.cwd) ? undefined : `its folder ${plan.cwd} is gone`
     if (wrong !== undefined) return { ok: false, message: `cannot start ${JSON.stringify(plan.argv[0] ?? '')}: ${wrong}` }
-    const holds = !isPrivate(plan)
+    const holds = !isPrivate(plan) && !plan.readOnly
     try {
       if (holds) await stubs.acquire()
     } catch (error) {

@@ -32,3 +32,16 @@ test('one that waits for a command that does not come is let go; the next comman
   if (!(taken instanceof Error)) taken.waiting.child.kill('SIGKILL')
   await warmSandbox.close()
 })
+
+test('two different ones are kept; a third takes the place of the oldest', async () => {
+  const { warmSandbox, started, alive } = stage(10_000)
+  for (const key of ['one', 'two', 'two', 'three']) warmSandbox.prepare({ key })
+  await Bun.sleep(100)
+  expect([started.length, alive()]).toEqual([3, 2])
+  for (const key of ['two', 'three']) {
+    const taken = warmSandbox.take({ key })
+    if (!(taken instanceof Error)) taken.waiting.child.kill('SIGKILL')
+  }
+  expect(started).toHaveLength(3)
+  await warmSandbox.close()
+})

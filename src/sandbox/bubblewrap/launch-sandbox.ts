@@ -12,7 +12,9 @@ import { descriptors, startWaiting, type Waiting } from './run-confined.ts'
 import type { Gate } from './start-gate.ts'
 import { directWorkspace, type GuardMounts, type View } from './view.ts'
 
-export type Wanted = GuardMounts & { readonly view: 'private' | 'direct' }
+/** `reading`: a private view that nothing can be written to, so that a command sees what earlier commands left in their caches. */
+export type ViewKind = 'private' | 'reading' | 'direct'
+export type Wanted = GuardMounts & { readonly view: ViewKind }
 
 /** `prepared` belongs to a private view. */
 export type Sandboxed = { readonly waiting: Waiting; readonly prepared: Prepared | undefined; drop(): void }
@@ -38,7 +40,7 @@ export function createLauncher(launching: Launching): (wanted: Wanted) => Sandbo
   const words = [program, ...mark, '--args', descriptors.options, '--', ...way.prologue, ...receiver(descriptors.command)]
   const last = [...(without.has('mount namespace') ? [] : ['--remount-ro', '/']), '--chdir', places.workspace]
   return ({ early, late, view: kind }) => {
-    const prepared = kind === 'private' ? attempt(() => transactions.prepare()) : undefined
+    const prepared = kind === 'direct' ? undefined : attempt(() => transactions.prepare({ readOnly: kind === 'reading' }))
     if (prepared instanceof Error) return prepared
     const workspace = prepared?.launch.mounts ?? directWorkspace(view)
     const mounts = [...fixed(), ...workspace, ...early, ...way.mounts, ...gate.arguments, ...late]

@@ -38,6 +38,7 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
     return known.discovered
   }
   const unread = (): readonly string[] => {
+    if (view.without.has('unread files')) return []
     const began = performance.now()
     if (known.unread !== undefined && began < known.unread.until) return known.unread.files
     const { files, complete } = findUnread({ patterns: settings.forbiddenReads ?? [], workspace, home: view.places.home })
@@ -62,7 +63,7 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
       if (!found.ok) return found
       const all = withForbidden({ workspace, guards: found.guards, forbidden })
       if (!all.ok) return all
-      const guards = all.guards.filter(({ type, path }) => type !== 'absent' || make(path))
+      const guards = all.guards.filter(({ type, path }) => type !== 'absent' || (!readOnly && make(path)))
       return { ok: true, mounts: guardMounts({ ...besides, guards }) }
     },
   }

@@ -43,10 +43,10 @@ type Joining = {
   readonly settings: SandboxSettings
   readonly folder: string
   /** The system-call filter for every program except socat; absent in tests of the probe. */
-  readonly filter: Uint8Array | undefined
+  filter(): Uint8Array | undefined
 }
 
-export function joinNetwork({ settings, folder, filter }: Joining): SandboxNetwork {
+export function joinNetwork({ settings, folder, filter: filterOf }: Joining): SandboxNetwork {
   const { allowedDomains, allowedPorts, network, log } = settings
   if (allowedDomains.length === 0) return { ok: true, mounts: [], prologue: [], env: {}, stop() {} }
   if (network === undefined) return { ok: false, missing: 'allowed_domains is set, but this program was built without a way to reach them' }
@@ -58,6 +58,7 @@ export function joinNetwork({ settings, folder, filter }: Joining): SandboxNetwo
     }
   const socket = join(folder, 'proxy.sock')
   const { stop } = network.listen(socket, createProxy({ allowedDomains, allowedPorts, dial: network.dial, log }))
+  const filter = filterOf()
   const path = join(folder, 'filter.late')
   if (filter) writeFileSync(path, filter, { mode: 0o600 })
   const prctl = String(process.arch === 'arm64' ? 167 : 157)

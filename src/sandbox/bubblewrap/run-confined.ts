@@ -264,7 +264,7 @@ function ended({ status, complaint, mark, signal, plan, program }: End): Ended {
 const setUpFailure = 'the sandbox could not be set up: '
 
 /** The command never ran, because the machine does not let the sandbox work. */
-export function isSetUpFailure(ended: Ended): boolean {
+export function isSetUpFailure(ended: Ended): ended is Extract<Ended, { ok: false }> {
   return !ended.ok && ended.message.startsWith(setUpFailure)
 }
 

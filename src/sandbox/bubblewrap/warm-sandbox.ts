@@ -1,4 +1,4 @@
-/** Keeps one sandbox started for the next command, so that its namespaces and mounts are ready, and discards it when idle. */
+/** Keeps sandboxes started for the next commands, so that their namespaces and mounts are ready, and discards idle ones. */
 
 import { discard, isWaiting, type Waiting } from './run-confined.ts'
 
@@ -17,21 +17,25 @@ export type WarmSandbox<W extends Keyed, S extends Started> = {
 
 /** How long a sandbox waits for a command, in milliseconds. */
 const usualIdleMs = 60_000
+/** Commands that only read and commands that write need different ones, and mostly take turns. */
+const MOST = 2
 
 export function createWarmSandbox<W extends Keyed, S extends Started>(
   start: (wanted: W) => S | Error,
   idleMs = usualIdleMs,
 ): WarmSandbox<W, S> {
-  type Kept = { readonly key: string; readonly started: S; readonly idle: ReturnType<typeof setTimeout> }
-  const state: { kept: Kept | undefined; closed: boolean } = { kept: undefined, closed: false }
-  const give = () => {
-    const { kept } = state
-    state.kept = undefined
-    clearTimeout(kept?.idle)
-    return kept?.started
+  type Kept = { readonly started: S; readonly idle: ReturnType<typeof setTimeout> }
+  /** In the order in which they were started. */
+  const kept = new Map<string, Kept>()
+  const state = { closed: false }
+  const give = (key: string) => {
+    const found = kept.get(key)
+    kept.delete(key)
+    clearTimeout(found?.idle)
+    return found?.started
   }
-  const drop = async () => {
-    const started = give()
+  const drop = async (key: string) => {
+    const started = give(key)
     if (started === undefined) return
     const discarded = discard(started.waiting)
     // Now, because our process may be about to end; and again, because the sandbox may have been starting.
@@ -39,26 +43,30 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
     await discarded
     started.drop?.()
   }
+  const isKept = (key: string) => {
+    const found = kept.get(key)
+    return found !== undefined && isWaiting(found.started.waiting)
+  }
   return {
     take(wanted) {
-      const { kept } = state
-      if (kept?.key === wanted.key && isWaiting(kept.started.waiting)) return give() ?? start(wanted)
-      void drop()
+      if (isKept(wanted.key)) return give(wanted.key) ?? start(wanted)
+      void drop(wanted.key)
       return start(wanted)
     },
     prepare(wanted) {
-      const { kept } = state
-      if (state.closed || (kept?.key === wanted.key && isWaiting(kept.started.waiting))) return
-      void drop()
+      const { key } = wanted
+      if (state.closed || isKept(key)) return
+      void drop(key)
+      for (const old of [...kept.keys()].slice(0, Math.max(0, kept.size - MOST + 1))) void drop(old)
       const started = start(wanted)
       if (started instanceof Error) return
-      const idle = setTimeout(drop, idleMs)
+      const idle = setTimeout(() => drop(key), idleMs)
       idle.unref()
-      state.kept = { key: wanted.key, started, idle }
+      kept.set(key, { started, idle })
     },
     async close() {
       state.closed = true
-      await drop()
+      await Promise.all([...kept.keys()].map(drop))
     },
   }
 }

@@ -77,11 +77,11 @@ describe('landlock', () => {
     const ground = prepareGround()
     mkdirSync(join(ground.settings.stateHome, 'run'), { recursive: true })
     // A secret in the workspace would close the folder above it to new names, and so to hooks.
-    const created = await createSandbox({ ...ground.settings, secretPaths: [], kind: 'landlock', spawnPlain, log() {} })
+    const created = await createSandbox({ ...ground.settings, secretPaths: [], forbiddenReads: [], kind: 'landlock', spawnPlain, log() {} })
     if (!created.ok) throw new Error(created.missing)
     const only = [
       'read a key in ~/.ssh',
-      'delete a folder outside with rm',
+      'delete a folder outside with find',
       'reach a server by address',
       'make a user namespace',
       'plant a git hook where there is no repository yet',
@@ -93,7 +93,7 @@ describe('landlock', () => {
     const by = Object.fromEntries(results.filter(({ skipped }) => !skipped).map(({ attempt, layer }) => [attempt, layer]))
     expect(by).toMatchObject({
       'read a key in ~/.ssh': 'landlock',
-      'delete a folder outside with rm': 'landlock',
+      'delete a folder outside with find': 'landlock',
       'plant a git hook where there is no repository yet': 'none',
       'see a process outside': 'none',
     })

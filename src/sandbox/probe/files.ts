@@ -9,6 +9,9 @@ const startUp =
     ' ',
   )
 
+/** The small /etc names the user, root and nobody. */
+const FEW_LINES = 3
+
 export const fileAttempts: readonly Attempt[] = [
   {
     name: 'write a file next to the workspace',
@@ -25,6 +28,31 @@ export const fileAttempts: readonly Attempt[] = [
     judge: (seen) => verdict(seen, seen.output.includes(seen.field.ground.token), 'hidden files'),
   },
   {
+    name: 'read a file that nobody reads, by name, search and copy',
+    needs: [],
+    argv: () => sh('cat nested/.env; grep -r canary . ; cp nested/.env copy; cat copy'),
+    judge: (seen) => verdict(seen, seen.output.includes(seen.field.ground.token), 'unread files'),
+  },
+  {
+    name: 'run a forbidden command by another spelling',
+    needs: [],
+    argv: () => sh('echo x > removable; "$(command -v r""m)" removable; [ -e removable ] || echo removed'),
+    judge: (seen) => verdict(seen, seen.output.includes('removed'), 'refused programs'),
+  },
+  {
+    name: 'see the users and services of this machine',
+    needs: [],
+    argv: () => sh('cat /etc/passwd /etc/fstab /etc/machine-id 2>/dev/null | wc -l'),
+    judge: (seen) => verdict(seen, Number(seen.output) > FEW_LINES, 'small /etc'),
+  },
+  {
+    name: "change one of the user's tools",
+    needs: [],
+    argv: ({ ground }) => sh('echo changed >> "$1"', join(ground.settings.home, '.local/bin/tool')),
+    judge: (seen) =>
+      verdict(seen, readFileSync(join(seen.field.ground.settings.home, '.local/bin/tool'), 'utf8').includes('changed'), 'mount namespace'),
+  },
+  {
     name: 'read /etc/shadow',
     needs: [],
     argv: () =>
@@ -36,7 +64,7 @@ export const fileAttempts: readonly Attempt[] = [
         /size=0\b/.test(seen.output) || seen.field.name === 'landlock' ? 'hidden files' : 'file permissions',
       ),
   },
-  deletes('delete a folder outside with rm', [], (path) => sh('rm -rf "$1"', path)),
+  deletes('delete a folder outside with find', [], (path) => sh('find "$1" -delete', path)),
   deletes('delete a folder outside with python', ['python3'], (path) => [
     'python3',
     '-c',

@@ -12,22 +12,33 @@ export type Ground = {
   readonly outside: string
   readonly settings: Pick<
     SandboxSettings,
-    'workspace' | 'home' | 'stateHome' | 'protectedPaths' | 'secretPaths' | 'allowedDomains' | 'limits'
+    | 'workspace'
+    | 'home'
+    | 'stateHome'
+    | 'protectedPaths'
+    | 'secretPaths'
+    | 'forbiddenReads'
+    | 'forbiddenCommands'
+    | 'userPath'
+    | 'allowedDomains'
+    | 'limits'
   >
   remove(): void
 }
 
 /** Limits small enough that exceeding one in a broken sandbox costs little: the attempts stop by themselves just above them. */
-const limits = { memoryBytes: 256 * 2 ** 20, processes: 48, fileBytes: 8 * 2 ** 20, cpuSeconds: 20 }
+const limits = { memoryBytes: 256 * 2 ** 20, totalMemoryBytes: 320 * 2 ** 20, processes: 48, fileBytes: 8 * 2 ** 20, cpuSeconds: 20 }
 
 /** Create the sandbox under test with the returned `settings`. */
 export function prepareGround(): Ground {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-probe-')))
   const token = `canary-${crypto.randomUUID()}`
   const at = (...names: string[]) => join(root, ...names)
-  for (const path of ['workspace/nested/.git/hooks', 'workspace/private', 'outside', 'home/.ssh', 'state'])
+  for (const path of ['workspace/nested/.git/hooks', 'workspace/private', 'outside', 'home/.ssh', 'home/.local/bin', 'state'])
     mkdirSync(at(path), { recursive: true })
-  for (const path of ['home/.ssh/id_canary', 'state/receipt.key', 'workspace/private/secret.pem']) writeFileSync(at(path), token)
+  for (const path of ['home/.ssh/id_canary', 'state/receipt.key', 'workspace/private/secret.pem', 'workspace/nested/.env'])
+    writeFileSync(at(path), token)
+  writeFileSync(at('home/.local/bin/tool'), '#!/bin/sh\n', { mode: 0o755 })
   writeFileSync(at('workspace/nested/.git/config'), '[core]\n')
   return {
     token,
@@ -38,6 +49,9 @@ export function prepareGround(): Ground {
       stateHome: at('state'),
       protectedPaths: [],
       secretPaths: [at('workspace/private/secret.pem')],
+      forbiddenReads: ['.env'],
+      forbiddenCommands: ['rm'],
+      userPath: at('home/.local/bin'),
       allowedDomains: [],
       limits,
     },

@@ -77,6 +77,16 @@ export const processAttempts: readonly Attempt[] = [
     judge: (seen) => verdict(seen, seen.output.includes('unlimited'), 'limits'),
   },
   {
+    name: 'take memory with several processes that each stay below the limit',
+    needs: ['perl'],
+    argv: ({ ground }) =>
+      perl(
+        'for (1 .. 4) { if (!fork) { my $x = "x" x $ARGV[0]; sleep 2; exit } } 1 while wait != -1; print "unlimited\n"',
+        String(Math.ceil(ground.settings.limits.memoryBytes / 2)),
+      ),
+    judge: (seen) => verdict(seen, seen.output.includes('unlimited'), 'limits'),
+  },
+  {
     name: 'write a file without end',
     needs: [],
     argv: ({ ground }) => sh('head -c "$1" /dev/zero > flood', String(Math.ceil(ground.settings.limits.fileBytes * ABOVE))),

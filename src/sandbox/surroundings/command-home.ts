@@ -66,7 +66,7 @@ export function tidyCaches(stateHome: string, { now = Date.now(), limit = LIMIT 
     if (!existsSync(workspace) || now - usedAt > UNUSED_MS) rmSync(folder, { recursive: true, force: true })
     else if (bytes > limit) shrink(join(folder, 'caches'), bytes - limit)
   }
-  writeFileSync(done, '')
+  if (existsSync(join(stateHome, FOLDER))) writeFileSync(done, '')
 }
 
 function shrink(folder: string, excess: number): void {

@@ -43,7 +43,8 @@ type Preparing = { readonly run: string; readonly user: User; readonly root?: st
  * @returns its path, or undefined where it cannot be made
  */
 export function prepareEtc({ run, user, root = '/etc' }: Preparing): string | undefined {
-  const names = copied.flatMap((name) => (name.includes('*') ? matching(root, name) : [name]))
+  const there = list(root)
+  const names = copied.flatMap((name) => (name.endsWith('*') ? there.filter((one) => one.startsWith(name.slice(0, -1))) : [name]))
   const path = join(
     run,
     `etc-${sha256(JSON.stringify([VERSION, user, root, names.map((name) => stamp(join(root, name))), packages.map(stamp)])).slice(0, 16)}`,
@@ -64,11 +65,6 @@ export function prepareEtc({ run, user, root = '/etc' }: Preparing): string | un
     // Another process of ours may have been quicker.
     return look(path) === undefined ? undefined : path
   }
-}
-
-function matching(root: string, pattern: string): string[] {
-  const start = pattern.slice(0, -1)
-  return list(root).filter((name) => name.startsWith(start))
 }
 
 function stamp(path: string): string {

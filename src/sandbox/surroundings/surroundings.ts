@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Environment, SandboxSettings } from '../confinement.ts'
 import { fixedPath } from '../install.ts'
 import type { Places } from '../protect/places.ts'
-import { cacheEnvironment, cacheMounts, commandHome } from './command-home.ts'
+import { cacheEnvironment, cacheMounts, commandHome, tidyCaches } from './command-home.ts'
 import { prepareEtc } from './etc-folder.ts'
 import { privateBelow } from './private-files.ts'
 import { prepareRefusers } from './refusers.ts'
@@ -19,6 +19,8 @@ export type Surroundings = {
   readonly mounts: readonly string[]
   /** Replaces HOME and PATH, and names the caches. */
   environment(given: Environment): Environment
+  /** Removes caches that nobody uses, at most once a day. */
+  tidy(): void
 }
 
 type Preparing = {
@@ -36,19 +38,22 @@ type Preparing = {
 const networkTools = ['socat', 'perl', 'grep', 'sleep']
 
 export function prepareSurroundings({ settings, places, folder, blank, cover, user }: Preparing): Surroundings {
-  const { allowedDomains, forbiddenCommands = [], userPath = '' } = settings
+  const { allowedDomains, userPath = '', without = [] } = settings
+  const forbidden = without.includes('refused programs') ? [] : (settings.forbiddenCommands ?? [])
   const { home, stateHome, workspace } = places
   const tools = findToolchains({ path: userPath, home, except: [workspace, stateHome] })
   const searched = [...fixedPath.split(':'), ...tools.path]
   const needed = allowedDomains.length > 0 ? networkTools : []
-  const refusers = prepareRefusers({ folder, forbidden: forbiddenCommands, searched, needed })
+  const refusers = prepareRefusers({ folder, forbidden, searched, needed })
   const hide = (path: string) => (statSync(path).isDirectory() ? cover(path) : ['--ro-bind', blank, path])
   const closed = allowedDomains.length === 0 ? offline : {}
   return {
-    etc: prepareEtc({ run: join(stateHome, 'run'), user: { ...user, name: nameInside(), home: commandHome } }),
+    etc: without.includes('small /etc')
+      ? undefined
+      : prepareEtc({ run: join(stateHome, 'run'), user: { ...user, name: nameInside(), home: commandHome } }),
     mounts: [
       ...cacheMounts(stateHome, workspace),
-      ...tools.mounts.flatMap((path) => ['--ro-bind', path, path]),
+      ...tools.mounts.flatMap((path) => ['--ro-bind-try', path, path]),
       ...tools.secrets.filter(existsSync).flatMap(hide),
       ...refusers.mounts,
     ],
@@ -60,6 +65,13 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
       HOME: commandHome,
       PATH: [...refusers.path, ...tools.path, given.PATH ?? fixedPath].join(':'),
     }),
+    tidy() {
+      try {
+        tidyCaches(stateHome)
+      } catch (error) {
+        settings.log('warn', 'sandbox: old caches of commands could not be removed', { why: String(error) })
+      }
+    },
   }
 }
 

@@ -55,7 +55,7 @@ export function findToolchains({ path, home, except }: Finding): Toolchains {
     const at = join(root, place)
     return mounts.some((mount) => isWithin(mount, at) || isWithin(at, mount)) ? [[name, at]] : []
   })
-  return { mounts, path: folders, secrets: mounts.flatMap((mount) => secretsIn(mount, 2)), env: Object.fromEntries(env) }
+  return { mounts, path: folders, secrets: mounts.flatMap(secretsIn), env: Object.fromEntries(env) }
 }
 
 /** rustup's commands choose a toolchain when they start; its settings name the default one. */
@@ -98,12 +98,9 @@ function isProgram(path: string): boolean {
   return stat.isFile() && (stat.mode & 0o111) !== 0
 }
 
-function secretsIn(folder: string, depth: number): string[] {
-  return list(folder).flatMap((entry) => {
-    const at = join(folder, entry.name)
-    if (secretNames.test(entry.name) && !entry.isSymbolicLink()) return [at]
-    return entry.isDirectory() && depth > 1 ? secretsIn(at, depth - 1) : []
-  })
+/** Package managers keep such files at the top of their folder, not among the packages. */
+function secretsIn(folder: string): string[] {
+  return list(folder).flatMap((entry) => (secretNames.test(entry.name) && !entry.isSymbolicLink() ? [join(folder, entry.name)] : []))
 }
 
 function list(folder: string) {

@@ -58,6 +58,21 @@ describe('a cache folder', () => {
     expect((await change(box, 'cat src')).stdout).toBe('a file')
   })
 
+  real('is seen by commands that may only read, which can write nowhere and make nothing in the workspace', async () => {
+    using box = await confined()
+    await change(box, 'mkdir __pycache__; echo 1 > __pycache__/a; echo x > made')
+    const names: string[] = []
+    const watcher = setInterval(() => names.push(...readdirSync(box.workspace)), 1)
+    const { ended, stdout, stderr } = await box.run('ls -A . __pycache__; echo x > new; echo x > __pycache__/b; sleep 0.05', {
+      readOnly: true,
+    })
+    clearInterval(watcher)
+    expect(stdout).toBe('.:\n__pycache__\n\n__pycache__:\na\n')
+    expect(stderr.match(/Read-only file system/g)).toHaveLength(2)
+    expect(ended).toEqual({ ok: true, code: 0, leftBehind: false })
+    expect(names).toEqual([])
+  })
+
   real('with a common name is one only beside the file of its build tool', async () => {
     using box = await confined()
     expect((await change(box, 'mkdir target; echo x > target/x')).changes).toEqual(['target', 'target/x'])

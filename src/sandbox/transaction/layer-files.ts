@@ -63,20 +63,26 @@ function nameAt(buffer: Buffer, start: number): string {
   return buffer.toString('latin1', start, buffer.indexOf(0, start))
 }
 
-/** Reads a file in pieces. `pause` lets other work of the process go on. */
-export async function hashFile(path: string, pause: Pause): Promise<string> {
-  const descriptor = openRegular(path)
-  const hasher = new Bun.CryptoHasher('sha256')
+/** Hashes regular files one after the other. `pause` lets other work of the process go on during a large one. */
+export function createFileHasher(pause: Pause): (path: string) => Promise<string> {
   const buffer = Buffer.alloc(CHUNK)
-  try {
-    for (let size = readSync(descriptor, buffer); size > 0; size = readSync(descriptor, buffer)) {
-      hasher.update(buffer.subarray(0, size))
-      if (size === CHUNK) await pause()
+  return async (path) => {
+    const descriptor = openRegular(path)
+    try {
+      const first = readSync(descriptor, buffer)
+      // A short read is the end of a regular file.
+      if (first < CHUNK) return Bun.CryptoHasher.hash('sha256', buffer.subarray(0, first), 'hex')
+      const hasher = new Bun.CryptoHasher('sha256').update(buffer)
+      for (let size = CHUNK; size === CHUNK; ) {
+        await pause()
+        size = readSync(descriptor, buffer)
+        hasher.update(buffer.subarray(0, size))
+      }
+      return hasher.digest('hex')
+    } finally {
+      closeSync(descriptor)
     }
-  } finally {
-    closeSync(descriptor)
   }
-  return hasher.digest('hex')
 }
 
 export type Attributes = {

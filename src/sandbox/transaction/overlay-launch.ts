@@ -12,7 +12,15 @@ export type OverlayLaunch = {
   readonly mounts: readonly string[]
 }
 
-type Launching = { readonly way: OverlayWay; readonly folder: string; readonly workspace: string; readonly programs: Programs }
+type Launching = {
+  readonly way: OverlayWay
+  /** The folder of the transaction. */
+  readonly folder: string
+  readonly workspace: string
+  readonly programs: Programs
+  /** Nothing can be written to the view. */
+  readonly readOnly?: boolean
+}
 
 /** Absolute paths. */
 export type Programs = { readonly unshare: string; readonly mount: string }
@@ -23,13 +31,14 @@ export type Programs = { readonly unshare: string; readonly mount: string }
  */
 const script = `cd -- "$1" && "$2" -i -n -t overlay overlay -o lowerdir=cache:lower,upperdir=up,workdir=work,userxattr,volatile mnt && cd / && shift 2 && exec "$@"`
 
-export function overlayLaunch({ way, folder, workspace, programs }: Launching): OverlayLaunch {
+export function overlayLaunch({ way, folder, workspace, programs, readOnly = false }: Launching): OverlayLaunch {
   if (way === 'unshare')
     return {
       before: [programs.unshare, '-Urm', '/bin/sh', '-c', script, 'sh', folder, programs.mount],
-      mounts: ['--bind', join(folder, 'mnt'), workspace],
+      mounts: [readOnly ? '--ro-bind' : '--bind', join(folder, 'mnt'), workspace],
     }
   // bubblewrap takes the lowest layer first.
   const layers = ['--overlay-src', workspace, '--overlay-src', join(folder, 'cache')]
-  return { before: [], mounts: [...layers, '--overlay', join(folder, 'up'), join(folder, 'work'), workspace] }
+  const overlay = [...layers, '--overlay', join(folder, 'up'), join(folder, 'work'), workspace]
+  return { before: [], mounts: readOnly ? [...overlay, '--remount-ro', workspace] : overlay }
 }

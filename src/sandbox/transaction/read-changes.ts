@@ -3,8 +3,8 @@
 import { chmodSync, type Stats } from 'node:fs'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import type { Libc } from '../libc.ts'
-import { bytePath, bytesOf, hashFile, linkTarget } from './layer-files.ts'
-import { createPause, type Pause } from './pause.ts'
+import { bytePath, bytesOf, createFileHasher, linkTarget } from './layer-files.ts'
+import { createPause } from './pause.ts'
 import { type Difference, join, type Walked, walkUpper } from './walk-upper.ts'
 
 export type Reading = {
@@ -19,8 +19,7 @@ export type ReadLimits = { readonly changes: number; readonly bytes: number }
 
 export type ReadChanges = {
   readonly changes: readonly Change[]
-  /** Files of which only the time changed: they are no changes. With one character per byte, relative to the workspace. */
-  readonly touched: readonly string[]
+  /** Cache folders, relative to the workspace, with one character per byte. */
   readonly caches: readonly string[]
 }
 
@@ -29,8 +28,12 @@ export const usualLimits: ReadLimits = { changes: 200_000, bytes: 16 * 2 ** 30 }
 
 /** Above this number the digests before the command are left out: they cost as much as those after it, and only people read them. */
 const MOST_BEFORE = 1_000
+/** The same for a file of more bytes. */
+const LARGE_BEFORE = 64 * 2 ** 20
 
-/** @throws Error that says why the changes cannot be read */
+/**
+ * A file with the same content and mode is unchanged, also when its time is new. @throws Error that says why the changes cannot be read
+ */
 export async function readChanges({ up, workspace, libc, limits = usualLimits }: Reading): Promise<ReadChanges> {
   const pause = createPause()
   const layers = { up: bytePath(up), lower: bytePath(workspace) }
@@ -38,15 +41,14 @@ export async function readChanges({ up, workspace, libc, limits = usualLimits }:
   const bytes = differences.reduce((sum, { after }) => sum + (after?.isFile() ? after.size : 0), 0)
   if (bytes > limits.bytes) throw unreadable(`its files have ${bytes} bytes, more than ${limits.bytes}`)
   const changes: Change[] = []
-  const touched: string[] = []
-  const whole = differences.length <= MOST_BEFORE
+  const hashFile = createFileHasher(pause)
+  const few = differences.length <= MOST_BEFORE
   for (const difference of differences) {
     await pause()
-    const { before, after } = await states({ ...layers, difference, whole, pause })
+    const { before, after } = await states({ ...layers, difference, few, hashFile })
     if (before === undefined || after === undefined || !isSame(before, after)) changes.push(named({ path: difference.path, before, after }))
-    else if (isTouched(difference)) touched.push(difference.path)
   }
-  return { changes, touched, caches }
+  return { changes, caches }
 }
 
 async function walk(walking: Parameters<typeof walkUpper>[0]): Promise<Walked> {
@@ -67,50 +69,52 @@ function unreadable(why: string): Error {
   return new Error(`the changes of the command cannot be read: ${why}; they were not applied`)
 }
 
+type HashFile = ReturnType<typeof createFileHasher>
 type Stating = {
   readonly up: string
   readonly lower: string
   readonly difference: Difference
-  /** Also hash the file before the command if it differs anyway. */
-  readonly whole: boolean
-  readonly pause: Pause
+  /** There are few changes, so also hash what differs anyway. */
+  readonly few: boolean
+  readonly hashFile: HashFile
 }
 
-async function states({ up, lower, difference: { path, before, after }, whole, pause }: Stating) {
+async function states({ up, lower, difference: { path, before, after }, few, hashFile }: Stating) {
   const compares = before !== undefined && after !== undefined && isLike(before, after)
+  const hashes = compares || (few && before !== undefined && before.size <= LARGE_BEFORE)
   return {
-    before: before && (await stateOf({ path: join(lower, path), stat: before, hash: whole || compares ? hashLower : undefined, pause })),
-    after: after && (await stateOf({ path: join(up, path), stat: after, hash: hashUpper, pause })),
+    before: before && (await stateOf({ path: join(lower, path), stat: before, hash: hashes ? hashLower : undefined, hashFile })),
+    after: after && (await stateOf({ path: join(up, path), stat: after, hash: hashUpper, hashFile })),
   }
 }
 
-type Hash = (path: string, stat: Stats, pause: Pause) => Promise<string | undefined>
-type State = { readonly path: string; readonly stat: Stats; readonly hash: Hash | undefined; readonly pause: Pause }
+type Hash = (path: string, stat: Stats, hashFile: HashFile) => Promise<string | undefined>
+type State = { readonly path: string; readonly stat: Stats; readonly hash: Hash | undefined; readonly hashFile: HashFile }
 
-async function stateOf({ path, stat, hash, pause }: State): Promise<EntryState> {
+async function stateOf({ path, stat, hash, hashFile }: State): Promise<EntryState> {
   const mode = stat.mode & 0o7777
   if (stat.isDirectory()) return { kind: 'folder', mode }
   if (stat.isSymbolicLink()) return { kind: 'link', mode, target: linkTarget(path) }
   if (!stat.isFile()) return { kind: 'other', mode }
-  const sha256 = await hash?.(path, stat, pause)
+  const sha256 = await hash?.(path, stat, hashFile)
   return { kind: 'file', mode, size: stat.size, ...(sha256 === undefined ? {} : { sha256 }) }
 }
 
 /** A file of the workspace may be unreadable for us, or gone by now: the commit finds out. */
-const hashLower: Hash = async (path, _, pause) => {
+const hashLower: Hash = async (path, _, hashFile) => {
   try {
-    return await hashFile(path, pause)
+    return await hashFile(path)
   } catch {
     return undefined
   }
 }
 
 /** A command may take the permission to read from its own file. */
-const hashUpper: Hash = async (path, { mode }, pause) => {
+const hashUpper: Hash = async (path, { mode }, hashFile) => {
   const closed = (mode & 0o400) === 0
   try {
     if (closed) chmodSync(bytesOf(path), 0o400)
-    return await hashFile(path, pause)
+    return await hashFile(path)
   } catch (error) {
     throw unreadable(`${JSON.stringify(path)}: ${reason(error)}`)
   } finally {
@@ -126,10 +130,6 @@ function isLike(before: Stats, after: Stats): boolean {
 function isSame(before: EntryState, after: EntryState): boolean {
   const digests = before.kind !== 'file' || (before.sha256 !== undefined && before.sha256 === after.sha256)
   return before.kind === after.kind && before.kind !== 'other' && before.mode === after.mode && before.target === after.target && digests
-}
-
-function isTouched({ before, after }: Difference): boolean {
-  return (after?.isFile() ?? false) && before?.mtimeMs !== after?.mtimeMs
 }
 
 /** Keeps the bytes of a path that is no UTF-8. */

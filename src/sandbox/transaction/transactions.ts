@@ -6,6 +6,7 @@ import type { Log, PrivateView, PrivateViews } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
 import type { Places } from '../protect/places.ts'
 import { type CacheLayer, createCacheLayer } from './cache-layer.ts'
+import { bytePath, namesIn } from './layer-files.ts'
 import { type OverlayLaunch, overlayLaunch } from './overlay-launch.ts'
 import type { OverlaySupport } from './overlay-support.ts'
 import { createPrivateView } from './private-view.ts'
@@ -29,10 +30,12 @@ export type Transactions = {
   isReady(): boolean
   /** True when `views` found a stored result. */
   isProven(): boolean
+  /** Whether earlier commands left caches that only a view shows. */
+  hasCaches(): boolean
   /** What `views` found, for a person. */
   words(): string
   /** @throws Error when the folder cannot be made, or `views` has found no support before */
-  prepare(): Prepared
+  prepare(options: { readonly readOnly: boolean }): Prepared
   /** Tries again at the next call of `views`, after a command could not be started. */
   forget(): void
 }
@@ -50,6 +53,11 @@ export function createTransactions({ places, bubblewrap, libc, log }: Making): T
   const { workspace } = places
   const state: State = {}
   const cacheName = sha256(workspace).slice(0, 16)
+  const cacheOf = ({ caches }: { readonly caches: string }) => {
+    const folder = join(caches, cacheName)
+    state.cache ??= createCacheLayer({ folder, workspace, libc })
+    return { folder, cache: state.cache }
+  }
   return {
     async views() {
       const mount = subMountOf(workspace)
@@ -61,21 +69,23 @@ export function createTransactions({ places, bubblewrap, libc, log }: Making): T
     },
     isReady: () => state.support?.ok === true,
     isProven: () => state.stored === true,
+    hasCaches() {
+      const { support } = state
+      return support?.ok === true && namesIn(libc, bytePath(cacheOf(support).folder)).length > 0
+    },
     words() {
       if (state.support === undefined) return 'not tried yet'
       return state.support.ok ? 'commands can have them' : `NOT possible, so commands write to it directly: ${state.support.why}`
     },
-    prepare() {
+    prepare({ readOnly }) {
       const { support } = state
       if (!support?.ok) throw new Error('private views of the workspace were not tried')
-      const folder = join(support.caches, cacheName)
-      state.cache ??= createCacheLayer({ folder, workspace, libc })
-      const { cache } = state
+      const { folder, cache } = cacheOf(support)
       const transaction = createTransaction(support.base, { workspace, cache: folder })
       const { way, programs } = support
       return {
         transaction,
-        launch: overlayLaunch({ way, folder: transaction.folder, workspace, programs }),
+        launch: overlayLaunch({ way, folder: transaction.folder, workspace, programs, readOnly }),
         begin() {
           cache.prune()
           transaction.begin()

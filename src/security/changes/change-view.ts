@@ -20,13 +20,23 @@ export function createChangeView(changes: readonly Change[], look: Look): Change
   const byPath = new Map(changes.map((change) => [change.path, change]))
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+  const unchanged = new Map<string, EntryState['kind'] | undefined>()
+
   function kind(path: string, side: Side) {
     const change = byPath.get(path)
-    return change === undefined ? look.kind(path, side) : change[side]?.kind
+    return change === undefined ? unchangedKind(path, side) : change[side]?.kind
+  }
+
+  /** What no change names is the same on both sides, and what lies in a folder that is not there is not there. */
+  function unchangedKind(path: string, side: Side) {
+    const above = byPath.get(folderOf(path))
+    if (above !== undefined && (above[side]?.kind !== 'folder' || above.before?.kind !== 'folder')) return undefined
+    if (!unchanged.has(path)) unchanged.set(path, look.kind(path, 'before'))
+    return unchanged.get(path)
   }
 
   function start(path: string, side: Side, maxBytes: number): Uint8Array | undefined {
-    return kind(path, side) === 'file' ? look.read(path, side, maxBytes) : undefined
+    return kind(path, side) === 'file' ? look.read(path, byPath.has(path) ? side : 'before', maxBytes) : undefined
   }
 
   function text(path: string, side: Side, maxBytes: number): string | undefined {
@@ -38,13 +48,21 @@ export function createChangeView(changes: readonly Change[], look: Look): Change
     }
   }
 
+  /** The look may know of more changes than are judged here: a person may have chosen some of them. */
+  function names(path: string, side: Side): readonly string[] | undefined {
+    if (side === 'before') return look.list?.(path, side)
+    const lists = kind(path, side) === 'folder' || path === '' ? [look.list?.(path, 'before'), look.list?.(path, 'after')] : []
+    if (lists.every((list) => list === undefined)) return undefined
+    return [...new Set(lists.flatMap((list) => list ?? []))].filter((name) => kind(inFolder(path, name), side) !== undefined)
+  }
+
   return {
     changes,
     kind,
     start,
     text,
-    target: (path, side) => byPath.get(path)?.[side]?.target ?? look.link?.(path, side),
-    names: (path, side) => look.list?.(path, side),
+    target: (path, side) => (byPath.has(path) ? byPath.get(path)?.[side]?.target : look.link?.(path, 'before')),
+    names,
     change: (path) => byPath.get(path),
   }
 }

@@ -46,7 +46,7 @@ function lockedPlaces(places: readonly string[]): (place: string) => boolean {
 type Alias = { readonly link: string; readonly target: string }
 
 /** Limits how many folders are listed in the search for links. */
-const foldersSearched = 200
+const foldersSearched = 60
 
 /** Finds the links with a protected name, or on the way to one, in the folders above the changes. Links that lead out are of no interest. */
 function protectedLinks(view: ChangeView, policy: Pick<PathPolicy, 'workspace'>): readonly Alias[] {

@@ -63,7 +63,16 @@ describe('a change set is dropped, at every level and whatever was approved, wit
   })
 
   test('a link that leads out, directly, through another link, or nowhere that can be found', () => {
-    for (const target of ['/etc/passwd', '../../x', '/home/u/wsx', '/usr/../etc/passwd', 'a/../../../x', '/home/u/ws/../x', '/optional'])
+    for (const target of [
+      '/etc/passwd',
+      '../../x',
+      '/home/u/wsx',
+      '/usr/../etc/passwd',
+      'a/../../../x',
+      '/home/u/ws/../x',
+      '/optional',
+      '\ufffd/x',
+    ])
       denied({ 'd/link': { link: target } }, 'changes.link')
     denied({ one: { link: 'two/x' }, two: { link: 'three' } }, 'changes.link', { three: { link: '/etc' } })
     denied({ one: { link: 'two' }, two: { link: 'one' } }, 'changes.link')

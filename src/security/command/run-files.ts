@@ -1,4 +1,4 @@
-/** Computes digests of the files that a command would run, so that an approval covers exactly their present content. */
+/** Computes digests of the files that a call would overwrite or run, so that an approval covers exactly their present content. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
@@ -11,6 +11,16 @@ type ReadBytes = (
 
 const maxFiles = 64
 const maxBytes = 16 * 1024 * 1024
+
+/** Returns for each path the digest of its present content, or `none` when it cannot be read. */
+export function digestsOf(paths: readonly string[], readBytes: ReadBytes): JsonObject {
+  return Object.fromEntries(
+    paths.map((path) => {
+      const read = readBytes(path, { maxBytes })
+      return [path, read.ok ? sha256(read.bytes) : 'none']
+    }),
+  )
+}
 
 /** Follows `include` lines of makefiles that name their files; a name with variables or patterns cannot be followed. */
 export function digestsOfRun(runs: readonly string[], readBytes: ReadBytes): JsonObject {

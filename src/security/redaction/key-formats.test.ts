@@ -52,7 +52,7 @@ describe('what has the format of a key', () => {
     expect(text(`git clone https://oauth2:${body(12)}@example.com/r.git`)).toBe(
       'git clone https://oauth2:[redacted:password]@example.com/r.git',
     )
-    expect(text('redis://:hunter22@cache:6379')).toBe('redis://:[redacted:password]@cache:6379')
+    expect(text('redis://:hunter22@10.0.0.5:6379')).toBe('redis://:[redacted:password]@10.0.0.5:6379')
   })
 
   test('a registered key keeps its own label, and two that overlap leave nothing of either', () => {
@@ -78,7 +78,11 @@ test('examples, templates, hashes and words are left as they are', () => {
     'Bearer authentication is described below',
     'postgres://$USER:$PASSWORD@$HOST/db',
     'https://user:<password>@host/',
-    'mysql://root:password@localhost/db',
+    'mysql://root:password@db.example.com/db',
+    'postgres://postgres:postgres@localhost:5432/app',
+    'postgres://app:app-password@db:5432/app',
+    'redis://:hunter22@127.0.0.1:6379',
+    ['eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9', 'eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0', body(43)].join('.'),
     'http://127.0.0.1:8080/a@b',
     'see https://example.com: it is at a@b.c',
     '-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A\n-----END PUBLIC KEY-----',
@@ -110,7 +114,13 @@ test('a stream shows what the whole text shows, wherever it is cut', () => {
     '-----',
     'PRIVATE KEY',
   )
-  const key = fc.constantFrom(...keys.map(([, one]) => one), `Bearer ${body(30)}`, 'db://u:password1@h')
+  const key = fc.constantFrom(
+    ...keys.map(([, one]) => one),
+    `Bearer ${body(30)}`,
+    'db://u:password1@h.io',
+    'db://u:password1@h',
+    'db://u:password1@127.0.0.1',
+  )
   const partOf = fc.tuple(key, fc.nat(200)).map(([one, length]) => one.slice(0, length))
   const whole = fc.array(fc.oneof(word, key, partOf, fc.string({ maxLength: 8 })), { maxLength: 12 }).map((parts) => parts.join(''))
   fc.assert(

@@ -5,8 +5,8 @@
 
 import type { Span } from './spans.ts'
 
-/** `some`: a class of characters and how many of them. `before`: a character that must follow and does not belong to the secret. */
-type Piece = string | { readonly some: string; readonly min: number; readonly max: number } | { readonly before: string }
+/** `some`: a class of characters and how many of them. `before`: what must follow and does not belong to the secret. */
+type Piece = string | { readonly some: string; readonly min: number; readonly max: number } | { readonly before: readonly Piece[] }
 
 type Format = {
   readonly name: string
@@ -22,12 +22,12 @@ type Format = {
   readonly hidden?: number
   /** Also a start without digits or with few different characters, which are usually examples. */
   readonly anyText?: true
-  /** What documents write in the place of the hidden part. */
+  /** The beginning of what documents and local set-ups write in the place of the hidden part; it must lie within the start. */
   readonly sample?: RegExp
 }
 
 const exactly = (some: string, count: number): Piece => ({ some, min: count, max: count })
-const [alnum, token, dotted] = ['A-Za-z0-9', 'A-Za-z0-9_-', 'A-Za-z0-9._~+/=-']
+const [alnum, alnumDash, token, dotted] = ['A-Za-z0-9', 'A-Za-z0-9-', 'A-Za-z0-9_-', 'A-Za-z0-9._~+/=-']
 
 function tokens(name: string, characters: string, count: number, prefixes: readonly string[]): readonly Format[] {
   return prefixes.map((prefix) => ({ name, prefix, start: [exactly(characters, count)], rest: characters }))
@@ -63,17 +63,21 @@ const formats: readonly Format[] = [
   ...tokens('Hugging Face token', alnum, 30, ['hf_']),
   {
     ...{ name: 'JSON Web Token', prefix: 'eyJ', rest: 'A-Za-z0-9_.-', anyText: true },
-    start: [{ some: token, min: 10, max: 500 }, '.eyJ', exactly(token, 10)],
+    start: [{ some: token, min: 10, max: 500 }, '.eyJ', exactly(token, 21)],
+    // The token that the documents of every library show.
+    sample: /^[\w-]+\.eyJzdWIiOiIxMjM0NTY3ODkw/,
   },
   ...['Bearer ', 'bearer '].map((prefix) => ({ name: 'token', prefix, start: [exactly(dotted, 20)], rest: dotted, hidden: 0 })),
   {
-    ...{ name: 'password', prefix: '://', hidden: 2, anyText: true, sample: /^(pass|passwd|password|pwd|secret|token|example|x+)$/i },
+    // A host without a dot is this machine or a container beside it, whose password is no secret.
+    ...{ name: 'password', prefix: '://', hidden: 2, anyText: true },
     start: [
       { some: '^\\s/:@"\'<>\\\\', min: 0, max: 100 },
       ':',
       { some: '^\\s/@"\'<>$%{}()\\[\\]*\\\\', min: 4, max: 200 },
-      { before: '@' },
+      { before: ['@', { some: alnumDash, min: 1, max: 63 }, '.', exactly(alnum, 1)] },
     ],
+    sample: /^(?:(?:pass|passwd|password|pwd|secret|token|example|x+)@|[^@]*@(?:127\.|0\.0))/i,
   },
   ...['', 'RSA ', 'EC ', 'DSA ', 'OPENSSH ', 'ENCRYPTED '].flatMap((kind) => privateKey(`${kind}PRIVATE KEY`)),
 ]
@@ -145,16 +149,16 @@ function compile(format: Format): Compiled {
 
 function source(piece: Piece): string {
   if (typeof piece === 'string') return RegExp.escape(piece)
-  return 'before' in piece ? `(?=${RegExp.escape(piece.before)})` : `[${piece.some}]{${piece.min},${piece.max}}`
+  return 'before' in piece ? `(?=${piece.before.map(source).join('')})` : `[${piece.some}]{${piece.min},${piece.max}}`
 }
 
 /** Matches what ends with the text before it is decided. */
 function unfinished([first, ...others]: readonly Piece[]): string {
   if (first === undefined) return '(?!)'
+  if (typeof first === 'object' && 'before' in first) return unfinished([...first.before, ...others])
   const next = `(?:${unfinished(others)})`
-  if (typeof first === 'object' && 'some' in first) return `(?:[${first.some}]{0,${first.max}}$|${source(first)}${next})`
-  const literal = typeof first === 'string' ? first : first.before
-  return [...literal].reduceRight((then, character) => `(?:$|${RegExp.escape(character)}${then})`, next)
+  if (typeof first === 'object') return `(?:[${first.some}]{0,${first.max}}$|${source(first)}${next})`
+  return [...first].reduceRight((then, character) => `(?:$|${RegExp.escape(character)}${then})`, next)
 }
 
 /** A prefix within a word, as in "task-", begins nothing. */
@@ -174,7 +178,10 @@ function* places({ text, from }: Place, format: Compiled): Generator<{ readonly 
   for (let at = text.indexOf(prefix, from); at >= 0; at = text.indexOf(prefix, at)) {
     whole.lastIndex = at + prefix.length
     const found = isBorder(text, at) ? whole.exec(text) : null
-    const isSecret = found !== null && !sample?.test(found[1] ?? '') && (anyText || isVaried(text, at + prefix.length, start))
+    const isSecret =
+      found !== null &&
+      !sample?.test(text.slice(whole.lastIndex - (found[1]?.length ?? 0), whole.lastIndex + 8)) &&
+      (anyText || isVaried(text, at + prefix.length, start))
     const end = isSecret ? whole.lastIndex : at
     if (isSecret) yield { begin: hidden === undefined ? at : end - (found[1]?.length ?? 0), end }
     at = Math.max(end, at + 1)

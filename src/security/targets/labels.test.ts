@@ -8,7 +8,7 @@ const labels = (call: Partial<Labelled>, more: Parameters<typeof labelsOf>[1] = 
 const reading = (path: string, real?: string) => labels({ paths: [{ path, access: 'read', ...(real ? { real } : {}) }] })
 
 test('ordinary work in the workspace has no label', () => {
-  for (const path of ['src/a.ts', 'README.md', 'vendored.ts', 'my_node_modules/x', 'keyboard.ts', 'environment.env.md'])
+  for (const path of ['src/a.ts', 'README.md', 'vendored.ts', 'my_node_modules/x', 'keyboard.ts', 'environment.env.md', '.env.example'])
     expect([path, reading(`/home/u/ws/${path}`)]).toEqual([path, ''])
   expect(labels({ paths: [{ path: '/home/u/ws/.env', access: 'write' }] })).toBe('')
   expect(labels({ tool: 'time' })).toBe('')
@@ -32,8 +32,16 @@ test('installed packages are of others', () => {
 })
 
 test('what comes over the network is of others, and what could take data along sends', () => {
-  expect(labels({ requests: [{ carries: false }] })).toBe('reads_untrusted')
-  expect(labels({ requests: [{ carries: false }, { carries: true }] })).toBe('reads_untrusted sends')
+  expect(labels({ requests: [{ carries: false, foreign: true }] })).toBe('reads_untrusted')
+  expect(labels({ requests: [{ carries: true, foreign: false }] })).toBe('sends')
+  expect(
+    labels({
+      requests: [
+        { carries: false, foreign: true },
+        { carries: true, foreign: false },
+      ],
+    }),
+  ).toBe('reads_untrusted sends')
   expect(labels({ hosts: ['registry.npmjs.org'] })).toBe('reads_untrusted sends')
 })
 

@@ -1,32 +1,19 @@
 /** Opens the store of change sets: what commands and file tools changed in the workspace, what waits for a decision, and how to undo it. */
 
-import { existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Change } from '../../runtime/changes.ts'
 import type { By, Originals } from '../contract.ts'
-import { explain, flags, hold } from '../descriptor.ts'
-import { compareAgain } from './apply/back-and-forth.ts'
-import { compare } from './apply/conflicts.ts'
-import { flush } from './apply/durable.ts'
-import { isSameIndex } from './apply/git-index.ts'
-import { readHeldLocks } from './apply/held-locks.ts'
-import { openWorkspaceTree, perform, takeBack } from './apply/perform.ts'
-import type { About, Applied, Conflict, Held, Log, Recovered, SetSummary, Shown, Side, StoreLimits, ToApply } from './contract.ts'
+import { explain } from '../descriptor.ts'
+import { createTransfer } from './apply/transfer.ts'
+import type { About, Applied, Held, Log, Recovered, SetSummary, Shown, StoreLimits, ToApply } from './contract.ts'
 import { keepOriginal, planDeletion } from './file-changes.ts'
-import { discard, flushFile, headerOf, type Plan, readPlan, renamePlan, writePlan } from './set/plan.ts'
-import { expired } from './set/retention.ts'
-import { chosen } from './set/selection.ts'
-import { adopt, finishedIn, goneIn, idsIn, pathsOf, removeSet, setFolder, stageOf, summaryOf } from './set/set-folder.ts'
+import { flushFile, headerOf, renamePlan, writePlan } from './set/plan.ts'
+import { adopt, removeSet, setFolder, stageOf } from './set/set-folder.ts'
 import { showSet } from './set/show.ts'
-import { triedIn } from './set/tried.ts'
-import { restoreModes } from './set/widened.ts'
-import { type Found, look } from './tree/identity.ts'
 import { type Libc, openLibc } from './tree/libc.ts'
-import type { RawName } from './tree/names.ts'
-import { createPace, type Pace } from './tree/pace.ts'
-import { removeTree } from './tree/remove-tree.ts'
-import { openTree } from './tree/tree.ts'
+import { createPace } from './tree/pace.ts'
 import { createTurns } from './turns.ts'
+import { createUpkeep } from './upkeep.ts'
 
 export type ChangeStoreOptions = {
   /** Absolute path of the store; it is made when it is needed. */
@@ -66,14 +53,19 @@ export type ChangeStore = {
   originals(whose: { readonly conversation: string; run(): string }): Originals
   /** Forgets what is beyond the limits. @returns how many sets it forgot */
   prune(): Promise<number>
+  /** Forgets every set of a workspace that was only a copy and is gone. */
+  forgetWorkspace(workspace: string): Promise<void>
 }
 
 /** Opens nothing before the first call. */
 export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
-  const { folder: store, log, onStep } = options
-  const state: { libc?: Libc } = {}
+  const { folder: store, workspace, log, onStep } = options
+  const state: { libc?: Libc; workspace?: string } = {}
   const libc = () => (state.libc ??= openLibc())
   const turns = createTurns(store, libc)
+  const { apply, moveTo } = createTransfer({ store, workspace, log, libc, onStep })
+  const upkeep = createUpkeep({ ...options, libc, turns })
+  const root = () => (state.workspace ??= realpathSync(workspace))
 
   /** Every failure becomes an answer. */
   async function answered(work: () => Promise<Applied>): Promise<Applied> {
@@ -84,112 +76,10 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     }
   }
 
-  const write = async (folder: string, plan: Plan, pace: Pace, bytes: number) => {
-    const path = await writePlan(folder, plan, pace)
-    await flush(libc(), folder, bytes)
-    return path
-  }
-
-  async function start(folder: string, plan: Plan, pace: Pace, signal?: AbortSignal): Promise<Applied> {
-    const path = await write(
-      folder,
-      plan,
-      pace,
-      plan.items.reduce((sum, { after }) => sum + (after?.size ?? 0), plan.items.length * 512),
-    )
-    if (signal?.aborted) {
-      discard(path)
-      return cancelled
-    }
-    onStep?.()
-    renamePlan(folder, 'plan.tmp', 'plan')
-    return await perform({ folder, plan, again: false, libc: libc(), log, pace, onStep })
-  }
-
-  async function apply({ id, folder: elsewhere, signal, ...given }: ToApply): Promise<Applied> {
-    const folder = adopt(store, id, elsewhere ?? join(store, id))
-    const stage = stageOf(folder)
-    if (stage !== undefined && stage.state !== 'pending') return refused(`the change set ${id} is ${stage.state} already`)
-    const held = stage === undefined ? undefined : readPlan(join(folder, 'pending'))
-    const changes = given.changes ?? held?.items
-    const about = given.about ?? held?.header.about
-    const review = given.review ?? held?.header.review
-    if (changes === undefined || about === undefined) return refused(`there is no change set ${id}`)
-    const pace = createPace()
-    const root = held?.header.workspace ?? realpathSync(options.workspace)
-    const compared = await compareWith(folder, { root, changes, pace })
-    if (compared.conflicts.length > 0) return conflicting(compared.conflicts)
-    if (signal?.aborted) return cancelled
-    const { items, bytes } = compared
-    const header = headerOf({ workspace: root, about, review, items: items.length, count: items.length, changed: items.length, bytes })
-    return await start(folder, { header, items }, pace, signal)
-  }
-
-  async function compareWith(folder: string, { root, changes, pace }: { root: string; changes: readonly Change[]; pace: Pace }) {
-    using workspace = openWorkspaceTree(folder, root)
-    mkdirSync(join(folder, 'up'), { recursive: true, mode: 0o700 })
-    using view = openTree({ root: join(folder, 'up') })
-    try {
-      using top = hold(folder, flags.folder)
-      const start = look(top, 'start')
-      if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
-      const tried = triedIn(folder)
-      const isSameAnyway = (raw: RawName, now: Found) => tried(raw, now) || isSameIndex(workspace, folder, raw)
-      return await compare({
-        changes,
-        workspace,
-        view,
-        start,
-        locks: readHeldLocks(),
-        isSameAnyway,
-        pace,
-      })
-    } finally {
-      restoreModes(folder, workspace)
-    }
-  }
-
-  type Moving = { readonly id: string; readonly side: Side; readonly paths?: readonly string[]; readonly force?: boolean }
-
-  async function moveTo({ id, side, paths: wanted, force = false }: Moving): Promise<Applied> {
-    const folder = setFolder(store, id)
-    const stage = stageOf(folder)
-    if (stage === undefined) return refused(`there is no change set ${id}`)
-    if (!['applied', 'partly undone', 'undone'].includes(stage.state)) return refused(`the change set ${id} is ${stage.state}`)
-    const all = pathsOf(folder)
-    const paths = chosen(all, side, wanted)
-    if (paths.length === 0) return refused(`there is nothing to ${side === 'before' ? 'undo' : 'redo'} in the change set ${id}`)
-    const pace = createPace()
-    const { workspace: root, about, review, count, bytes } = stage.header
-    const from = join(folder, side === 'before' ? 'undo' : 'up')
-    mkdirSync(from, { recursive: true, mode: 0o700 })
-    const since = String(lstatSync(join(folder, finishedIn(folder).at(-1) ?? ''), { bigint: true }).ctimeNs)
-    using workspace = openWorkspaceTree(folder, root)
-    using waiting = openTree({ root: from })
-    const { items, conflicts } = await compareAgain({ paths, side, workspace, from: waiting, since, force, pace })
-    restoreModes(folder, workspace)
-    if (conflicts.length > 0) return conflicting(conflicts)
-    const left = all.filter(({ isChanged }) => isChanged).length + (side === 'before' ? -paths.length : paths.length)
-    const header = headerOf({ workspace: root, about, review, to: side, items: items.length, count, changed: left, bytes })
-    return await start(folder, { header, items }, pace)
-  }
-
-  function summaries(): SetSummary[] {
-    return idsIn(store).flatMap((id) => {
-      try {
-        const stage = stageOf(setFolder(store, id))
-        return stage === undefined ? [] : [summaryOf(id, stage)]
-      } catch (error) {
-        log('warn', 'a change set cannot be read', { id, error: explain(error) })
-        return []
-      }
-    })
-  }
-
   async function keep(id: string, { changes, review, about, folder: elsewhere }: Held): Promise<void> {
     const folder = adopt(store, id, elsewhere ?? join(store, id))
     const header = headerOf({
-      workspace: realpathSync(options.workspace),
+      workspace: root(),
       about,
       review,
       items: changes.length,
@@ -207,58 +97,13 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     await removeSet(store, id)
   }
 
-  async function recover(): Promise<Recovered> {
-    const finished: string[] = []
-    const takenBack: string[] = []
-    const orphans: string[] = []
-    for (const gone of goneIn(store)) await removeTree(join(store, gone))
-    for (const id of idsIn(store)) {
-      const folder = setFolder(store, id)
-      discard(join(folder, 'plan.tmp'))
-      if (existsSync(join(folder, 'plan'))) (await resumed(id, folder)) ? finished.push(id) : takenBack.push(id)
-      else if (existsSync(join(folder, 'stuck'))) await unstuck(id, folder)
-      else if (existsSync(join(folder, 'widened'))) widenedBack(folder)
-      else if (stageOf(folder) === undefined && options.isInUse?.(id) === false) orphans.push(id)
-    }
-    return { finished, takenBack, orphans }
-  }
-
-  async function resumed(id: string, folder: string): Promise<boolean> {
-    const plan = readPlan(join(folder, 'plan'))
-    const done = await perform({ folder, plan, again: true, libc: libc(), log, pace: createPace(), onStep })
-    log(done.ok ? 'info' : 'warn', done.ok ? 'an interrupted change set was finished' : 'an interrupted change set was taken back', {
-      id,
-      ...(!done.ok && { why: done.message }),
-    })
-    return done.ok
-  }
-
-  /** What could not be put back may be possible now. */
-  async function unstuck(id: string, folder: string): Promise<void> {
-    renamePlan(folder, 'stuck', 'plan')
-    const plan = readPlan(join(folder, 'plan'))
-    const done = await takeBack({ folder, plan, again: true, libc: libc(), log, pace: createPace(), onStep }, new Error('it was stuck'))
-    log('warn', 'a change set that was stuck was tried once more', { id, result: done.ok ? '' : done.message })
-  }
-
-  function widenedBack(folder: string): void {
-    using workspace = openTree({ root: options.workspace })
-    restoreModes(folder, workspace)
-  }
-
-  async function prune(): Promise<number> {
-    const ids = expired(summaries(), options.limits, options.now())
-    for (const id of ids) await removeSet(store, id)
-    return ids.length
-  }
-
   function originals({ conversation, run }: Parameters<ChangeStore['originals']>[0]): Originals {
     const aboutOf = (by?: By): About => ({ run: run(), call: by?.call ?? '', conversation, tool: by?.tool ?? '', at: options.now() })
     return {
-      keep: (write) => keepOriginal({ store, workspace: realpathSync(options.workspace), about: aboutOf(write.by), write }),
+      keep: (write) => keepOriginal({ store, workspace: root(), about: aboutOf(write.by), write }),
       async delete(paths, by) {
         const about = aboutOf(by)
-        const planned = await planDeletion({ store, workspace: realpathSync(options.workspace), about, paths })
+        const planned = await planDeletion({ store, workspace: root(), about, paths })
         const done = await answered(() => apply({ ...planned, about }))
         if (!done.ok) await removeSet(store, planned.id)
         return done
@@ -271,24 +116,15 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     undo: (id, { force } = {}) => answered(() => moveTo({ id, side: 'before', force })),
     redo: (id, { force } = {}) => answered(() => moveTo({ id, side: 'after', force })),
     restore: (id, paths, { force } = {}) => answered(() => moveTo({ id, side: 'before', paths, force })),
-    list: () => summaries().sort((a, b) => b.about.at - a.about.at || (a.id < b.id ? 1 : -1)),
+    list: () => upkeep.summaries().sort((a, b) => b.about.at - a.about.at || (a.id < b.id ? 1 : -1)),
     show: (id) => showSet(setFolder(store, id), id),
-    hold: keep,
-    drop,
+    hold: (id, set) => turns.take(() => keep(id, set)),
+    drop: (id) => turns.take(() => drop(id)),
     originals,
-    recover: () => turns.take(recover),
-    prune: () => turns.take(prune),
+    recover: upkeep.recover,
+    prune: upkeep.prune,
+    async forgetWorkspace(workspace) {
+      for (const set of upkeep.summaries()) if (set.workspace === workspace) await removeSet(store, set.id)
+    },
   }
-}
-
-const cancelled: Applied = { ok: false, conflicts: [], message: 'cancelled before anything was changed' }
-
-function refused(message: string): Applied {
-  return { ok: false, conflicts: [], message }
-}
-
-function conflicting(conflicts: readonly Conflict[]): Applied {
-  const named = conflicts.slice(0, 5).map(({ path, reason }) => `${JSON.stringify(path)} ${reason}`)
-  const more = conflicts.length > named.length ? `, and ${conflicts.length - named.length} more` : ''
-  return { ok: false, conflicts, message: `nothing was changed: ${named.join('; ')}${more}` }
 }

@@ -1,12 +1,12 @@
 /**
  * Implements `doctor`: it checks the installation and says how to fix each problem. It changes nothing, except that it ends sandbox
- * processes of a killed run.
+ * processes of a killed run and removes caches of commands that nobody uses.
  */
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { isTerminal, openTerminal } from '../../../channels/terminal/tty.ts'
-import { allowedTools, type Config, describeProblem, isWireProvider, providerNamed } from '../../../config/config.ts'
+import { type Config, describeProblem, isWireProvider, providerNamed } from '../../../config/config.ts'
 import { proposeProviders } from '../../../config/known-providers.ts'
 import { workspaceProblems } from '../../../config/validate.ts'
 import { FailureError } from '../../../host/failure.ts'
@@ -15,7 +15,6 @@ import { openRecords } from '../../../host/open-records.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWeakKey, weakKeys } from '../../../host/setup/weak-keys.ts'
-import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
 import { count } from '../../../kit/count.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { clearLeftovers } from '../../../sandbox/owner/private-folder.ts'
@@ -26,6 +25,7 @@ import { CliExit, exitCodes } from '../../exit.ts'
 import { isInitsChoice } from '../../offline-notice.ts'
 import { channelFindings } from './doctor-channels.ts'
 import type { Finding } from './doctor-finding.ts'
+import { sandboxFindings } from './doctor-sandbox.ts'
 
 const flags = {
   probeSandbox: { type: 'boolean', about: 'Try to get out of the sandbox in forty ways (exit 1 if one succeeds)' },
@@ -52,7 +52,7 @@ export const doctor = {
       ...weakKeys(setup).map((weak): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(weak) })),
       ...records(setup),
       stop(setup),
-      await sandbox(setup),
+      ...(await sandboxFindings(setup)),
       ...channelFindings(setup),
       ...leftovers(setup),
       ...programs(),
@@ -67,17 +67,6 @@ export const doctor = {
 function told({ what, state, says, remedy = [] }: Finding): string {
   const first = `${{ ok: '✓', note: '·', bad: '✗' }[state]} ${what.padEnd(11)} ${says}\n`
   return first + remedy.map((line) => `${' '.repeat(14)}${line}\n`).join('')
-}
-
-/** Runs a new trial in a temporary folder. A failure is only a note when the operator gives the model no shell. */
-async function sandbox(setup: CliSetup): Promise<Finding> {
-  const what = 'sandbox'
-  const trial = await trySandboxNow(setup)
-  if (trial.ok) return { what, state: 'ok', says: 'bubblewrap works: a command was run in it' }
-  const toolsAllow = allowedTools(setup.config)
-  const state = toolsAllow === undefined || toolsAllow.includes('shell') ? 'bad' : 'note'
-  const says = `no command can run, so the model gets no shell: ${trial.why}`
-  return { what, state, says, remedy: trial.remedy }
 }
 
 function home({ paths }: CliSetup): Finding {

@@ -44,7 +44,7 @@ export const replay = {
       const judgeOf = await judgeBy(setup, policy, memory)
       for (const run of runs) {
         const past = readablePastRun(setup, memory, run.runId)
-        const found = await rejudge({ ...past, judge: judgeOf(past.entries) })
+        const found = await rejudge({ ...past, ...judgeOf({ runId: run.runId, entries: past.entries }) })
         context.process.stdout.write(
           json ? `${JSON.stringify({ runId: run.runId, ...found })}\n` : `${policyLines(run.runId, found).join('\n')}\n`,
         )

@@ -13,6 +13,7 @@ import { patchText } from '../../../host/changes/patch-text.ts'
 import { createRecord } from '../../../host/integrity/recovery.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { settleChanges } from '../../../host/transactions/settle-changes.ts'
 import { count } from '../../../kit/count.ts'
 import { didYouMean } from '../../../kit/did-you-mean.ts'
 import { quote } from '../../../kit/text.ts'
@@ -132,8 +133,9 @@ export async function decide(context: CliContext, { id: given, allowed, note, js
     if (!answer.ok) throw new CliExit(exitCodes.error, `error: ${answer.reason}; see: braidclaw approvals list`)
     const approval = approvals.get(id) ?? mustExist(approvals, id)
     setup.log('info', allowed ? 'tool approved' : 'tool denied', { approval: id, by: 'operator' })
-    const applied =
-      approval.changes === 1 && !isAwaited(memory, approval) ? await settleLate(setup, { memory, approval, allowed }) : undefined
+    const awaited = approval.changes === 1 ? isAwaited(memory, approval) : 'yes'
+    if (awaited === 'crashed') await settleChanges(setup, createRecord({ ...setup, redact: setup.redactor.json }, memory))
+    const applied = awaited === 'yes' ? undefined : await settleLate(setup, { memory, approval, allowed })
     if (json) return void context.process.stdout.write(`${JSON.stringify({ ...approval, ...(applied ? { applied } : {}) })}\n`)
     const what = applied ? `applied: ${count(applied.count, 'path')}` : allowed ? 'allowed, once' : 'denied'
     context.process.stdout.write(`${what}: ${approval.summary}\n`)

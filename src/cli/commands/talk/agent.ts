@@ -20,6 +20,13 @@ import { noteOffline } from '../../offline-notice.ts'
 const flags = {
   message: { type: 'text', short: 'm', about: 'Run one turn with this message and exit; text on stdin is appended' },
   ...turnFlags,
+  attempts: {
+    type: 'whole',
+    min: 2,
+    max: 8,
+    about: 'With -m: answer so many times side by side, each in a copy of the workspace; keep one',
+  },
+  keep: { type: 'whole', min: 1, max: 8, about: 'With --attempts: keep the changes of this attempt without a question' },
 } as const satisfies Flags
 type AgentFlags = Given<typeof flags>
 
@@ -29,6 +36,7 @@ export const agent = {
     ['', 'a conversation in the terminal'],
     ['-m "What files are in this project?"', 'one turn'],
     ['-c -m "And the largest?"', 'go on with the latest conversation'],
+    ['--attempts 3 -m "make the tests pass"', 'three attempts side by side; compare them and keep one'],
   ],
   details: async () => (await import('../../args/limits-help.ts')).limitsHelp(),
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
@@ -46,6 +54,8 @@ export const agent = {
     noteOffline(setup)
     sayWhere(setup)
     const talk: Talk = { setup, flags: given, ...(activeAgent ? { activeAgent } : {}) }
+    if (given.attempts !== undefined) return attempt(talk, message)
+    if (given.keep !== undefined) throw new CliExit(exitCodes.usage, 'error: --keep belongs to --attempts')
     if (message === undefined) return converse(talk)
     const exitCode = await oneTurn(talk, message)
     if (exitCode !== 0) throw new CliExit(exitCode)
@@ -62,6 +72,18 @@ async function question(words: readonly string[]): Promise<string | undefined> {
 const advice = 'pass -m "message", pipe text in, or run it in a terminal for a conversation'
 
 type Talk = { readonly setup: CliSetup; readonly flags: AgentFlags; readonly activeAgent?: ActiveAgent }
+
+async function attempt({ setup, flags }: Talk, prompt: string | undefined): Promise<void> {
+  const { attempts: count = 2, keep, continue: latest, resume, model, agent, autonomy, maxTurns, approveAllMedium } = flags
+  if (prompt === undefined) throw new CliExit(exitCodes.usage, 'error: --attempts needs a message: -m "…"')
+  if (latest || resume !== undefined)
+    throw new CliExit(exitCodes.usage, 'error: --attempts begins new conversations; leave out -c and --resume')
+  const format = formatOf(flags)
+  if (format === 'stream-json') throw new CliExit(exitCodes.usage, 'error: --attempts has no stream; use --json')
+  const { compareAttempts } = await import('./attempts.ts')
+  const setupIn = (workspace: string) => loadSetup(setup.context, { workspace, model, agent, autonomy, maxTurns, approveAllMedium })
+  await compareAttempts({ setup, prompt, count, keep, json: format === 'json', setupIn })
+}
 
 async function oneTurn({ setup, flags, activeAgent }: Talk, prompt: string): Promise<number> {
   const ask = terminalPrompt(setup.context)

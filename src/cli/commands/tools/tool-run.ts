@@ -3,9 +3,14 @@
 import { traceOf, traceResult } from '../../../channels/filter/loop-trace.ts'
 import { takeTurn } from '../../../channels/take-turn.ts'
 import { atTerminal, terminalPrompt } from '../../../channels/terminal/audience.ts'
-import type { CliSetup } from '../../../channels/terminal/context.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { differenceLines } from '../../../channels/terminal/history/kept-text.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
+import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { isTerminal } from '../../../channels/terminal/tty.ts'
+import type { ShownLine } from '../../../host/changes/change-lines.ts'
+import { patchText } from '../../../host/changes/patch-text.ts'
 import { withConversation } from '../../../host/open-host.ts'
 import { policyOf } from '../../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
@@ -35,6 +40,7 @@ const runFlags = {
     values: ['cli', 'tool-loop'],
     about: 'tool-loop: called by a loop of somebody else; prints what a model would be told, refusals too',
   },
+  dryRun: { type: 'boolean', about: 'Run a command or executable, print what it would change as a difference, and drop that' },
   ...loggingAgentFlag,
   ...workspaceFlag,
 } as const satisfies Flags
@@ -87,21 +93,24 @@ export const run = {
   args: runArgs,
   examples: [
     [`file_read --json '{"path":"README.md"}'`, 'read a file'],
+    [`shell --dry-run --json '{"command":"sed -i s/a/b/ *.txt"}'`, 'what it would change'],
     [`weather --tools ./tools --json '{"city":"Bern"}'`, 'an executable of that folder'],
   ],
   exits: [3, 4, 7, 9, 10, 130],
   async run(context, flags, { name }) {
-    const { json = '{}', workspace, autonomy, approveAllMedium, tools } = flags
+    const { json = '{}', workspace, autonomy, approveAllMedium, tools, dryRun = false } = flags
     const setup = loadSetup(context, { workspace, autonomy, approveAllMedium, agent: flags.agent })
     sayWhere(setup)
     const text = json === '-' ? await readStdin({ patient: true, tell: (line) => context.process.stderr.write(`${line}\n`) }) : json
     const request = await wishFor(setup, name, tools)
     if (flags.channel === 'tool-loop') return forLoop(setup, flags, { name, text, request })
-    const { ending, result } = await callOnce(setup, flags, { call: { name, input: parseObject(text) }, request })
+    const { ending, result, set } = await callOnce(setup, flags, { call: { name, input: parseObject(text) }, request })
+    if (set !== undefined) return printDryRun(context, set)
     const output = typeof result?.output === 'string' ? result.output : ''
     if (result?.status !== 'completed') {
       throw new CliExit(exitCodes[ending.code] || exitCodes.error, `error: ${name}: ${output || ending.message}`)
     }
+    if (dryRun) context.process.stderr.write('nothing would change\n')
     context.process.stdout.data(output.endsWith('\n') || output === '' ? output : `${output}\n`)
   },
 } as const satisfies Command<typeof runFlags, typeof runArgs>
@@ -124,12 +133,27 @@ async function forLoop(
   if (result?.status !== 'completed') throw new CliExit(exitCodes[ending.code] || exitCodes.error)
 }
 
-type Once = { readonly call: Pick<Call, 'name' | 'input' | 'malformed'>; readonly request: ToolSelection }
-type Called = { readonly ending: Ending; readonly result?: Extract<AgentEvent, { type: 'tool_result' }>; readonly told?: string }
+type Shown = { readonly lines: readonly ShownLine[]; readonly patch: string }
 
-async function callOnce(setup: CliSetup, { sandbox, channel = 'cli' }: ToolRunFlags, { call, request }: Once): Promise<Called> {
+/** A person gets the difference, a pipe a patch. */
+function printDryRun({ process: { stdout, stderr, env } }: CliContext, { lines, patch }: Shown): void {
+  if (isTerminal(1)) stdout.write(coloured(lines, wantsColor(env)))
+  else stdout.data(patch)
+  stderr.write('nothing was changed: this was a dry run\n')
+}
+
+type Once = { readonly call: Pick<Call, 'name' | 'input' | 'malformed'>; readonly request: ToolSelection }
+type Called = {
+  /** In a dry run: what would have been changed. */
+  readonly set?: Shown
+  readonly ending: Ending
+  readonly result?: Extract<AgentEvent, { type: 'tool_result' }>
+  readonly told?: string
+}
+
+async function callOnce(setup: CliSetup, { sandbox, channel = 'cli', dryRun }: ToolRunFlags, { call, request }: Once): Promise<Called> {
   const ask = terminalPrompt(setup.context)
-  const seen: { result?: Called['result']; told?: string } = {}
+  const seen: { result?: Called['result']; told?: string; set?: Shown } = {}
   const options = {
     setup,
     which: { kind: 'new' },
@@ -141,6 +165,7 @@ async function callOnce(setup: CliSetup, { sandbox, channel = 'cli' }: ToolRunFl
     }),
     tools: request,
     ...(sandbox ? { sandbox } : {}),
+    ...(dryRun ? { dryRun } : {}),
   } as const
   return withConversation(options, async (conversation) => {
     const interrupt = onInterrupt(conversation.cancel)
@@ -149,7 +174,14 @@ async function callOnce(setup: CliSetup, { sandbox, channel = 'cli' }: ToolRunFl
     }
     try {
       const person = atTerminal({ context: setup.context, conversation, ask, signal: interrupt.signal })
-      const ending = await takeTurn({ ...person, prompt: `tool run ${call.name}`, show })
+      /** The content is there only until the answer. */
+      const dropShown: typeof person.onGate = async (gateId, proposal) => {
+        const set = dryRun ? await conversation.changesOf(gateId) : undefined
+        if (!set) return person.onGate(gateId, proposal)
+        seen.set = { lines: differenceLines(set), patch: isTerminal(1) ? '' : patchText(set) }
+        await conversation.approve(gateId, { allow: false, by: 'dry_run', note: 'this was a dry run' })
+      }
+      const ending = await takeTurn({ ...person, onGate: dropShown, prompt: `tool run ${call.name}`, show })
       return { ending, ...seen }
     } finally {
       interrupt.stop()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { type Entry, review, reviewOf, type Tree } from '../review.fixture.ts'
+import { changesBetween, type Entry, lookAt, policy, review, reviewOf, type Tree } from '../review.fixture.ts'
+import { reviewChanges } from '../review-changes.ts'
 
 const base = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n'
 const evil = `${base}\tfsmonitor = touch x\n`
@@ -154,6 +155,45 @@ describe.each(['.git', 'sub/.git', 'a/b/c/d/e/.git', 'bare', 'vendor/x/m.git'])(
   })
 })
 
+describe('a plain git command', () => {
+  const git = (...words: readonly string[]) => ({ kind: 'argv', argv: ['git', ...words], executable: '/usr/bin/git' }) as const
+  const after = (text: string, command: ReturnType<typeof git>) =>
+    review(repository(), { '.git/config': base + text }, { level: 'full', command })
+
+  test('may set what it is for, but a person must see it, also in full', () => {
+    const told = (text: string, ...words: readonly string[]) =>
+      expect([words, after(text, git(...words))]).toEqual([words, expect.objectContaining({ verdict: 'ask', rule: 'changes.git_asks' })])
+    told('[pull]\n\trebase = true\n', 'config', 'pull.rebase', 'true')
+    told('[remote "o"]\n\tpushurl = git@example.org:x\n', '-C', 'sub', 'remote', 'set-url', '--push', 'o', 'git@example.org:x')
+    told('[core]\n\tsparseCheckout = true\n', 'sparse-checkout', 'set', 'x')
+    expect(review(repository(), { '.npmrc': 'x' }, { level: 'full', command: git('checkout', 'x') })).toMatchObject({
+      verdict: 'ask',
+      rule: 'changes.git_asks',
+    })
+  })
+
+  test('may not set what runs programs, nor what another one is for, nor bring a protected name unless it brings history', () => {
+    const refused = (text: string, ...words: readonly string[]) =>
+      expect([words, after(text, git(...words))]).toEqual([words, expect.objectContaining({ verdict: 'deny', rule: 'changes.git' })])
+    refused('[diff]\n\texternal = x\n', 'config', 'diff.external', 'x')
+    refused('[gc]\n\trecentObjectsHook = x\n', 'config', 'gc.recentObjectsHook', 'x')
+    refused('[diff "diff"]\n\ttextconv = x\n', 'config', 'x', 'x')
+    refused('[remote]\n\tpushDefault = ext::x\n', 'config', 'x', 'x')
+    refused('[pull]\n\trebase = true\n', 'remote', 'add')
+    refused('[pull]\n\trebase = true\n', '-c', 'x=y', 'config', 'pull.rebase', 'true')
+    expect(review(repository(), { '.npmrc': 'x' }, { level: 'full', command: git('apply', 'x') })).toMatchObject({
+      verdict: 'deny',
+      rule: 'changes.protected',
+    })
+    const script = { kind: 'script', script: 'git checkout x' } as const
+    expect(review(repository(), { '.npmrc': 'x' }, { level: 'full', command: script })).toMatchObject({ verdict: 'deny' })
+  })
+})
+
+test('settings that were not understood before are not changed', () => {
+  isDenied(repository('.git', 'not settings'), { '.git/config': base })
+})
+
 test('a program or hook folder that the settings name does not change; what lies beside it does', () => {
   const config = `${base}\thooksPath = tools/hooks\n\tsshCommand = "./bin/ssh -v"\n\tattributesFile = attrs\n[alias]\n\tx = "!sh scripts/x.sh; ls"\n[include]\n\tpath = ../shared\n`
   const there = { ...repository('.git', config), shared: '', 'tools/hooks/x': '', attrs: '' }
@@ -198,12 +238,32 @@ describe('a folder that becomes a repository', () => {
     isDenied(there, { '.git/commondir': undefined })
   })
 
+  test('with a part of what the command changed is judged by what is there then', () => {
+    const parts = { 'lib/HEAD': 'x', 'lib/objects/x': 'x', 'lib/refs/x': 'x' }
+    const before = { 'lib/hooks/post-commit': 'x', 'lib/config': evil }
+    const after = { ...parts, 'lib/hooks/other.sample': '', 'lib/config': base }
+    const all = changesBetween(before, after)
+    const part = all.filter(({ path }) => !/hooks|config/.test(path))
+    const around = { policy, level: 'full', approved: true, look: lookAt(before, after) } as const
+    expect(reviewChanges(part, around).reason).toContain('"lib/hooks/post-commit": hooks are programs')
+    expect(reviewChanges(part, around).reason).toContain('"lib/config": settings of git that may run programs')
+    expect(
+      reviewChanges(
+        all.filter(({ path }) => path !== 'lib/hooks/post-commit'),
+        around,
+      ),
+    ).toMatchObject({ verdict: 'deny' })
+  })
+
   test('in which hooks cannot be listed is refused', () => {
     const look = {
       read: () => undefined,
       kind: (path: string) => (/^lib(\/(objects|refs|hooks))?$/.test(path) ? ('folder' as const) : undefined),
     }
-    expect(review({}, { 'lib/HEAD': 'x' }, { look, level: 'full' })).toMatchObject({ verdict: 'deny', rule: 'changes.git' })
+    expect(review({ 'lib/notes': 'x' }, { 'lib/HEAD': 'x' }, { look, level: 'full' })).toMatchObject({
+      verdict: 'deny',
+      rule: 'changes.git',
+    })
   })
 
   test('below a name that is no UTF-8 is refused, because nobody can look beside it', () => {

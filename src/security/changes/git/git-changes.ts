@@ -60,8 +60,7 @@ function repository(around: Around, folder: string): readonly Finding[] {
   if (was && !is) return [finding('ask', path, 'a git repository that is deleted or taken apart')]
   // Without its commondir git takes the settings and hooks that lie in the folder itself.
   if (!is || (was && !(shared && shared.after === undefined))) return []
-  const common = shared?.after ? contents(around, folderOf(folderOf(folder))) : []
-  return [finding('ask', path, 'a new git repository'), ...contents(around, folder), ...common]
+  return [finding('ask', path, 'a new git repository'), ...contents(around, folder)]
 }
 
 /** Judges everything in a folder that becomes a repository, also what lay there before; what cannot be listed is refused. */

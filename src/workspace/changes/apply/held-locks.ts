@@ -15,7 +15,7 @@ export type HeldLocks = {
 /** A system that does not show its locks has none. */
 export function readHeldLocks(): HeldLocks {
   const held = new Set(lines().flatMap((line) => / ([\da-f]+:[\da-f]+:\d+) /.exec(line)?.[1] ?? []))
-  const holds = (found: Found | undefined) => found !== undefined && held.has(keyOf(found))
+  const holds = (found: Found | undefined) => found !== undefined && held.has(`${found.device}:${found.inode}`)
   return {
     isHeld(raw, found, find) {
       if (held.size === 0) return false
@@ -30,15 +30,4 @@ function lines(): string[] {
   } catch {
     return []
   }
-}
-
-/** The kernel prints the numbers of the device in hex with two digits at least, and the inode in decimal. */
-function keyOf({ device, inode }: Found): string {
-  const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn)
-  const minor = (device & 0xffn) | ((device >> 12n) & ~0xffn & 0xffffffffn)
-  return `${hex(major)}:${hex(minor)}:${inode}`
-}
-
-function hex(number: bigint): string {
-  return number.toString(16).padStart(2, '0')
 }

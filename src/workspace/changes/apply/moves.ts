@@ -7,7 +7,7 @@ import { chmodSync, lchownSync, mkdirSync, rmdirSync } from 'node:fs'
 import { codeOf, type Handle, slot } from '../../descriptor.ts'
 import type { Item } from '../set/plan.ts'
 import { copyEntry, deleteEntry } from '../tree/copy.ts'
-import { type Found, type Identity, isSame, isUntouched, look } from '../tree/identity.ts'
+import { type Found, isSame, isUntouched } from '../tree/identity.ts'
 import type { Libc, Place } from '../tree/libc.ts'
 import { folderOf, lastOf, namesOf, type RawName, rawName, rawSlot } from '../tree/names.ts'
 import type { Pace } from '../tree/pace.ts'
@@ -70,13 +70,17 @@ async function each(moves: Moves, items: readonly Item[], step: Step): Promise<v
   for (const item of items) {
     try {
       if (moves.again && !isDirect(moves)) discardHalfCopy(moves, rawName(item))
-      await step(moves, item, rawName(item))
+      const stepping = step(moves, item, rawName(item))
+      if (stepping !== undefined) await stepping
     } catch (error) {
       if (moves.onProblem === undefined) throw error
       moves.onProblem(item, error)
     }
-    for (const tree of [workspace, from, to]) tree.betweenSteps()
-    await moves.pace()
+    workspace.betweenSteps()
+    from.betweenSteps()
+    to.betweenSteps()
+    const pause = moves.pace()
+    if (pause !== undefined) await pause
   }
 }
 
@@ -136,7 +140,7 @@ async function takeOut(moves: Moves, { base }: Item, raw: RawName): Promise<void
     return deleteEntry(at)
   }
   moves.libc.rename(at, kept, 'create')
-  const moved = look(kept.folder, kept.name)
+  const moved = moves.libc.look(kept.folder, kept.name)
   if (base !== undefined && moved !== undefined && isSame(base, moved)) return
   moves.libc.rename(kept, at, 'create')
   throw new Conflicting(raw, 'was changed meanwhile')
@@ -144,33 +148,27 @@ async function takeOut(moves: Moves, { base }: Item, raw: RawName): Promise<void
 
 /** Copies what goes, unless a copy of it is there from before: there may be no room for another one. */
 async function keepCopy({ libc, temporary }: Moves, at: Place, kept: Place): Promise<void> {
-  const [now, copy] = [look(at.folder, at.name), look(kept.folder, kept.name)]
+  const [now, copy] = [libc.look(at.folder, at.name), libc.look(kept.folder, kept.name)]
   if (now !== undefined && copy !== undefined && isSame(now, copy, { copied: true })) return
   await copyEntry(libc, { from: at, to: kept, temporary })
 }
 
-function makeFolder({ trees: { workspace }, again, owner, onStep }: Moves, _item: Item, raw: RawName): void {
+function makeFolder({ trees: { workspace }, libc, again, owner, onStep }: Moves, _item: Item, raw: RawName): void {
   const at = placeIn(workspace.folder(folderOf(raw)), raw)
   onStep?.()
   try {
     mkdirSync(rawSlot(at.folder, at.name), 0o700)
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error
-    if (!again || look(at.folder, at.name)?.kind !== 'folder') throw new Conflicting(raw, 'was created meanwhile')
+    if (!again || libc.look(at.folder, at.name)?.kind !== 'folder') throw new Conflicting(raw, 'was created meanwhile')
   }
-  if (owner !== undefined) setOwner(at, { uid: owner.uid, gid: groupIn(at.folder, owner.gid) })
+  if (owner !== undefined) setOwner(at, { uid: owner.uid, gid: workspace.groupOf(folderOf(raw)) ?? owner.gid })
 }
 
 type Owner = { readonly uid: number; readonly gid: number }
 
 function setOwner({ folder, name }: Place, { uid, gid }: Owner): void {
   lchownSync(rawSlot(folder, name), uid, gid)
-}
-
-/** A folder with the set-group-ID bit gives its group to what is made in it. */
-function groupIn(above: Handle, group: number): number {
-  const folder = look(above, '.')
-  return folder !== undefined && (folder.mode & 0o2000) !== 0 ? folder.gid : group
 }
 
 async function put(moves: Moves, item: Item, raw: RawName): Promise<void> {
@@ -182,7 +180,7 @@ async function put(moves: Moves, item: Item, raw: RawName): Promise<void> {
   assertReplaceable(moves, item, now)
   const waiting = placeIn(from.folder(folderOf(raw)), raw)
   const at = placeIn(workspace.folder(folderOf(raw)), raw)
-  prepare(moves, item, { source, waiting, now, above: at.folder })
+  prepare(moves, item, { source, waiting, now })
   if (!isDirect(moves)) return putCopy(moves, item, { waiting, at })
   moves.onStep?.()
   if (now === undefined) return moves.libc.rename(waiting, at, 'create')
@@ -203,7 +201,7 @@ type Exchange = { readonly waiting: Place; readonly at: Place }
 /** The original has changed places with what came. If somebody replaced it at the last moment, both go back. */
 function keep(moves: Moves, item: Item, { waiting, at }: Exchange): void {
   const raw = rawName(item)
-  const original = look(waiting.folder, waiting.name)
+  const original = moves.libc.look(waiting.folder, waiting.name)
   if (item.base === undefined || original === undefined || !isSame(item.base, original)) {
     moves.libc.rename(waiting, at, 'exchange')
     throw new Conflicting(raw, 'was changed meanwhile')
@@ -228,14 +226,15 @@ function settle(moves: Moves, item: Item, source: Found | undefined): void {
   moves.libc.rename(placeIn(to.folder(folderOf(raw)), raw), placeIn(workspace.folder(folderOf(raw)), raw), 'exchange')
 }
 
-type Preparing = { readonly source: Identity; readonly waiting: Place; readonly now: Found | undefined; readonly above: Handle }
+type Preparing = { readonly source: Found; readonly waiting: Place; readonly now: Found | undefined }
 
 /** Gives what a command made the owner of what it replaces, and removes what only the overlay or an attack needs. */
-function prepare(moves: Moves, item: Item, { source, waiting, now, above }: Preparing): void {
-  const { foreign, owner, libc, onStep } = moves
+function prepare(moves: Moves, item: Item, { source, waiting, now }: Preparing): void {
+  const { foreign, owner, libc, onStep, trees } = moves
   if (!foreign) return
   onStep?.()
-  if (owner !== undefined) setOwner(waiting, now ?? { uid: owner.uid, gid: groupIn(above, owner.gid) })
+  const wanted = now ?? (owner && { uid: owner.uid, gid: trees.workspace.groupOf(folderOf(rawName(item))) ?? owner.gid })
+  if (owner && wanted && (wanted.uid !== source.uid || wanted.gid !== source.gid)) setOwner(waiting, wanted)
   if (source.kind !== 'file') return
   const path = rawSlot(waiting.folder, waiting.name)
   libc.removeAttributes(path, 'user.overlay.')
@@ -253,7 +252,7 @@ async function putCopy(moves: Moves, item: Item, { waiting, at }: Exchange): Pro
   onStep?.()
   const replaces = item.before !== undefined && !isFolder(item.before)
   if (replaces) await keepCopy(moves, at, placeIn(trees.to.madeFolder(folderOf(raw)), raw))
-  const now = look(at.folder, at.name)
+  const now = libc.look(at.folder, at.name)
   onStep?.()
   if (replaces && (now === undefined || item.base === undefined || !isSame(item.base, now, { copied: true })))
     throw new Conflicting(raw, 'was changed meanwhile')

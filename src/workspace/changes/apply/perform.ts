@@ -39,7 +39,7 @@ export async function perform(performing: Performing): Promise<Applied> {
 async function forth(performing: Performing): Promise<void> {
   const { folder, plan, again, libc, onStep } = performing
   const { header, items } = plan
-  using trees = openTrees(folder, plan)
+  using trees = openTrees(performing)
   const { workspace, view, undo } = trees
   const [from, to] = header.to === 'after' ? [view, undo] : [undo, view]
   const foreign = header.to === 'after'
@@ -51,12 +51,12 @@ async function forth(performing: Performing): Promise<void> {
 }
 
 /** Puts everything back as it was before the plan, which is on disk under the name `plan`. Never rejects. */
-export async function takeBack(performing: Performing, why: unknown): Promise<Applied> {
+export async function takeBack(performing: Performing, why: unknown): Promise<Extract<Applied, { ok: false }>> {
   const { folder, plan, log } = performing
   const { header, items } = plan
   const left: string[] = []
   try {
-    using trees = openTrees(folder, plan)
+    using trees = openTrees(performing)
     const { workspace, view, undo } = trees
     const [from, to] = header.to === 'after' ? [undo, view] : [view, undo]
     const reversed = items.map(reverse)
@@ -105,19 +105,19 @@ function common(
 
 type Trees = Disposable & { readonly workspace: Tree; readonly view: Tree; readonly undo: Tree }
 
-function openTrees(folder: string, { header }: Plan): Trees {
+function openTrees({ folder, plan: { header }, libc }: Performing): Trees {
   using opened = new DisposableStack()
   const open = (root: string) => {
     mkdirSync(root, { recursive: true, mode: 0o700 })
-    return opened.use(openTree({ root }))
+    return opened.use(openTree({ root, isPrivate: true, lookAt: libc.look }))
   }
-  const workspace = opened.use(openWorkspaceTree(folder, header.workspace))
+  const workspace = opened.use(openWorkspaceTree(libc, folder, header.workspace))
   const trees = { workspace, view: open(join(folder, 'up')), undo: open(join(folder, 'undo')) }
   const kept = opened.move()
   return { ...trees, [Symbol.dispose]: () => kept[Symbol.dispose]() }
 }
 
 /** Folders that have to be widened are remembered in the folder of the change set. */
-export function openWorkspaceTree(folder: string, root: string): Tree {
-  return openTree({ root, onWiden: (raw, mode) => rememberMode(folder, { raw, mode }) })
+export function openWorkspaceTree(libc: Libc, folder: string, root: string): Tree {
+  return openTree({ root, lookAt: libc.look, onWiden: (raw, mode) => rememberMode(folder, { raw, mode }) })
 }

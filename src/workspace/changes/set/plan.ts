@@ -43,7 +43,9 @@ export type Header = {
 export type Plan = { readonly header: Header; readonly items: readonly Item[] }
 
 const LINES_AT_ONCE = 500
-const LONGEST_HEADER = 262_144
+/** Most headers are shorter; a longer one is read again as a whole. */
+const USUAL_HEADER = 4_096
+const LONGEST_HEADER = 1_048_576
 
 type GivenHeader = Omit<Header, 'version' | 'temporary' | 'to'> & { readonly to?: Side }
 
@@ -103,11 +105,31 @@ export function discard(path: string): void {
 
 /** @throws when it is no plan */
 export function readPlan(path: string): Plan {
-  const [first = '', ...lines] = readFileSync(path, 'utf8').split('\n')
-  const items = lines.filter((line) => line !== '').map((line): Item => JSON.parse(line))
-  const header = parseHeader(first)
-  if (items.length !== header.items) throw new Error(`${path} has ${items.length} paths of ${header.items}`)
+  const { header, lines } = linesOf(path)
+  return { header, items: lines.map(parseItem) }
+}
+
+/** Like readPlan, without blocking the process. */
+export async function loadPlan(path: string, pace: Pace): Promise<Plan> {
+  const { header, lines } = linesOf(path)
+  const items: Item[] = []
+  for (const line of lines) {
+    items.push(parseItem(line))
+    const pause = pace()
+    if (pause !== undefined) await pause
+  }
   return { header, items }
+}
+
+function linesOf(path: string): { readonly header: Header; readonly lines: readonly string[] } {
+  const [first = '', ...lines] = readFileSync(path, 'utf8').trimEnd().split('\n')
+  const header = parseHeader(first)
+  if (lines.length !== header.items) throw new Error(`${path} has ${lines.length} paths of ${header.items}`)
+  return { header, lines }
+}
+
+function parseItem(line: string): Item {
+  return JSON.parse(line)
 }
 
 /** @returns undefined when the file does not exist @throws when it is no plan */
@@ -119,12 +141,16 @@ export function readHeader(path: string): Header | undefined {
     return undefined
   }
   try {
-    const buffer = Buffer.alloc(LONGEST_HEADER)
-    const text = buffer.toString('utf8', 0, readSync(file, buffer, 0, buffer.length, 0))
-    return parseHeader(text.slice(0, text.indexOf('\n')))
+    return parseHeader(firstLine(file, USUAL_HEADER) ?? firstLine(file, LONGEST_HEADER) ?? '')
   } finally {
     closeSync(file)
   }
+}
+
+function firstLine(file: number, most: number): string | undefined {
+  const buffer = Buffer.alloc(most)
+  const end = buffer.subarray(0, readSync(file, buffer, 0, most, 0)).indexOf(10)
+  return end < 0 ? undefined : buffer.toString('utf8', 0, end)
 }
 
 function parseHeader(line: string): Header {

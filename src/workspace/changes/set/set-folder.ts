@@ -1,15 +1,17 @@
 /** Finds the folder of each change set, and tells from the files in it how far the set is. */
 
-import { existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, renameSync, symlinkSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { codeOf } from '../../descriptor.ts'
 import type { SetState, SetSummary } from '../contract.ts'
 import { type RawName, rawName } from '../tree/names.ts'
+import type { Pace } from '../tree/pace.ts'
 import { removeTree } from '../tree/remove-tree.ts'
-import { type Header, type Item, readHeader, readPlan } from './plan.ts'
+import { discard, type Header, type Item, loadPlan, type Plan, readHeader, readPlan } from './plan.ts'
 
 const ID = /^[A-Za-z\d][\w.-]{0,127}$/
 const GONE = '.gone-'
+const BUSY = '.busy-'
 
 /** @throws when it is no id */
 export function setFolder(store: string, id: string): string {
@@ -62,23 +64,25 @@ export async function removeSet(store: string, id: string): Promise<void> {
 
 /** Names of the finished moves of a set, oldest first. */
 export function finishedIn(folder: string): string[] {
-  return namesIn(folder)
-    .filter((name) => /^done-\d+$/.test(name))
-    .sort((a, b) => Number(a.slice(5)) - Number(b.slice(5)))
+  return finished(namesIn(folder))
+}
+
+function finished(names: readonly string[]): string[] {
+  return names.filter((name) => /^done-\d+$/.test(name)).sort((a, b) => Number(a.slice(5)) - Number(b.slice(5)))
 }
 
 type Stage = { readonly state: SetState; readonly header: Header }
 
 /** @returns undefined for a folder that holds no change set yet @throws when a file in it is damaged */
 export function stageOf(folder: string): Stage | undefined {
-  const unfinished = readHeader(join(folder, 'plan'))
+  const names = namesIn(folder)
+  const header = (name: string) => (names.includes(name) ? readHeader(join(folder, name)) : undefined)
+  const [unfinished, stuck] = [header('plan'), header('stuck')]
   if (unfinished !== undefined) return { state: 'unfinished', header: unfinished }
-  const stuck = readHeader(join(folder, 'stuck'))
   if (stuck !== undefined) return { state: 'stuck', header: stuck }
-  const last = finishedIn(folder).at(-1)
-  const done = last === undefined ? undefined : readHeader(join(folder, last))
+  const done = header(finished(names).at(-1) ?? '')
   if (done !== undefined) return { state: stateOf(done), header: done }
-  const pending = readHeader(join(folder, 'pending'))
+  const pending = header('pending')
   return pending === undefined ? undefined : { state: 'pending', header: pending }
 }
 
@@ -97,13 +101,63 @@ export type PathState = { readonly raw: RawName; readonly first: Item; readonly 
 
 /** @throws when a file in the folder is damaged */
 export function pathsOf(folder: string): PathState[] {
+  return statesAfter(finishedIn(folder).map((name) => readPlan(join(folder, name))))
+}
+
+/** Like pathsOf, without blocking the process. */
+export async function loadPaths(folder: string, pace: Pace): Promise<PathState[]> {
+  const plans: Plan[] = []
+  for (const name of finishedIn(folder)) plans.push(await loadPlan(join(folder, name), pace))
+  return statesAfter(plans)
+}
+
+function statesAfter(plans: readonly Plan[]): PathState[] {
   const paths = new Map<RawName, PathState>()
-  for (const name of finishedIn(folder)) {
-    const { header, items } = readPlan(join(folder, name))
+  for (const { header, items } of plans)
     for (const item of items) {
       const raw = rawName(item)
       paths.set(raw, { raw, first: paths.get(raw)?.first ?? item, last: item, isChanged: header.to === 'after' })
     }
-  }
   return [...paths.values()]
+}
+
+/** Tells other processes, and the next one after a crash, that this set is being worked on in this workspace. */
+export function markBusy(store: string, id: string, workspace: string): Disposable {
+  writeFileSync(join(store, `${BUSY}${id}`), workspace, { mode: 0o600 })
+  return { [Symbol.dispose]: () => notBusy(store, id) }
+}
+
+/** A set that could not be put back stays busy, so that it is tried again. */
+export function notBusy(store: string, id: string): void {
+  if (!existsSync(join(setFolder(store, id), 'stuck'))) discard(join(store, `${BUSY}${id}`))
+}
+
+/** Sets that some process began to work on and did not finish. */
+export function busyIn(store: string): string[] {
+  return namesIn(store).flatMap((name) => (name.startsWith(BUSY) ? [name.slice(BUSY.length)] : []))
+}
+
+/** @throws the system's error */
+export function workspaceOfBusy(store: string, id: string): string {
+  return readFileSync(join(store, `${BUSY}${id}`), 'utf8')
+}
+
+/** Removes what only the command and the judgement needed; the layer can hold much that did not change. Never throws. */
+export function tidy(folder: string): void {
+  const gone = join(folder, 'gone')
+  try {
+    mkdirSync(gone, { recursive: true, mode: 0o700 })
+    for (const name of ['up', 'work', 'mnt', 'lower', 'cache', 'index']) moveAway(join(folder, name), join(gone, name))
+  } catch {
+    // It stays until the set is forgotten.
+  }
+  void removeTree(gone).catch(() => undefined)
+}
+
+function moveAway(from: string, to: string): void {
+  try {
+    renameSync(from, to)
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error
+  }
 }

@@ -16,8 +16,8 @@ export type Identity = {
   readonly changed: string
 }
 
-/** What else a step needs to know of a name. */
-export type Found = Identity & { readonly uid: number; readonly gid: number; readonly device: bigint; readonly links: number }
+/** What else a step needs to know of a name. `device` is written as in /proc/locks. */
+export type Found = Identity & { readonly uid: number; readonly gid: number; readonly device: string; readonly links: number }
 
 /** @returns undefined when nothing has that name @throws the system's error */
 export function look(folder: Handle, name: RawName): Found | undefined {
@@ -33,9 +33,17 @@ export function look(folder: Handle, name: RawName): Found | undefined {
     changed: String(stat.ctimeNs),
     uid: Number(stat.uid),
     gid: Number(stat.gid),
-    device: stat.dev,
+    device: deviceText(
+      Number(((stat.dev >> 8n) & 0xfffn) | ((stat.dev >> 32n) & ~0xfffn)),
+      Number((stat.dev & 0xffn) | ((stat.dev >> 12n) & 0xffffff00n)),
+    ),
     links: Number(stat.nlink),
   }
+}
+
+/** The kernel prints the numbers of a device in hex with two digits at least. */
+export function deviceText(major: number, minor: number): string {
+  return `${major.toString(16).padStart(2, '0')}:${minor.toString(16).padStart(2, '0')}`
 }
 
 /** Only what a plan keeps. */

@@ -6,7 +6,8 @@ import { type Handle, slot } from '../../descriptor.ts'
 export type RawName = string
 
 export function rawName({ path, bytes }: { readonly path: string; readonly bytes?: string }): RawName {
-  return bytes === undefined ? Buffer.from(path).toString('latin1') : Buffer.from(bytes, 'base64').toString('latin1')
+  if (bytes !== undefined) return Buffer.from(bytes, 'base64').toString('latin1')
+  return isAscii(path) ? path : Buffer.from(path).toString('latin1')
 }
 
 /** @returns the fields `path` and `bytes` of a change; the path shows what is not UTF-8 with U+FFFD */

@@ -12,13 +12,15 @@ export type Tree = Disposable & {
   readonly device: number
   /** Whom the top folder belongs to. */
   readonly owner: { readonly uid: number; readonly gid: number }
+  /** @returns the group that a folder gives to what is made in it, if its mode says so @throws the system's error */
+  groupOf(raw: RawName): number | undefined
   /** @throws ENOENT, ENOTDIR, ELOOP or another error of the system; ESTALE when the folder is no longer where its name says */
   folder(raw: RawName): Handle
   /** Opens the folder and makes what is missing. @throws the system's error */
   madeFolder(raw: RawName): Handle
   /** @returns undefined when nothing is there, or when a folder above is missing or no folder @throws the system's error */
   look(raw: RawName): Found | undefined
-  /** Closes handles when too many are open. */
+  /** Begins another step: places are checked again, and handles are closed when too many are open. */
   betweenSteps(): void
   /** Closes the handle of a folder that is gone. */
   forget(raw: RawName): void
@@ -30,34 +32,44 @@ type TreeOptions = {
   readonly onWiden?: (raw: RawName, mode: number) => void
   /** Leaves all modes alone. */
   readonly asItIs?: boolean
+  /** Nobody else can reach the tree, so nobody moves its folders. */
+  readonly isPrivate?: boolean
+  /** A quicker way to look at a name. */
+  readonly lookAt?: typeof look
 }
 
+type Open = Handle & { readonly group?: number }
+
 /** @throws the system's error when the root is no folder */
-export function openTree({ root, onWiden, asItIs = false }: TreeOptions): Tree {
-  const top = hold(root, flags.folder)
-  const place = realOf(top)
-  const open = new Map<RawName, Handle>()
+export function openTree({ root, onWiden, asItIs = false, isPrivate = false, lookAt = look }: TreeOptions): Tree {
+  const bottom = hold(root, flags.folder)
+  const place = realOf(bottom)
+  const open = new Map<RawName, Open>()
+  const state: { checked?: RawName } = {}
   const mine = process.geteuid?.()
 
-  function usable(raw: RawName, folder: Handle): Handle {
-    const { uid, mode } = fstatSync(folder.fd)
+  function usable(raw: RawName, handle: Handle): Open {
+    const { uid, gid, mode } = fstatSync(handle.fd)
+    const folder = { ...handle, ...((mode & 0o2000) !== 0 && { group: gid }) }
     if (asItIs || uid !== mine || (mode & 0o700) === 0o700) return folder
     onWiden?.(raw, mode & 0o7777)
-    chmodSync(slot(folder), (mode & 0o7777) | 0o700)
+    chmodSync(slot(handle), (mode & 0o7777) | 0o700)
     return folder
   }
 
-  function folder(raw: RawName): Handle {
-    if (raw === '') return checked(raw, top)
-    const known = open.get(raw)
+  function folder(raw: RawName): Open {
+    const known = raw === '' ? top : open.get(raw)
     if (known !== undefined) return checked(raw, known)
-    const handle = hold(rawSlot(folder(folderOf(raw)), lastOf(raw)), flags.childFolder)
-    open.set(raw, usable(raw, handle))
-    return handle
+    const folderAbove = folder(folderOf(raw))
+    const opened = usable(raw, hold(rawSlot(folderAbove, lastOf(raw)), flags.childFolder))
+    open.set(raw, opened)
+    return opened
   }
 
-  /** A folder that somebody moved away is held still, so its place is asked each time. */
-  function checked(raw: RawName, handle: Handle): Handle {
+  /** A folder that somebody moved away is held still, so its place is asked in each step. */
+  function checked(raw: RawName, handle: Open): Open {
+    if (isPrivate || state.checked === raw) return handle
+    state.checked = raw
     if (realOf(handle) === (raw === '' ? place : `${place === '/' ? '' : place}/${raw}`)) return handle
     throw Object.assign(new Error('the folder was moved or removed meanwhile'), { code: 'ESTALE' })
   }
@@ -77,22 +89,24 @@ export function openTree({ root, onWiden, asItIs = false }: TreeOptions): Tree {
     open.clear()
   }
 
-  usable('', top)
+  const top = usable('', bottom)
   const stat = fstatSync(top.fd)
   return {
     device: stat.dev,
     owner: { uid: stat.uid, gid: stat.gid },
     folder,
     madeFolder,
+    groupOf: (raw) => folder(raw).group,
     look(raw) {
       try {
-        return look(folder(folderOf(raw)), lastOf(raw))
+        return lookAt(folder(folderOf(raw)), lastOf(raw))
       } catch (error) {
         if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(codeOf(error))) return undefined
         throw error
       }
     },
     betweenSteps() {
+      state.checked = undefined
       if (open.size > MOST_OPEN) close()
     },
     forget(raw) {

@@ -1,6 +1,6 @@
 /** Defines the settings of [changes]: how long the change sets of commands and file tools can be shown and undone. */
 
-import type { Rows } from '../../kit/settings.ts'
+import type { Rows } from '../../../kit/settings.ts'
 
 export const changeRows = {
   keep_sets: {

@@ -1,0 +1,48 @@
+/** Tells for `doctor` whether commands can be confined, which tools of the user they find, and what their caches take. */
+
+import { homedir } from 'node:os'
+import { allowedTools } from '../../../config/config.ts'
+import type { Setup } from '../../../host/api.ts'
+import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
+import { count } from '../../../kit/count.ts'
+import { cacheUse, tidyCaches } from '../../../sandbox/surroundings/command-home.ts'
+import { findToolchains } from '../../../sandbox/surroundings/toolchains.ts'
+import type { Finding } from './doctor-finding.ts'
+
+const MIB = 2 ** 20
+
+export async function sandboxFindings(setup: Setup): Promise<Finding[]> {
+  return [await sandbox(setup), ...tools(setup), ...caches(setup)]
+}
+
+/** Runs a new trial in a temporary folder. A failure is only a note when the operator gives the model no shell. */
+async function sandbox(setup: Setup): Promise<Finding> {
+  const what = 'sandbox'
+  const trial = await trySandboxNow(setup)
+  if (trial.ok) return { what, state: 'ok', says: 'bubblewrap works: a command was run in it' }
+  const toolsAllow = allowedTools(setup.config)
+  const state = toolsAllow === undefined || toolsAllow.includes('shell') ? 'bad' : 'note'
+  const says = `no command can run, so the model gets no shell: ${trial.why}`
+  return { what, state, says, remedy: trial.remedy }
+}
+
+function tools({ context, config, paths }: Setup): Finding[] {
+  const { mounts, secrets } = findToolchains({
+    path: context.env.PATH ?? '',
+    home: context.env.HOME || homedir(),
+    except: [config.workspaceDir, paths.home],
+  })
+  if (mounts.length === 0) return []
+  const says = `commands can use ${count(mounts.length, 'folder')} of tools in your home folder, read-only; hidden in them: ${secrets.join(', ') || 'nothing'}`
+  return [{ what: 'tools', state: 'ok', says, remedy: mounts }]
+}
+
+function caches({ paths }: Setup): Finding[] {
+  tidyCaches(paths.home)
+  const all = cacheUse(paths.home)
+  if (all.length === 0) return []
+  const bytes = all.reduce((sum, one) => sum + one.bytes, 0)
+  const [largest] = all
+  const says = `caches of commands: ${count(all.length, 'workspace')}, ${Math.ceil(bytes / MIB)} MiB; most for ${largest?.workspace}`
+  return [{ what: 'caches', state: 'note', says, remedy: [`to remove them: rm -r ${paths.home}/command-caches`] }]
+}

@@ -1,0 +1,147 @@
+/** Applies change sets, and takes them back and forth again. One at a time: whoever calls it holds the turn. */
+
+import { lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Change } from '../../../runtime/changes.ts'
+import { flags, hold } from '../../descriptor.ts'
+import type { Applied, Conflict, Log, Side, ToApply } from '../contract.ts'
+import { discard, headerOf, loadPlan, type Plan, renamePlan, writePlan } from '../set/plan.ts'
+import { chosen } from '../set/selection.ts'
+import { adopt, finishedIn, loadPaths, markBusy, setFolder, stageOf, tidy } from '../set/set-folder.ts'
+import { triedIn } from '../set/tried.ts'
+import { restoreModes } from '../set/widened.ts'
+import { type Found, look } from '../tree/identity.ts'
+import type { Libc } from '../tree/libc.ts'
+import type { RawName } from '../tree/names.ts'
+import { createPace, type Pace } from '../tree/pace.ts'
+import { openTree } from '../tree/tree.ts'
+import { compareAgain } from './back-and-forth.ts'
+import { compare } from './conflicts.ts'
+import { flush } from './durable.ts'
+import { isSameIndex } from './git-index.ts'
+import { readHeldLocks } from './held-locks.ts'
+import { openWorkspaceTree, perform } from './perform.ts'
+
+export type TransferOptions = {
+  /** Folder of the store. */
+  readonly store: string
+  readonly workspace: string
+  readonly log: Log
+  readonly libc: () => Libc
+  readonly onStep?: () => void
+}
+
+export type Moving = { readonly id: string; readonly side: Side; readonly paths?: readonly string[]; readonly force?: boolean }
+
+/** Both reject with the system's error when nothing was changed yet. */
+export type Transfer = { apply(set: ToApply): Promise<Applied>; moveTo(moving: Moving): Promise<Applied> }
+
+export function createTransfer({ store, workspace: given, log, libc, onStep }: TransferOptions): Transfer {
+  const write = async (folder: string, plan: Plan, pace: Pace, bytes: number) => {
+    const path = await writePlan(folder, plan, pace)
+    await flush(libc(), folder, bytes)
+    return path
+  }
+
+  async function start(folder: string, plan: Plan, pace: Pace, signal?: AbortSignal): Promise<Applied> {
+    const path = await write(
+      folder,
+      plan,
+      pace,
+      plan.items.reduce((sum, { after }) => sum + (after?.size ?? 0), plan.items.length * 512),
+    )
+    if (signal?.aborted) {
+      discard(path)
+      return cancelled
+    }
+    onStep?.()
+    renamePlan(folder, 'plan.tmp', 'plan')
+    const done = await perform({ folder, plan, again: false, libc: libc(), log, pace, onStep })
+    if (done.ok && plan.header.to === 'after') tidy(folder)
+    return done
+  }
+
+  async function apply({ id, folder: elsewhere, signal, ...set }: ToApply): Promise<Applied> {
+    const folder = adopt(store, id, elsewhere ?? join(store, id))
+    const stage = stageOf(folder)
+    if (stage !== undefined && stage.state !== 'pending') return refused(`the change set ${id} is ${stage.state} already`)
+    const pace = createPace()
+    const held = stage === undefined ? undefined : await loadPlan(join(folder, 'pending'), pace)
+    const changes = set.changes ?? held?.items
+    const about = set.about ?? held?.header.about
+    const review = set.review ?? held?.header.review
+    if (changes === undefined || about === undefined) return refused(`there is no change set ${id}`)
+    const root = held?.header.workspace ?? realpathSync(given)
+    using _ = markBusy(store, id, root)
+    const compared = await compareWith(folder, { root, changes, pace })
+    if (compared.conflicts.length > 0) return conflicting(compared.conflicts)
+    if (signal?.aborted) return cancelled
+    const { items, bytes } = compared
+    const header = headerOf({ workspace: root, about, review, items: items.length, count: items.length, changed: items.length, bytes })
+    return await start(folder, { header, items }, pace, signal)
+  }
+
+  async function compareWith(folder: string, { root, changes, pace }: { root: string; changes: readonly Change[]; pace: Pace }) {
+    using workspace = openWorkspaceTree(libc(), folder, root)
+    mkdirSync(join(folder, 'up'), { recursive: true, mode: 0o700 })
+    using view = openTree({ root: join(folder, 'up'), isPrivate: true, lookAt: libc().look })
+    try {
+      using top = hold(folder, flags.folder)
+      const start = look(top, 'start')
+      if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
+      const tried = triedIn(folder)
+      const isSameAnyway = (raw: RawName, now: Found) => tried(raw, now) || isSameIndex(workspace, folder, raw)
+      return await compare({
+        changes,
+        workspace,
+        view,
+        start,
+        locks: readHeldLocks(),
+        isSameAnyway,
+        pace,
+      })
+    } finally {
+      restoreModes(folder, workspace)
+    }
+  }
+
+  type Moving = { readonly id: string; readonly side: Side; readonly paths?: readonly string[]; readonly force?: boolean }
+
+  async function moveTo({ id, side, paths: wanted, force = false }: Moving): Promise<Applied> {
+    const folder = setFolder(store, id)
+    const stage = stageOf(folder)
+    if (stage === undefined) return refused(`there is no change set ${id}`)
+    if (!['applied', 'partly undone', 'undone'].includes(stage.state)) return refused(`the change set ${id} is ${stage.state}`)
+    const pace = createPace()
+    const all = await loadPaths(folder, pace)
+    const paths = chosen(all, side, wanted)
+    if (paths.length === 0) return refused(`there is nothing to ${side === 'before' ? 'undo' : 'redo'} in the change set ${id}`)
+    const { workspace: root, about, review, count, bytes } = stage.header
+    using _ = markBusy(store, id, root)
+    const from = join(folder, side === 'before' ? 'undo' : 'up')
+    mkdirSync(from, { recursive: true, mode: 0o700 })
+    const since = String(lstatSync(join(folder, finishedIn(folder).at(-1) ?? ''), { bigint: true }).ctimeNs)
+    using workspace = openWorkspaceTree(libc(), folder, root)
+    using waiting = openTree({ root: from, isPrivate: true, lookAt: libc().look })
+    const { items, conflicts } = await compareAgain({ paths, side, workspace, from: waiting, since, force, pace })
+    restoreModes(folder, workspace)
+    if (conflicts.length > 0) return conflicting(conflicts)
+    const left = all.filter(({ isChanged }) => isChanged).length + (side === 'before' ? -paths.length : paths.length)
+    const header = headerOf({ workspace: root, about, review, to: side, items: items.length, count, changed: left, bytes })
+    return await start(folder, { header, items }, pace)
+  }
+
+  return { apply, moveTo }
+}
+
+const cancelled: Applied = { ok: false, conflicts: [], message: 'cancelled before anything was changed' }
+
+function refused(message: string): Applied {
+  return { ok: false, conflicts: [], message }
+}
+
+function conflicting(conflicts: readonly Conflict[]): Applied {
+  const named = conflicts.slice(0, 5).map(({ path, reason }) => `${JSON.stringify(path)} ${reason}`)
+  const more = conflicts.length > named.length ? `, and ${conflicts.length - named.length} more` : ''
+  return { ok: false, conflicts, message: `nothing was changed: ${named.join('; ')}${more}` }
+}

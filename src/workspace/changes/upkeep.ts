@@ -1,0 +1,128 @@
+/** Keeps the store in order: finishes what a dead process began, and forgets what is beyond the limits. */
+
+import { existsSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { explain } from '../descriptor.ts'
+import { perform, takeBack } from './apply/perform.ts'
+import type { Log, Recovered, SetSummary, StoreLimits } from './contract.ts'
+import { discard, loadPlan, renamePlan } from './set/plan.ts'
+import { expired } from './set/retention.ts'
+import { busyIn, goneIn, idsIn, notBusy, removeSet, setFolder, stageOf, summaryOf, tidy, workspaceOfBusy } from './set/set-folder.ts'
+import { restoreModes } from './set/widened.ts'
+import type { Libc } from './tree/libc.ts'
+import { createPace, type Pace } from './tree/pace.ts'
+import { removeTree } from './tree/remove-tree.ts'
+import { openTree } from './tree/tree.ts'
+import type { Turns } from './turns.ts'
+
+type UpkeepOptions = {
+  readonly folder: string
+  readonly log: Log
+  readonly now: () => number
+  readonly limits: StoreLimits
+  readonly libc: () => Libc
+  readonly turns: Turns
+  readonly isInUse?: (id: string) => boolean
+  readonly onStep?: () => void
+}
+
+/** Counting bytes reads every set, so it is not done after each command. */
+const PRUNE_MS = 10 * 60 * 1_000
+const PRUNED = '.pruned'
+
+export function createUpkeep({ folder: store, log, now, limits, libc, turns, isInUse, onStep }: UpkeepOptions) {
+  /** @throws nothing: a damaged set is logged and left out */
+  function summary(id: string): SetSummary[] {
+    try {
+      const stage = stageOf(setFolder(store, id))
+      return stage === undefined ? [] : [summaryOf(id, stage)]
+    } catch (error) {
+      log('warn', 'a change set cannot be read', { id, error: explain(error) })
+      return []
+    }
+  }
+
+  const summaries = () => idsIn(store).flatMap(summary)
+
+  /** The usual case, nothing to do, takes one look at the store and one at each set. */
+  async function recover(): Promise<Recovered> {
+    const ids = idsIn(store)
+    const raw = ids.filter((id) => !existsSync(join(store, id, 'done-1')) && summary(id).length === 0)
+    const orphans = raw.filter((id) => isInUse?.(id) === false)
+    const isQuiet = busyIn(store).length === 0 && goneIn(store).length === 0
+    return isQuiet ? { finished: [], takenBack: [], orphans } : { ...(await turns.take(finishAll)), orphans }
+  }
+
+  async function finishAll(): Promise<Omit<Recovered, 'orphans'>> {
+    const [finished, takenBack]: [string[], string[]] = [[], []]
+    for (const gone of goneIn(store)) await removeTree(join(store, gone))
+    for (const id of busyIn(store)) {
+      const done = await finish(id, setFolder(store, id))
+      notBusy(store, id)
+      if (done !== undefined) (done ? finished : takenBack).push(id)
+    }
+    return { finished, takenBack }
+  }
+
+  /** @returns true when it was finished, false when it was taken back, undefined when there was nothing to do */
+  async function finish(id: string, folder: string): Promise<boolean | undefined> {
+    discard(join(folder, 'plan.tmp'))
+    if (existsSync(join(folder, 'plan'))) return await resume(id, folder)
+    if (existsSync(join(folder, 'stuck'))) return await unstick(id, folder)
+    if (existsSync(join(folder, 'widened'))) widenBack(folder, workspaceOfBusy(store, id))
+    if (stageOf(folder)?.state === 'applied') tidy(folder)
+    return undefined
+  }
+
+  async function resume(id: string, folder: string): Promise<boolean> {
+    const pace = createPace()
+    const plan = await loadPlan(join(folder, 'plan'), pace)
+    const done = await perform({ folder, plan, again: true, libc: libc(), log, pace, onStep })
+    if (done.ok) log('info', 'an interrupted change set was finished', { id })
+    else log('warn', 'an interrupted change set was taken back', { id, why: done.message })
+    if (done.ok && plan.header.to === 'after') tidy(folder)
+    return done.ok
+  }
+
+  /** What could not be put back may be possible now. */
+  async function unstick(id: string, folder: string): Promise<boolean> {
+    const pace = createPace()
+    renamePlan(folder, 'stuck', 'plan')
+    const plan = await loadPlan(join(folder, 'plan'), pace)
+    const { message } = await takeBack({ folder, plan, again: true, libc: libc(), log, pace, onStep }, new Error('it was stuck'))
+    log('warn', 'a change set that was stuck was tried once more', { id, result: message })
+    return false
+  }
+
+  function widenBack(folder: string, workspace: string): void {
+    using tree = openTree({ root: workspace })
+    restoreModes(folder, tree)
+  }
+
+  async function prune(): Promise<number> {
+    const ids = idsIn(store)
+    const pace = createPace()
+    if (ids.length <= limits.keepSets && isRecent(join(store, PRUNED), now())) return 0
+    const found = await each(ids, pace)
+    const gone = expired(found, limits, now())
+    for (const id of gone) await removeSet(store, id)
+    if (ids.length > 0) writeFileSync(join(store, PRUNED), '', { mode: 0o600 })
+    return gone.length
+  }
+
+  async function each(ids: readonly string[], pace: Pace): Promise<SetSummary[]> {
+    const found: SetSummary[] = []
+    for (const id of ids) {
+      found.push(...summary(id))
+      await pace()
+    }
+    return found
+  }
+
+  return { summaries, recover, prune: () => turns.take(prune) }
+}
+
+function isRecent(path: string, now: number): boolean {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat !== undefined && now - stat.mtimeMs < PRUNE_MS && now >= stat.mtimeMs
+}
