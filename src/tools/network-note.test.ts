@@ -16,7 +16,7 @@ const outputs = {
   go: 'dial tcp: lookup proxy.golang.org: no such host',
   wget: "wget: unable to resolve host address 'example.org'",
   uv: 'error: client error (Connect): dns error: failed to lookup address information',
-  proxy: 'example.com:443 is not in allowed_domains',
+  proxy: 'example.com:443 is not one of the hosts that this command was given',
 }
 
 describe('a command that failed without a network', () => {

@@ -17,13 +17,13 @@ const complaints = new RegExp(
     'EAI_AGAIN|ENETUNREACH|ENOTFOUND|EAI_NONAME',
     'server misbehaving',
     'unable to (connect|access) .{0,200}(proxy|https?:)',
-    'is not in allowed_domains',
+    'is not one of the hosts that this command was given',
   ].join('|'),
   'i',
 )
 
 export const networkNote =
-  'commands have no network here, except to the hosts of security.allowed_domains; do the work without it, or ask the operator to add the host there'
+  'this command had no network, except to the hosts that it was given; name the hosts it needs in "network" (which asks the operator), or do the work without it'
 
 /** @returns the note for a failed command of a sandbox whose output shows such an error */
 export function missingNetwork(ended: Ended, output: string): string | undefined {

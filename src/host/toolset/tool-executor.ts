@@ -1,6 +1,5 @@
 /** Runs tools behind the gate: it lists the tools for the model, judges each call, and executes exactly what was judged. */
 
-import type { JsonObject } from '../../kit/json.ts'
 import { once } from '../../kit/once.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
@@ -26,6 +25,7 @@ import { shellTimesOf } from '../setup/run-limits.ts'
 import { createCommandSpawn } from '../transactions/command-spawn.ts'
 import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-run.ts'
 import { createFileOriginals } from '../transactions/file-originals.ts'
+import type { StandingAnswers } from '../transactions/standing-answers.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './network/guarded-get.ts'
@@ -80,15 +80,24 @@ export async function createToolRuntime({
     originals,
   })
   const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
-  const state: { gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
+  const state: { answers?: StandingAnswers; gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
   const commandSpawn = createCommandSpawn({ setup, policy, confinement })
   const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
-    const standing = setup.access === undefined ? memory?.approvals : undefined
-    return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate, dryRun, standing })
+    if (memory && setup.access === undefined)
+      state.answers = (await import('../transactions/standing-answers.ts')).createStandingAnswers(memory)
+    return createReviewedViews({
+      setup,
+      policy: kit().policy,
+      conversationId,
+      runId: () => runId() ?? '',
+      gate,
+      dryRun,
+      standing: state.answers,
+    })
   })
   const own = createTools({
     files: workspace,
@@ -137,8 +146,8 @@ export async function createToolRuntime({
       commands: confinement.mode,
       // The rules were given at the operator's own terminal, for the operator.
       always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true,
-      targetsOf: async (writes) => digests(writes, workspace.readBytes),
-      runsOf: async (runs) => (await import('./run-files.ts')).digestsOfRun(runs, workspace.readBytes),
+      targetsOf: async (writes) => (await import('../../security/command/run-files.ts')).digestsOf(writes, workspace.readBytes),
+      runsOf: async (runs) => (await import('../../security/command/run-files.ts')).digestsOfRun(runs, workspace.readBytes),
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
     })
@@ -194,7 +203,6 @@ export async function createToolRuntime({
    * Stores a rule for a shell command permanently; an approval of another tool holds for this conversation; a command without a rule is
    * asked again.
    */
-  function allowAlways({ call, judgement, changes }: Question): string | undefined {
     if (changes) return views.made()?.allowAlways(call.id)
     const always = state.gate?.plan(judgement.plan)?.always
     if (call.name !== 'shell') {
@@ -203,6 +211,8 @@ export async function createToolRuntime({
       standing.add(key)
       return `allowed from now on in this conversation: ${[call.name, ...coveredBy(judgement)].join(' ')}`
     }
+    const applied = state.answers?.accept(judgement.plan)
+    if (applied !== undefined) return applied
     if (!always || !memory) return undefined
     memory.approvals.addRule({ tool: 'shell', scope: alwaysKey(always), by: 'terminal' })
     return `always allowed from now on: ${always.executable} ${always.subcommand}`.trim()
@@ -282,19 +292,4 @@ function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome |
   if (again.verdict === 'deny') return { status: 'denied', output: '', error: `${again.rule}: ${again.reason}` }
   if (again.plan === plan) return undefined
   return { status: 'denied', output: '', error: 'approval.stale: what would be executed changed after it was judged; ask again' }
-}
-
-type ReadBytes = (
-  path: string,
-  options: { readonly maxBytes: number },
-) => { readonly ok: true; readonly bytes: Uint8Array } | { readonly ok: false; readonly message: string }
-
-/** Returns for each write target the digest of its present content, or `none` when it cannot be read. */
-function digests(writes: readonly string[], readBytes: ReadBytes): JsonObject {
-  return Object.fromEntries(
-    writes.map((path) => {
-      const read = readBytes(path, { maxBytes: 16 * 1024 * 1024 })
-      return [path, read.ok ? sha256(read.bytes) : 'none']
-    }),
-  )
 }

@@ -1,20 +1,10 @@
 /** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
 
-import type { Approvals } from '../../memory/approval-table.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
-import { alwaysKey } from '../../security/always.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
 import type { ReviewLevel } from '../../security/changes/review-context.ts'
-import {
-  type ChangeRule,
-  changeRuleFor,
-  changeRuleText,
-  changeRuleTool,
-  coversChanges,
-  parseChangeRule,
-  tellChangeRule,
-} from '../../security/changes/standing-changes.ts'
+import { changeRuleFor, coversChanges } from '../../security/changes/standing-changes.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
@@ -25,6 +15,7 @@ import type { Setup } from '../api.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
 import { hooksNotRun, runByGit } from './git-around.ts'
 import { openChanges } from './open-changes.ts'
+import type { StandingAnswers } from './standing-answers.ts'
 
 export type ReviewedOptions = {
   readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor' | 'context'>
@@ -34,16 +25,8 @@ export type ReviewedOptions = {
   readonly runId: () => string
   readonly dryRun?: boolean
   readonly gate: () => Promise<Pick<Gate, 'plan'>>
-  /** The rules that a person's "always" made; absent: none count. */
-  readonly standing?: Pick<Approvals, 'rules' | 'hasRule' | 'addRule'> | undefined
-}
-
-export type ReviewedViews = CommandViews & {
-  /**
-   * Lets the command of this call make changes to the same paths without a question from now on. @returns a sentence that says so; undefined
-   * where such changes must be asked about each time
-   */
-  allowAlways(callId: string): string | undefined
+  /** The standing answers to changes; absent: there are none, and none can be given. */
+  readonly standing?: StandingAnswers | undefined
 }
 
 type Act = Parameters<ViewsOptions['review']>[0]
@@ -55,20 +38,17 @@ export function createReviewedViews({
   conversationId,
   runId,
   gate,
-  standing,
   dryRun = false,
-}: ReviewedOptions): ReviewedViews {
+  standing,
+}: ReviewedOptions): CommandViews {
   const { log, redactor } = setup
-  const judge = reviewerBy({ setup, policy, gate, standing })
-  const offered = new Map<string, ChangeRule>()
-  /** In a dry run a person sees every change set, also one that would be applied unasked. */
-  const review: typeof judge = async (...changed) => {
-    const [act, changes] = changed
-    const judged = await judge(...changed)
-    const plan = judged.verdict === 'ask' ? (await gate()).plan(act.judgement.plan) : undefined
-    const rule = plan && changeRuleFor(plan, changes)
-    if (rule) offered.set(act.id, rule)
-    return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
+  const judge = reviewerBy({ setup, policy, gate })
+  const review: ViewsOptions['review'] = async (act, changes, look) => {
+    const judged = await judge(act, changes, look)
+    // In a dry run a person sees every change set, also one that would be applied unasked.
+    if (dryRun) return judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
+    const plan = standing && judged.verdict === 'ask' ? (await gate()).plan(act.judgement.plan) : undefined
+    return standing && plan ? answered({ plan, changes, review: judged }, standing) : judged
   }
 
   const aboutOf = ({ call }: Act): About => {
@@ -86,25 +66,34 @@ export function createReviewedViews({
       const note = hooksNotRun({ workspace: policy.workspace, home: policy.home, env: setup.context.env }, changed)
       return note === undefined ? settled : { ...settled, output: `${settled.output}\n[${note}]` }
     },
-    allowAlways(callId) {
-      const rule = offered.get(callId)
-      if (!rule || !standing) return undefined
-      standing.addRule({ tool: changeRuleTool, scope: changeRuleText(rule), by: 'terminal' })
-      return `always applied from now on: ${tellChangeRule(rule)}`
-    },
   }
 }
 
+type Asked = Parameters<typeof coversChanges>[1]
+
+function answered(asked: Asked, standing: StandingAnswers): ChangeReview {
+  const { plan, changes, review } = asked
+  if (standing.rules().some((rule) => coversChanges(rule, asked)))
+    return {
+      ...review,
+      verdict: 'apply',
+      rule: 'changes.always',
+      reason: 'the operator said "always" to changes of these paths by this command',
+    }
+  const rule = changeRuleFor(plan, changes)
+  if (rule) standing.offer(review.digest, rule)
+  return review
+}
+
 /** Returns the review of what a call changed, live and of a past run. */
-export function reviewerBy({ setup, policy, gate, standing }: Pick<ReviewedOptions, 'setup' | 'policy' | 'gate' | 'standing'>) {
+export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup' | 'policy' | 'gate'>) {
   const hasSecret = secretsBy(setup.redactor)
   return async (act: Act, changes: readonly Change[], look: Omit<Look, typeof Symbol.dispose>): Promise<ChangeReview> => {
-    const plan = (await gate()).plan(act.judgement.plan)
-    const command = plan?.commands[0]?.plan
-    const judged = reviewChanges(changes, {
+    const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
+    return reviewChanges(changes, {
       policy,
       level: levelOf(policy),
-      approved: isApproved(act, policy) || (plan?.always !== undefined && standing?.hasRule('shell', alwaysKey(plan.always)) === true),
+      approved: isApproved(act, policy),
       ...(command ? { command } : {}),
       ...(hasSecret ? { hasSecret } : {}),
       runByGit: runByGit({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
@@ -113,16 +102,7 @@ export function reviewerBy({ setup, policy, gate, standing }: Pick<ReviewedOptio
       isForbiddenRead: unreadBefore(policy, changes),
       look,
     })
-    const rule = plan && judged.verdict === 'ask' ? covering({ plan, changes, review: judged }, standing) : undefined
-    return rule ? { ...judged, verdict: 'apply', rule: 'changes.always', reason: `always allowed: ${tellChangeRule(rule)}` } : judged
   }
-}
-
-function covering(asked: Parameters<typeof coversChanges>[1], standing: ReviewedOptions['standing']): ChangeRule | undefined {
-  const rules = standing?.rules() ?? []
-  return rules
-    .flatMap(({ tool, scope }) => (tool === changeRuleTool ? (parseChangeRule(scope) ?? []) : []))
-    .find((rule) => coversChanges(rule, asked))
 }
 
 /** A command may make such a file, and nobody reads it from then on; it cannot have read one that was there before. */

@@ -4,10 +4,10 @@
  */
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
+import { judgeBy } from '../../../host/integrity/other-policy.ts'
 import { everyRun, resolveRun } from '../../../host/integrity/run-lookup.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { judgeBy } from '../../../host/integrity/other-policy.ts'
 import type { RunRecord } from '../../../memory/journal/journal.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'

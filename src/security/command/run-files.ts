@@ -1,8 +1,8 @@
-/** Computes digests of the files that a command would run, so that an approval covers exactly their present content. */
+/** Computes digests of the files that a call would overwrite or run, so that an approval covers exactly their present content. */
 
-import { dirname, resolve } from 'node:path'
 import type { JsonObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
+import { resolvePath } from './flow/model.ts'
 
 type ReadBytes = (
   path: string,
@@ -12,16 +12,27 @@ type ReadBytes = (
 const maxFiles = 64
 const maxBytes = 16 * 1024 * 1024
 
+/** Returns for each path the digest of its present content, or `none` when it cannot be read. */
+export function digestsOf(paths: readonly string[], readBytes: ReadBytes): JsonObject {
+  return Object.fromEntries(
+    paths.map((path) => {
+      const read = readBytes(path, { maxBytes })
+      return [path, read.ok ? sha256(read.bytes) : 'none']
+    }),
+  )
+}
+
 /** Follows `include` lines of makefiles that name their files; a name with variables or patterns cannot be followed. */
 export function digestsOfRun(runs: readonly string[], readBytes: ReadBytes): JsonObject {
   const files = new Set(runs)
+  const [first = ''] = runs
+  const folder = first.slice(0, first.lastIndexOf('/'))
   const digests: { [path: string]: string } = {}
   for (const path of files) {
     if (files.size > maxFiles) break
     const read = readBytes(path, { maxBytes })
     digests[`runs ${path}`] = read.ok ? sha256(read.bytes) : 'none'
-    if (read.ok && /(^|\/)(GNU)?makefile$|\.mk$/i.test(path))
-      for (const name of included(read.bytes)) files.add(resolve(dirname(runs[0] ?? path), name))
+    if (read.ok && /(^|\/)(GNU)?makefile$|\.mk$/i.test(path)) for (const name of included(read.bytes)) files.add(resolvePath(name, folder))
   }
   return digests
 }
