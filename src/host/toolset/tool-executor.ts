@@ -203,7 +203,8 @@ export async function createToolRuntime({
    * Stores a rule for a shell command permanently; an approval of another tool holds for this conversation; a command without a rule is
    * asked again.
    */
-    if (changes) return views.made()?.allowAlways(call.id)
+  function allowAlways({ call, judgement, changes }: Question): string | undefined {
+    if (changes) return state.answers?.accept(changes.digest)
     const always = state.gate?.plan(judgement.plan)?.always
     if (call.name !== 'shell') {
       const key = standingKey({ call, judgement })
@@ -211,8 +212,6 @@ export async function createToolRuntime({
       standing.add(key)
       return `allowed from now on in this conversation: ${[call.name, ...coveredBy(judgement)].join(' ')}`
     }
-    const applied = state.answers?.accept(judgement.plan)
-    if (applied !== undefined) return applied
     if (!always || !memory) return undefined
     memory.approvals.addRule({ tool: 'shell', scope: alwaysKey(always), by: 'terminal' })
     return `always allowed from now on: ${always.executable} ${always.subcommand}`.trim()
