@@ -13,6 +13,7 @@ function verdict(argv: readonly string[], fields: Partial<CommandVerdict> = {}):
     executables: [executable],
     writes: [],
     readOnly: false,
+    runs: [],
     hosts: [],
     ...fields,
   }

@@ -13,6 +13,8 @@ export type CommandMode = {
   readonly transaction: boolean
   /** The sandbox can open single hosts to a command; absent: it can. */
   readonly network?: boolean
+  /** Why nothing confines a command, or why it gets no private view. */
+  readonly why?: string
 }
 
 /** What the level needs to know about the command of a call. */

@@ -45,7 +45,7 @@ const options = {
 test('a blocked command is blocked at every level and has no plan', async () => {
   const said = await explainCommand(options, 'rm -rf /')
   expect(said).toMatchObject({ verdict: 'deny', risk: 'high', plan: undefined })
-  expect(Object.values(said.levels).map((level) => level.verdict)).toEqual(['deny', 'deny', 'deny'])
+  expect(Object.values(said.levels).map((level) => level.verdict)).toEqual(['deny', 'deny', 'deny', 'deny'])
 })
 
 test('a command is explained even when the channel has no shell, with what each level would do and what would run', async () => {

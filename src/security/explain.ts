@@ -8,11 +8,15 @@ import type { Tool } from '../runtime/port.ts'
 import type { RuleFinding } from '../runtime/rules/explain.ts'
 import { commandRules } from './command/command-rules.ts'
 import { createGate, type GateOptions } from './gate.ts'
-import type { Plan } from './plan.ts'
-import { type Autonomy, definePolicy } from './policy.ts'
+import type { Plan, PlannedCommand } from './plan.ts'
+import { definePolicy, type Policy } from './policy.ts'
 import { meaningOf } from './rules.ts'
 
 export type Level = Pick<Judgement, 'verdict' | 'rule' | 'reason'>
+
+/** The levels as people choose them: `auto` is supervised with --auto. */
+export const levelNames = ['readonly', 'supervised', 'auto', 'full'] as const
+export type LevelName = (typeof levelNames)[number]
 
 export type Explanation = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason' | 'summary' | 'writes' | 'labels'> & {
   /** The meaning of the rule in one line. */
@@ -21,7 +25,12 @@ export type Explanation = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason'
   readonly rules: readonly RuleFinding[]
   /** The plan that would be executed at the first level that allows the call; undefined when no level does. */
   readonly plan: Plan | undefined
-  readonly levels: { readonly [level in Autonomy]: Level }
+  /** Where the command's changes go, in one sentence; absent for calls without a command. */
+  readonly changes?: string
+  /** The hosts that the command would reach. */
+  readonly network: readonly string[]
+  readonly level: LevelName
+  readonly levels: { readonly [level in LevelName]: Level }
 }
 
 export type ExplainOptions = GateOptions & {
@@ -39,17 +48,55 @@ export async function explainCommand(options: ExplainOptions, command: string, c
 
 export async function explainCall(options: ExplainOptions, { name, input }: { name: string; input: JsonObject }): Promise<Explanation> {
   const call = { id: 'explain', name, input }
-  const at = (autonomy: Autonomy) => ask(options, autonomy, call)
-  const [readonly, supervised, full] = await Promise.all([at('readonly'), at('supervised'), at('full')])
-  const answer = { readonly, supervised, full }[options.policy.autonomy]
+  const at = (name: LevelName) => ask(options, name, call)
+  const [readonly, supervised, auto, full] = await Promise.all([at('readonly'), at('supervised'), at('auto'), at('full')])
+  const level = levelOf(options.policy)
+  const answer = { readonly, supervised, auto, full }[level]
   const { risk, summary, writes, labels } = answer.judgement
   const { rules } = answer
   const said = brief(answer)
-  const levels = { readonly: brief(readonly), supervised: brief(supervised), full: brief(full) }
+  const levels = { readonly: brief(readonly), supervised: brief(supervised), auto: brief(auto), full: brief(full) }
   const plan = Object.values(levels).every(({ verdict }) => verdict === 'deny')
     ? undefined
-    : (readonly.plan ?? supervised.plan ?? full.plan)
-  return { ...said, risk, summary, writes, ...(labels ? { labels } : {}), meaning: meaning(said, rules), rules, plan, levels }
+    : (readonly.plan ?? supervised.plan ?? auto.plan ?? full.plan)
+  const network = plan?.commands.flatMap(({ network: hosts = [] }) => hosts) ?? []
+  const changes = plan?.commands[0] && (await changesOf(plan.commands[0], { level, options }))
+  const more = changes === undefined ? {} : { changes }
+  return {
+    ...said,
+    risk,
+    summary,
+    writes,
+    ...(labels ? { labels } : {}),
+    meaning: meaning(said, rules),
+    rules,
+    plan,
+    ...more,
+    network,
+    level,
+    levels,
+  }
+}
+
+export function levelOf({ autonomy, approveAllMedium }: Pick<Policy, 'autonomy' | 'approveAllMedium'>): LevelName {
+  return autonomy === 'supervised' && approveAllMedium ? 'auto' : autonomy
+}
+
+type Where = { readonly level: LevelName; readonly options: GateOptions }
+
+async function changesOf({ readOnly, view }: PlannedCommand, { level, options: { commands } }: Where): Promise<string> {
+  if (readOnly) return 'none: the workspace is read-only for it'
+  if (view === 'private') return `stay in a private view; ${afterwards[level]}`
+  const mode = typeof commands === 'function' ? await commands() : commands
+  const why = mode?.why === undefined || view === 'direct' ? '' : ` (no private views: ${mode.why})`
+  return `reach the workspace while it runs${why}`
+}
+
+const afterwards: { readonly [level in LevelName]: string } = {
+  readonly: 'they are dropped',
+  supervised: 'they ask before they are applied',
+  auto: 'harmless ones are applied, the others ask',
+  full: 'they are applied, unless a rule forbids them',
 }
 
 function meaning({ rule }: Level, rules: readonly RuleFinding[]): string | undefined {
@@ -59,8 +106,10 @@ function meaning({ rule }: Level, rules: readonly RuleFinding[]): string | undef
 
 type Answer = { readonly judgement: Judgement; readonly plan: Plan | undefined; readonly rules: readonly RuleFinding[] }
 
-async function ask(options: ExplainOptions, autonomy: Autonomy, call: Call): Promise<Answer> {
-  const gate = createGate({ ...options, policy: definePolicy({ ...options.policy, autonomy }) })
+async function ask(options: ExplainOptions, level: LevelName, call: Call): Promise<Answer> {
+  const autonomy = level === 'auto' ? 'supervised' : level
+  const approveAllMedium = level === 'auto'
+  const gate = createGate({ ...options, policy: definePolicy({ ...options.policy, autonomy, approveAllMedium }) })
   const judgement = await gate.judge(call)
   return { judgement, plan: gate.plan(judgement.plan), rules: options.rulesFor?.({ call, judgement }) ?? [] }
 }

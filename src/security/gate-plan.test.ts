@@ -229,4 +229,25 @@ describe('how a command would run', () => {
     expect((await planned({ command: 'curl https://example.com https://a.org' }, full)).rule).toBe('autonomy.network_asks')
     expect((await planned({ command: 'curl https://a.org' }, { ...full, egress: 'open' })).rule).toBe('autonomy.full')
   })
+
+  test('bound to the files it would run, where it works on the workspace itself, and only there', async () => {
+    const asked: string[][] = []
+    const digest = { value: 'a' }
+    const hashOf = async (input: JsonObject, commands: GateOptions['commands']) => {
+      const runsOf = async (runs: readonly string[]) => {
+        asked.push([...runs])
+        return { [`runs ${runs[0]}`]: digest.value }
+      }
+      return (await gateOf({}, { tools: [shell], commands, runsOf }).judge(callOf('shell', input))).plan
+    }
+    const boxed = { confined: true, transaction: false }
+    await hashOf({ command: 'bash x.sh' }, viewed)
+    expect(asked).toEqual([])
+    const first = await hashOf({ command: 'cd sub && bash x.sh && ./y && python3 z.py && . ./e' }, boxed)
+    expect(asked).toEqual([['x.sh', 'y', 'z.py', 'e'].map((name) => `/home/u/ws/sub/${name}`)])
+    digest.value = 'b'
+    expect(await hashOf({ command: 'cd sub && bash x.sh && ./y && python3 z.py && . ./e' }, boxed)).not.toBe(first)
+    await hashOf({ command: 'bash x.sh', direct: true }, viewed)
+    expect(asked.at(-1)).toEqual(['/home/u/ws/x.sh'])
+  })
 })

@@ -34,6 +34,8 @@ export type GateOptions = {
   readonly writesOf?: (writes: readonly string[]) => readonly string[]
   /** Digests of the files that would be overwritten. They are part of the plan, so a change to such a file invalidates its approval. */
   readonly targetsOf?: (writes: readonly string[]) => Promise<JsonObject>
+  /** Digests of the files that a command would run, and of what these include. They are part of the plan for the same reason. */
+  readonly runsOf?: (runs: readonly string[]) => Promise<JsonObject>
   readonly envHash?: string
   /** Searches calls for registered secrets; absent when no secret is registered. */
   readonly secrets?: SecretLook
@@ -142,12 +144,17 @@ async function planOf({ call, memoryStage, findings }: Omit<Judged, 'tool'>): Pr
     paths: findings.flatMap(({ path }) => path ?? []),
     urls: findings.flatMap(({ url }) => url ?? []),
     commands: findings.flatMap(({ command }) => command ?? []),
-    targets: (await memoryStage.targetsOf?.(findings.flatMap(({ writes }) => writes))) ?? {},
+    targets: { ...(await memoryStage.targetsOf?.(findings.flatMap(({ writes }) => writes))), ...(await runsIn(findings, memoryStage)) },
     envHash: memoryStage.envHash ?? '',
     policyVersion: memoryStage.policy.version,
     conversation: memoryStage.conversation,
   }
   return { ...body, hash: planHash(body), always: findings.length === 1 ? findings[0]?.always : undefined }
+}
+
+async function runsIn(findings: readonly Accepted[], { runsOf }: GateState): Promise<JsonObject> {
+  const runs = findings.flatMap(({ runs: files }) => files ?? [])
+  return runs.length === 0 ? {} : ((await runsOf?.(runs)) ?? {})
 }
 
 function judgement(of: {

@@ -62,6 +62,7 @@ export const rules = {
   'changes.limits': 'The command deleted or changed more than is applied without a look.',
   'changes.supervised': 'autonomy is supervised: changes to the workspace need a yes.',
   'changes.not_harmless': 'A change is not harmless: a new executable, a link, or a file that development tools run unasked.',
+  'changes.always': 'The operator answered such a question with "always": the same command, and only these paths.',
   'changes.harmless': 'Every change is harmless, and these were approved in advance (--auto).',
   'changes.approved': 'A person approved the command before it ran, which covers its changes.',
   'gate.error': 'The gate itself failed; in doubt it denies.',

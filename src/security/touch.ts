@@ -20,6 +20,8 @@ export type Finding =
       readonly url?: PlannedUrl
       readonly command?: PlannedCommand
       readonly facts?: CommandFacts
+      /** The files whose content decides what the command runs, where it works on the workspace itself. */
+      readonly runs?: readonly string[]
       readonly request?: RequestFacts & { readonly carries: boolean; readonly foreign: boolean }
       readonly always?: AlwaysRule
     }
@@ -109,6 +111,7 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
       ...viewOf({ readOnly, direct, transaction: mode?.transaction === true }),
       ...(hosts.length > 0 ? { network: hosts } : {}),
     },
+    ...(mode?.transaction && !direct ? {} : { runs: verdict.runs }),
     facts: { confined: mode?.confined ?? false, transaction: mode?.transaction ?? false, hosts, beyond, direct },
     always: rating.risk === verdict.risk ? alwaysRuleFor(verdict) : undefined,
   }

@@ -56,6 +56,8 @@ describe('help', () => {
 COMMANDS
   explain  What the gate and your rules say of a command or a call: verdict,
            risk, rule. Runs nothing
+  test     Check a table of expectations: which calls are allowed, asked about
+           or denied, and by which rule. Runs nothing
 `)
   })
 

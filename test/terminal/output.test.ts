@@ -243,14 +243,14 @@ describe('tool', () => {
 describe('policy explain', () => {
   test.each([
     [['--', 'rm', '-rf', '/'], 'deny', 'high', 'command.forbidden'],
-    [['--', 'git', 'status'], 'ask', 'medium', 'autonomy.medium_asks'],
-    [['--autonomy', 'full', '--', 'git', 'status'], 'allow', 'medium', 'autonomy.full'],
-    [['--', 'grep -r "rm -rf /" .'], 'ask', 'medium', 'autonomy.medium_asks'],
+    [['--', 'git', 'add', '.'], 'ask', 'medium', 'autonomy.medium_asks'],
+    [['--autonomy', 'full', '--', 'git', 'add', '.'], 'allow', 'medium', 'autonomy.full'],
+    [['--', 'grep -r "rm -rf /" . > out'], 'ask', 'medium', 'autonomy.medium_asks'],
     [['--tool', 'file_read', '--args', '{"path":"/etc/passwd"}'], 'deny', 'high', 'path.outside_workspace'],
     [['--tool', 'file_read', '--args', '{"path":"a.txt"}'], 'allow', 'low', 'autonomy.low'],
     [['--tool', 'file_red', '--args', '{}'], 'deny', 'high', 'tool.unknown'],
   ])('%j', async (args, verdict, risk, rule) => {
-    using at = home()
+    using at = home('', asksFirst)
     const said = await at.run(['policy', 'explain', ...args])
     expect(said.code).toBe(0)
     expect(said.stdout).toMatch(new RegExp(`^verdict: +${verdict}\nrisk: +${risk}\nrule: +${rule}`))
@@ -269,10 +269,11 @@ describe('policy explain', () => {
     refused(await at.run(['policy', 'explain', ...args]), 2, says)
   })
 
-  test('runs nothing, keeps nothing', async () => {
+  test('runs nothing, keeps nothing but the empty folders of a sandbox that was tried', async () => {
     using at = home()
     await at.run(['policy', 'explain', '--autonomy', 'full', '--', 'touch made'])
     expect(existsSync(join(at.workspace, 'made'))).toBe(false)
-    expect(readdirSync(join(at.home, '.braidclaw'))).toEqual(['config.toml'])
+    const kept = readdirSync(join(at.home, '.braidclaw')).filter((name) => !['changes', 'caches', 'run'].includes(name))
+    expect(kept).toEqual(['config.toml'])
   })
 })

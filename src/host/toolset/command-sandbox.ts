@@ -197,10 +197,12 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
     async mode() {
       state.made ??= make()
       const made = await state.made
-      if (!made.ok || made.sandbox.name === 'none') return unconfined
+      if (!made.ok) return { ...unconfined, why: made.missing }
+      if (made.sandbox.name === 'none') return { ...unconfined, why: 'no sandbox was asked for (--sandbox none)' }
       const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
       const network = made.sandbox.name === 'bubblewrap' && missingForNetwork().length === 0
-      return { confined: true, transaction: (await made.sandbox.privateViews()).ok, network }
+      const views = await made.sandbox.privateViews()
+      return { confined: true, transaction: views.ok, network, ...(views.ok ? {} : { why: views.why }) }
     },
     warm: () => state.sandbox?.warm?.(),
     close() {
@@ -218,7 +220,10 @@ async function withGit(plan: SpawnPlan, { setup, policy }: Around): Promise<Spaw
 }
 
 async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: readonly string[]): Promise<SandboxSettings> {
-  const [{ sandboxNetwork }, { hideProcess }] = await Promise.all([import('./sandbox-network.ts'), import('../../sandbox/protect/hide.ts')])
+  const [{ sandboxNetwork }, { hideProcess }] = await Promise.all([
+    import('./network/sandbox-network.ts'),
+    import('../../sandbox/protect/hide.ts'),
+  ])
   hideProcess()
   return {
     kind,

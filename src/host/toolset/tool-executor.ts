@@ -7,7 +7,7 @@ import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { ruleOfTwo } from '../../runtime/behaviours/egress.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
-import type { Act, AskLine, ChangePorts, Judge, Tool } from '../../runtime/port.ts'
+import type { Act, AskLine, ChangePorts, Judge, Question, Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import { alwaysKey, hostsCovered } from '../../security/always.ts'
 import type { Gate } from '../../security/gate.ts'
@@ -28,7 +28,7 @@ import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-
 import { createFileOriginals } from '../transactions/file-originals.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
-import { createGet } from './guarded-get.ts'
+import { createGet } from './network/guarded-get.ts'
 import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
@@ -87,7 +87,8 @@ export async function createToolRuntime({
   const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
-    return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate, dryRun })
+    const standing = setup.access === undefined ? memory?.approvals : undefined
+    return createReviewedViews({ setup, policy: kit().policy, conversationId, runId: () => runId() ?? '', gate, dryRun, standing })
   })
   const own = createTools({
     files: workspace,
@@ -137,6 +138,7 @@ export async function createToolRuntime({
       // The rules were given at the operator's own terminal, for the operator.
       always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true,
       targetsOf: async (writes) => digests(writes, workspace.readBytes),
+      runsOf: async (runs) => (await import('./run-files.ts')).digestsOfRun(runs, workspace.readBytes),
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
     })
@@ -192,7 +194,8 @@ export async function createToolRuntime({
    * Stores a rule for a shell command permanently; an approval of another tool holds for this conversation; a command without a rule is
    * asked again.
    */
-  function allowAlways({ call, judgement }: Proposal): string | undefined {
+  function allowAlways({ call, judgement, changes }: Question): string | undefined {
+    if (changes) return views.made()?.allowAlways(call.id)
     const always = state.gate?.plan(judgement.plan)?.always
     if (call.name !== 'shell') {
       const key = standingKey({ call, judgement })

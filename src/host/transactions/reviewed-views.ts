@@ -1,9 +1,20 @@
 /** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
 
+import type { Approvals } from '../../memory/approval-table.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
+import { alwaysKey } from '../../security/always.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
 import type { ReviewLevel } from '../../security/changes/review-context.ts'
+import {
+  type ChangeRule,
+  changeRuleFor,
+  changeRuleText,
+  changeRuleTool,
+  coversChanges,
+  parseChangeRule,
+  tellChangeRule,
+} from '../../security/changes/standing-changes.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
@@ -23,17 +34,40 @@ export type ReviewedOptions = {
   readonly runId: () => string
   readonly dryRun?: boolean
   readonly gate: () => Promise<Pick<Gate, 'plan'>>
+  /** The rules that a person's "always" made; absent: none count. */
+  readonly standing?: Pick<Approvals, 'rules' | 'hasRule' | 'addRule'> | undefined
+}
+
+export type ReviewedViews = CommandViews & {
+  /**
+   * Lets the command of this call make changes to the same paths without a question from now on. @returns a sentence that says so; undefined
+   * where such changes must be asked about each time
+   */
+  allowAlways(callId: string): string | undefined
 }
 
 type Act = Parameters<ViewsOptions['review']>[0]
 
 /** Opens nothing before a command has changed something. */
-export function createReviewedViews({ setup, policy, conversationId, runId, gate, dryRun = false }: ReviewedOptions): CommandViews {
+export function createReviewedViews({
+  setup,
+  policy,
+  conversationId,
+  runId,
+  gate,
+  standing,
+  dryRun = false,
+}: ReviewedOptions): ReviewedViews {
   const { log, redactor } = setup
-  const judge = reviewerBy({ setup, policy, gate })
-  const review: ViewsOptions['review'] = async (...asked) => {
-    const judged = await judge(...asked)
-    // In a dry run a person sees every change set, also one that would be applied unasked.
+  const judge = reviewerBy({ setup, policy, gate, standing })
+  const offered = new Map<string, ChangeRule>()
+  /** In a dry run a person sees every change set, also one that would be applied unasked. */
+  const review: typeof judge = async (...changed) => {
+    const [act, changes] = changed
+    const judged = await judge(...changed)
+    const plan = judged.verdict === 'ask' ? (await gate()).plan(act.judgement.plan) : undefined
+    const rule = plan && changeRuleFor(plan, changes)
+    if (rule) offered.set(act.id, rule)
     return dryRun && judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
   }
 
@@ -52,18 +86,25 @@ export function createReviewedViews({ setup, policy, conversationId, runId, gate
       const note = hooksNotRun({ workspace: policy.workspace, home: policy.home, env: setup.context.env }, changed)
       return note === undefined ? settled : { ...settled, output: `${settled.output}\n[${note}]` }
     },
+    allowAlways(callId) {
+      const rule = offered.get(callId)
+      if (!rule || !standing) return undefined
+      standing.addRule({ tool: changeRuleTool, scope: changeRuleText(rule), by: 'terminal' })
+      return `always applied from now on: ${tellChangeRule(rule)}`
+    },
   }
 }
 
 /** Returns the review of what a call changed, live and of a past run. */
-export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup' | 'policy' | 'gate'>) {
+export function reviewerBy({ setup, policy, gate, standing }: Pick<ReviewedOptions, 'setup' | 'policy' | 'gate' | 'standing'>) {
   const hasSecret = secretsBy(setup.redactor)
   return async (act: Act, changes: readonly Change[], look: Omit<Look, typeof Symbol.dispose>): Promise<ChangeReview> => {
-    const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
-    return reviewChanges(changes, {
+    const plan = (await gate()).plan(act.judgement.plan)
+    const command = plan?.commands[0]?.plan
+    const judged = reviewChanges(changes, {
       policy,
       level: levelOf(policy),
-      approved: isApproved(act, policy),
+      approved: isApproved(act, policy) || (plan?.always !== undefined && standing?.hasRule('shell', alwaysKey(plan.always)) === true),
       ...(command ? { command } : {}),
       ...(hasSecret ? { hasSecret } : {}),
       runByGit: runByGit({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
@@ -72,7 +113,16 @@ export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup
       isForbiddenRead: unreadBefore(policy, changes),
       look,
     })
+    const rule = plan && judged.verdict === 'ask' ? covering({ plan, changes, review: judged }, standing) : undefined
+    return rule ? { ...judged, verdict: 'apply', rule: 'changes.always', reason: `always allowed: ${tellChangeRule(rule)}` } : judged
   }
+}
+
+function covering(asked: Parameters<typeof coversChanges>[1], standing: ReviewedOptions['standing']): ChangeRule | undefined {
+  const rules = standing?.rules() ?? []
+  return rules
+    .flatMap(({ tool, scope }) => (tool === changeRuleTool ? (parseChangeRule(scope) ?? []) : []))
+    .find((rule) => coversChanges(rule, asked))
 }
 
 /** A command may make such a file, and nobody reads it from then on; it cannot have read one that was there before. */

@@ -4,7 +4,7 @@
  */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
@@ -172,6 +172,88 @@ test(
       { numRuns: runs, ...(seed === undefined ? {} : { seed: Number(seed) }) },
     )
     expect(ran.count).toBeGreaterThan(10)
+  },
+  30_000 + runs * 20,
+)
+
+const readers = fc.constantFrom(
+  'cat in',
+  'sort in',
+  'uniq in',
+  'sed -n 1p in',
+  "sed 's/a/b/' in",
+  'awk 1 in',
+  'find . -name in',
+  'head -1 in',
+  'tr a b < in',
+  'echo x',
+  'git status',
+  'ls',
+  'grep a in',
+  'printf %s x',
+  'xargs -n1 echo < in',
+  'wc in',
+  'tee /dev/null < in',
+  'env cat in',
+  'bash -c "cat in"',
+)
+const writing = fc.constantFrom(
+  ' > out',
+  ' >> in',
+  ' >| out',
+  ' &> out',
+  ' 2> out',
+  ' <> out',
+  ' -o out',
+  ' -i',
+  ' -i.b',
+  ' --in-place',
+  ' --output=out',
+  ' out',
+  ' | tee out',
+  ' -exec touch out {} +',
+  " -e 'w out'",
+  ' -fprint out',
+  '; : > out',
+  ' > "$x"',
+  ' $(: > out)',
+  ' <(: > out)',
+  ' -T .',
+  '; touch out',
+  ' -delete',
+  ' \'{print > "out"}\'',
+  ' -- out',
+  ' -w out',
+)
+const maybeWriting = fc
+  .tuple(
+    fc.constantFrom(...positions.filter((text) => !/sleep|while @|until|select|coproc|&$|exec 3/.test(text))),
+    readers,
+    fc.array(writing, { maxLength: 2 }),
+  )
+  .map(([template, reader, more]) => placed(template, reader + more.join('')))
+
+test(
+  'no command that is proved to only read ever changes a file',
+  () => {
+    const workspace = join(at.root, 'ws')
+    const picture = () => readdirSync(workspace).map((name) => [name, name === '.git' ? '' : readFileSync(join(workspace, name), 'utf8')])
+    writeFileSync(join(workspace, 'in'), 'a b\n')
+    const policy = policyFor({ cwd: workspace, resolve: (name) => Bun.which(name, { PATH: join(at.root, 'bin') }) ?? undefined })
+    const before = picture()
+    const ran = { count: 0 }
+    fc.assert(
+      fc.property(maybeWriting, (command) => {
+        const { readOnly, plan } = judgeCommand(command, policy)
+        if (!readOnly || !plan) return
+        ran.count++
+        run(plan)
+        expect(picture()).toEqual(before)
+      }),
+      { numRuns: Math.ceil(runs / 5), ...(seed === undefined ? {} : { seed: Number(seed) }) },
+    )
+    expect(ran.count).toBeGreaterThan(10)
+    rmSync(join(workspace, 'in'))
   },
   30_000 + runs * 20,
 )

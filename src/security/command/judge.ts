@@ -26,7 +26,18 @@ export function judgeCommand(script: string, policy: CommandPolicy): CommandVerd
 }
 
 function refusal(rule: string, reason: string): CommandVerdict {
-  return { verdict: 'blocked', risk: 'high', rule, reason, plan: undefined, executables: [], writes: [], readOnly: false, hosts: [] }
+  return {
+    verdict: 'blocked',
+    risk: 'high',
+    rule,
+    reason,
+    plan: undefined,
+    executables: [],
+    writes: [],
+    readOnly: false,
+    runs: [],
+    hosts: [],
+  }
 }
 
 function judge(text: string, policy: CommandPolicy): CommandVerdict {
@@ -42,7 +53,7 @@ function judge(text: string, policy: CommandPolicy): CommandVerdict {
 
 function verdictOf({ found }: Look, plan: CommandPlan | undefined): CommandVerdict {
   const executables = [...found.executables]
-  const shared = { executables, writes: [...found.writes], readOnly: false, hosts: [...found.hosts] }
+  const shared = { executables, writes: [...found.writes], readOnly: false, runs: [...found.runs], hosts: [...found.hosts] }
   if (found.blocked) return { verdict: 'blocked', risk: 'high', ...found.blocked, plan: undefined, ...shared }
   if (found.high) return { verdict: 'run', risk: 'high', ...found.high, plan, ...shared }
   if (!plan) return refusal('command.unparseable', 'there is nothing to run')
@@ -69,6 +80,7 @@ function createLook(policy: CommandPolicy): Look {
     writes: new Set(),
     acts: false,
     hosts: new Set(),
+    runs: new Set(),
     edits: new Map(),
     dotted: new Set(),
     outputs: new Map(),

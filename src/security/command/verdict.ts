@@ -45,6 +45,8 @@ export type CommandVerdict = {
   readonly writes: readonly string[]
   /** Proved to change nothing. */
   readonly readOnly: boolean
+  /** Absolute paths of the files whose content decides what runs: scripts, makefiles, package.json. */
+  readonly runs: readonly string[]
   /** The hosts that it names or is known to need. */
   readonly hosts: readonly string[]
 }

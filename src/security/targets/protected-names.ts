@@ -6,7 +6,7 @@
  */
 
 /** Maps each reason to sequences of whole names in lower case; each sequence covers everything below it. */
-const byReason: { readonly [reason: string]: string } = {
+export const protectedNamesByReason: { readonly [reason: string]: string } = {
   'git settings': '.git .gitmodules .gitconfig .config/git',
   'other version control': '.hg .hgrc .jj .bzr .sl _darcs',
   'hooks of a commit':
@@ -37,7 +37,7 @@ const byReason: { readonly [reason: string]: string } = {
     '.npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pypirc .cargo/config .cargo/config.toml .cargo/credentials .cargo/credentials.toml .curlrc .wgetrc .condarc .gemrc .bundle/config pip.conf .config/pip .m2/settings.xml .gradle/init.d .gradle/init.gradle .terraformrc .config/containers',
 }
 
-export const protectedNames: readonly string[] = Object.values(byReason).flatMap((names) => names.split(' '))
+export const protectedNames: readonly string[] = Object.values(protectedNamesByReason).flatMap((names) => names.split(' '))
 
 /** Names that running programs (a prompt, an editor) watch all the time: in the workspace root they must not exist even for a moment. */
 export const watchedNames: readonly string[] = ['.git', '.gitmodules', '.envrc', '.mcp.json', '.braidclaw', '.vscode', '.idea']

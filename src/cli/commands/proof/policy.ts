@@ -4,23 +4,18 @@ import { channelKinds } from '../../../channels/list.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { channelProfileOf } from '../../../host/access/channel-profile.ts'
 import { narrowSetup } from '../../../host/access/narrow-setup.ts'
-import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
-import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { createToolRuntime } from '../../../host/toolset/tool-executor.ts'
-import { builtInTools, type ToolSelection } from '../../../host/toolset/tool-selection.ts'
+import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tool-selections.ts'
 import { didYouMean } from '../../../kit/did-you-mean.ts'
 import { isObject, type JsonObject } from '../../../kit/json.ts'
-import type { Proposal } from '../../../runtime/event.ts'
 import type { RuleFinding } from '../../../runtime/rules/explain.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'
-import type { Explanation } from '../../../security/explain.ts'
-import { readStop } from '../../../service/stop-file.ts'
-import { sight } from '../../../workspace/sight.ts'
+import { type Explanation, levelNames } from '../../../security/explain.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { autonomyFlag, jsonFlag, toolsFlag, workspaceFlag } from '../../args/flags.ts'
+import { approveFlag, autonomyFlag, jsonFlag, toolsFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+import { explainedGate } from './explained-gate.ts'
 
 const flags = {
   tool: { type: 'text', about: 'Explain a call of this tool instead of a command' },
@@ -30,6 +25,7 @@ const flags = {
   ...jsonFlag,
   ...toolsFlag,
   ...autonomyFlag,
+  ...approveFlag,
   ...workspaceFlag,
 } as const satisfies Flags
 const args = { command: { type: 'text', many: true, optional: true, about: 'The command, after --' } } as const satisfies Arguments
@@ -45,13 +41,14 @@ export const explain = {
     ['--channel discord -- git push', 'for people on Discord'],
   ],
   advice: unescaped,
-  async run(context, { tool, tools, args: input, threads, channel, json = false, autonomy, workspace }, { command: words }) {
-    const setup = onChannel(loadSetup(context, { autonomy, workspace }), channel)
+  async run(
+    context,
+    { tool, tools, args: input, threads, channel, json = false, autonomy, approveAllMedium, workspace },
+    { command: words },
+  ) {
+    const setup = onChannel(loadSetup(context, { autonomy, approveAllMedium, workspace }), channel)
     const { explainCall, explainCommand } = await import('../../../security/explain.ts')
-    const options = {
-      ...(await gateOptions(setup, tool === undefined ? builtInTools : await wishFor(setup, tool, tools))),
-      rulesFor: await rulesFor(setup, threads),
-    }
+    const options = await explainedGate(setup, { tools: tool === undefined ? builtInTools : await wishFor(setup, tool, tools), threads })
     const show = (whole: Explanation) => {
       const said = setup.redactor.value(whole)
       return json ? context.process.stdout.write(`${JSON.stringify(said)}\n`) : print(context, said)
@@ -87,39 +84,12 @@ function twoQuestions(tool: string, [first = '']: readonly string[]): string {
   return `error: the arguments of a tool stand behind --args: braidclaw policy explain --tool ${tool} --args ${quoteText(first)}`
 }
 
-async function rulesFor(setup: CliSetup, threads: string | undefined) {
-  const { explainRules } = await import('../../../runtime/rules/explain.ts')
-  const rules = threads === undefined ? rulesInForce(setup).written : rulesOfFile(setup, threads)
-  return (proposal: Proposal) => explainRules(rules, proposal)
-}
-
 /** One word is a script as typed; several words are an argv, which is quoted into a script. */
 function commandLine(words: readonly string[]): string {
   const [only = ''] = words
   return words.length === 1
     ? only
     : words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
-}
-
-async function gateOptions(setup: CliSetup, request: ToolSelection) {
-  const { config, paths, context } = setup
-  const toolRuntime = await createToolRuntime({
-    setup,
-    policy: policyOf(config, paths, context.env, setup.access),
-    conversationId: 'explain',
-    tools: request,
-  })
-  toolRuntime.close()
-  const { all: tools, policy } = toolRuntime
-  return {
-    policy,
-    tools,
-    estop: () => readStop(paths.estop),
-    resolve: resolveExecutable,
-    sight,
-    conversation: 'explain',
-    secrets: setup.redactor,
-  }
 }
 
 /** @throws CliExit 2 when the text is no JSON object. */
@@ -136,7 +106,7 @@ function isJsonObject(value: unknown): value is JsonObject {
 }
 
 function print({ process: { stdout } }: CliContext, said: Explanation): void {
-  const { verdict, risk, rule, meaning, reason, summary, labels, plan, levels, rules } = said
+  const { verdict, risk, rule, meaning, reason, summary, labels, plan, changes, network, level, levels, rules } = said
   const command = plan?.commands[0]?.plan
   stdout.write(
     [
@@ -153,9 +123,11 @@ function print({ process: { stdout } }: CliContext, said: Explanation): void {
             `runs:       ${command.kind === 'argv' ? JSON.stringify([command.executable, ...command.argv.slice(1)]) : `bash --noprofile --norc -c ${JSON.stringify(command.script)}`}`,
           ]
         : []),
+      ...(network.length > 0 ? [`network:    ${network.join(', ')}`] : []),
+      ...(changes === undefined ? [] : [`changes:    ${changes}`]),
       ...rules.map((one) => `your rule:  ${one.rule} ${told(one)} (${one.file})`),
-      ...(['readonly', 'supervised', 'full'] as const).map(
-        (level) => `${`${level}:`.padEnd(11)} ${levels[level].verdict} by ${levels[level].rule}`,
+      ...levelNames.map(
+        (name) => `${`${name}:`.padEnd(11)} ${levels[name].verdict} by ${levels[name].rule}${name === level ? ' (in force)' : ''}`,
       ),
       '',
     ].join('\n'),

@@ -13,12 +13,13 @@ import { patchText } from '../../../host/changes/patch-text.ts'
 import { createRecord } from '../../../host/integrity/recovery.ts'
 import { withMemory } from '../../../host/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { settleChanges } from '../../../host/transactions/settle-changes.ts'
+import { settleChanges } from '../../../host/integrity/settle-changes.ts'
 import { count } from '../../../kit/count.ts'
 import { didYouMean } from '../../../kit/did-you-mean.ts'
 import { quote } from '../../../kit/text.ts'
 import type { AlwaysRule, Approval, Approvals } from '../../../memory/approval-table.ts'
 import type { Memory } from '../../../memory/memory.ts'
+import { changeRuleTool, parseChangeRule, tellChangeRule } from '../../../security/changes/standing-changes.ts'
 import type { Shown } from '../../../workspace/changes/contract.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
@@ -159,7 +160,10 @@ async function settleLate(setup: CliSetup, { memory, approval, allowed }: Late):
 
 export const listRules = {
   flags: jsonFlag,
-  examples: [['', 'what "a" was said to']],
+  examples: [
+    ['', 'what "a" was said to'],
+    ['--json', 'for scripts'],
+  ],
   exits: [9],
   async run(context, { json = false }) {
     await withMemory(loadSetup(context), ({ approvals }) => {
@@ -190,8 +194,10 @@ export const revokeRule = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof ruleArgs>
 
-/** The scope is the JSON of an executable and its sub-command; any other scope is shown unchanged. */
-function wordsOf({ scope }: AlwaysRule): string {
+/** The scope is the JSON of an executable and its sub-command, or of a command and the paths it may change; other scopes are shown unchanged. */
+function wordsOf({ tool, scope }: AlwaysRule): string {
+  const changes = tool === changeRuleTool ? parseChangeRule(scope) : undefined
+  if (changes) return tellChangeRule(changes)
   try {
     const words: unknown = JSON.parse(scope)
     return Array.isArray(words) ? words.join(' ') : scope

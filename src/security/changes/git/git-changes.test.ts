@@ -190,6 +190,12 @@ describe('a plain git command', () => {
   })
 })
 
+test('a question about a repository is one of its own in supervised too, so that an "always" for everyday changes does not answer it', () => {
+  const changed = { '.git/config': `${base}[user]\n\tname = x\n` }
+  expect(review(repository(), changed, { level: 'supervised' })).toMatchObject({ verdict: 'ask', rule: 'changes.git_asks' })
+  expect(review(repository(), { '.git/index': 'x' }, { level: 'supervised' })).toMatchObject({ verdict: 'ask', rule: 'changes.supervised' })
+})
+
 test('settings that were not understood before are not changed', () => {
   isDenied(repository('.git', 'not settings'), { '.git/config': base })
 })

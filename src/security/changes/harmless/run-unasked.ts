@@ -5,7 +5,7 @@
  */
 
 /** Maps each reason to names in lower case. `*` stands for any characters; a name with a final slash is a folder with all below it. */
-const byReason: { readonly [reason: string]: string } = {
+export const runUnaskedByReason: { readonly [reason: string]: string } = {
   'build recipes':
     'makefile gnumakefile bsdmakefile *.mk *.mak justfile .justfile *.just rakefile *.rake taskfile.yml taskfile.yaml taskfile.dist.yml sconstruct sconscript ' +
     'wscript cmakelists.txt *.cmake cmakepresets.json meson.build meson_options.txt configure configure.ac configure.in *.m4 *.am *.in build.ninja *.ninja ' +
@@ -25,7 +25,7 @@ const byReason: { readonly [reason: string]: string } = {
   'packages of other languages':
     'build.rs rust-toolchain rust-toolchain.toml clippy.toml rustfmt.toml build.gradle build.gradle.kts settings.gradle settings.gradle.kts init.gradle gradlew ' +
     'gradlew.bat gradle/ gradle.properties mvnw mvnw.cmd .mvn/ pom.xml build.xml build.sbt build.properties *.sbt build.sc mill build.clj project.clj deps.edn ' +
-    'gemfile *.gemspec .rspec .irbrc .rubocop.yml podfile fastfile appfile package.swift mix.exs rebar.config rebar.config.script go.mod go.work composer.json ' +
+    'gemfile *.gemspec .rspec .rubocop.yml podfile fastfile appfile package.swift mix.exs rebar.config rebar.config.script go.mod go.work composer.json ' +
     'cpanfile makefile.pl build.pl dune dune-project *.cabal stack.yaml setup.hs build.zig build.zig.zon *.csproj *.fsproj *.vbproj *.props *.targets *.sln ' +
     'directory.build.* nuget.config global.json flake.nix default.nix shell.nix *.nimble *.rockspec',
   containers:
@@ -41,7 +41,7 @@ const byReason: { readonly [reason: string]: string } = {
     '*.so *.so.* *.dylib *.dll *.node *.pyd *.jar *.class *.wasm *.exe *.bat *.cmd *.ps1 *.desktop *.command *.app',
 }
 
-const names = Object.values(byReason).flatMap((each) => each.split(' '))
+const names = Object.values(runUnaskedByReason).flatMap((each) => each.split(' '))
 const exact: ReadonlySet<string> = new Set(names.filter((name) => !/[*/]/.test(name)))
 const folders: ReadonlySet<string> = new Set(names.filter((name) => /^[^*/]+\/$/.test(name)).map((name) => name.slice(0, -1)))
 const patterns = new RegExp(

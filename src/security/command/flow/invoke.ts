@@ -9,7 +9,7 @@ import { judgeBuiltin } from './builtins.ts'
 import { blockingRule, destructive, isForbidden, namesToBlock } from './destructive.ts'
 import { type Arg, basename, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { outputOf } from './output.ts'
-import { checkLoose, checkPath, shown } from './paths.ts'
+import { checkLoose, checkPath, noteRun, shown } from './paths.ts'
 import { searchTexts } from './search.ts'
 import { isInterpreter, isShell, judgeEval, judgeInterpreter, judgeShell, judgeSource, judgeTrap } from './shells.ts'
 import { isWrapper, unwrap } from './wrappers.ts'
@@ -89,6 +89,7 @@ function ownFile(look: Look, { text, args, place }: { text: string; args: readon
     `${JSON.stringify(text.slice(0, 60))} is a program outside the system's folders, so no list can allow it`,
   )
   checkPath(look, literalArg(text), 'run', place)
+  noteRun(look, [text], place)
   for (const cwd of place.cwds ?? [look.policy.cwd]) {
     const verdict = look.policy.path(text, 'run', cwd)
     // A link to a program runs that program under another name.

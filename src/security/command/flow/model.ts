@@ -100,6 +100,8 @@ export type Look = {
     /** Something in it may change a file: a write, or a program that is not known to only read. */
     acts: boolean
     readonly hosts: Set<string>
+    /** Absolute paths of the files whose content decides what runs. */
+    readonly runs: Set<string>
     readonly edits: Map<object, string>
     /** Words that are printed with `./` before each pattern. */
     readonly dotted: Set<object>

@@ -56,6 +56,12 @@ export function checkLoose(look: Look, arg: Arg, access: Access, place: Place): 
   if (texts.length > 0) checkPath(look, { ...arg, texts, kind: arg.kind === 'unknown' ? 'name' : arg.kind }, access, place)
 }
 
+/** Notes the files of these texts as what the command would run. */
+export function noteRun(look: Look, texts: readonly string[], { cwds }: Place): void {
+  for (const cwd of cwds ?? [look.policy.cwd])
+    for (const text of texts) if (!text.includes(HOLE)) look.found.runs.add(resolvePath(text, cwd))
+}
+
 export function looksLikePath(text: string): boolean {
   return /^(\/|~(\/|$))|^\.\.$|(^|\/)\.\.\/|\/\.\.$/.test(text)
 }

@@ -5,7 +5,7 @@ import { quoteText } from '../syntax/quote.ts'
 import { startedBy } from './code.ts'
 import { blockingRule, namesToBlock } from './destructive.ts'
 import { type Arg, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
-import { checkLoose, checkPath, shown } from './paths.ts'
+import { checkLoose, checkPath, noteRun, shown } from './paths.ts'
 import { joinedTexts, searchTexts } from './search.ts'
 import { readShellArgs, type ShellArgs } from './shell-args.ts'
 
@@ -94,6 +94,7 @@ function judgeFile(look: Look, { name, place, args }: Started, file: Arg | undef
   if (!look.policy.allow.includes(name)) look.raise('command.code', `${name} runs a script that is not looked through`)
   for (const arg of args) checkLoose(look, arg, 'write', place)
   if (file) checkPath(look, file, 'read', place)
+  if (file) noteRun(look, file.texts, place)
   return {}
 }
 
@@ -113,6 +114,7 @@ export function judgeInterpreter(look: Look, { name, args, place }: Started): Ou
   if (!look.policy.allow.includes(name)) look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
   for (const arg of args) if (arg !== code) checkLoose(look, arg, 'write', place)
   if (file && !code) checkPath(look, file, 'read', place)
+  if (file && !code) noteRun(look, file.texts, place)
   return {}
 }
 
@@ -172,5 +174,6 @@ export function judgeSource(look: Look, args: readonly Arg[], place: Place): Out
   if (file) searchOutputs(look, file, place)
   if (file && sure(file) === '/dev/stdin') searchTexts(look, [place.feed.text], place)
   if (file && sure(file) !== '/dev/stdin') checkPath(look, file, 'read', place)
+  if (file && sure(file) !== '/dev/stdin') noteRun(look, file.texts, place)
   return { cwds: { to: undefined } }
 }

@@ -8,7 +8,7 @@ import { parseOptions } from '../flow/options.ts'
 const managers: { readonly [name: string]: { readonly list: HostList; readonly subs: string } } = {
   npm: {
     list: 'npm',
-    subs: 'install i ci clean-install add update up upgrade outdated audit view info show search publish exec x create init pack ping fund dedupe',
+    subs: 'install i ci clean-install add update up upgrade outdated audit view info show search publish exec x create ping',
   },
   npx: { list: 'npm', subs: '*' },
   bunx: { list: 'npm', subs: '*' },

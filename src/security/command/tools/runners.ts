@@ -2,7 +2,7 @@
 
 import { type Arg, sure } from '../flow/model.ts'
 import { type OptionTable, type Parsed, parseOptions } from '../flow/options.ts'
-import { checkLoose, checkPath } from '../flow/paths.ts'
+import { checkLoose, checkPath, noteRun } from '../flow/paths.ts'
 import { checkOptions, type Use } from './rule.ts'
 
 const npmTable: OptionTable = {
@@ -26,6 +26,7 @@ export function judgeNpm(use: Use, args: readonly Arg[]): string {
   const [word, ...rest] = parsed.operands
   const sub = sure(word) ?? ''
   const configReads = /^(config|c)$/.test(sub) && /^(get|list|ls)$/.test(sure(rest[0]) ?? 'list')
+  noteRun(look, [`${folderOf(parsed, /^(-C|--prefix)$/)}package.json`], place)
   const fine = onlyAsks(parsed) || (npmAlone.has(sub) && rest.length === 0) || npmNamed.has(sub) || configReads
   if (!fine) look.raise('command.option', `npm ${sub} fetches, runs or changes more than the project declares`)
   if (!fine) look.invoke(sub === 'exec' || sub === 'x' ? [...rest, ...afterDashes(args)] : [], place)
@@ -62,6 +63,7 @@ export function judgeBun(use: Use, args: readonly Arg[]): string {
   const runsScript = sub === 'run' && script !== undefined && /^\w[\w:-]*$/.test(script)
   const alone = /^(install|i|ci|outdated|audit)$/.test(sub) && rest.length === 0
   const lists = sub === 'pm' && /^(ls|bin|hash|version|whoami)$/.test(script ?? '')
+  noteRun(look, [`${folderOf(parsed, /^--cwd$/)}package.json`], place)
   const fine = onlyAsks(parsed) || sub === 'test' || runsScript || alone || lists
   if (!fine) look.raise('command.option', `bun ${sub.slice(0, 40)} runs or fetches more than the project's own scripts and tests`)
   if (!fine && sub === 'x') look.invoke(rest, place)
@@ -83,11 +85,24 @@ export function judgeMake(use: Use, args: readonly Arg[]): undefined {
   const parsed = parseOptions(args, makeTable)
   checkOptions(use, parsed)
   const makefiles = parsed.options.filter((option) => /^(-f|--file|--makefile)$/.test(option.name))
+  const named = makefiles.flatMap((option) => option.value?.texts ?? [])
+  const folder = folderOf(parsed, /^(-C|--directory)$/)
+  noteRun(
+    look,
+    (named.length > 0 ? named : ['GNUmakefile', 'makefile', 'Makefile']).map((file) => folder + file),
+    place,
+  )
   if (makefiles.some((option) => (sure(option.value) ?? '-') === '-')) look.raise('command.code', 'make runs what it reads from its input')
   if (parsed.options.some((option) => option.name === '-e'))
     look.raise('command.option', 'make -e lets the environment decide which programs run')
   for (const word of parsed.operands) judgeMakeWord(use, word)
   for (const arg of args) if (arg.kind === 'glob') checkPath(look, arg, 'read', place)
+}
+
+/** The folder that an option names, with a final slash; empty without one. */
+function folderOf({ options }: Parsed, name: RegExp): string {
+  const folder = sure(options.findLast((option) => name.test(option.name))?.value)
+  return folder === undefined ? '' : `${folder}/`
 }
 
 /** `npm --version`. */
