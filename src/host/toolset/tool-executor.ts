@@ -87,8 +87,8 @@ export async function createToolRuntime({
   const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
-    if (memory && setup.access === undefined)
-      state.answers = (await import('../transactions/standing-answers.ts')).createStandingAnswers(memory)
+    // People on a channel have no share in the operator's standing answers.
+    if (memory && !setup.access) state.answers = (await import('../transactions/standing-answers.ts')).createStandingAnswers(memory)
     return createReviewedViews({
       setup,
       policy: kit().policy,
