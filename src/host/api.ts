@@ -141,7 +141,7 @@ export type Conversation = {
   /**
    * Stores a permanent approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call
    */
-  allowAlways(proposal: Proposal): string | undefined
+  allowAlways(question: Question): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(question: Question): boolean
   /** The tools and their gate, loaded on first use. */

@@ -47,7 +47,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   /** After a crash the changes of its commands are settled before anything else runs. */
   const settled = once(async () => {
     if (recovered.last === undefined || !hasLeft(recovered.last)) return
-    const { settleChanges } = await import('./transactions/settle-changes.ts')
+    const { settleChanges } = await import('./integrity/settle-changes.ts')
     await settleChanges(setup, home.record)
   })
 

@@ -3,9 +3,10 @@
 import type { AnyThread } from '../kernel/thread.ts'
 import { approval } from './behaviours/approval.ts'
 import { calls } from './behaviours/calls.ts'
-import { egress } from './behaviours/egress.ts'
 import { cancel, estop } from './behaviours/estop.ts'
 import { finisher } from './behaviours/finisher.ts'
+import { type ChannelCap, channel } from './behaviours/guards/channel.ts'
+import { egress } from './behaviours/guards/egress.ts'
 import { type BudgetLimits, budget } from './behaviours/limits/budget.ts'
 import { limits } from './behaviours/limits/limits.ts'
 import { repetition } from './behaviours/limits/repetition.ts'
@@ -17,8 +18,13 @@ import { threadCalls } from './behaviours/thread-calls.ts'
 import { watchdog } from './behaviours/watchdog.ts'
 import type { RunEvent } from './event.ts'
 
-/** `maxSameResults` is absent in runs without that rule, and in older journals. */
-export type RunLimits = BudgetLimits & { readonly maxToolRounds: number; readonly maxSameResults?: number; readonly maxParallel: number }
+/** `maxSameResults` is absent in runs without that rule, and in older journals; `channel` in runs that no channel limits. */
+export type RunLimits = BudgetLimits & {
+  readonly maxToolRounds: number
+  readonly maxSameResults?: number
+  readonly maxParallel: number
+  readonly channel?: ChannelCap
+}
 
 export function program(run: RunLimits): AnyThread<RunEvent>[] {
   const { maxSameResults } = run
@@ -28,6 +34,7 @@ export function program(run: RunLimits): AnyThread<RunEvent>[] {
     cancel,
     modes,
     safety,
+    ...(run.channel === undefined ? [] : [channel(run.channel)]),
     limits(run),
     budget(run),
     ...circles,

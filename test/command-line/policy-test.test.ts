@@ -75,6 +75,8 @@ describe('security show', () => {
       'registry.npmjs.org, a.org',
       'unlisted_commands = block',
       'rm shutdown reboot mkfs dd',
+      'never read (forbidden_reads):\n  .env ',
+      'in your home folder, besides the system (from your PATH):\n  nothing',
       '.envrc',
       'makefile',
     ])

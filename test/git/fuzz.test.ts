@@ -153,7 +153,13 @@ function model(tree: Tree): Set<string> {
     const dot = join2(folder, '.git')
     const file = text(dot)
     const git =
-      file === undefined ? (exists(dot) ? dot : folder) : file.startsWith('gitdir: /') ? undefined : join2(folder, file.slice(8).trim())
+      file === undefined
+        ? ['HEAD', 'objects', 'refs'].every((name) => exists(join2(dot, name))) || exists(join2(dot, 'commondir'))
+          ? dot
+          : folder
+        : file.startsWith('gitdir: /')
+          ? undefined
+          : join2(folder, file.slice(8).trim())
     if (git === undefined || !exists(join2(git, 'HEAD'))) continue
     const shared = text(join2(git, 'commondir'))
     if (shared?.startsWith('/')) {

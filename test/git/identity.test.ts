@@ -84,3 +84,24 @@ real(
   },
   30_000,
 )
+
+real(
+  'hooks of the repository run with the command; those of the settings of the user, which lie outside, are named because they did not',
+  async () => {
+    using at = home()
+    const hooks = join(at.home, 'my-hooks')
+    mkdirSync(hooks)
+    for (const name of ['pre-commit', 'commit-msg', 'x.sample']) writeFileSync(join(hooks, name), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+    writeFileSync(join(at.home, '.gitconfig'), '[user]\n\tname = n\n\temail = e\n')
+    git(at, at.workspace, 'init', '-q', '-b', 'main')
+    writeFileSync(join(at.workspace, '.git/hooks/post-commit'), '#!/bin/sh\necho the hook of the repository >&2\n', { mode: 0o755 })
+    const own = await run(at, 'git commit -q --allow-empty -m one')
+    expect(own.stdout).toContain('the hook of the repository')
+    expect(own.stdout).not.toContain('did not run')
+    writeFileSync(join(at.home, '.gitconfig'), '[user]\n\tname = n\n\temail = e\n[core]\n\thooksPath = ~/my-hooks\n')
+    const { stdout } = await run(at, 'git commit -q --allow-empty -m two')
+    expect(stdout).toContain(`did not run: commit-msg, pre-commit (core.hooksPath is "${hooks}")`)
+    expect((await run(at, 'git status')).stdout).not.toContain('did not run')
+  },
+  30_000,
+)

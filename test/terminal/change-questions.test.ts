@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { ctrlC, ctrlD } from '../support/talk.ts'
-import { alone, call, home, scripted, turn, until } from '../support/turns.ts'
+import { alone, call, home, scripted, turn } from '../support/turns.ts'
 
 const real = test.if(needs('bwrap'))
 const shell = (command: string) => call('shell', { command })
@@ -21,6 +21,15 @@ const both = (at: Nest) => [content(at, 'a.txt'), content(at, 'b.txt')]
 /** One turn at a terminal, with these answers to its questions. */
 function answered(at: Nest, answers: readonly (readonly [string, string])[], first: object = two, env = {}) {
   return at.terminal(['agent', '-m', 'go'], answers, { env: { ...scripted(at, [first, over]).env, ...env }, timeoutMs: 20_000 })
+}
+
+/** Waits until another process can see the question, which is when the changes wait for a decision. */
+async function openQuestion(at: Nest): Promise<string> {
+  for (let tries = 0; tries < 80; tries++) {
+    const [open] = JSON.parse((await at.run(['approvals', 'list', '--json'])).stdout)
+    if (open) return open.id
+  }
+  throw new Error('nothing was asked')
 }
 
 const kept = async (at: Nest) => JSON.parse((await at.run(['changes', 'list', '--json'])).stdout)
@@ -64,10 +73,8 @@ describe('nothing enters the workspace', () => {
   real('when somebody made the same file while the question stood', async () => {
     using at = home()
     const turning = answered(at, [[asks, '']])
-    await until(() => existsSync(join(at.home, '.braidclaw/changes')))
-    await Bun.sleep(700)
+    const id = await openQuestion(at)
     writeFileSync(join(at.workspace, 'a.txt'), 'mine\n')
-    const [{ id }] = JSON.parse((await at.run(['approvals', 'list', '--json'])).stdout)
     await at.run(['approvals', 'allow', id])
     const { code, stdout } = await turning
     expect(both(at)).toEqual(['mine\n', undefined])
@@ -110,10 +117,7 @@ describe('a yes', () => {
   real('from a second terminal, which saw the same difference, lets the first go on', async () => {
     using at = home()
     const turning = answered(at, [[asks, '']])
-    const open = async () => JSON.parse((await at.run(['approvals', 'list', '--json'])).stdout)
-    const state: { id?: string } = {}
-    for (let tries = 0; tries < 50 && state.id === undefined; tries++) state.id = (await open())[0]?.id
-    const name = (state.id ?? '').replace('changes:', '')
+    const name = (await openQuestion(at)).replace('changes:', '')
     expect((await at.run(['approvals', 'show', name])).stdout).toContain('new a.txt (+1 −0)\n@@ -0,0 +1 @@\n+made\n')
     expect((await at.run(['changes', 'show', name, '--patch'])).stdout).toContain('+other\n')
     expect((await at.run(['approvals', 'allow', name])).stdout).toStartWith('allowed, once: ')
@@ -130,6 +134,25 @@ describe('a yes', () => {
     expect(both(at)).toEqual(['made\n', 'other\n'])
     expect((await at.run(['receipt', 'verify', '--deep'])).code).toBe(0)
   })
+})
+
+real('in a conversation the editor gets the terminal, and the conversation gets it back', async () => {
+  using at = home()
+  const editor = join(at.dir, 'editor')
+  writeFileSync(editor, '#!/bin/sh\n[ -t 0 ] && [ -t 1 ] && echo EDITING && read word && echo "$word" > "$1"\n', { mode: 0o755 })
+  const { stdout } = await at.terminal(
+    ['agent'],
+    [
+      ['> ', 'go\r'],
+      [asks, 'e\r'],
+      ['EDITING', 'typed\r'],
+      ['+typed', 'y\r'],
+      ['told: ran', ctrlD],
+    ],
+    { env: { ...scripted(at, [two, over]).env, NO_COLOR: '1', EDITOR: editor }, timeoutMs: 20_000 },
+  )
+  expect(stdout).not.toContain('bug in BraidClaw')
+  expect(both(at)).toEqual(['typed\n', 'other\n'])
 })
 
 real('in a conversation /changes, /diff and /undo tell of what was changed and take it back', async () => {
@@ -156,13 +179,11 @@ real('in a conversation /changes, /diff and /undo tell of what was changed and t
 real('a yes counts after the process that asked was killed', async () => {
   using at = home()
   const turning = answered(at, [[asks, '']])
-  const state: { id?: string } = {}
-  for (let tries = 0; tries < 50 && state.id === undefined; tries++)
-    state.id = JSON.parse((await at.run(['approvals', 'list', '--json'])).stdout)[0]?.id
+  const id = await openQuestion(at)
   const [run] = JSON.parse((await at.run(['run', 'list', '--json'])).stdout)
   process.kill(Number(run.owner.split('@')[0]), 'SIGKILL')
   expect((await turning).code).not.toBe(0)
-  const { stdout } = await at.run(['approvals', 'allow', state.id ?? ''])
+  const { stdout } = await at.run(['approvals', 'allow', id])
   expect(stdout).toStartWith('applied: 2 paths: ')
   expect(both(at)).toEqual(['made\n', 'other\n'])
   expect((await at.run(['receipt', 'verify', '--deep'])).code).toBe(0)

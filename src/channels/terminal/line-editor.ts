@@ -6,7 +6,7 @@ import { createInterface, type Interface } from 'node:readline'
 import type { Environment } from '../../host/api.ts'
 import { followPastes } from './bracketed-paste.ts'
 import { editorStream } from './editor-stream.ts'
-import type { Printed, Printer } from './printer.ts'
+import { type Printed, type Printer, wordsOf } from './printer.ts'
 import type { AskPerson } from './questions/approval-prompt.ts'
 import { runEditor } from './questions/run-editor.ts'
 
@@ -126,9 +126,12 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
   const ask = (question: Printed, signal?: AbortSignal): Promise<string | undefined> => {
     if (state.closed || signal?.aborted) return Promise.resolve(undefined)
     write(question)
+    // What redraws the line, such as a resize, draws the end of the question again.
+    editor.setPrompt(lastLineOf(question))
     return new Promise((resolve) => {
       const settle: Answer = (line) => {
         state.answer = undefined
+        editor.setPrompt(prompt)
         signal?.removeEventListener('abort', takeBack)
         resolve(line)
       }
@@ -147,7 +150,7 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
     editor.pause()
     process.stdin.setRawMode(false)
     try {
-      return await runEditor({ files, env, fd: 0 })
+      return await runEditor({ files, env })
     } finally {
       process.stdin.setRawMode(true)
       editor.resume()
@@ -155,6 +158,11 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
   }
 
   return { run, ask: Object.assign(ask, { edit }), close }
+}
+
+function lastLineOf(question: Printed): string {
+  const words = wordsOf(question)
+  return words.slice(words.lastIndexOf('\n') + 1)
 }
 
 /** Discards the current line as a shell does: it stays on the screen, and the cursor moves to an empty line. */

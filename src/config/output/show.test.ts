@@ -20,6 +20,7 @@ default_agent = "coder"
 autonomy = "full"
 workspace_only = false
 forbidden_paths = ["/f"]
+forbidden_reads = ["*.key"]
 forbidden_commands = ["fc"]
 allow_commands = ["ac"]
 allow_tools = ["weather"]

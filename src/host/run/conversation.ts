@@ -156,7 +156,7 @@ async function runnerOf({ home, profile, options }: RunContext, { begun, provide
     folder: begun.folder,
     ...(options.sandbox === 'none' ? { sandbox: options.sandbox } : {}),
     ...(options.agent ? { agent: options.agent } : {}),
-    limits: runLimits(config),
+    limits: runLimits(config, profile.setup.access),
     ...(await rulesFor(profile)),
     threads: options.threads ?? [],
     approvalTtlMs: 600_000,

@@ -1,11 +1,14 @@
 /** Derives the limits of a run from the configuration. */
 
 import type { Config } from '../../config/config.ts'
+import type { ChannelCap } from '../../runtime/behaviours/guards/channel.ts'
 import type { Provider } from '../../runtime/port.ts'
 import type { RunLimits } from '../../runtime/program.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
+import { type ChannelProfile, isLimited } from '../access/channel-profile.ts'
 
-export function runLimits({ limits }: Config): RunLimits {
+/** @param access the channel that the run comes from, if it limits what a run may do */
+export function runLimits({ limits }: Config, access?: ChannelProfile): RunLimits {
   const { maxToolRounds, maxSameResults, maxParallel, maxRunSeconds, maxRunTokens, maxRunUsd } = limits
   return {
     maxToolRounds,
@@ -13,8 +16,13 @@ export function runLimits({ limits }: Config): RunLimits {
     maxParallel,
     ...(maxRunSeconds ? { maxMs: maxRunSeconds * 1000 } : {}),
     ...(maxRunTokens ? { maxTokens: maxRunTokens } : {}),
+    ...(access !== undefined && isLimited(access) ? { channel: capOf(access) } : {}),
     ...(maxRunUsd === undefined ? {} : { maxMicros: Math.round(maxRunUsd * 1_000_000) }),
   }
+}
+
+function capOf({ channel, tools, level }: ChannelProfile): ChannelCap {
+  return { name: channel, ...(tools ? { tools } : {}), ...(level === 'readonly' ? { readonly: true } : {}) }
 }
 
 /** The most tokens of history when `limits.context_tokens` is not set. */

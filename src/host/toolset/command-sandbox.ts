@@ -220,7 +220,10 @@ async function withGit(plan: SpawnPlan, { setup, policy }: Around): Promise<Spaw
 }
 
 async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: readonly string[]): Promise<SandboxSettings> {
-  const [{ sandboxNetwork }, { hideProcess }] = await Promise.all([import('./sandbox-network.ts'), import('../../sandbox/protect/hide.ts')])
+  const [{ sandboxNetwork }, { hideProcess }] = await Promise.all([
+    import('./network/sandbox-network.ts'),
+    import('../../sandbox/protect/hide.ts'),
+  ])
   hideProcess()
   return {
     kind,

@@ -4,9 +4,9 @@ import { once } from '../../kit/once.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
-import { ruleOfTwo } from '../../runtime/behaviours/egress.ts'
+import { ruleOfTwo } from '../../runtime/behaviours/guards/egress.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
-import type { Act, AskLine, ChangePorts, Judge, Tool } from '../../runtime/port.ts'
+import type { Act, AskLine, ChangePorts, Judge, Question, Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import { alwaysKey, hostsCovered } from '../../security/always.ts'
 import type { Gate } from '../../security/gate.ts'
@@ -28,7 +28,7 @@ import { createFileOriginals } from '../transactions/file-originals.ts'
 import type { StandingAnswers } from '../transactions/standing-answers.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
-import { createGet } from './guarded-get.ts'
+import { createGet } from './network/guarded-get.ts'
 import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
@@ -87,8 +87,8 @@ export async function createToolRuntime({
   const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
-    // People on a channel have no share in the operator's standing answers.
-    if (memory && !setup.access) state.answers = (await import('../transactions/standing-answers.ts')).createStandingAnswers(memory)
+    if (memory && setup.access === undefined)
+      state.answers = (await import('../transactions/standing-answers.ts')).createStandingAnswers(memory)
     return createReviewedViews({
       setup,
       policy: kit().policy,
@@ -203,7 +203,8 @@ export async function createToolRuntime({
    * Stores a rule for a shell command permanently; an approval of another tool holds for this conversation; a command without a rule is
    * asked again.
    */
-  function allowAlways({ call, judgement }: Proposal): string | undefined {
+  function allowAlways({ call, judgement, changes }: Question): string | undefined {
+    if (changes) return state.answers?.accept(changes.digest)
     const always = state.gate?.plan(judgement.plan)?.always
     if (call.name !== 'shell') {
       const key = standingKey({ call, judgement })
@@ -211,8 +212,6 @@ export async function createToolRuntime({
       standing.add(key)
       return `allowed from now on in this conversation: ${[call.name, ...coveredBy(judgement)].join(' ')}`
     }
-    const applied = state.answers?.accept(judgement.plan)
-    if (applied !== undefined) return applied
     if (!always || !memory) return undefined
     memory.approvals.addRule({ tool: 'shell', scope: alwaysKey(always), by: 'terminal' })
     return `always allowed from now on: ${always.executable} ${always.subcommand}`.trim()

@@ -1,7 +1,6 @@
 /** Defines which tools a turn may use, and the runtime that executes their calls. */
 
 import type { ChangeSet } from '../../runtime/changes.ts'
-import type { Proposal } from '../../runtime/event.ts'
 import type { Act, ChangePorts, Judge, Question, Tool, ToolSpec } from '../../runtime/port.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
@@ -36,7 +35,7 @@ export type ToolRuntime = {
   readonly policy: Policy
   readonly gate: () => Promise<Gate>
   /** Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call. */
-  allowAlways(proposal: Proposal): string | undefined
+  allowAlways(question: Question): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */
   isStanding(question: Question): boolean
   /** Returns what the call changed, or would change, in the workspace; undefined when nobody can tell, or when it would fail. */

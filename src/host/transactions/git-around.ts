@@ -1,7 +1,8 @@
 /** Tells commands who the user is in git, and the judgement of changes what the user's own git would run. */
 
-import { lstatSync } from 'node:fs'
+import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { quote } from '../../kit/text.ts'
 import type { ReadablePath } from '../../sandbox/confinement.ts'
 import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
 import { isGitFolder } from '../../security/changes/git/git-shape.ts'
@@ -71,4 +72,29 @@ function linkedRepository(workspace: string): string | undefined {
 export function runByGit({ workspace, home, env }: Around): readonly string[] {
   const hooks = last(readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }), 'core.hookspath')
   return [...(hooks === undefined ? [] : [expand(hooks, workspace, home)]), ...namedAround(workspace, { home }).run]
+}
+
+/**
+ * Hooks of a repository run with the command, in the sandbox; those of the user's own settings lie outside, where no command reads.
+ * @returns one sentence for the model when a command moved HEAD, and such hooks are there
+ */
+export function hooksNotRun({ workspace, home, env }: Around, changed: readonly string[]): string | undefined {
+  if (!changed.some((path) => /(?:^|\/)\.git\/(?:.*\/)?logs\/HEAD$/.test(path))) return
+  const [repository] = repositoriesAround(workspace)
+  const local = repository && last(readRepositorySettings(repository, home), 'core.hookspath')
+  const given = local ?? last(readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }), 'core.hookspath')
+  const folder = given === undefined ? workspace : expand(given, repository?.root ?? workspace, home)
+  const names = isUnder(folder, workspace) ? [] : hooksIn(folder)
+  if (names.length > 0)
+    return `these git hooks lie outside the workspace and did not run: ${names.join(', ')} (core.hooksPath is ${quote(folder)})`
+}
+
+function hooksIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => !name.endsWith('.sample'))
+      .toSorted()
+  } catch {
+    return []
+  }
 }

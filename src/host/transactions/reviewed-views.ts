@@ -13,7 +13,7 @@ import type { About } from '../../workspace/changes/contract.ts'
 import type { Look } from '../../workspace/changes/look.ts'
 import type { Setup } from '../api.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
-import { runByGit } from './git-around.ts'
+import { hooksNotRun, runByGit } from './git-around.ts'
 import { openChanges } from './open-changes.ts'
 import type { StandingAnswers } from './standing-answers.ts'
 
@@ -57,7 +57,16 @@ export function createReviewedViews({
     return { run: runId(), call: call.id, conversation: conversationId, tool: call.name, ...shown, at: Date.now() }
   }
 
-  return createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
+  const views = createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
+  return {
+    ...views,
+    async settle(act, ran) {
+      const settled = await views.settle(act, ran)
+      const changed = views.changesOf(act.id)?.changes.map(({ path }) => path) ?? []
+      const note = hooksNotRun({ workspace: policy.workspace, home: policy.home, env: setup.context.env }, changed)
+      return note === undefined ? settled : { ...settled, output: `${settled.output}\n[${note}]` }
+    },
+  }
 }
 
 type Asked = Parameters<typeof coversChanges>[1]

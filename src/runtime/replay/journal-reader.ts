@@ -1,6 +1,7 @@
 /** Reads the journal entries of one run and validates each: it reports an entry that no run writes instead of trusting it. */
 
 import { isObject } from '../../kit/json.ts'
+import type { ChannelCap } from '../behaviours/guards/channel.ts'
 import type { ExternalEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
 import { type JournalledRules, threadsOf } from '../rules/journalled-rules.ts'
@@ -42,6 +43,13 @@ function isLimits(value: unknown): value is RunLimits {
   return (
     isObject(value) &&
     ['maxToolRounds', 'maxParallel'].every((name) => typeof value[name] === 'number') &&
-    optional.every((name) => value[name] === undefined || typeof value[name] === 'number')
+    optional.every((name) => value[name] === undefined || typeof value[name] === 'number') &&
+    (value.channel === undefined || isCap(value.channel))
   )
+}
+
+function isCap(value: unknown): value is ChannelCap {
+  if (!isObject(value) || typeof value.name !== 'string') return false
+  const { tools, readonly } = value
+  return (tools === undefined || Array.isArray(tools)) && (readonly === undefined || readonly === true)
 }

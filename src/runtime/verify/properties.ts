@@ -5,9 +5,10 @@ import type { Property } from '../../kernel/property.ts'
 import type { RunEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
 import { P15 } from './answers.ts'
+import { nothingLeavesUnasked } from './guards/rule-of-two.ts'
+import { withinChannel } from './guards/within-channel.ts'
 import { noModeWithoutChecks, onlyTheWorldAnswers, stopsGetThrough } from './outside.ts'
 import { resolvedOnce, somebodyOwesAnAnswer } from './progress.ts'
-import { nothingLeavesUnasked } from './rule-of-two.ts'
 import {
   goingInCircles,
   nothingAfterTheEnd,
@@ -48,6 +49,7 @@ export function propertiesOf(limits: RunLimits): { readonly id: string; readonly
     { id: 'P14', property: stopsGetThrough },
     { id: 'P16', property: noModeWithoutChecks },
     { id: 'P17', property: nothingLeavesUnasked },
+    { id: 'P18', property: withinChannel(limits) },
   ]
 }
 

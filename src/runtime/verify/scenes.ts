@@ -49,6 +49,7 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
   const deep = { maxToolRounds: toolRounds, maxParallel: 2 }
   const hurried = { maxToolRounds: 1, maxParallel: 1, maxMs: 1000 }
   const twice = { maxToolRounds: 2, maxParallel: 2 }
+  const chat = { ...once, channel: { name: 'chat', tools: ['file_read', 'file_write', 'shell'], readonly: true as const } }
   const poor = { maxToolRounds: toolRounds + 1, maxParallel: 1, maxTokens: 20, maxMs: 1000 }
   const circling = { maxToolRounds: toolRounds + 1, maxSameResults: 2, maxParallel: 1 }
   const asked = [...rules.map(({ samples = [] }) => samples), more].filter((samples) => samples.length > 0)
@@ -74,6 +75,14 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
       reviews: everyReview,
     },
     { name: 'rule of two', limits: twice, replies: [[page], [secret, send], [leak], [page, send]], tokens: 0, outcomes: ['allowed'] },
+    {
+      name: 'channel',
+      limits: chat,
+      replies: alone([read, write, command, page]),
+      tokens: 0,
+      outcomes: ['allowed'],
+      reviews: ['apply', 'ask'],
+    },
     { name: 'in circles', limits: circling, replies: [[read], [write], [read, forbidden]], tokens: 0, outcomes: ['allowed'] },
     ...(own.length === 0
       ? []

@@ -20,7 +20,7 @@ export const cacheEnvironment: Environment = {
   GRADLE_USER_HOME: `${CACHES}/gradle`,
 }
 
-const FOLDER = 'command-caches'
+const FOLDER = 'run/command-caches'
 const LIMIT = 4 * 2 ** 30
 const UNUSED_MS = 30 * 24 * 3_600_000
 const TIDY_EVERY_MS = 24 * 3_600_000

@@ -103,15 +103,15 @@ describe('the home folder of a command', () => {
     using at = place()
     const { stateHome } = at.settings
     const cache = (name: string, workspace: string, files: { readonly [path: string]: string }) =>
-      plant(join(stateHome, 'command-caches', name), { workspace, ...files })
+      plant(join(stateHome, 'run/command-caches', name), { workspace, ...files })
     cache('a', at.workspace, { 'caches/npm/x': 'x'.repeat(300_000), 'caches/pip/y': 'y'.repeat(20_000) })
     cache('b', join(at.root, 'gone'), { 'caches/npm/x': 'x' })
     expect(cacheUse(stateHome).map(({ workspace }) => workspace)).toEqual([at.workspace, join(at.root, 'gone')])
     tidyCaches(stateHome, { limit: 100_000 })
     expect(cacheUse(stateHome).map(({ workspace, bytes }) => [workspace, bytes < 100_000])).toEqual([[at.workspace, true]])
-    expect(existsSync(join(stateHome, 'command-caches/a/caches/pip/y'))).toBe(true)
+    expect(existsSync(join(stateHome, 'run/command-caches/a/caches/pip/y'))).toBe(true)
     const old = new Date(Date.now() - 40 * 24 * 3_600_000)
-    utimesSync(join(stateHome, 'command-caches/a/workspace'), old, old)
+    utimesSync(join(stateHome, 'run/command-caches/a/workspace'), old, old)
     tidyCaches(stateHome)
     expect(cacheUse(stateHome)).toHaveLength(1)
     tidyCaches(stateHome, { now: Date.now() + 2 * 24 * 3_600_000 })
@@ -169,7 +169,10 @@ describe('/etc inside', () => {
     const { stdout } = await box.run(
       'id -un; getent passwd | wc -l; getent hosts localhost | wc -l; ls /etc/shadow /etc/machine-id /etc/ssh /etc/cron.d 2>/dev/null; cat /etc/resolv.conf | grep -c nameserver',
     )
-    expect(stdout).toMatch(/^\w+\n[1-3]\n1\n0\n$/)
+    const own = Bun.spawnSync(['id', '-un'], { env: { PATH: fixedPath } })
+      .stdout.toString()
+      .trim()
+    expect(stdout).toMatch(new RegExp(`^${own}\\n[1-3]\\n1\\n0\\n$`))
   })
 })
 

@@ -1,7 +1,6 @@
 /** Prepares what a command finds around its workspace: /etc, the user's tools, a home folder with caches, and refused programs. */
 
-import { existsSync, statSync } from 'node:fs'
-import { userInfo } from 'node:os'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Environment, SandboxSettings } from '../confinement.ts'
 import { fixedPath } from '../install.ts'
@@ -50,7 +49,7 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
   return {
     etc: without.includes('small /etc')
       ? undefined
-      : prepareEtc({ run: join(stateHome, 'run'), user: { ...user, name: nameInside(), home: commandHome } }),
+      : prepareEtc({ run: join(stateHome, 'run'), user: { ...user, name: nameOf(user.uid), home: commandHome } }),
     mounts: [
       ...cacheMounts(stateHome, workspace),
       ...tools.mounts.flatMap((path) => ['--ro-bind-try', path, path]),
@@ -78,9 +77,13 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
 /** Without a network, package managers would try again for minutes. */
 export const offline: Environment = { npm_config_fetch_retries: '0', PIP_RETRIES: '0', CARGO_NET_RETRY: '0' }
 
-function nameInside(): string {
+/** The runtime's own function takes the name from the environment. */
+function nameOf(uid: number): string {
   try {
-    return userInfo().username
+    const line = readFileSync('/etc/passwd', 'utf8')
+      .split('\n')
+      .find((line) => line.split(':')[2] === String(uid))
+    return line?.split(':')[0] || 'user'
   } catch {
     return 'user'
   }

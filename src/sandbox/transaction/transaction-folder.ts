@@ -1,6 +1,6 @@
 /** Creates the folder of one transaction: the layers of its overlay and the mark of its beginning. */
 
-import { chmodSync, mkdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, linkSync, mkdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ownerName } from '../owner/private-folder.ts'
 import { removeTree } from './remove-tree.ts'
@@ -35,9 +35,23 @@ export function createTransaction(base: string, { workspace, cache }: Layers): T
     id,
     folder,
     begin() {
+      keepIndex(workspace, at('index'))
       const now = new Date()
       utimesSync(at('start'), now, now)
     },
     drop: () => removeTree(folder),
+  }
+}
+
+/**
+ * Links the git index of the beginning: git replaces it only to refresh the times of files in it, and only the old one tells that no entry
+ * changed. Without git, or on another file system, there is none.
+ */
+function keepIndex(workspace: string, path: string): void {
+  try {
+    rmSync(path, { force: true })
+    linkSync(join(workspace, '.git', 'index'), path)
+  } catch {
+    // A changed index then counts as changed.
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { protectedNames } from '../targets/protected-names.ts'
+import { runUnaskedNames } from './harmless/run-unasked.ts'
 import { type Entry, policy, review } from './review.fixture.ts'
 
 const deny = (rule: string) => expect.objectContaining({ verdict: 'deny', rule })
@@ -134,6 +135,14 @@ describe('without a refusal', () => {
       ['yarn.lock', 'resolved "https://evil.example/x.tgz"'],
     ]
     for (const [path, entry] of doubtful) expect([path, review({}, { [path]: entry })]).toEqual([path, ask('changes.not_harmless')])
+  })
+
+  test('each name of the list of what tools run unasked asks in auto, at any depth and in any case', () => {
+    for (const name of runUnaskedNames)
+      for (const above of ['', 'a/b/']) {
+        const path = above + name.replaceAll('*', 'x').replace(/\/$/, '/inner.txt').toUpperCase()
+        expect([path, review({}, { [path]: 'x' })]).toEqual([path, ask('changes.not_harmless')])
+      }
   })
 
   test('an executable that was one may change; a file that becomes one asks', () => {

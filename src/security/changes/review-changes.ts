@@ -84,7 +84,8 @@ function questions(view: ChangeView, { level, hasSecret }: ReviewContext, findin
   const limit = beyondLimits(view.changes)
   if (limit !== undefined) return asking('changes.limits', limit)
   const told = findings.length > 0 ? `; ${tellFindings(findings)}` : ''
-  if (level === 'supervised') return asking('changes.supervised', `autonomy is supervised: changes to the workspace need a yes${told}`)
+  if (level === 'supervised')
+    return asking(findings[0]?.rule ?? 'changes.supervised', `autonomy is supervised: changes to the workspace need a yes${told}`)
   const doubts = [...findings, ...view.changes.flatMap((change) => askAbout(change, view) ?? [])]
   return doubts[0] && asking(doubts[0].rule, tellFindings(doubts))
 }

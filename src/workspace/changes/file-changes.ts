@@ -9,6 +9,7 @@ import type { About } from './contract.ts'
 import { type Item, planText } from './set/plan.ts'
 import { type Found, identityOf, isSame, linkBytes, look } from './tree/identity.ts'
 import { folderOf, lastOf, namesOf, type RawName, rawName, rawSlot } from './tree/names.ts'
+import { createPace } from './tree/pace.ts'
 import { openTree } from './tree/tree.ts'
 
 type Keeping = { readonly store: string; readonly workspace: string; readonly about: About; readonly write: ComingWrite }
@@ -93,26 +94,16 @@ export async function planDeletion({
   using tree = openTree({ root: workspace, asItIs: true })
   const id = newId('delete', about)
   const changes: Change[] = []
-  let newest = 0n
+  const pace = createPace()
   for (const raw of paths.map((path) => rawName({ path }))) {
     const found = tree.look(raw)
     if (found === undefined) throw new Error(`${JSON.stringify(namesOf(raw).path)} is gone, or its name is not UTF-8; use the shell`)
     const target = found.kind === 'link' ? { target: linkBytes(tree.folder(folderOf(raw)), lastOf(raw)).toString() } : {}
     changes.push({ ...namesOf(raw), before: { ...stateOf(found), ...target } })
-    if (BigInt(found.changed) > newest) newest = BigInt(found.changed)
     tree.betweenSteps()
+    await pace()
   }
   mkdirSync(join(store, id), { recursive: true, mode: 0o700 })
-  await markAfter(join(store, id, 'start'), newest)
+  writeFileSync(join(store, id, 'start'), '', { mode: 0o600 })
   return { id, changes }
-}
-
-/** Makes the mark of the beginning later than the newest change: the clock of a file system may tick a few times a second only. */
-async function markAfter(path: string, newest: bigint): Promise<void> {
-  writeFileSync(path, '', { mode: 0o600 })
-  while (lstatSync(path, { bigint: true }).ctimeNs <= newest) {
-    await Bun.sleep(1)
-    const now = new Date()
-    utimesSync(path, now, now)
-  }
 }

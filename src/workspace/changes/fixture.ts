@@ -128,13 +128,13 @@ export function everything(at: (path: string) => string): void {
   chmodSync(at('src/deep'), 0o700)
 }
 
-/** The folders of a private view and the mark of its beginning, which is later than every change before. */
+/** The folders of a private view and the mark of its beginning; a command needs longer than a tick of the clock until it sees a file. */
 export function createView(view: string, workspace: string): string {
   for (const folder of [view, join(view, 'up'), join(view, 'work')]) mkdirSync(folder, { mode: 0o700 })
   const index = join(workspace, '.git/index')
   if (existsSync(index)) linkSync(index, join(view, 'index'))
-  Bun.sleepSync(5)
   writeFileSync(join(view, 'start'), '')
+  Bun.sleepSync(11)
   return view
 }
 

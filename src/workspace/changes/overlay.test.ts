@@ -74,6 +74,8 @@ describe.if(canMount)('a command on a real overlay', () => {
     expect(git('log', '--format=%s').stdout.toString()).toBe('three\ntwo\none\n')
     expect(git('fsck', '--strict').exitCode).toBe(0)
     expect(Bun.spawnSync(['make', '-C', root, '-q']).exitCode).toBe(0)
+    Bun.spawnSync(['touch', at('in')])
+    git('status')
     expect(await fixture.store.undo(set.id)).toMatchObject({ ok: true })
     expect(git('log', '--format=%s').stdout.toString()).toBe('one\n')
     expect(git('fsck', '--strict').exitCode).toBe(0)

@@ -6,7 +6,7 @@ import type { Setup } from '../../../host/api.ts'
 import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
 import { count } from '../../../kit/count.ts'
 import { cacheUse, tidyCaches } from '../../../sandbox/surroundings/command-home.ts'
-import { findToolchains } from '../../../sandbox/surroundings/toolchains.ts'
+import { findToolchains, type Toolchains } from '../../../sandbox/surroundings/toolchains.ts'
 import type { Finding } from './doctor-finding.ts'
 
 const MIB = 2 ** 20
@@ -26,12 +26,14 @@ async function sandbox(setup: Setup): Promise<Finding> {
   return { what, state, says, remedy: trial.remedy }
 }
 
-function tools({ context, config, paths }: Setup): Finding[] {
-  const { mounts, secrets } = findToolchains({
-    path: context.env.PATH ?? '',
-    home: context.env.HOME || homedir(),
-    except: [config.workspaceDir, paths.home],
-  })
+/** @returns the user's tools that commands find in the sandbox */
+export function ownTools({ context, config, paths }: Setup): Toolchains {
+  const { PATH: path = '', HOME } = context.env
+  return findToolchains({ path, home: HOME || homedir(), except: [config.workspaceDir, paths.home] })
+}
+
+function tools(setup: Setup): Finding[] {
+  const { mounts, secrets } = ownTools(setup)
   if (mounts.length === 0) return []
   const says = `commands can use ${count(mounts.length, 'folder')} of tools in your home folder, read-only; hidden in them: ${secrets.join(', ') || 'nothing'}`
   return [{ what: 'tools', state: 'ok', says, remedy: mounts }]
@@ -44,5 +46,5 @@ function caches({ paths }: Setup): Finding[] {
   const bytes = all.reduce((sum, one) => sum + one.bytes, 0)
   const [largest] = all
   const says = `caches of commands: ${count(all.length, 'workspace')}, ${Math.ceil(bytes / MIB)} MiB; most for ${largest?.workspace}`
-  return [{ what: 'caches', state: 'note', says, remedy: [`to remove them: rm -r ${paths.home}/command-caches`] }]
+  return [{ what: 'caches', state: 'note', says, remedy: [`to remove them: rm -r ${paths.home}/run/command-caches`] }]
 }

@@ -4,7 +4,7 @@
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { policyOf } from '../../../host/setup/effective-policy.ts'
-import { sandboxNetwork } from '../../../host/toolset/sandbox-network.ts'
+import { sandboxNetwork } from '../../../host/toolset/network/sandbox-network.ts'
 import { count } from '../../../kit/count.ts'
 import { createSandbox } from '../../../sandbox/create-sandbox.ts'
 import { prepareGround } from '../../../sandbox/probe/ground.ts'

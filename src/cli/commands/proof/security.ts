@@ -12,6 +12,7 @@ import type { Policy } from '../../../security/policy.ts'
 import { protectedNamesByReason } from '../../../security/targets/protected-names.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, workspaceFlag } from '../../args/flags.ts'
+import { ownTools } from '../home/doctor-sandbox.ts'
 import { commandModeOf } from './explained-gate.ts'
 
 const flags = { ...jsonFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag } as const satisfies Flags
@@ -52,6 +53,8 @@ async function inForce(setup: CliSetup) {
     allowCommands: policy.allowCommands,
     forbiddenCommands: policy.forbiddenCommands,
     forbiddenPaths: policy.forbiddenPaths,
+    forbiddenReads: policy.forbiddenReads ?? [],
+    ownTools: ownTools(setup).mounts,
     protectedPaths: policy.protectedPaths,
     protectedNames: listed(protectedNamesByReason),
     asksAlways: listed(runUnaskedByReason),
@@ -115,6 +118,10 @@ function page(shown: Shown): string {
     `  ${shown.forbiddenCommands.join(' ')}`,
     'never touched (forbidden_paths, and our own files):',
     `  ${[...shown.forbiddenPaths, ...shown.protectedPaths].join(' ')}`,
+    'never read (forbidden_reads):',
+    `  ${shown.forbiddenReads.join(' ')}`,
+    'read and run by commands in your home folder, besides the system (from your PATH):',
+    `  ${shown.ownTools.join(' ') || 'nothing'}`,
     'never written, wherever they lie:',
     ...shown.protectedNames.map(names),
     'never changed without a question but in full, because tools run or obey them unasked:',

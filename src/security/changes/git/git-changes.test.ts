@@ -155,39 +155,10 @@ describe.each(['.git', 'sub/.git', 'a/b/c/d/e/.git', 'bare', 'vendor/x/m.git'])(
   })
 })
 
-describe('a plain git command', () => {
-  const git = (...words: readonly string[]) => ({ kind: 'argv', argv: ['git', ...words], executable: '/usr/bin/git' }) as const
-  const after = (text: string, command: ReturnType<typeof git>) =>
-    review(repository(), { '.git/config': base + text }, { level: 'full', command })
-
-  test('may set what it is for, but a person must see it, also in full', () => {
-    const told = (text: string, ...words: readonly string[]) =>
-      expect([words, after(text, git(...words))]).toEqual([words, expect.objectContaining({ verdict: 'ask', rule: 'changes.git_asks' })])
-    told('[pull]\n\trebase = true\n', 'config', 'pull.rebase', 'true')
-    told('[remote "o"]\n\tpushurl = git@example.org:x\n', '-C', 'sub', 'remote', 'set-url', '--push', 'o', 'git@example.org:x')
-    told('[core]\n\tsparseCheckout = true\n', 'sparse-checkout', 'set', 'x')
-    expect(review(repository(), { '.npmrc': 'x' }, { level: 'full', command: git('checkout', 'x') })).toMatchObject({
-      verdict: 'ask',
-      rule: 'changes.git_asks',
-    })
-  })
-
-  test('may not set what runs programs, nor what another one is for, nor bring a protected name unless it brings history', () => {
-    const refused = (text: string, ...words: readonly string[]) =>
-      expect([words, after(text, git(...words))]).toEqual([words, expect.objectContaining({ verdict: 'deny', rule: 'changes.git' })])
-    refused('[diff]\n\texternal = x\n', 'config', 'diff.external', 'x')
-    refused('[gc]\n\trecentObjectsHook = x\n', 'config', 'gc.recentObjectsHook', 'x')
-    refused('[diff "diff"]\n\ttextconv = x\n', 'config', 'x', 'x')
-    refused('[remote]\n\tpushDefault = ext::x\n', 'config', 'x', 'x')
-    refused('[pull]\n\trebase = true\n', 'remote', 'add')
-    refused('[pull]\n\trebase = true\n', '-c', 'x=y', 'config', 'pull.rebase', 'true')
-    expect(review(repository(), { '.npmrc': 'x' }, { level: 'full', command: git('apply', 'x') })).toMatchObject({
-      verdict: 'deny',
-      rule: 'changes.protected',
-    })
-    const script = { kind: 'script', script: 'git checkout x' } as const
-    expect(review(repository(), { '.npmrc': 'x' }, { level: 'full', command: script })).toMatchObject({ verdict: 'deny' })
-  })
+test('a question about a repository is one of its own in supervised too, so that an "always" for everyday changes does not answer it', () => {
+  const changed = { '.git/config': `${base}[user]\n\tname = x\n` }
+  expect(review(repository(), changed, { level: 'supervised' })).toMatchObject({ verdict: 'ask', rule: 'changes.git_asks' })
+  expect(review(repository(), { '.git/index': 'x' }, { level: 'supervised' })).toMatchObject({ verdict: 'ask', rule: 'changes.supervised' })
 })
 
 test('settings that were not understood before are not changed', () => {
@@ -253,6 +224,13 @@ describe('a folder that becomes a repository', () => {
         around,
       ),
     ).toMatchObject({ verdict: 'deny' })
+  })
+
+  test('because nothing named .git hides it any more', () => {
+    const masked = { 'lib/HEAD': 'x', 'lib/objects/x': 'x', 'lib/refs/x': 'x', 'lib/config': evil }
+    isDenied({ ...masked, 'lib/.git': 'gitdir: ../x' }, { 'lib/.git': undefined })
+    const inner = repository('lib/.git')
+    isDenied({ ...masked, ...inner }, { 'lib/.git/HEAD': undefined })
   })
 
   test('in which hooks cannot be listed is refused', () => {

@@ -29,7 +29,7 @@ export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewCon
     return [
       ...(change.bytes !== undefined && unreadableName.test(change.path) ? [finding('deny', change.path, 'its name is no UTF-8')] : []),
       ...own.flatMap((folder) => entry(around, folder, change)),
-      ...fresh.flatMap((folder) => repository(around, folder)),
+      ...fresh.flatMap((folder) => [...repository(around, folder), ...unmasked(around, folder)]),
       ...(nameOf(change.path) === '.git' ? gitName(around, change) : []),
       ...bySettings(around, named, change),
     ]
@@ -78,6 +78,15 @@ function contents(around: Around, folder: string): readonly Finding[] {
   return [...unlisted, ...judged]
 }
 
+/** Without its `.git` a folder that looks like a repository is one. */
+function unmasked(around: Around, git: string): readonly Finding[] {
+  const { folders, view } = around
+  const folder = folderOf(git)
+  const hid = view.kind(git, 'before') === 'file' || folders.isFound(git, 'before')
+  const hides = view.kind(git, 'after') === 'file' || folders.isFound(git, 'after')
+  return nameOf(git) === '.git' && hid && !hides && folders.isComplete(folder, 'after') ? contents(around, folder) : []
+}
+
 /** The same without a past, so that every setting of an older file counts as new. */
 function unread(view: ChangeView): ChangeView {
   return { ...view, kind: (path, side) => (side === 'before' ? undefined : view.kind(path, side)) }
@@ -86,7 +95,8 @@ function unread(view: ChangeView): ChangeView {
 /** A `.git` that is a file or link makes its folder the work tree of a repository elsewhere. */
 function gitName(around: Around, { path, before, after }: Change): readonly Finding[] {
   if (after?.kind === 'link') return [finding('deny', path, 'a symbolic link named .git')]
-  if (after === undefined) return before?.kind === 'file' ? [finding('ask', path, 'the link of a work tree to its repository')] : []
+  if (after === undefined)
+    return before?.kind === 'file' ? [finding('ask', path, 'the link of a work tree to its repository'), ...unmasked(around, path)] : []
   if (after.kind !== 'file') return []
   const target = /^gitdir: ([^\n]+?)\s*$/.exec(around.view.text(path, 'after', 8_192) ?? '')?.[1]
   const folder = target === undefined ? undefined : around.inside(folderOf(path), target)

@@ -7,15 +7,21 @@ import { isGitFolder } from './git-shape.ts'
 export type GitFolders = {
   /** @returns the repository folders among this folder and those above it, outermost first */
   above(folder: string): readonly string[]
-  /** Whether git could use the folder as it is on this side. */
+  /** Whether git could use the folder as it is on this side, or a linked worktree's share of it. */
   isComplete(folder: string, side: Side): boolean
+  /** Whether git takes the folder for a repository when it comes across it. */
+  isFound(folder: string, side: Side): boolean
 }
 
 export function createGitFolders(view: ChangeView): GitFolders {
   const known = new Map<string, readonly string[]>()
 
   function isComplete(folder: string, side: Side): boolean {
-    return isGitFolder((part) => view.kind(inFolder(folder, part), side) !== undefined) || isCommon(folder, side)
+    return isFound(folder, side) || isCommon(folder, side)
+  }
+
+  function isFound(folder: string, side: Side): boolean {
+    return isGitFolder((part) => view.kind(inFolder(folder, part), side) !== undefined)
   }
 
   /** A linked worktree's `commondir` leads here; git then needs no HEAD. */
@@ -32,5 +38,5 @@ export function createGitFolders(view: ChangeView): GitFolders {
     return all
   }
 
-  return { above, isComplete }
+  return { above, isComplete, isFound }
 }

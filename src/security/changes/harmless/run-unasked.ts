@@ -24,8 +24,8 @@ export const runUnaskedByReason: { readonly [reason: string]: string } = {
     '.storybook/ plopfile.* hardhat.config.* truffle-config.js webdriverio.conf.*',
   'packages of other languages':
     'build.rs rust-toolchain rust-toolchain.toml clippy.toml rustfmt.toml build.gradle build.gradle.kts settings.gradle settings.gradle.kts init.gradle gradlew ' +
-    'gradlew.bat gradle/ gradle.properties mvnw mvnw.cmd .mvn/ pom.xml build.xml build.sbt project/build.properties *.sbt build.sc mill build.clj project.clj deps.edn ' +
-    'gemfile *.gemspec .rspec .irbrc .rubocop.yml podfile fastfile appfile package.swift mix.exs rebar.config rebar.config.script go.mod go.work composer.json ' +
+    'gradlew.bat gradle/ gradle.properties mvnw mvnw.cmd .mvn/ pom.xml build.xml build.sbt build.properties *.sbt build.sc mill build.clj project.clj deps.edn ' +
+    'gemfile *.gemspec .rspec .rubocop.yml podfile fastfile appfile package.swift mix.exs rebar.config rebar.config.script go.mod go.work composer.json ' +
     'cpanfile makefile.pl build.pl dune dune-project *.cabal stack.yaml setup.hs build.zig build.zig.zon *.csproj *.fsproj *.vbproj *.props *.targets *.sln ' +
     'directory.build.* nuget.config global.json flake.nix default.nix shell.nix *.nimble *.rockspec',
   containers:

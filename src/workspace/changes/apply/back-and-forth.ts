@@ -11,6 +11,7 @@ import { type Found, identityOf, isSame, linkBytes } from '../tree/identity.ts'
 import { folderOf, lastOf, namesOf, type RawName } from '../tree/names.ts'
 import type { Pace } from '../tree/pace.ts'
 import type { Tree } from '../tree/tree.ts'
+import { indexDigest } from './git-index.ts'
 
 export type Returning = {
   readonly paths: readonly PathState[]
@@ -39,12 +40,14 @@ export async function compareAgain(returning: Returning): Promise<{ items: reado
     const reason = missing(next, source) ?? (await difference(returning, known, { path, here, next, now }))
     const isForced = reason !== undefined && force && canForce(here, next, now, source)
     if (reason !== undefined && !isForced) conflicts.push({ path: first.path, reason })
+    const entries = source && indexDigest(from, raw)
     items.push({
       ...namesOf(raw),
       ...((isForced ? now : here) && { before: isForced && now ? { kind: now.kind, mode: now.mode, size: now.size } : here }),
       ...(next && { after: next }),
       ...(now && { base: identityOf(now) }),
       ...(source && { source: identityOf(source) }),
+      ...(entries && { entries }),
     })
     for (const tree of [workspace, from]) tree.betweenSteps()
     await pace()
@@ -95,6 +98,7 @@ async function isUnchanged({ workspace, since, pace }: Returning, { path, here }
   if (here?.kind === 'link') return here.target === undefined || linkBytes(folder, lastOf(path.raw)).toString() === here.target
   if (here?.kind === 'file' && (here.mode & 0o777) !== (now.mode & 0o777)) return false
   const left = path.last.source
+  if (path.last.entries !== undefined && indexDigest(workspace, path.raw) === path.last.entries) return true
   if (left !== undefined && isSame(left, now) && (BigInt(now.changed) < BigInt(since) || here?.sha256 === undefined)) return true
   return here?.sha256 !== undefined && here.size === now.size && (await digestAt({ folder, name: lastOf(path.raw) }, pace)) === here.sha256
 }

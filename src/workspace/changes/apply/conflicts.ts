@@ -9,6 +9,7 @@ import { type Found, type Identity, identityOf } from '../tree/identity.ts'
 import { folderOf, isInside, namesOf, type RawName, rawName } from '../tree/names.ts'
 import type { Pace } from '../tree/pace.ts'
 import type { Tree } from '../tree/tree.ts'
+import { indexDigest } from './git-index.ts'
 import type { HeldLocks } from './held-locks.ts'
 
 export type Comparing = {
@@ -38,7 +39,13 @@ export async function compare(comparing: Comparing): Promise<Compared> {
     if (reason !== undefined) conflicts.push({ path: change.path, reason })
     const source = sourceOf(view, raw, change)
     if (change.before?.kind === 'file') bytes += base?.size ?? 0
-    items.push({ ...change, ...(base && { base: identityOf(base) }), ...(source && { source: identityOf(source) }) })
+    const entries = source && indexDigest(view, raw)
+    items.push({
+      ...change,
+      ...(base && { base: identityOf(base) }),
+      ...(source && { source: identityOf(source) }),
+      ...(entries && { entries }),
+    })
     for (const tree of [workspace, view]) tree.betweenSteps()
     await pace()
   }
@@ -65,12 +72,11 @@ function problem({ start, locks, isSameAnyway, workspace }: Comparing, { raw, ch
 }
 
 /**
- * A file system with coarse times can give a change right before the beginning the same time as the beginning. If only the entry was moved
- * then, its content is older, and nothing is lost.
+ * A file system with coarse times gives a change right before the beginning the same time as the beginning. A change right after it has
+ * that time too, but the command needs longer than one tick of that clock until it sees a file.
  */
-function isNewer({ changed, modified }: Found, start: Identity): boolean {
-  const [at, since] = [BigInt(changed), BigInt(start.changed)]
-  return at > since || (at === since && BigInt(modified) >= since)
+function isNewer({ changed }: Found, start: Identity): boolean {
+  return BigInt(changed) > BigInt(start.changed)
 }
 
 /** A folder that goes must not have anything in it that the change set does not know. */

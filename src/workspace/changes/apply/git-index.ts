@@ -32,6 +32,17 @@ export function isSameIndex(workspace: Tree, setFolder: string, raw: RawName): b
   }
 }
 
+/** @returns a digest of the entries of the index at that path; undefined for anything else */
+export function indexDigest(tree: Tree, raw: RawName): string | undefined {
+  if (raw !== INDEX) return undefined
+  try {
+    const index = read(rawSlot(tree.folder(folderOf(raw)), lastOf(raw)))
+    return index && sayings(index)
+  } catch {
+    return undefined
+  }
+}
+
 function read(path: string | Buffer): Buffer | undefined {
   using file = hold(path, flags.readHere)
   const content = readFileSync(file.fd)

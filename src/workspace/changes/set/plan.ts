@@ -17,6 +17,8 @@ export type Item = {
   readonly base?: Identity
   /** What the path will hold, while it still is in the other tree. */
   readonly source?: Identity
+  /** Digest of the entries of a git index that comes there: git refreshes the times in it whenever somebody looks. */
+  readonly entries?: string
 }
 
 /** @returns what was at the path, with the mode that it had at the moment of the plan */

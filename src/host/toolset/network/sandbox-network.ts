@@ -1,8 +1,8 @@
 /** Opens the sandbox's network to exactly the hosts of one command, by the same rules as the http tool. */
 
-import type { SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
-import type { Policy } from '../../security/policy.ts'
-import type { Setup } from '../api.ts'
+import type { SandboxKind, SandboxSettings } from '../../../sandbox/confinement.ts'
+import type { Policy } from '../../../security/policy.ts'
+import type { Setup } from '../../api.ts'
 
 type SandboxNetwork = Pick<SandboxSettings, 'allowedDomains' | 'allowedPorts' | 'network'>
 
@@ -14,7 +14,7 @@ const closed: SandboxNetwork = { allowedDomains: [] }
 /** The network stays closed when a dependency is missing, and the log says so: a command without network can do no harm there. */
 export async function sandboxNetwork(kind: SandboxKind, { policy, hosts }: Opening, { log }: Pick<Setup, 'log'>): Promise<SandboxNetwork> {
   if (hosts.length === 0 || kind === 'none') return closed
-  const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
+  const { missingForNetwork } = await import('../../../sandbox/bubblewrap/proxy-network.ts')
   const missing = kind === 'landlock' ? ['bubblewrap'] : missingForNetwork()
   if (missing.length > 0) {
     log('warn', 'sandbox network off', { why: `network for commands needs ${missing.join(' and ')}; install that` })
@@ -25,9 +25,9 @@ export async function sandboxNetwork(kind: SandboxKind, { policy, hosts }: Openi
 
 export async function networkFor({ policy, hosts }: Opening): Promise<NonNullable<SandboxNetwork['network']>> {
   const [{ createTunnels }, { judgeUrl }, { judgeConnection }] = await Promise.all([
-    import('../../workspace/net/tunnel.ts'),
-    import('../../security/targets/url.ts'),
-    import('../../security/targets/address.ts'),
+    import('../../../workspace/net/tunnel.ts'),
+    import('../../../security/targets/url.ts'),
+    import('../../../security/targets/address.ts'),
   ])
   return createTunnels({
     judgeHost({ host, port }) {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { collect, type Script, stage } from '../../../test/support/agent.ts'
-import type { Judgement, Label } from '../event.ts'
+import { collect, type Script, stage } from '../../../../test/support/agent.ts'
+import type { Judgement, Label } from '../../event.ts'
 import { ruleOfTwo } from './egress.ts'
 
 /** Calls by their id: `p` is a page, `k` a key, `s` sends, `l` reads a key and sends, `q` sends and asks anyway, `x` is a forbidden key. */

@@ -1,7 +1,7 @@
 /** Defines P17: nothing leaves unasked once both private data and content of others were read. */
 
-import type { Property } from '../../kernel/property.ts'
-import type { Label, RunEvent } from '../event.ts'
+import type { Property } from '../../../kernel/property.ts'
+import type { Label, RunEvent } from '../../event.ts'
 
 type Read = { readonly labels: readonly Label[]; readonly sending: readonly string[]; readonly broken: boolean }
 

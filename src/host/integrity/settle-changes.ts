@@ -4,9 +4,9 @@ import type { Fate } from '../../memory/journal/calls/interrupted-call.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
 import type { SetState } from '../../workspace/changes/contract.ts'
 import type { Setup } from '../api.ts'
-import { recoverRecord } from '../integrity/recovery.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
-import { openChanges } from './open-changes.ts'
+import { openChanges } from '../transactions/open-changes.ts'
+import { recoverRecord } from './recovery.ts'
 
 const fates: { readonly [State in SetState]: Fate | undefined } = {
   applied: 'applied',

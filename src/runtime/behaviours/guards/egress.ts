@@ -3,9 +3,9 @@
  * instructions to carry the private data away.
  */
 
-import type { BThread, Pattern } from '../../kernel/thread.ts'
-import type { Judgement, Label, Proposal, RunEvent } from '../event.ts'
-import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from './refusals.ts'
+import type { BThread, Pattern } from '../../../kernel/thread.ts'
+import type { Judgement, Label, Proposal, RunEvent } from '../../event.ts'
+import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../refusals.ts'
 
 /** The rule that asks. */
 export const ruleOfTwo = 'egress.rule_of_two'

@@ -1,8 +1,8 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { egress } from '../behaviours/egress.ts'
-import type { RunEvent } from '../event.ts'
-import { sentence } from './describe-trace.ts'
-import { verifyProgram } from './verify-program.ts'
+import { egress } from '../../behaviours/guards/egress.ts'
+import type { RunEvent } from '../../event.ts'
+import { sentence } from '../describe-trace.ts'
+import { verifyProgram } from '../verify-program.ts'
 
 // A search takes a second at most; a busy machine takes longer.
 setDefaultTimeout(30_000)
