@@ -126,15 +126,25 @@ async function decide({ call, tool, memoryStage, findings }: Judged): Promise<Ju
   const plan = await planOf({ call, memoryStage, findings })
   const rating = rate(tool, findings)
   const reads = findings.every((finding) => finding.reads)
-  const permission = permit(
+  const permitted = permit(
     { rating, reads, command: factsOf(findings), request: requestsOf(findings), always: said(plan, memoryStage) },
     memoryStage.policy,
   )
+  const permission = await unlessRunUnasked(permitted, plan, memoryStage.policy)
   if (permission.verdict !== 'deny') keep(plan, memoryStage.plans)
   const hosts = findings.flatMap(({ facts }) => facts?.hosts ?? [])
   const requests = findings.flatMap(({ request }) => request ?? [])
   const labels = labelsOf({ tool: call.name, paths: plan.paths, requests, hosts }, memoryStage.policy)
   return judgement({ call, plan, permission, writes: writesOf(findings, memoryStage), labels })
+}
+
+/** A yes in advance does not cover files that development tools run unasked. With `ask = "before"` it covers every medium risk. */
+async function unlessRunUnasked(permission: Permission, { paths }: Plan, policy: Policy): Promise<Permission> {
+  const written = paths.flatMap(({ access, path, real }) => (access === 'write' ? [real ?? path] : []))
+  if (permission.rule !== 'autonomy.approve_all_medium' || policy.ask === 'before' || written.length === 0) return permission
+  const { asksThough } = await import('./changes/harmless/file-writes.ts')
+  const reason = asksThough(policy, written)
+  return reason === undefined ? permission : { ...permission, verdict: 'ask', rule: 'changes.not_harmless', reason }
 }
 
 async function planOf({ call, memoryStage, findings }: Omit<Judged, 'tool'>): Promise<Plan> {

@@ -143,6 +143,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     isProven: transactions.isProven,
     warm() {
       const found = transactions.isReady() ? wantedFor({}, 'private') : undefined
+      mounts.forget()
       if (found?.ok) warmSandbox.prepare(found.wanted)
     },
     describe: () => describeBubblewrap({ settings, group: group?.words, views: transactions.words(), without }),

@@ -16,12 +16,17 @@ export type Mounts = {
   fixed(): readonly string[]
   /** `make` creates a place holder and says whether the mount needs it. */
   guards(make: (path: string) => boolean, plan: Besides): Guarded
+  /** The next command searches the workspace itself: what was searched ahead of it may be old. */
+  forget(): void
 }
 
 /** How long a search for repositories and deeper names stays valid: a search at every command would cost more than the command. */
 const SEARCH_MS = 5_000
-/** A search for files that nobody reads stays valid so many times as long as it took: a small workspace is searched at every command. */
-const SHARE = 20
+/**
+ * A search for files that nobody reads stays valid so many times as long as it took, and never longer than this: a small workspace is
+ * searched at every command.
+ */
+const [SHARE, LONGEST_MS] = [20, 500]
 
 export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
   const known: {
@@ -43,7 +48,7 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
     if (known.unread !== undefined && began < known.unread.until) return known.unread.files
     const { files, complete } = findUnread({ patterns: settings.forbiddenReads ?? [], workspace, home: view.places.home })
     const ended = performance.now()
-    known.unread = { files, until: ended + (ended - began) * SHARE }
+    known.unread = { files, until: ended + Math.min((ended - began) * SHARE, LONGEST_MS) }
     if (!complete) settings.log('warn', 'sandbox: too many folders or files to hide every file of forbidden_reads', {})
     return files
   }
@@ -51,6 +56,9 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
     fixed() {
       known.fixed ??= viewArguments(view)
       return known.fixed
+    },
+    forget() {
+      delete known.unread
     },
     guards(make, { readablePaths, readOnly, view: kind }) {
       const besides = { view, gitStub, readablePaths, readOnly }

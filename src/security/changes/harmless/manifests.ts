@@ -27,6 +27,11 @@ const manifests: { readonly [name: string]: Manifest } = {
   },
 }
 
+/** @param name in lower case */
+export function isManifest(name: string): boolean {
+  return Object.hasOwn(manifests, name)
+}
+
 const lockFiles = new Set(
   (
     'package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock cargo.lock poetry.lock uv.lock pdm.lock pipfile.lock gemfile.lock ' +
