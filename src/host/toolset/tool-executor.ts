@@ -87,13 +87,8 @@ export async function createToolRuntime({
   const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
-<<<<<<< HEAD
     // People on a channel have no share in the operator's standing answers.
     if (memory && !setup.access) state.answers = (await import('../transactions/standing-answers.ts')).createStandingAnswers(memory)
-=======
-    if (memory && setup.access === undefined)
-      state.answers = (await import('../transactions/standing-answers.ts')).createStandingAnswers(memory)
->>>>>>> f06d23166173c95fdaf27a16083d17a889cd7b31
     return createReviewedViews({
       setup,
       policy: kit().policy,
