@@ -105,12 +105,12 @@ function isOnline(command: string): boolean {
 test('what development tools run unasked is not written unasked, though medium risks were approved in advance', async () => {
   const gate = gateOf({ autonomy: 'supervised', approveAllMedium: true })
   const verdictOf = async (path: string) => {
-    const { verdict, rule } = await gate.judge(callOf('file_write', { path, content: '' }))
+    const { verdict, rule } = await gate.judge(callOf('file_write', { path }))
     return `${verdict} ${rule}`
   }
   for (const path of ['Makefile', 'sub/GNUmakefile', 'package.json', 'conftest.py', '.github/x.yml', 'a/b/build.rs'])
     expect([path, await verdictOf(path)]).toEqual([path, 'ask changes.not_harmless'])
   expect(await verdictOf('src/a.ts')).toBe('allow autonomy.approve_all_medium')
   const seed = gateOf({ autonomy: 'supervised', approveAllMedium: true, ask: 'before' })
-  expect((await seed.judge(callOf('file_write', { path: 'Makefile', content: '' }))).verdict).toBe('allow')
+  expect((await seed.judge(callOf('file_write', { path: 'Makefile' }))).verdict).toBe('allow')
 })

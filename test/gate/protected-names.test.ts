@@ -153,6 +153,8 @@ describe('what a command with direct access made under a protected name', () => 
   real('is moved by the command that ends, also while another one runs; what lay there before either stays', async () => {
     using box = await confined()
     plant(box.workspace, ['.claude/settings.json'], 'mine')
+    // The clock of the file system has steps of some milliseconds.
+    await Bun.sleep(50)
     const long = box.run('mkdir .cursor; while [ ! -e stop ]; do sleep 0.01; done')
     while (!existsSync(join(box.workspace, '.cursor'))) await Bun.sleep(5)
     expect((await box.run('mkdir .codex')).ended).toMatchObject({ ok: true, undone: [expect.stringContaining('.codex')] })

@@ -22,7 +22,7 @@ const name = `a${evil}b`
 
 /** What no screen may be sent, once our own dimming, our status line, our paste marks, the line editors' movements and the colours of `onboard` are taken out. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const ours = /\u001b\[(?:2|22|9|29|3[0-9]|9[0-7])m|\r\u001b\[K|\u001b\[\?2004[hl]|\u001b\[\?25[hl]|\u001b\[\d*(?:;\d*)*[A-HJK]|\r/g
+const ours = /\u001b\[(?:1|2|22|9|29|3[0-9]|9[0-7])m|\r\u001b\[K|\u001b\[\?2004[hl]|\u001b\[\?25[hl]|\u001b\[\d*(?:;\d*)*[A-HJK]|\r/g
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const raw = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]/
 
@@ -157,6 +157,11 @@ const cases: { readonly [command: string]: () => readonly Case[] } = {
     { words: ['policy', 'explain', '--tool', name] },
     { words: ['policy', 'explain', '--tool', 'time', '--args', evil] },
   ],
+  'policy test': () => [{ words: ['policy', 'test', `/nowhere/${name}`] }],
+  'security show': () => [
+    { words: ['security', 'show', '--workspace', join(state.at.dir, name)] },
+    { words: ['security', 'show', '--json'] },
+  ],
   estop: () => [{ words: ['estop', '--reason', evil] }, { words: ['doctor'] }, { words: ['estop', '--clear'] }],
   daemon: () => [
     { words: ['daemon', '--fifo-dir', join(state.at.dir, name)], type: [['ready:', ctrlC]] },
@@ -224,12 +229,12 @@ beforeAll(async () => {
   await at.run(['memory', 'pin', turned])
   await at.run(['agent', '-m', evil], { env: asking(), through: alone })
   await at.run(['agent', '-m', evil], { env: reply() })
-  await at.run(['tool', 'run', 'shell', '--json', JSON.stringify({ command: "cat plain > $'b\\u202e'" })])
+  await at.run(['tool', 'run', 'shell', '--json', JSON.stringify({ command: "cat plain > copied; echo '\\u202e'" })])
   const asked = JSON.parse((await at.run(['approvals', 'list', '--json'])).stdout)
   state.changes = asked.find(({ id }: { id: string }) => id.startsWith('changes:')).id
   state.run = JSON.parse((await at.run(['run', 'list', '--json'])).stdout)[0].runId
   state.receipt = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)[0].id
-  state.approval = JSON.parse((await at.run(['approvals', 'list', '--json'])).stdout)[0].id
+  state.approval = asked.find(({ id }: { id: string }) => id !== state.changes).id
 }, 30_000)
 afterAll(() => state.at?.[Symbol.dispose]())
 
