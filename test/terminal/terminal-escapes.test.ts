@@ -139,7 +139,7 @@ const cases: { readonly [command: string]: () => readonly Case[] } = {
   ],
   'changes drop': () => [{ words: ['changes', 'drop', evil] }],
   'changes apply': () => [{ words: ['changes', 'apply', evil] }],
-  'changes restore': () => [{ words: ['changes', 'restore', 'last', evil] }],
+  'changes restore': () => [{ words: ['changes', 'restore', 'last', evil] }, { words: ['changes', 'restore', evil, 'x'] }],
   'changes redo': () => [{ words: ['changes', 'redo', evil] }],
   undo: () => [{ words: ['undo', evil] }],
   budget: () => [{ words: ['budget'] }, { words: ['budget', '--json'] }],
