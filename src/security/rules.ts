@@ -65,6 +65,8 @@ export const rules = {
   'changes.always': 'The operator said "always" to changes of these paths by this command.',
   'changes.harmless': 'Every change is harmless, and these were approved in advance (--auto).',
   'changes.approved': 'A person approved the command before it ran, which covers its changes.',
+  'channel.tools': 'The channel does not have this tool, whatever the gate said.',
+  'channel.readonly': 'The channel only reads, whatever the gate said.',
   'gate.error': 'The gate itself failed; in doubt it denies.',
 } as const
 

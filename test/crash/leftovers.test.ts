@@ -41,7 +41,7 @@ async function gone(pids: readonly number[]): Promise<void> {
   expect(pids.map(runs)).toEqual(pids.map(() => false))
 }
 
-const command = (number: number) => ({ tool_calls: [{ id: `s${number}`, name: 'shell', arguments: { command: 'pwd' } }] })
+const command = (number: number) => ({ tool_calls: [{ id: `s${number}`, name: 'shell', arguments: { command: 'date > made' } }] })
 const replies = [command(1), command(2), command(3), { text: 'done' }]
 const asked = ['agent', '-m', 'go', '--approve-all-medium']
 
@@ -58,6 +58,8 @@ real(
     console.log(`CRASH_SEED=${seed}`)
     const random = randomFrom(seed)
     using at = createHome({ binary: state.binary?.path ?? '' })
+    // The first turn also tries whether commands can be confined.
+    await usual(at)
     const ms = await usual(at)
     const seen = { killed: 0, left: 0 }
     for (let round = 0; seen.killed < kills && round < 3 * kills; round += 1) {
