@@ -23,8 +23,6 @@ export type Confinement = {
   readonly spawn: Spawn
   /** Tells how commands run here. Creates the sandbox, so that it is ready for the command that follows. */
   mode(): Promise<CommandMode>
-  /** Starts a sandbox for the next command while nobody waits for it; does nothing before the first command. */
-  warm(): void
   close(): void
 }
 
@@ -59,7 +57,7 @@ export type SandboxPool = {
 
 type Around = { readonly setup: Setup; readonly policy: Policy }
 
-type Shared = Pick<Confinement, 'spawn' | 'mode' | 'warm' | 'close'> & {
+type Shared = Pick<Confinement, 'spawn' | 'mode' | 'close'> & {
   users: number
   idle?: ReturnType<typeof setTimeout>
 }
@@ -99,7 +97,6 @@ export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
           return joined().spawn(plan)
         },
         mode: async () => (mine.closed ? unconfined : joined().mode()),
-        warm: () => mine.shared?.warm(),
         close() {
           if (mine.shared && !mine.closed) leave(key, mine.shared)
           mine.closed = true
@@ -153,7 +150,6 @@ function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' |
   return {
     spawn: (plan) => open([...(plan.network ?? [])].sort()).spawn(plan),
     mode: () => open([]).mode(),
-    warm: () => byHosts.get('')?.warm(),
     close() {
       for (const each of byHosts.values()) each.close()
     },
@@ -204,7 +200,6 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       const views = await made.sandbox.privateViews()
       return { confined: true, transaction: views.ok, network, ...(views.ok ? {} : { why: views.why }) }
     },
-    warm: () => state.sandbox?.warm?.(),
     close() {
       state.closed = true
       state.sandbox?.close?.()
