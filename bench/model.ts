@@ -9,6 +9,7 @@ type Scenario = {
 
 const read = { name: 'file_read', arguments: '{"path":"notes.txt"}' }
 const shell = { name: 'shell', arguments: '{"command":"ls"}' }
+const change = { name: 'shell', arguments: '{"command":"date > changed"}' }
 const brief = ['Hello', ' from', ' the', ' model', '.']
 
 /** `rounds` answers with one tool call each, then the text. */
@@ -20,6 +21,9 @@ export const scenarios: { readonly [model: string]: Scenario } = {
   /** The same with a key as long as real ones, for which all that is shown and kept is searched. */
   'one-tool-key': { rounds: 1, tool: read, answer: brief },
   '20-reads': { rounds: 20, tool: read, answer: brief },
+  'one-shell': { rounds: 1, tool: shell, answer: brief },
+  /** A command whose change is judged and applied. */
+  'one-change': { rounds: 1, tool: change, answer: brief },
   '20-shells': { rounds: 20, tool: shell, answer: brief },
   '4000-deltas': { rounds: 0, tool: read, answer: Array.from({ length: 4000 }, (_, at) => `word${at} `) },
 }

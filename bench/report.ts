@@ -34,6 +34,9 @@ const RATIOS: readonly { readonly scenario: string; readonly against: string; re
   { scenario: 'one-tool', against: 'store', limit: 2.6 },
   { scenario: 'one-tool-key', against: 'store' },
   { scenario: '20-reads', against: 'store', limit: 3 },
+  { scenario: 'one-shell', against: 'store', limit: 2.5 },
+  { scenario: 'one-change', against: 'store' },
+  { scenario: '20-shells', against: 'store', limit: 3.5 },
   { scenario: '4000-deltas', against: 'store', limit: 1.5 },
 ]
 const TEXT_MIB = 60
