@@ -31,7 +31,7 @@ function run(command: string, place: string, template: string): Ran {
 
 function call(command: string, workspace: string, level: readonly string[]) {
   const args = ['-w', executable, 'tool', 'run', 'shell', '-C', workspace, ...level, '--json', JSON.stringify({ command, timeout: 60 })]
-  return spawnSync('setsid', args, { encoding: 'utf8', env: { HOME: join(workspace, '../home'), PATH: path }, timeout: 90_000 })
+  return spawnSync('/usr/bin/setsid', args, { encoding: 'utf8', env: { HOME: join(workspace, '../home'), PATH: path }, timeout: 90_000 })
 }
 
 type Picture = ReadonlyMap<string, string>

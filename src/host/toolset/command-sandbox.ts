@@ -23,6 +23,8 @@ export type Confinement = {
   readonly spawn: Spawn
   /** Tells how commands run here. Creates the sandbox, so that it is ready for the command that follows. */
   mode(): Promise<CommandMode>
+  /** Starts a sandbox for the next command on a private view, so that the command does not wait for it; nothing before `mode` was asked. */
+  warm(): void
   close(): void
 }
 
@@ -57,7 +59,7 @@ export type SandboxPool = {
 
 type Around = { readonly setup: Setup; readonly policy: Policy }
 
-type Shared = Pick<Confinement, 'spawn' | 'mode' | 'close'> & {
+type Shared = Pick<Confinement, 'spawn' | 'mode' | 'warm' | 'close'> & {
   users: number
   idle?: ReturnType<typeof setTimeout>
 }
@@ -97,6 +99,7 @@ export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
           return joined().spawn(plan)
         },
         mode: async () => (mine.closed ? unconfined : joined().mode()),
+        warm: () => mine.shared?.warm(),
         close() {
           if (mine.shared && !mine.closed) leave(key, mine.shared)
           mine.closed = true
@@ -150,6 +153,7 @@ function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' |
   return {
     spawn: (plan) => open([...(plan.network ?? [])].sort()).spawn(plan),
     mode: () => open([]).mode(),
+    warm: () => byHosts.get('')?.warm(),
     close() {
       for (const each of byHosts.values()) each.close()
     },
@@ -200,6 +204,7 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       const views = await made.sandbox.privateViews()
       return { confined: true, transaction: views.ok, network, ...(views.ok ? {} : { why: views.why }) }
     },
+    warm: () => state.sandbox?.warm?.(),
     close() {
       state.closed = true
       state.sandbox?.close?.()

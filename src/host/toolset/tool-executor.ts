@@ -154,7 +154,12 @@ export async function createToolRuntime({
     return state.gate
   }
   const gate = () => (state.loading ??= load())
-  const judge: Judge = async (call) => bound(await (await gate()).judge(call), sourced(call.name))
+  const judge: Judge = async (call) => {
+    const judged = await (await gate()).judge(call)
+    const commands = judged.verdict === 'allow' ? (state.gate?.plan(judged.plan)?.commands ?? []) : []
+    if (commands.some(({ view, network }) => view === 'private' && network === undefined)) confinement.warm()
+    return bound(judged, sourced(call.name))
+  }
   const sourced = (name: string) => kit().found.find((tool) => tool.name === name)
 
   /** Checks the call again right before execution: a stop, a new policy or a changed target revokes an approval. */

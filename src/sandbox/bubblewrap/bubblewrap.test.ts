@@ -236,6 +236,8 @@ describe('what a command can do', () => {
     using box = await confined()
     const descriptors = () => readdirSync('/proc/self/fd').length
     await box.run(':')
+    // From then on one sandbox waits for the next command.
+    await box.run(':')
     const before = descriptors()
     const { stdout } = await box.run('head -c 3000000 /dev/zero | tr "\\0" x')
     expect(stdout.length).toBe(3_000_000)

@@ -48,10 +48,8 @@ export async function createBubblewrap({ settings, places }: Making): Promise<Cr
   }
   const confiner = createConfiner({ settings, places, program, folder, way })
   const views = await confiner.privateViews()
-  if (settings.tried || confiner.isProven()) {
-    confiner.warm()
+  if (settings.tried || confiner.isProven())
     return { ok: true, sandbox: { name: 'bubblewrap', ...confiner, spawn: withAdvice(confiner.spawn) } }
-  }
   const sandbox: Sandbox = { name: 'bubblewrap', ...confiner }
   const signal = new AbortController().signal
   const command = { argv: ['/bin/sh', '-c', ':'], cwd: places.workspace, env: {}, signal, onOutput() {} }
