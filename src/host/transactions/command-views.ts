@@ -1,5 +1,6 @@
 /** Holds what the commands of a conversation changed in their private views, until the changes are applied, dropped or kept for later. */
 
+import { grouped } from '../../kit/count.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import { applied, isPending, notApplied } from '../../runtime/attempt/change-outcome.ts'
 import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../runtime/changes.ts'
@@ -59,9 +60,10 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
       const about = aboutOf(act)
       waiting.set(act.id, { act, view, changes, look, about, held: false })
       const judged = await review(act, changes, look)
-      const held = judged.verdict === 'ask' && (await keep(view, { changes, review: judged, about }))
-      waiting.set(act.id, { act, view, changes, look, about, held })
-      return { ...ran, changes: judged }
+      const applicable = changes.filter(isApplicable)
+      const held = judged.verdict === 'ask' && (await keep(view, { changes: applicable, review: judged, about }))
+      waiting.set(act.id, { act, view, changes: applicable, look, about, held })
+      return { ...saidLeftOut(ran, changes.length - applicable.length), changes: judged }
     } catch (error) {
       waiting.delete(act.id)
       view.drop()
@@ -166,6 +168,17 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
       }
     },
   }
+}
+
+/** Pipes, sockets and devices never enter the workspace. */
+function isApplicable({ after }: Change): boolean {
+  return after?.kind !== 'other'
+}
+
+function saidLeftOut(ran: ToolOutcome, left: number): ToolOutcome {
+  if (left === 0) return ran
+  const note = `[pipes, sockets and devices never enter the workspace: ${grouped(left)} left out]`
+  return { ...ran, output: ran.output === '' ? note : `${ran.output}\n${note}` }
 }
 
 function edit({ folder }: View, { changes, revision }: NonNullable<Waiting['part']>): string | undefined {
