@@ -84,7 +84,8 @@ real('a person compares and chooses', async () => {
     ['agent', '--attempts', '2', '-m', 'go'],
     [
       ['Keep which?', 'd1\r'],
-      ['+made', '1\r'],
+      ['+made', ''],
+      ['Keep which?', '1\r'],
     ],
     { env: { ...scripted(at, steps).env, NO_COLOR: '1' }, timeoutMs: 60_000 },
   )
