@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { gateIdOf } from '../runtime/gate-id.ts'
 import { type ApprovalRequests, createApprovalRequests } from './approval-requests.ts'
-import { callOf, createMemoryStage, type Desk, judgement, noon, runOf } from './fixture.ts'
+import { callOf, createMemoryStage, judgement, type MemoryStage, noon, runOf } from './fixture.ts'
 
-let memoryStage: Desk
+let memoryStage: MemoryStage
 let questions: ApprovalRequests
 beforeEach(() => {
   memoryStage = createMemoryStage()

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { callOf, createMemoryStage, type Desk, judgement, noon, runOf } from './fixture.ts'
+import { callOf, createMemoryStage, judgement, type MemoryStage, noon, runOf } from './fixture.ts'
 
-let memoryStage: Desk
+let memoryStage: MemoryStage
 let id = ''
 const plan = judgement.plan
 beforeEach(() => {

@@ -9,7 +9,7 @@ import type { Appended, Checkpoint, Ledger, ReceiptDraft } from './checkpoint.ts
 import { type Memory, openMemory } from './memory.ts'
 import { createRecordWriter, type ReceiptPort, RecordFailure, type RecordWriterOptions } from './record-writer.ts'
 
-export type Desk = {
+export type MemoryStage = {
   readonly folder: string
   readonly path: string
   readonly memory: Memory
@@ -21,7 +21,7 @@ export type Desk = {
 export const noon = 1_778_587_200_000
 
 /** Its clock advances by a millisecond with each reading. */
-export function createMemoryStage(folder = mkdtempSync(join(tmpdir(), 'braidclaw-memory-')), log: Log = () => {}): Desk {
+export function createMemoryStage(folder = mkdtempSync(join(tmpdir(), 'braidclaw-memory-')), log: Log = () => {}): MemoryStage {
   const path = join(folder, 'home', 'memory.sqlite')
   const clock = { now: noon }
   const opened = openMemory({ path, log, now: () => clock.now++ })

@@ -2,9 +2,9 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { ExternalEvent } from '../runtime/event.ts'
 import type { ReceiptDraft } from './checkpoint.ts'
-import { acting, callOf, createMemoryStage, type Desk, receiptsBy, recordSteps, refusing, runOf } from './fixture.ts'
+import { acting, callOf, createMemoryStage, type MemoryStage, receiptsBy, recordSteps, refusing, runOf } from './fixture.ts'
 
-let memoryStage: Desk
+let memoryStage: MemoryStage
 let drafts: ReceiptDraft[]
 beforeEach(() => {
   memoryStage = createMemoryStage()

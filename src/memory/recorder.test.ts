@@ -6,9 +6,9 @@ import {
   callOf,
   countingReceipts,
   createMemoryStage,
-  type Desk,
   finish,
   fullReceipts,
+  type MemoryStage,
   receiptsBy,
   refusing,
   runOf,
@@ -17,7 +17,7 @@ import {
 import { createRecordWriter, type ReceiptPort, RecordFailure } from './record-writer.ts'
 import { createRecorder } from './recorder.ts'
 
-let memoryStage: Desk
+let memoryStage: MemoryStage
 let counted: ReturnType<typeof countingReceipts>
 const disk = { full: false }
 beforeEach(() => {

@@ -63,18 +63,18 @@ const plansKept = 1000
 
 /** @throws Error when two tools share a name: the gate could judge one and the executor run the other. */
 export function createGate(options: GateOptions): Gate {
-  const memoryStage: GateState = { ...options, byName: byName(options.tools), validate: createValidator(), plans: new Map<string, Plan>() }
+  const state: GateState = { ...options, byName: byName(options.tools), validate: createValidator(), plans: new Map<string, Plan>() }
   return {
     judge: async (call) => {
       try {
-        return await judgeCall(call, memoryStage)
+        return await judgeCall(call, state)
       } catch (error) {
         const reason = `the gate failed (${cut(visible(String(error)), 300)}); nothing was run`
-        return refusal({ call: options.secrets?.json(call) ?? call, memoryStage, rule: 'gate.error', risk: 'high', reason })
+        return refusal({ call: options.secrets?.json(call) ?? call, state, rule: 'gate.error', risk: 'high', reason })
       }
     },
-    holds: (call, hash) => holds(call, memoryStage.plans.get(hash), memoryStage),
-    plan: (hash) => memoryStage.plans.get(hash),
+    holds: (call, hash) => holds(call, state.plans.get(hash), state),
+    plan: (hash) => state.plans.get(hash),
   }
 }
 
@@ -98,44 +98,43 @@ function holds(call: Call, plan: Plan | undefined, { estop }: GateState): boolea
 
 type Accepted = Extract<Finding, { ok: true }>
 
-async function judgeCall(asked: Call, memoryStage: GateState): Promise<Judgement> {
-  const tool = memoryStage.byName.get(asked.name)
-  const { call, hidden } = lookForSecrets(asked, tool, memoryStage.secrets)
-  const turned = precheck({ call, tool, estop: memoryStage.estop, usable: usable(memoryStage) })
-  if (turned) return refusal({ call, memoryStage, risk: tool?.risk ?? 'high', ...turned })
+async function judgeCall(asked: Call, state: GateState): Promise<Judgement> {
+  const tool = state.byName.get(asked.name)
+  const { call, hidden } = lookForSecrets(asked, tool, state.secrets)
+  const turned = precheck({ call, tool, estop: state.estop, usable: usable(state) })
+  if (turned) return refusal({ call, state, risk: tool?.risk ?? 'high', ...turned })
   if (!tool) throw new Error('an unknown tool was let through')
-  if (hidden) return refusal({ call, memoryStage, risk: 'high', ...hidden })
-  const valid = await memoryStage.validate(tool.parameters, call.input)
-  if (!valid.ok)
-    return refusal({ call, memoryStage, risk: tool.risk, rule: 'schema.invalid', reason: `${visible(call.name)}: ${valid.message}` })
+  if (hidden) return refusal({ call, state, risk: 'high', ...hidden })
+  const valid = await state.validate(tool.parameters, call.input)
+  if (!valid.ok) return refusal({ call, state, risk: tool.risk, rule: 'schema.invalid', reason: `${visible(call.name)}: ${valid.message}` })
   const touches = tool.touches(call.input)
-  const commands = touches.some(({ kind }) => kind === 'command') ? await modeOf(memoryStage) : undefined
-  const findings = await Promise.all(touches.map((touch) => judgeTouch(touch, { ...memoryStage, commands })))
+  const commands = touches.some(({ kind }) => kind === 'command') ? await modeOf(state) : undefined
+  const findings = await Promise.all(touches.map((touch) => judgeTouch(touch, { ...state, commands })))
   const forbidden = findings.find((finding) => !finding.ok)
-  if (forbidden && !forbidden.ok) return refusal({ call, memoryStage, risk: 'high', rule: forbidden.rule, reason: forbidden.reason })
-  return decide({ call, tool, memoryStage, findings: findings.filter((finding) => finding.ok) })
+  if (forbidden && !forbidden.ok) return refusal({ call, state, risk: 'high', rule: forbidden.rule, reason: forbidden.reason })
+  return decide({ call, tool, state, findings: findings.filter((finding) => finding.ok) })
 }
 
 async function modeOf({ commands }: GateState): Promise<CommandMode | undefined> {
   return typeof commands === 'function' ? commands() : commands
 }
 
-type Judged = { readonly call: Call; readonly tool: Tool; readonly memoryStage: GateState; readonly findings: readonly Accepted[] }
+type Judged = { readonly call: Call; readonly tool: Tool; readonly state: GateState; readonly findings: readonly Accepted[] }
 
-async function decide({ call, tool, memoryStage, findings }: Judged): Promise<Judgement> {
-  const plan = await planOf({ call, memoryStage, findings })
+async function decide({ call, tool, state, findings }: Judged): Promise<Judgement> {
+  const plan = await planOf({ call, state, findings })
   const rating = rate(tool, findings)
   const reads = findings.every((finding) => finding.reads)
   const permitted = permit(
-    { rating, reads, command: factsOf(findings), request: requestsOf(findings), always: said(plan, memoryStage) },
-    memoryStage.policy,
+    { rating, reads, command: factsOf(findings), request: requestsOf(findings), always: said(plan, state) },
+    state.policy,
   )
-  const permission = await unlessRunUnasked(permitted, plan, memoryStage.policy)
-  if (permission.verdict !== 'deny') keep(plan, memoryStage.plans)
+  const permission = await unlessRunUnasked(permitted, plan, state.policy)
+  if (permission.verdict !== 'deny') keep(plan, state.plans)
   const hosts = findings.flatMap(({ facts }) => facts?.hosts ?? [])
   const requests = findings.flatMap(({ request }) => request ?? [])
-  const labels = labelsOf({ tool: call.name, paths: plan.paths, requests, hosts }, memoryStage.policy)
-  return judgement({ call, plan, permission, writes: writesOf(findings, memoryStage), labels })
+  const labels = labelsOf({ tool: call.name, paths: plan.paths, requests, hosts }, state.policy)
+  return judgement({ call, plan, permission, writes: writesOf(findings, state), labels })
 }
 
 /** A yes in advance does not cover files that development tools run unasked. With `ask = "before"` it covers every medium risk. */
@@ -147,17 +146,17 @@ async function unlessRunUnasked(permission: Permission, { paths }: Plan, policy:
   return reason === undefined ? permission : { ...permission, verdict: 'ask', rule: 'changes.not_harmless', reason }
 }
 
-async function planOf({ call, memoryStage, findings }: Omit<Judged, 'tool'>): Promise<Plan> {
+async function planOf({ call, state, findings }: Omit<Judged, 'tool'>): Promise<Plan> {
   const body = {
     tool: call.name,
     input: call.input,
     paths: findings.flatMap(({ path }) => path ?? []),
     urls: findings.flatMap(({ url }) => url ?? []),
     commands: findings.flatMap(({ command }) => command ?? []),
-    targets: { ...(await memoryStage.targetsOf?.(findings.flatMap(({ writes }) => writes))), ...(await runsIn(findings, memoryStage)) },
-    envHash: memoryStage.envHash ?? '',
-    policyVersion: memoryStage.policy.version,
-    conversation: memoryStage.conversation,
+    targets: { ...(await state.targetsOf?.(findings.flatMap(({ writes }) => writes))), ...(await runsIn(findings, state)) },
+    envHash: state.envHash ?? '',
+    policyVersion: state.policy.version,
+    conversation: state.conversation,
   }
   return { ...body, hash: planHash(body), always: findings.length === 1 ? findings[0]?.always : undefined }
 }
@@ -189,18 +188,18 @@ function judgement(of: {
 
 function refusal({
   call,
-  memoryStage,
+  state,
   risk,
   rule,
   reason,
 }: {
   call: Call
-  memoryStage: GateState
+  state: GateState
   risk: Risk
   rule: string
   reason: string
 }): Judgement {
-  return { verdict: 'deny', risk, rule, reason, plan: refusalHash(call, memoryStage.conversation), summary: summarise(call), writes: [] }
+  return { verdict: 'deny', risk, rule, reason, plan: refusalHash(call, state.conversation), summary: summarise(call), writes: [] }
 }
 
 /** The reasons of the touches come first; the tool's declared risk is named only when it is higher. */
@@ -230,13 +229,13 @@ function requestsOf(findings: readonly Accepted[]): RequestFacts | undefined {
   return all.length === 0 ? undefined : { beyond: all.flatMap(({ beyond }) => beyond), reads: all.every(({ reads }) => reads) }
 }
 
-function said(plan: Plan, memoryStage: GateState): boolean {
-  return plan.always !== undefined && memoryStage.always?.(alwaysKey(plan.always)) === true
+function said(plan: Plan, state: GateState): boolean {
+  return plan.always !== undefined && state.always?.(alwaysKey(plan.always)) === true
 }
 
-function writesOf(findings: readonly Accepted[], memoryStage: GateState): readonly string[] {
+function writesOf(findings: readonly Accepted[], state: GateState): readonly string[] {
   const writes = [...new Set(findings.flatMap((finding) => finding.writes))]
-  return writes.length === 0 ? writes : (memoryStage.writesOf?.(writes) ?? writes)
+  return writes.length === 0 ? writes : (state.writesOf?.(writes) ?? writes)
 }
 
 /** Evicts the oldest plans first. This is safe because the executor refuses a call whose plan is missing. */

@@ -1,13 +1,13 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { line } from '../agent-files/fixture.ts'
-import { acting, callOf, createMemoryStage, type Desk, finish, recordSteps, replied, runOf, started } from '../fixture.ts'
+import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, replied, runOf, started } from '../fixture.ts'
 import { openMemory } from '../memory.ts'
 import { openStore, type Store } from '../store.ts'
 import type { Summarise } from './compact.ts'
 import { createSummaries } from './compaction-source.ts'
 
-let memoryStage: Desk
+let memoryStage: MemoryStage
 beforeEach(() => {
   memoryStage = createMemoryStage()
 })

@@ -7,9 +7,9 @@ import {
   acting,
   callOf,
   createMemoryStage,
-  type Desk,
   finish,
   judgement,
+  type MemoryStage,
   recordSteps,
   refusing,
   replied,
@@ -19,7 +19,7 @@ import {
 
 import { projectTurns } from '../journal/turns.ts'
 
-let memoryStage: Desk
+let memoryStage: MemoryStage
 beforeEach(() => {
   memoryStage = createMemoryStage()
 })

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Part } from '../../runtime/event.ts'
 import type { Message } from '../../runtime/port.ts'
-import { acting, callOf, createMemoryStage, type Desk, finish, recordSteps, refusing, replied, runOf, started } from '../fixture.ts'
+import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, refusing, replied, runOf, started } from '../fixture.ts'
 import { estimateTokens } from './model-context.ts'
 
-let memoryStage: Desk
+let memoryStage: MemoryStage
 beforeEach(() => {
   memoryStage = createMemoryStage()
 })

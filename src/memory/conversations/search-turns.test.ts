@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createMemoryStage, type Desk, noon, runOf, started } from '../fixture.ts'
+import { createMemoryStage, type MemoryStage, noon, runOf, started } from '../fixture.ts'
 import type { SearchRequest } from './search-turns.ts'
 import { snippet } from './snippet.ts'
 
 const day = 86_400_000
-let memoryStage: Desk
+let memoryStage: MemoryStage
 
 const said: readonly (readonly [id: string, text: string, daysAgo?: number])[] = [
   ['aardvark', 'The Aardvark adapter is in src/adapters.', 90],

@@ -6,15 +6,15 @@ import {
   acting,
   callOf,
   createMemoryStage,
-  type Desk,
   finish,
+  type MemoryStage,
   receiptsBy,
   recordSteps,
   runOf,
   started,
 } from '../fixture.ts'
 
-let memoryStage: Desk
+let memoryStage: MemoryStage
 beforeEach(() => {
   memoryStage = createMemoryStage()
 })

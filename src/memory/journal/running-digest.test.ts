@@ -1,9 +1,9 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { createMemoryStage, type Desk, replied, runOf, started } from '../fixture.ts'
+import { createMemoryStage, type MemoryStage, replied, runOf, started } from '../fixture.ts'
 import { digestOf, firstAltered, type StoredEntry } from './running-digest.ts'
 
-let memoryStage: Desk
+let memoryStage: MemoryStage
 beforeEach(() => {
   memoryStage = createMemoryStage()
   for (const number of [1, 2])
