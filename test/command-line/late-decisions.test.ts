@@ -123,3 +123,18 @@ test('a set that no run asked about is applied or dropped by name', async () => 
   expect([yes.code, written()]).toEqual([0, 'new\n'])
   expect(await run('changes', 'apply', 'last', '--yes')).toMatchObject({ code: 1, stderr: expect.stringContaining('it is applied') })
 })
+
+test('a process that dies after the changes were applied and before their receipt: the next start writes it', async () => {
+  await pending()
+  const id = 'changes:run_1/call_1'
+  records(({ approvals, pending }) => {
+    approvals.decide({ id, allow: true, by: 'operator' })
+    approvals.consume({ id, plan: digest })
+    pending.put({ id, by: 'operator', owner: `${process.pid}@1-deadbeef` })
+  })
+  expect(await kept.store.apply({ id: kept.store.list()[0]?.id ?? '' })).toMatchObject({ ok: true })
+  expect((await run('receipt', 'list')).stdout).not.toContain('changes.apply')
+  expect((await run('agent', '-m', 'hello')).code).toBe(0)
+  expect((await run('receipt', 'list')).stdout).toContain('changes.apply')
+  expect(await run('receipt', 'verify', '--deep')).toMatchObject({ code: 0 })
+})

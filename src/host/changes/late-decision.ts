@@ -10,9 +10,8 @@ import { FailureError } from '../failure.ts'
 import { inRecordWords } from '../integrity/recovery.ts'
 
 export type LateDecision = {
-  readonly memory: Memory
-  readonly record: RecordWriter
-  readonly store: Pick<ChangeStore, 'list' | 'apply' | 'drop'>
+  readonly record: Pick<RecordWriter, 'applyPending'>
+  readonly store: Pick<ChangeStore, 'list' | 'apply'>
   readonly approval: Approval
 }
 
@@ -31,19 +30,22 @@ export function pendingSetOf(
 }
 
 /**
- * The approval must be allowed already. It is used up before anything is applied, so that no second process can apply the set again.
+ * The approval must be allowed already. It is used up before anything is applied, so that no second process can apply the set again; a crash
+ * in between is found at the next start, which writes the receipt.
  * @throws FailureError `error` when the approval cannot be used, or the changes are gone or are others than those that were shown
  */
-export async function applyLate({ memory, record, store, approval }: LateDecision): Promise<Applied> {
+export async function applyLate({ record, store, approval }: LateDecision): Promise<Applied> {
   const set = pendingSetOf(store, approval)
   if (!set) throw new FailureError('error', `the changes of ${approval.id} are no longer kept; ask the agent again`)
   if (set.review?.digest !== approval.plan)
     throw new FailureError('error', `the kept changes of ${approval.id} are not those that the approval is for; nothing was applied`)
-  const used = memory.approvals.consume({ id: approval.id, plan: approval.plan })
-  if (!used.ok) throw new FailureError('error', used.reason)
-  const applied = await store.apply({ id: set.id })
-  if (applied.ok) recordDecision(record, 'changes.apply', set)
-  return applied
+  const done: { applied?: Applied } = {}
+  const kept = await record.applyPending(approval.id, 'operator', async () => {
+    done.applied = await store.apply({ id: set.id })
+    return done.applied
+  })
+  if (done.applied === undefined) throw new FailureError('error', kept.ok ? 'nothing was applied' : kept.message)
+  return done.applied
 }
 
 /** Leaves a receipt of what the operator did with a change set. */

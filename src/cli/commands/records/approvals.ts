@@ -153,7 +153,7 @@ async function settleLate(setup: CliSetup, { memory, approval, allowed }: Late):
     return undefined
   }
   const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
-  const applied = await applyLate({ memory, record, store, approval })
+  const applied = await applyLate({ record, store, approval })
   if (!applied.ok) throw new CliExit(exitCodes.error, `error: allowed, but not applied: ${applied.message}`)
   return applied
 }
