@@ -1,6 +1,7 @@
 /** Combines all memory parts over one database file: journal, conversations, search, approvals, checkpoint. */
 
 import type { Clock, Log } from '../runtime/port.ts'
+import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
 import type { BudgetLedger } from './budget-ledger.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
@@ -12,8 +13,8 @@ import { type Attempt, attempts } from './journal/attempts.ts'
 import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
 import { createReadLabels, type ReadLabels } from './journal/calls/read-labels.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
+import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
-import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
 import type { Projections } from './rebuild.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
@@ -28,6 +29,7 @@ export type Memory = {
   readonly actions: OperatorActions
   readonly pending: PendingTable
   readonly labels: ReadLabels
+  readonly tokens: TokenTable
   /** The files of agents. */
   readonly files: LazyProjector
   context(conversationId: string, tokenBudget: number): Context
@@ -73,6 +75,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       actions: createOperatorActions(store),
       pending: createPendingTable(store),
       labels: createReadLabels(store),
+      tokens: createTokenTable(store, now),
       files: lazyProjector({ store, journal, log }),
       context: createContext(store),
       search: createSearch(store, now),
