@@ -74,7 +74,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       pending: createPendingTable(store),
       labels: createReadLabels(store),
       files: lazyProjector({ store, journal, log }),
-      context: createContext(store),
+      context: createContext(store, now),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       projections: async () => (await import('./rebuild.ts')).createProjections(store),

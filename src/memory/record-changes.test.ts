@@ -163,9 +163,9 @@ describe('changes that wait for a yes after their run', () => {
   })
 
   test.each([
-    ['dropped', 'used'],
+    ['dropped', 'denied'],
     ['pending', 'open'],
-    [undefined, 'used'],
+    [undefined, 'denied'],
   ] as const)('that cannot be applied and are %p leave a receipt that says so, and the question is %s', async (changes, state) => {
     const { applyPending } = waiting()
     const failed = { ok: false, message: 'a was changed meanwhile', ...(changes ? { changes } : {}) } as const
@@ -178,9 +178,9 @@ describe('changes that wait for a yes after their run', () => {
 
   test.each<[Fate | undefined, object[], string]>([
     ['applied', [{ status: 'allowed', changes: digest }], 'used'],
-    ['dropped', [{ status: 'failed', changes: 'dropped' }], 'used'],
+    ['dropped', [{ status: 'failed', changes: 'dropped' }], 'denied'],
     ['pending', [], 'open'],
-    [undefined, [{ status: 'failed', error: 'interrupted: outcome unknown' }], 'used'],
+    [undefined, [{ status: 'failed', error: 'interrupted: outcome unknown' }], 'denied'],
   ])('when the process dies meanwhile and they are %p, the next start says so, once', async (fate, receipts, state) => {
     const { applyPending, recover } = waiting()
     void applyPending(gateId, 'me', () => new Promise(() => {}))
