@@ -77,7 +77,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       labels: createReadLabels(store),
       tokens: createTokenTable(store, now),
       files: lazyProjector({ store, journal, log }),
-      context: createContext(store),
+      context: createContext(store, now),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       projections: async () => (await import('./rebuild.ts')).createProjections(store),
