@@ -3,7 +3,7 @@
 import type { Clock, Log } from '../runtime/port.ts'
 import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
-import type { BudgetLedger } from './budget-ledger.ts'
+import type { BudgetLedger } from './spend/budget-ledger.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
@@ -82,7 +82,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       attempts: (runId) => attempts(store, runId),
       projections: async () => (await import('./rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
-      budget: async () => (await import('./budget-ledger.ts')).createBudgetLedger(store, now),
+      budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,
