@@ -88,8 +88,8 @@ function Frame() {
             <a href={`#/${each.path}`} aria-current={each === page ? 'page' : undefined}>
               {each.name}
               {each.path === '' && approvals.value.length > 0 && (
-                <span class="count" aria-label={`${approvals.value.length} waiting`}>
-                  {approvals.value.length}
+                <span class="count">
+                  {approvals.value.length} <span class="hidden">waiting</span>
                 </span>
               )}
             </a>
