@@ -15,6 +15,7 @@ import type { Redactor } from '../security/redaction/redact.ts'
 import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { EventHub } from './events/host-event.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -181,6 +182,8 @@ export type Host = {
   conversation(which: ConversationChoice, options: ConversationOptions): Promise<Conversation>
   /** The open questions of all conversations of this home in this process. */
   readonly questions: () => readonly OpenQuestion[]
+  /** The events of all runs of this home, of this process and of others, and notices about everything else that happens in it. */
+  readonly events: EventHub
   /** What commands and file tools of this home changed; opened on first use. */
   changes(): Promise<KeptChanges>
   /** The most recently used conversation of another folder, when this folder has none. */

@@ -37,6 +37,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   const { setup } = home.services.profiles.of(given)
   const open = new Set<OpenConversation>()
   const closing = { over: false }
+  const leaving = new AbortController()
   warnOfWeakKeys(setup)
 
   const stopListening = home.onStop((reason) => {
@@ -67,6 +68,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   async function close(graceMs = usualGraceMs): Promise<void> {
     if (closing.over) return
     closing.over = true
+    leaving.abort()
     await within(graceMs, Promise.all([...open].map((each) => each.conversation.close())))
     stopListening()
     home.release()
@@ -84,6 +86,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     setup,
     conversation,
     changes: changes.get,
+    events: home.services.events.of(leaving.signal),
     questions: home.services.approvals.open,
     async replay(wanted, threads) {
       const { replayWith } = await import('./integrity/run-again.ts')
@@ -122,6 +125,7 @@ function homeOf(setup: Setup, onRecovery: (recovery: Recovery) => void): Home {
   const { config, paths } = setup
   return openHome({
     database: config.memory.path,
+    estop: paths.estop,
     key: `${paths.estop} ${config.receipts.enabled ? config.receipts.path : ''}`,
     redactor: ({ profiles }) => profiles.of(setup).setup.redactor,
     watchStop: (onStop) => watchStop(paths.estop, onStop),

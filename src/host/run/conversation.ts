@@ -177,6 +177,7 @@ async function runnerOf({ home, profile, options }: RunContext, { begun, provide
       },
       recorder: home.recorder,
       questions: home.services.approvals,
+      piece: home.services.events.piece,
       log,
       redact: redactor.json,
       redactStream: () => createStreamRedactor(redactor),
