@@ -14,6 +14,7 @@ import type { Redactor } from '../security/redaction/redact.ts'
 import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { Schedules } from './schedules-api.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -182,6 +183,8 @@ export type Host = {
   readonly questions: () => readonly OpenQuestion[]
   /** What commands and file tools of this home changed; opened on first use. */
   changes(): Promise<KeptChanges>
+  /** Loaded on first use. */
+  schedules(): Promise<Schedules>
   /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */
@@ -226,8 +229,8 @@ export type Channel = {
    * that ended it.
    */
   start(host: ChannelHost, signal: AbortSignal): Promise<void>
-  /** @throws Error that says why it could not deliver the message */
-  send(conversationId: string, message: string): Promise<void>
+  /** `to`: a conversation id, or an address of the channel itself. @throws Error that says why it could not deliver the message */
+  send(to: string, message: string): Promise<void>
   supportsDraftUpdates(): boolean
 }
 

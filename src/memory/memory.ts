@@ -15,6 +15,7 @@ import { createJournal, type Journal } from './journal/journal.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
 import type { Projections } from './rebuild.ts'
+import type { ScheduleStore } from './schedules/schedule-store.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
 
@@ -45,6 +46,8 @@ export type Memory = {
   separate<T>(body: () => T): T
   /** Imported on demand: most homes have no budget. */
   budget(): Promise<BudgetLedger>
+  /** Imported on demand: only processes that stay, and the command for schedules, need it. */
+  schedules(): Promise<ScheduleStore>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -80,6 +83,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       projections: async () => (await import('./rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./budget-ledger.ts')).createBudgetLedger(store, now),
+      schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,
