@@ -19,10 +19,15 @@ import { refusedBy, takeTurn } from './take-turn.ts'
 export type ServeOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
   readonly setup: Setup
   readonly agentProfile: AgentProfile
+  /** The folder of the FIFOs. */
   readonly dir: string
   readonly provider: Provider
-  /** Called when all channels are listening. */
-  readonly ready: () => void
+  /** Channels that are not served although their settings enable them. */
+  readonly without?: readonly string[]
+  /** Channels without which the others end too. */
+  readonly vital?: readonly string[]
+  /** Called when all channels are listening, with the places where people reach them. */
+  readonly ready: (places: readonly string[]) => void
   /** Stops the daemon when aborted. */
   readonly signal: AbortSignal
 }
@@ -36,21 +41,24 @@ const LEAVE_MS = 1_000
 const HEARD_MS = 20
 
 /** Resolves when everything has stopped. @throws FailureError when it cannot start or continue */
-export async function serve({ setup, dir, ready, ...options }: ServeOptions): Promise<void> {
+export async function serve({ setup, dir, ready, without = [], vital: needed = [], ...options }: ServeOptions): Promise<void> {
   const { signal } = options
   const host = openHost(setup, { ahead: false })
   const { log } = setup
   try {
     const conversations = createAgentConversations({ ...options, host })
-    // Opens the agent's own conversation first, so that its errors surface before the first message.
-    await conversations.answering({})
     const kinds = channelKinds
+      .filter(({ name }) => !without.includes(name))
       .map((kind) => ({ kind, settings: channelSettings(setup.config, kind) }))
       .filter(({ kind, settings }) => kind.isOn(settings))
       .map((each) => ({ ...each, access: usableProfile(setup, each.kind) }))
+    // Opens the agent's own conversation first, so that its errors surface before the first message.
+    if (kinds.some(({ kind }) => !kind.admitsItself)) await conversations.answering({})
     const channels = await Promise.all(
       kinds.map(async ({ kind, settings, access }) => ({ kind, access, channel: await kind.create({ settings, setup, dir }) })),
     )
+    const { provider, tools, sandbox } = options
+    const answering = { provider, ...(tools ? { tools } : {}), ...(sandbox ? { sandbox } : {}) }
     const questions = createChannelQuestions()
     const answers = createAnswers({ log, answering: conversations.answering, questions })
     const queue = createMessageQueue<AdmittedMessage>({ take: answers.take, log })
@@ -64,6 +72,9 @@ export async function serve({ setup, dir, ready, ...options }: ServeOptions): Pr
     /** The profile belongs to the channel that heard the message, whatever the message says. */
     const hostFor = (access: ChannelProfile): ChannelHost => ({
       ...host,
+      conversation: (which, given) => host.conversation(which, { ...answering, ...given }),
+      stopping: signal,
+      running: () => channels.map(({ kind }) => kind.name),
       receive(message) {
         const admitted = admission.admit(access, { ...message, taken: (id) => taken(access, message, id) })
         if (admitted && !questions.hear(admitted)) queue.put(admitted)
@@ -73,17 +84,23 @@ export async function serve({ setup, dir, ready, ...options }: ServeOptions): Pr
     const vital = Promise.withResolvers<void>()
     const listening = channels.map(({ kind, access, channel }) => {
       const over = run(channel, hostFor(access), deaf.signal)
-      if (!kind.vital) return over.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: wordsOf(error) }))
+      if (!kind.vital && !needed.includes(kind.name))
+        return over.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: wordsOf(error) }))
       return over.then(vital.resolve, vital.reject)
     })
-    const schedules = await scheduled(host, channels, options)
-    ready()
+    /** These end their turns themselves, in the same time. */
+    const own = listening.filter((_, at) => kinds[at]?.kind.admitsItself)
+    const schedules = await scheduled(host, channels, answering)
+    ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
     const ended = await Promise.race([aborted(signal), vital.promise]).then(
       () => undefined,
       (error: unknown) => ({ error }),
     )
-    const ending = schedules.close(FINISH_MS, 'SIGTERM')
-    await finish(async () => void (await Promise.all([queue.close(), ending])), conversations.cancel, deaf)
+    const leaving = schedules.close(FINISH_MS, 'SIGTERM')
+    await Promise.all([
+      finish(async () => void (await Promise.all([queue.close(), leaving])), conversations.cancel, deaf),
+      Promise.race([Promise.all(own), Bun.sleep(FINISH_MS + CANCELLED_MS)]),
+    ])
     await Promise.race([Promise.all([...listening, answers.settled()]), Bun.sleep(LEAVE_MS)])
     if (ended) throw ended.error
   } finally {
@@ -97,15 +114,14 @@ type Open = { readonly kind: ChannelKind; readonly channel: Channel }
 async function scheduled(
   host: Host,
   channels: readonly Open[],
-  { provider, tools, sandbox }: Pick<ServeOptions, 'provider' | 'tools' | 'sandbox'>,
+  answering: Pick<ConversationOptions, 'provider' | 'tools' | 'sandbox'>,
 ): Promise<ServedSchedules> {
   const { addresses } = (await host.schedules()).store
   const sending = channels.map(({ kind: { name }, channel }) => {
     const send = (to: string, text: string) => channel.send(addresses.of(name, to) ?? to, text)
     return [name, { send }] as const
   })
-  const own = { provider, ...(tools ? { tools } : {}), ...(sandbox ? { sandbox } : {}) }
-  return serveSchedules(host, { ...own, turns: { takeTurn, refusedBy }, channels: new Map(sending) })
+  return serveSchedules(host, { ...answering, turns: { takeTurn, refusedBy }, channels: new Map(sending) })
 }
 
 /** Starts the channel synchronously, so that a client that sees "ready" is served. */

@@ -95,6 +95,11 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
       const { replayWith } = await import('./integrity/run-again.ts')
       return replayWith({ setup, memory: home.memory, wanted, threads })
     },
+    tokens: home.memory.tokens,
+    receipts: () => home.memory.checkpoint.get(),
+    receiptsOf: (runId) => [...home.memory.attempts(runId)].flatMap(({ receiptId }) => receiptId ?? []),
+    search: home.memory.search,
+    hasConversation: home.memory.conversations.has,
     latestElsewhere: (folder) => latestElsewhere(home.memory, folder),
     close,
   }

@@ -1,8 +1,8 @@
 /** Combines all memory parts over one database file: journal, conversations, search, approvals, checkpoint. */
 
 import type { Clock, Log } from '../runtime/port.ts'
+import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
-import type { BudgetLedger } from './budget-ledger.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
@@ -12,10 +12,11 @@ import { type Attempt, attempts } from './journal/attempts.ts'
 import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
 import { createReadLabels, type ReadLabels } from './journal/calls/read-labels.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
+import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
-import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
 import type { Projections } from './rebuild.ts'
 import type { ScheduleStore } from './schedules/schedule-store.ts'
+import type { BudgetLedger } from './spend/budget-ledger.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
 
@@ -29,6 +30,7 @@ export type Memory = {
   readonly actions: OperatorActions
   readonly pending: PendingTable
   readonly labels: ReadLabels
+  readonly tokens: TokenTable
   /** The files of agents. */
   readonly files: LazyProjector
   context(conversationId: string, tokenBudget: number): Context
@@ -76,13 +78,14 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       actions: createOperatorActions(store),
       pending: createPendingTable(store),
       labels: createReadLabels(store),
+      tokens: createTokenTable(store, now),
       files: lazyProjector({ store, journal, log }),
-      context: createContext(store),
+      context: createContext(store, now),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       projections: async () => (await import('./rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
-      budget: async () => (await import('./budget-ledger.ts')).createBudgetLedger(store, now),
+      budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
       transaction: store.write,
       lockWait: store.lockWait,

@@ -135,6 +135,16 @@ CREATE TABLE read_labels(
   conversation_id TEXT NOT NULL, label TEXT NOT NULL CHECK (label IN ('reads_private', 'reads_untrusted')), PRIMARY KEY (conversation_id, label)
 ) STRICT, WITHOUT ROWID;
 `,
+  // Tokens of programs that talk to this home over HTTP: of each secret only its SHA-256. The name of a revoked token is free again.
+  // `token_conversations`: which token began a conversation.
+  `
+CREATE TABLE access_tokens(
+  id TEXT PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, scopes TEXT NOT NULL, limits TEXT NOT NULL, created INTEGER NOT NULL,
+  revoked INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX access_tokens_by_name ON access_tokens(name) WHERE revoked IS NULL;
+CREATE TABLE token_conversations(conversation_id TEXT PRIMARY KEY, token_id TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
   // `schedule_runs`: a row exists before its run is started, and a due time has one row per attempt. `unsent`: the text that the channel has
   // not sent yet, and `sender` the process that is sending it. `schedule_lease`: the process that starts what is due.
   // `channel_addresses`: where each conversation of a channel was heard last.

@@ -15,6 +15,7 @@ const ADAPTERS = new Set([
   'sop',
   'control',
   'service',
+  'http',
 ])
 /** The host opens a home once; it imports core and the adapters, but no entrance. */
 const HOST = 'host'

@@ -5,7 +5,7 @@ import { memberOf } from './purity.ts'
 import { type Reference, references } from './references.ts'
 
 const SQLITE = ['src/memory/', 'src/discovery/', 'src/control/']
-const SERVE = ['src/channels/http/', 'src/channels/http.ts', 'src/control/']
+const SERVE = ['src/http/']
 const NETWORK = ['src/workspace/net/']
 
 const NETWORK_MODULES = new Set(

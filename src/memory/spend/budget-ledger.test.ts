@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openStore, type Store } from '../store.ts'
 import { type BudgetLedger, type BudgetLimit, createBudgetLedger } from './budget-ledger.ts'
-import { openStore, type Store } from './store.ts'
 
 const day = 86_400_000
 const noon = Date.UTC(2026, 10, 23, 12)

@@ -1,9 +1,9 @@
 /** Computes the budgets of a home from its configuration, and creates the meter that each model call passes. */
 
 import type { LimitsConfig } from '../../config/config.ts'
-import type { Amount, BudgetLedger, BudgetLimit, Reserved } from '../../memory/budget-ledger.ts'
 import type { CommitQueue } from '../../memory/commit-queue.ts'
 import type { Memory } from '../../memory/memory.ts'
+import type { Amount, BudgetLedger, BudgetLimit, Reserved } from '../../memory/spend/budget-ledger.ts'
 import type { Usage } from '../../runtime/event.ts'
 import { type Clock, type Grant, type Log, type Meter, ProviderFailure, type Quote } from '../../runtime/port.ts'
 

@@ -1,8 +1,8 @@
 /** Records what the model calls of a home reserve before a call and spend after it, by scope and UTC day, for all processes. */
 
-import type { Clock } from '../runtime/port.ts'
-import { isAlive, thisProcess } from './journal/process-owner.ts'
-import type { Store } from './store.ts'
+import type { Clock } from '../../runtime/port.ts'
+import { isAlive, thisProcess } from '../journal/process-owner.ts'
+import type { Store } from '../store.ts'
 
 /** In tokens and millionths of a US dollar; whole numbers. */
 export type Amount = { readonly tokens: number; readonly micros: number }
