@@ -16,6 +16,7 @@ import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
 import type { EventHub } from './events/host-event.ts'
+import type { Schedules } from './schedules-api.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -186,6 +187,8 @@ export type Host = {
   readonly events: EventHub
   /** What commands and file tools of this home changed; opened on first use. */
   changes(): Promise<KeptChanges>
+  /** Loaded on first use. */
+  schedules(): Promise<Schedules>
   /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
   /** The access tokens of this home, and which conversation belongs to which. */
@@ -243,8 +246,8 @@ export type Channel = {
    * that ended it.
    */
   start(host: ChannelHost, signal: AbortSignal): Promise<void>
-  /** @throws Error that says why it could not deliver the message */
-  send(conversationId: string, message: string): Promise<void>
+  /** `to`: a conversation id, or an address of the channel itself. @throws Error that says why it could not deliver the message */
+  send(to: string, message: string): Promise<void>
   supportsDraftUpdates(): boolean
   /** Where people reach it, for the line that says that all is ready; called after `start`. */
   readonly place?: () => string

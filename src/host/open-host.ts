@@ -82,11 +82,17 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     return { store: await openKeptChanges(setup), record: (action, set) => recordDecision(home.record, action, set) }
   })
 
+  const schedules = once(async () => {
+    const [{ createSchedules }, store] = await Promise.all([import('./schedules/schedules.ts'), home.memory.schedules()])
+    return createSchedules({ setup, store, now: Date.now })
+  })
+
   return {
     setup,
     conversation,
     changes: changes.get,
     events: home.services.events.of(leaving.signal),
+    schedules: schedules.get,
     questions: home.services.approvals.open,
     async replay(wanted, threads) {
       const { replayWith } = await import('./integrity/run-again.ts')

@@ -3,7 +3,6 @@
 import type { Clock, Log } from '../runtime/port.ts'
 import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
-import type { BudgetLedger } from './spend/budget-ledger.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
@@ -18,6 +17,8 @@ import { createOperatorActions, type OperatorActions } from './journal/operator-
 import type { JournalFeed } from './journal/journal-feed.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import type { Projections } from './rebuild.ts'
+import type { ScheduleStore } from './schedules/schedule-store.ts'
+import type { BudgetLedger } from './spend/budget-ledger.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
 
@@ -53,6 +54,8 @@ export type Memory = {
   separate<T>(body: () => T): T
   /** Imported on demand: most homes have no budget. */
   budget(): Promise<BudgetLedger>
+  /** Imported on demand: only processes that stay, and the command for schedules, need it. */
+  schedules(): Promise<ScheduleStore>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -91,6 +94,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       projections: async () => (await import('./rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
+      schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,
