@@ -99,7 +99,7 @@ describe('a rule about changes', () => {
 test.each([
   [{ changes: {} }, 'r.json.changes: must say which changes, such as {"path": {"path": "migrations/**"}}; got {}'],
   [{ changes: 'x' }, 'r.json.changes: must say which changes'],
-  [{ changes: { paths: 'x' } }, 'r.json.changes.paht: no such field of a change; allowed: path, kind, change; did you mean "path"?'],
+  [{ changes: { paths: 'x' } }, 'r.json.changes.paths: no such field of a change; allowed: path, kind, change; did you mean "path"?'],
   [
     { changes: { change: 'delete' } },
     'r.json.changes.change: never holds: change is one of created, changed, deleted; did you mean "deleted"?',
