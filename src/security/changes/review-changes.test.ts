@@ -231,6 +231,20 @@ describe('without a refusal', () => {
   })
 })
 
+test("a rule of the operator's decides before any yes and any level, but not over what is denied anyway", () => {
+  for (const level of ['supervised', 'auto', 'full'] as const)
+    for (const approved of [true, false])
+      for (const verdict of ['deny', 'ask'] as const) {
+        const ruled = { verdict, rule: 'rule.x', reason: 'because' } as const
+        expect(review({}, { a: 'x' }, { level, approved, ruled })).toMatchObject({
+          verdict,
+          rule: 'rule.x',
+          reason: expect.stringContaining('because'),
+        })
+        expect(review({}, { '.envrc': 'x' }, { level, approved, ruled })).toMatchObject({ verdict: 'deny', rule: 'changes.protected' })
+      }
+})
+
 test('a look that fails denies', () => {
   const look = {
     read: () => undefined,
