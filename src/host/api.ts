@@ -14,6 +14,7 @@ import type { Redactor } from '../security/redaction/redact.ts'
 import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -182,6 +183,8 @@ export type Host = {
   readonly questions: () => readonly OpenQuestion[]
   /** What commands and file tools of this home changed; opened on first use. */
   changes(): Promise<KeptChanges>
+  /** What model calls have cost. @throws FailureError `usage` for a query that makes no sense */
+  cost(query: CostQuery): Promise<CostReport>
   /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */

@@ -89,6 +89,10 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
       const { replayWith } = await import('./integrity/run-again.ts')
       return replayWith({ setup, memory: home.memory, wanted, threads })
     },
+    async cost(query) {
+      const { costOf } = await import('./cost/cost.ts')
+      return costOf(home.memory, setup, query)
+    },
     latestElsewhere: (folder) => latestElsewhere(home.memory, folder),
     close,
   }

@@ -2,7 +2,6 @@
 
 import type { Clock, Log } from '../runtime/port.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
-import type { BudgetLedger } from './spend/budget-ledger.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
@@ -15,6 +14,8 @@ import { createJournal, type Journal } from './journal/journal.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
 import type { Projections } from './rebuild.ts'
+import type { BudgetLedger } from './spend/budget-ledger.ts'
+import type { SpendTable } from './spend/spend.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
 
@@ -45,6 +46,8 @@ export type Memory = {
   separate<T>(body: () => T): T
   /** Imported on demand: most homes have no budget. */
   budget(): Promise<BudgetLedger>
+  /** Imported on demand: a turn reads none of it. */
+  spend(): Promise<SpendTable>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -80,6 +83,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       projections: async () => (await import('./rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
+      spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,

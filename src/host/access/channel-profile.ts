@@ -27,6 +27,8 @@ export type ChannelProfile = {
   readonly level?: Autonomy
   readonly memory: 'own' | 'all'
   readonly folder?: string
+  /** The id of the access token that the request carried. */
+  readonly token?: string
 }
 
 export const everyone = '*'
