@@ -103,6 +103,10 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     receiptsOf: (runId) => [...home.memory.attempts(runId)].flatMap(({ receiptId }) => receiptId ?? []),
     search: home.memory.search,
     hasConversation: home.memory.conversations.has,
+    async cost(query) {
+      const { costOf } = await import('./cost/cost.ts')
+      return costOf(home.memory, setup, query)
+    },
     latestElsewhere: (folder) => latestElsewhere(home.memory, folder),
     close,
   }
