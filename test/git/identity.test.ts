@@ -37,6 +37,11 @@ real(
     const commit = [call('shell', { command: 'git commit -q --allow-empty -m three' }), last]
     await turn(at, commit, ['--autonomy', 'full'], { env: { GIT_AUTHOR_NAME: 'From Outside' } })
     expect(author()).toBe('From Outside <included@example.org> Of This Repository')
+    git(at, at.workspace, 'init', '-q', 'nested')
+    git(at, at.workspace, '-C', 'nested', 'config', 'user.email', 'nested@example.org')
+    await run(at, 'cd nested && git commit -q --allow-empty -m four')
+    const nested = git(at, join(at.workspace, 'nested'), 'log', '-1', '--format=%an <%ae> %cn <%ce>').trim()
+    expect(nested).toBe('Ada Example <nested@example.org> Ada Example <nested@example.org>')
   },
   30_000,
 )
