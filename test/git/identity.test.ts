@@ -78,6 +78,25 @@ real(
 )
 
 real(
+  'git that fails because of what the sandbox does says why: a clone with hard links, a repository around the workspace',
+  async () => {
+    using at = home()
+    git(at, at.workspace, 'init', '-q', '-b', 'main')
+    git(at, at.workspace, '-c', 'user.name=n', '-c', 'user.email=e', 'commit', '-q', '--allow-empty', '-m', 'one')
+    expect((await run(at, 'git clone -q . copy')).stdout).toContain('for git clone, add --no-hardlinks]')
+    expect((await run(at, 'git clone -q --no-hardlinks . copy')).stdout).not.toContain('[')
+    expect(git(at, join(at.workspace, 'copy'), 'log', '--format=%s').trim()).toBe('one')
+    const inside = join(at.workspace, 'packages/a')
+    mkdirSync(inside, { recursive: true })
+    const status = [call('shell', { command: 'git status' }), last]
+    const { stdout } = await turn(at, status, ['--autonomy', 'full', '-C', inside], { cwd: inside })
+    expect(stdout).toContain('[the workspace is a folder of the git repository in ../.., and commands see nothing outside the workspace')
+    expect((await turn(at, status, ['--autonomy', 'full', '-C', at.dir], { cwd: at.dir })).stdout).not.toContain('is a folder of')
+  },
+  30_000,
+)
+
+real(
   "a hook folder of the user's own settings does not change",
   async () => {
     using at = home()
