@@ -51,7 +51,7 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       .filter(({ kind, settings }) => kind.isOn(settings))
       .map((each) => ({ ...each, access: usableProfile(setup, each.kind) }))
     // Opens the agent's own conversation first, so that its errors surface before the first message.
-    if (kinds.some(({ kind }) => !kind.admitsItself)) await conversations.answering({})
+    if (kinds.some(({ kind }) => !kind.people?.byToken)) await conversations.answering({})
     const channels = await Promise.all(
       kinds.map(async ({ kind, settings, access }) => ({ kind, access, channel: await kind.create({ settings, setup, dir }) })),
     )
@@ -81,7 +81,7 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       return over.then(vital.resolve, vital.reject)
     })
     /** These end their turns themselves, in the same time. */
-    const own = running.filter((_, at) => kinds[at]?.kind.admitsItself)
+    const own = running.filter((_, at) => kinds[at]?.kind.people?.byToken)
     ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
     const ended = await Promise.race([aborted(signal), vital.promise]).then(
       () => undefined,

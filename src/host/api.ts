@@ -259,8 +259,6 @@ export type ChannelKind<R extends Rows = Rows> = {
   readonly people?: People
   /** When a vital channel ends, the other channels end too. */
   readonly vital?: true
-  /** The channel itself decides who may talk, and calls no `receive`. */
-  readonly admitsItself?: true
   isOn(settings: Values<R>): boolean
   /** Loads the heavy modules. `dir`: the folder of the FIFOs. @throws FailureError when the settings cannot work */
   create(making: { readonly settings: Values<R>; readonly setup: Setup; readonly dir: string }): Promise<Channel>

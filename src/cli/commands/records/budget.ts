@@ -1,7 +1,7 @@
 /** Implements `budget`: it shows what is spent and reserved of each budget, and when each is free again. */
 
-import { withMemory } from '../../../host/open-records.ts'
 import { type Budget, budgetsOf, freeAt, shown } from '../../../host/cost/budget.ts'
+import { withMemory } from '../../../host/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { visible } from '../../../kit/text.ts'
 import type { Amount, BudgetLedger } from '../../../memory/spend/budget-ledger.ts'
