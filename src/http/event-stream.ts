@@ -23,6 +23,8 @@ export type StreamOptions = {
   readonly maxBytes?: number
   readonly maxWaitMs?: number
   readonly headers?: Readonly<Record<string, string>>
+  /** Sends a comment at once, for a stream whose first event may be long in coming. */
+  readonly opening?: boolean
 }
 
 type State = { bytes: number; ended: boolean; over: boolean; since: number; wake: () => void; timer?: ReturnType<typeof setTimeout> }
@@ -35,6 +37,7 @@ export function openEventStream({
   maxBytes = 4_194_304,
   maxWaitMs = 30_000,
   headers = {},
+  opening = false,
 }: StreamOptions): EventStream {
   connection.stay()
   const gone = new AbortController()
@@ -57,20 +60,16 @@ export function openEventStream({
     if (queue.length === 0) state.since = performance.now()
     queue.push(bytes)
     state.bytes += bytes.byteLength
-    if (state.bytes > maxBytes) return drop()
+    if (state.bytes > maxBytes) return close()
     state.wake()
     pingLater()
-  }
-
-  function drop(): void {
-    close()
   }
 
   function pingLater(): void {
     clearTimeout(state.timer)
     state.timer = setTimeout(() => {
       const isStuck = queue.length > 0 && performance.now() - state.since > maxWaitMs
-      if (isStuck) drop()
+      if (isStuck) close()
       else if (queue.length > 0) pingLater()
       else put(': ping\n\n')
     }, pingMs)
@@ -93,10 +92,12 @@ export function openEventStream({
     },
     { highWaterMark: 0 },
   )
-  // The first byte tells a client that waits for the head that the stream has begun.
-  put(': open\n\n')
+  // A client sees the head of the answer with the first bytes.
+  if (opening) put(': open\n\n')
   return {
-    response: new Response(body, { headers: { ...quiet, 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no', ...headers } }),
+    response: new Response(body, {
+      headers: { ...quiet, 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no', ...headers },
+    }),
     send: (event) => put(frameOf(event)),
     end() {
       state.ended = true

@@ -40,6 +40,8 @@ export type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run:
 export type Journal = {
   /** On disk when it returns, together with the turn row it creates. @throws SQLiteError */
   append(entry: JournalAppend): number
+  /** Returns the number of the newest entry, 0 without any. */
+  latest(): number
   events(runId: string): JournalEntry[]
   /** Returns the first altered entry, found by the running digest, or an error in the run's end; see running-digest.ts and run-end.ts. */
   alteredIn(runId: string, seal?: Seal): AlteredEntry | undefined
@@ -115,6 +117,10 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
       .run(runId, conversationId, turnId, provider, model, channel, owner, at, folder ?? null, agent ? agentText(store.path, agent) : null)
+  }
+
+  function latest(): number {
+    return store.sql<{ seq: number }, []>('SELECT coalesce(max(seq), 0) AS seq FROM journal').get()?.seq ?? 0
   }
 
   function events(runId: string): JournalEntry[] {
@@ -216,6 +222,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     sealEnd: (runId, seal) => sealEnd(store, runId, seal),
     sealAgain: (runId, seal) => sealAgain(store, runId, seal),
     append,
+    latest,
     events,
     runs,
     run,
