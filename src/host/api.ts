@@ -201,6 +201,8 @@ export type Host = {
   /** Returns the ids of the receipts of one run, in the order of its calls' ends. */
   receiptsOf(runId: string): readonly string[]
   search(request: SearchRequest): readonly Hit[]
+  /** Cancels a run of this host, whatever channel began it. @returns false when no such run is under way here */
+  cancelRun(runId: string, by: string): boolean
   /** Tells whether the conversation has a turn. */
   hasConversation(id: string): boolean
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */
@@ -268,8 +270,6 @@ export type ChannelKind<R extends Rows = Rows> = {
   readonly people?: People
   /** When a vital channel ends, the other channels end too. */
   readonly vital?: true
-  /** The channel itself decides who may talk, and calls no `receive`. */
-  readonly admitsItself?: true
   isOn(settings: Values<R>): boolean
   /** Loads the heavy modules. `dir`: the folder of the FIFOs. @throws FailureError when the settings cannot work */
   create(making: { readonly settings: Values<R>; readonly setup: Setup; readonly dir: string }): Promise<Channel>
