@@ -17,6 +17,7 @@ import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
 import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
+import type { Telemetry } from './events/telemetry/open-telemetry.ts'
 import type { Schedules } from './schedules-api.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
@@ -192,6 +193,8 @@ export type Host = {
   schedules(): Promise<Schedules>
   /** What model calls have cost. @throws FailureError `usage` for a query that makes no sense */
   cost(query: CostQuery): Promise<CostReport>
+  /** Begins to count and to trace what runs of this home do; loaded only by servers. Close it before the host. */
+  telemetry(version: string): Promise<Telemetry>
   /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
   /** The access tokens of this home, and which conversation belongs to which. */

@@ -108,6 +108,10 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
       return found !== undefined
     },
     hasConversation: home.memory.conversations.has,
+    async telemetry(version) {
+      const { openTelemetry } = await import('../events/telemetry/open-telemetry.ts')
+      return openTelemetry({ setup, home, version, signal: leaving.signal })
+    },
     async cost(query) {
       const { costOf } = await import('../cost/cost.ts')
       return costOf(home.memory, setup, query)

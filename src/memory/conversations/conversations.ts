@@ -45,6 +45,7 @@ export type Conversations = {
   exportJsonl(conversationId?: string): Generator<string>
   /** Tells whether the conversation has a turn that was not cleared. */
   has(conversationId: string): boolean
+  count(): number
   /** Returns the folder where the conversation began; undefined for one that is older than this field. */
   folderOf(conversationId: string): string | undefined
   /** Returns the most recently used conversation that began in this folder. */
@@ -94,6 +95,10 @@ export function createConversations(store: Store, now: Clock): Conversations {
     return store.sql('SELECT 1 FROM conversations WHERE conversation_id = ?').get(conversationId) !== null
   }
 
+  function count(): number {
+    return store.sql<{ count: number }, []>('SELECT count(*) AS count FROM conversations').get()?.count ?? 0
+  }
+
   function folderOf(conversationId: string): string | undefined {
     const rows = store.sql<{ folder: string }, [string]>(
       'SELECT folder FROM runs WHERE conversation_id = ? AND folder IS NOT NULL ORDER BY rowid LIMIT 1',
@@ -109,7 +114,7 @@ export function createConversations(store: Store, now: Clock): Conversations {
     return rows.get(folder)?.id
   }
 
-  return { list, show, exportJsonl, has, folderOf, latestIn, clear: (consent) => clear(store, now, consent) }
+  return { list, show, exportJsonl, has, count, folderOf, latestIn, clear: (consent) => clear(store, now, consent) }
 }
 
 /** Adds a turn row and updates its conversation's line; the word index follows later. Call it inside the journal's transaction. */
