@@ -16,6 +16,7 @@ import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
 import type { EventHub } from './events/host-event.ts'
+import type { HostRecords } from './records-api.ts'
 import type { Schedules } from './schedules-api.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
@@ -185,6 +186,8 @@ export type Host = {
   readonly questions: () => readonly OpenQuestion[]
   /** The events of all runs of this home, of this process and of others, and notices about everything else that happens in it. */
   readonly events: EventHub
+  /** What can be read of this home and decided about it besides conversations; loaded on first use. */
+  records(): Promise<HostRecords>
   /** What commands and file tools of this home changed; opened on first use. */
   changes(): Promise<KeptChanges>
   /** Loaded on first use. */

@@ -168,4 +168,8 @@ CREATE TABLE channel_addresses(
   channel TEXT NOT NULL, conversation_id TEXT NOT NULL, address TEXT NOT NULL, PRIMARY KEY (channel, conversation_id)
 ) STRICT, WITHOUT ROWID;
 `,
+  // The titles that people gave to conversations; the other ones follow from the journal.
+  `
+CREATE TABLE conversation_titles(conversation_id TEXT PRIMARY KEY, title TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
 ]
