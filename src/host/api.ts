@@ -15,6 +15,7 @@ import type { Redactor } from '../security/redaction/redact.ts'
 import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
 import type { HostRecords } from './records-api.ts'
 import type { Schedules } from './schedules-api.ts'
@@ -192,6 +193,8 @@ export type Host = {
   changes(): Promise<KeptChanges>
   /** Loaded on first use. */
   schedules(): Promise<Schedules>
+  /** What model calls have cost. @throws FailureError `usage` for a query that makes no sense */
+  cost(query: CostQuery): Promise<CostReport>
   /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
   /** The access tokens of this home, and which conversation belongs to which. */
@@ -201,6 +204,8 @@ export type Host = {
   /** Returns the ids of the receipts of one run, in the order of its calls' ends. */
   receiptsOf(runId: string): readonly string[]
   search(request: SearchRequest): readonly Hit[]
+  /** Cancels a run of this host, whatever channel began it. @returns false when no such run is under way here */
+  cancelRun(runId: string, by: string): boolean
   /** Tells whether the conversation has a turn. */
   hasConversation(id: string): boolean
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */
@@ -268,8 +273,6 @@ export type ChannelKind<R extends Rows = Rows> = {
   readonly people?: People
   /** When a vital channel ends, the other channels end too. */
   readonly vital?: true
-  /** The channel itself decides who may talk, and calls no `receive`. */
-  readonly admitsItself?: true
   isOn(settings: Values<R>): boolean
   /** Loads the heavy modules. `dir`: the folder of the FIFOs. @throws FailureError when the settings cannot work */
   create(making: { readonly settings: Values<R>; readonly setup: Setup; readonly dir: string }): Promise<Channel>

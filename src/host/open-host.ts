@@ -115,7 +115,16 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     receipts: () => home.memory.checkpoint.get(),
     receiptsOf: (runId) => [...home.memory.attempts(runId)].flatMap(({ receiptId }) => receiptId ?? []),
     search: home.memory.search,
+    cancelRun(runId, by) {
+      const found = [...open].find(({ conversation: each }) => each.runId() === runId && each.ending() === undefined)
+      found?.conversation.cancel(by)
+      return found !== undefined
+    },
     hasConversation: home.memory.conversations.has,
+    async cost(query) {
+      const { costOf } = await import('./cost/cost.ts')
+      return costOf(home.memory, setup, query)
+    },
     latestElsewhere: (folder) => latestElsewhere(home.memory, folder),
     close,
   }

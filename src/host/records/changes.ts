@@ -5,8 +5,8 @@ import { changeSetOf, findKept, isForUndo, latestToUndo, nameOf, openKeptChanges
 import { recordDecision } from '../changes/late-decision.ts'
 import { patchText } from '../changes/patch-text.ts'
 import { FailureError } from '../failure.ts'
-import { realFolder } from '../setup/workspace-folder.ts'
 import type { ChangeFacts, HostRecords, Undone } from '../records-api.ts'
+import { realFolder } from '../setup/workspace-folder.ts'
 import { limited, type RecordsBase } from './records-base.ts'
 
 type How = { readonly force?: boolean }

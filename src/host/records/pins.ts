@@ -7,8 +7,8 @@ import { openPins } from '../../memory/agent-files/agent-memory.ts'
 import type { Pin, Pinned } from '../../memory/agent-files/pins.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
-import { agentProfileOf, agentsOf } from '../setup/agent-profile.ts'
 import type { HostRecords } from '../records-api.ts'
+import { agentProfileOf, agentsOf } from '../setup/agent-profile.ts'
 
 /** `unreadable` counts lines that are no pins; they stay in the file. */
 export type ListedPins = { readonly pins: readonly Pin[]; readonly unreadable: number }

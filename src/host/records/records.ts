@@ -1,9 +1,9 @@
 /** Assembles the functions over the records of a home: for its host. */
 
+import type { HostRecords } from '../records-api.ts'
 import { approvalRecords } from './approvals.ts'
 import { changeRecords } from './changes.ts'
 import { conversationRecords } from './conversations.ts'
-import type { HostRecords } from '../records-api.ts'
 import { pinRecords } from './pins.ts'
 import { receiptRecords } from './receipts.ts'
 import type { RecordsBase } from './records-base.ts'

@@ -3,12 +3,12 @@
 import type { Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import type { Setup } from '../api.ts'
+import type { ToolFacts } from '../records-api.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import { trySandboxNow } from '../toolset/sandbox-state.ts'
 import { createToolRuntime } from '../toolset/tool-executor.ts'
 import { builtInNames } from '../toolset/tool-selection.ts'
 import { everything } from '../toolset/tool-selections.ts'
-import type { ToolFacts } from '../records-api.ts'
 
 /** `tools`: as the option of that name; absent: the built-in ones and everything in tools.dir. */
 export type ToolsAsked = { readonly tools?: string | undefined; readonly sandbox?: SandboxKind | undefined }

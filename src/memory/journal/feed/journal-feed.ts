@@ -2,8 +2,8 @@
 
 import type { Json } from '../../../kit/json.ts'
 import type { Store } from '../../store.ts'
-import { homeRun } from './home-notes.ts'
 import type { JournalEntry } from '../journal-entry.ts'
+import { homeRun } from './home-notes.ts'
 
 /** `conversationId` and `channel` are null for a note of the home, which belongs to no run. */
 export type FeedEntry = JournalEntry & { readonly runId: string; readonly conversationId: string | null; readonly channel: string | null }
