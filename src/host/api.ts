@@ -15,10 +15,10 @@ import type { Redactor } from '../security/redaction/redact.ts'
 import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { HostRecords } from './contract/records-api.ts'
+import type { Schedules } from './contract/schedules-api.ts'
 import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
-import type { HostRecords } from './records-api.ts'
-import type { Schedules } from './schedules-api.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>

@@ -4,9 +4,9 @@ import { flat, quote } from '../../kit/text.ts'
 import type { ListedConversation } from '../../memory/conversations/conversation-list.ts'
 import { spansOf } from '../../receipts/find-receipt.ts'
 import { deletion } from '../../receipts/without-run.ts'
+import type { HostRecords } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
-import { inRecordWords } from '../integrity/recovery.ts'
-import type { HostRecords } from '../records-api.ts'
+import { inRecordWords } from './integrity/recovery.ts'
 import { limited, type RecordsBase } from './records-base.ts'
 
 const longestTitle = 200

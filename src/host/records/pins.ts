@@ -6,8 +6,8 @@ import { agentFolder } from '../../memory/agent-files/agent-folder.ts'
 import { openPins } from '../../memory/agent-files/agent-memory.ts'
 import type { Pin, Pinned } from '../../memory/agent-files/pins.ts'
 import type { Setup } from '../api.ts'
+import type { HostRecords } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
-import type { HostRecords } from '../records-api.ts'
 import { agentProfileOf, agentsOf } from '../setup/agent-profile.ts'
 
 /** `unreadable` counts lines that are no pins; they stay in the file. */

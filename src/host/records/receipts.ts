@@ -4,9 +4,9 @@ import { findLine } from '../../receipts/find-receipt.ts'
 import { readReceipt } from '../../receipts/form/grammar.ts'
 import type { Receipt } from '../../receipts/form/receipt.ts'
 import { listReceipts } from '../../receipts/list-receipts.ts'
+import type { HostRecords, ReceiptPage } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
-import { brokenChain, checkChain } from '../integrity/receipt-check.ts'
-import type { HostRecords, ReceiptPage } from '../records-api.ts'
+import { brokenChain, checkChain } from './integrity/receipt-check.ts'
 import { limited, type RecordsBase } from './records-base.ts'
 
 export function receiptRecords({ setup, memory }: RecordsBase): HostRecords['receipts'] {

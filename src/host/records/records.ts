@@ -1,6 +1,6 @@
 /** Assembles the functions over the records of a home: for its host. */
 
-import type { HostRecords } from '../records-api.ts'
+import type { HostRecords } from '../contract/records-api.ts'
 import { approvalRecords } from './approvals.ts'
 import { changeRecords } from './changes.ts'
 import { conversationRecords } from './conversations.ts'

@@ -2,7 +2,7 @@
 
 import { clearStop, readStop, setStop } from '../../service/stop-file.ts'
 import type { Setup } from '../api.ts'
-import type { HostRecords, StopState } from '../records-api.ts'
+import type { HostRecords, StopState } from '../contract/records-api.ts'
 
 export type StopOptions = { readonly path: string; readonly log: Setup['log']; readonly redact: (text: string) => string }
 

@@ -3,7 +3,7 @@
 import type { Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import type { Setup } from '../api.ts'
-import type { ToolFacts } from '../records-api.ts'
+import type { ToolFacts } from '../contract/records-api.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import { trySandboxNow } from '../toolset/sandbox-state.ts'
 import { createToolRuntime } from '../toolset/tool-executor.ts'

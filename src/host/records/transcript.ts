@@ -7,7 +7,7 @@ import type { ExternalEvent, Proposal, Usage } from '../../runtime/event.ts'
 import { gateIdOf } from '../../runtime/gate-id.ts'
 import { type Consequence, consequenceIn, externalOf } from '../../runtime/replay/external-entry.ts'
 import { addUsage } from '../../runtime/usage.ts'
-import type { CallApproval, CallChanges, CallStep, Step } from '../records-api.ts'
+import type { CallApproval, CallChanges, CallStep, Step } from '../contract/records-api.ts'
 
 export type Transcript = { readonly steps: readonly Step[]; readonly usage?: Usage }
 

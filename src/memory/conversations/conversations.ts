@@ -6,7 +6,7 @@ import type { Clock } from '../../runtime/port.ts'
 import { homeRun, noteInHome } from '../journal/feed/home-notes.ts'
 import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
-import { spentOfRun } from '../journal/spent-of-run.ts'
+import { spentOfRun } from '../journal/runs/spent-of-run.ts'
 import { isFromFile, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import {
