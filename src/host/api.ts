@@ -15,10 +15,11 @@ import type { Redactor } from '../security/redaction/redact.ts'
 import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { HostRecords } from './contract/records-api.ts'
+import type { Schedules } from './contract/schedules-api.ts'
 import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
 import type { Telemetry } from './events/telemetry/open-telemetry.ts'
-import type { Schedules } from './schedules-api.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -187,6 +188,8 @@ export type Host = {
   readonly questions: () => readonly OpenQuestion[]
   /** The events of all runs of this home, of this process and of others, and notices about everything else that happens in it. */
   readonly events: EventHub
+  /** What can be read of this home and decided about it besides conversations; loaded on first use. */
+  records(): Promise<HostRecords>
   /** What commands and file tools of this home changed; opened on first use. */
   changes(): Promise<KeptChanges>
   /** Loaded on first use. */
