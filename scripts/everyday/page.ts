@@ -6,6 +6,7 @@ import { createGate } from '../../src/security/gate.ts'
 import { definePolicy } from '../../src/security/policy.ts'
 import { shell } from '../../src/tools/builtin/shell.ts'
 import { everydayCommands } from './commands.ts'
+import { installed } from './project.ts'
 import worked from './worked.json'
 
 /** What came of the command with --auto. `absent`: its program or its host is not there, so that it was only judged. */
@@ -17,8 +18,10 @@ const outcomes: { readonly [command: string]: string } = worked.outcomes
 
 export async function everydayPage(): Promise<string> {
   const rows = await Promise.all(everydayCommands.map(judged))
-  return `${[head(rows), table(rows)].join('\n\n')}\n`
+  return `${[head(rows), table(rows), decisions].join('\n\n')}\n`
 }
+
+const programs: ReadonlySet<string> = new Set(installed.map((name) => `/home/u/ws/node_modules/.bin/${name}`))
 
 /** The gate's usual settings, on a machine where commands run on private views. */
 function gates() {
@@ -45,6 +48,7 @@ function gates() {
       tools: [tool],
       estop: () => undefined,
       resolve: (name) => `/usr/bin/${name}`,
+      sight: { real: (path) => path, linked: () => [], isFile: (path) => programs.has(path) },
       commands: { confined: true, transaction: true, network: true },
       conversation: 'everyday',
     })
@@ -98,3 +102,21 @@ function table(rows: readonly Row[]): string {
     '\n',
   )
 }
+
+const decisions = `## Why these run without a question, and those do not
+
+With \`--auto\` a change is applied without a question when it does no harm: a regular file or folder of the workspace, no new executable bit, no name that
+programs run, obey or hide, no setting that makes git run or send anything.
+
+| command | with --auto | why |
+|---|---|---|
+| \`npx tsc\`, \`npx vitest run\` | done, if \`node_modules/.bin\` has the program | it is the workspace's own program, and runs as \`npm test\` does: on a private view, without a network. A program that is not there, another version (\`npx tsc@5\`) or another package (\`-p\`) would be downloaded, so the question names the registry. |
+| \`ln -s README.md link.md\` | done | a link to a plain file of the workspace does no more than a copy. It asks when the file is executable, when it is missing, a folder, or a file that must not be read (\`public/x\` to \`.env\` would publish it), when one of the two names is run or obeyed by tools, and when the link leads to another place. |
+| \`git init sub\` | done, if \`sub\` was not there | git makes data and four settings of its own. In a private view it copies no templates, so there are no examples of hooks, which are executables. In a folder that was there, and in the workspace itself, it asks: what lies there would become part of the repository. |
+| \`gcc -o hello hello.c\`, \`g++ …\` | asks | a new executable. That the compiler wrote it says nothing about what it does: its source is the model's. |
+| \`cmake -B build\` | asks | new executables, and recipes (\`Makefile\`, \`*.cmake\`) that a person's next \`make\` runs. Build into a cache folder such as \`target\`, or say \`a\` (always) once. |
+| \`chmod +x script.sh\` | asks | the executable bit is exactly what the question is about. |
+| \`python3 -m venv env\` | asks | editors run the Python of an environment that they find, and its \`*.pth\` files with it. |
+| \`git fetch\`, \`pull\`, \`push\` | fails without its host | a command has no network before the call names the host; then the question names it too. They do not count as done. |
+| \`rm\`, \`dd\`, \`find -delete\` | refused | the operator's \`forbidden_commands\` name them, and \`find -delete\` is \`rm\` on all that it finds. |
+| \`npm install\`, \`curl …\` | asks before it runs | what a command sends cannot be taken back. \`allowed_domains = ["@npm"]\` says that the host is fine: at the level full it is then no question, and elsewhere the question does not call it unlisted. |`

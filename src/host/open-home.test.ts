@@ -23,6 +23,7 @@ function options(own: Partial<HomeOptions> = {}): HomeOptions {
   return {
     database,
     key: 'stop',
+    estop: join(folder, 'ESTOP'),
     redactor: createRedactor,
     recover: (record) => void record.recover(),
     watchStop(onStop) {

@@ -8,6 +8,8 @@ import type { RecordWriter } from '../memory/record-writer.ts'
 import { createRecorder, type OneWriter } from '../memory/recorder.ts'
 import type { Redact } from '../runtime/port.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
+import { createHomeEvents, type HomeEvents } from './events/home-events.ts'
+import { createHomePoll } from './events/home-poll.ts'
 import { answersIn } from './integrity/recovery.ts'
 import { createHomeRedactor, type HomeRedactor } from './run/home-redactor.ts'
 import { createPendingApprovals, type PendingApprovals } from './run/pending-approvals.ts'
@@ -24,6 +26,8 @@ export type HomeOptions = {
   readonly database: string
   /** The paths of the receipts and the emergency stop: two users share a home only when these are equal too. */
   readonly key: string
+  /** The path of the file that sets the emergency stop. */
+  readonly estop: string
   /** Knows this user's secrets; the home removes the secrets of every user from everything it stores. */
   readonly redactor: (shared: HomeServices) => Redactor
   /** May throw; nothing is left open then. */
@@ -37,6 +41,7 @@ export type HomeOptions = {
 /** What all users of a home share besides its files. */
 export type HomeServices = {
   readonly approvals: PendingApprovals
+  readonly events: HomeEvents
   readonly profiles: Profiles
   readonly sandboxes: SandboxPool
   readonly turns: TurnQueue
@@ -93,17 +98,19 @@ function identityOf({ database, key }: HomeOptions): string | undefined {
   return found ? `${found.dev}:${found.ino} ${key}` : undefined
 }
 
-function openFirst({ open, watchStop }: HomeOptions): Shared {
+function openFirst({ open, watchStop, estop }: HomeOptions): Shared {
   const redactor = createHomeRedactor()
   const listeners = new Set<(reason: string) => void>()
   const parts = open(redactor.redact)
+  const services = servicesOver(parts, estop)
   const unwatch = watchStop((reason) => {
+    services.events.lookAtStop()
     for (const listener of listeners) listener(reason)
   })
   return {
     ...parts,
-    recorder: createRecorder(parts.record, parts.memory.lockWait),
-    services: servicesOver(parts),
+    recorder: createRecorder(parts.record, { ...parts.memory, committed: services.events.committed }),
+    services,
     redactor,
     listeners,
     unwatch,
@@ -111,9 +118,11 @@ function openFirst({ open, watchStop }: HomeOptions): Shared {
   }
 }
 
-function servicesOver({ memory }: HomeParts): HomeServices {
+function servicesOver({ memory }: HomeParts, estop: string): HomeServices {
+  const poll = createHomePoll()
   return {
-    approvals: createPendingApprovals(answersIn(memory)),
+    approvals: createPendingApprovals(answersIn(memory), poll),
+    events: createHomeEvents({ memory, poll, estop }),
     profiles: createProfiles(createSharedProviders()),
     sandboxes: createSandboxPool(),
     turns: createTurnQueue(),

@@ -37,6 +37,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   const { setup } = home.services.profiles.of(given)
   const open = new Set<OpenConversation>()
   const closing = { over: false }
+  const leaving = new AbortController()
   warnOfWeakKeys(setup)
 
   const stopListening = home.onStop((reason) => {
@@ -67,6 +68,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   async function close(graceMs = usualGraceMs): Promise<void> {
     if (closing.over) return
     closing.over = true
+    leaving.abort()
     await within(graceMs, Promise.all([...open].map((each) => each.conversation.close())))
     stopListening()
     home.release()
@@ -80,10 +82,17 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     return { store: await openKeptChanges(setup), record: (action, set) => recordDecision(home.record, action, set) }
   })
 
+  const schedules = once(async () => {
+    const [{ createSchedules }, store] = await Promise.all([import('./schedules/schedules.ts'), home.memory.schedules()])
+    return createSchedules({ setup, store, now: Date.now })
+  })
+
   return {
     setup,
     conversation,
     changes: changes.get,
+    events: home.services.events.of(leaving.signal),
+    schedules: schedules.get,
     questions: home.services.approvals.open,
     async replay(wanted, threads) {
       const { replayWith } = await import('./integrity/run-again.ts')
@@ -93,6 +102,11 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
       const { costOf } = await import('./cost/cost.ts')
       return costOf(home.memory, setup, query)
     },
+    tokens: home.memory.tokens,
+    receipts: () => home.memory.checkpoint.get(),
+    receiptsOf: (runId) => [...home.memory.attempts(runId)].flatMap(({ receiptId }) => receiptId ?? []),
+    search: home.memory.search,
+    hasConversation: home.memory.conversations.has,
     latestElsewhere: (folder) => latestElsewhere(home.memory, folder),
     close,
   }
@@ -121,6 +135,7 @@ function homeOf(setup: Setup, onRecovery: (recovery: Recovery) => void): Home {
   const { config, paths } = setup
   return openHome({
     database: config.memory.path,
+    estop: paths.estop,
     key: `${paths.estop} ${config.receipts.enabled ? config.receipts.path : ''}`,
     redactor: ({ profiles }) => profiles.of(setup).setup.redactor,
     watchStop: (onStop) => watchStop(paths.estop, onStop),

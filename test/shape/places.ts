@@ -5,7 +5,7 @@ import { memberOf } from './purity.ts'
 import { type Reference, references } from './references.ts'
 
 const SQLITE = ['src/memory/', 'src/discovery/', 'src/control/']
-const SERVE = ['src/channels/http/', 'src/channels/http.ts', 'src/control/']
+const SERVE = ['src/http/']
 const NETWORK = ['src/workspace/net/']
 
 const NETWORK_MODULES = new Set(
@@ -70,7 +70,7 @@ export const memoryIsOpenedByTheHost: Law = (modules) =>
   )
 
 /** Waiting code is woken by events; only these modules poll, or repeat an activity signal. */
-const REPEATS = ['src/host/run/pending-approvals.ts', 'src/service/', 'src/channels/answer-message.ts']
+const REPEATS = ['src/host/events/home-poll.ts', 'src/service/', 'src/channels/answer-message.ts']
 
 export const lookingAgainHasItsPlaces: Law = (modules) =>
   outside(modules, REPEATS).flatMap((module) =>

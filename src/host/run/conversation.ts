@@ -1,6 +1,5 @@
 /** Assembles one conversation by hand, in this file only. It loads parts that only some turns need when a turn needs them. */
 
-import { existsSync } from 'node:fs'
 import { allowedTools } from '../../config/config.ts'
 import { type Once, once } from '../../kit/once.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
@@ -12,6 +11,7 @@ import { metersOf } from '../cost/meters.ts'
 import type { Home } from '../open-home.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
+import { hasRuleFolders } from '../setup/rules/rule-folders.ts'
 import { runLimits } from '../setup/run-limits.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
@@ -182,6 +182,7 @@ async function runnerOf(context: RunContext, { begun, provider, toolRuntime, ope
       },
       recorder: home.recorder,
       questions: home.services.approvals,
+      piece: home.services.events.piece,
       log,
       redact: redactor.json,
       redactStream: () => createStreamRedactor(redactor),
@@ -242,9 +243,8 @@ function handsOf(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>):
  * `usage` on an invalid rule
  */
 async function rulesFor({ setup, rules: shared }: Profile) {
-  const folders = [`${setup.paths.home}/rules`, `${setup.config.workspaceDir}/.braidclaw/rules`]
-  if (!folders.some((folder) => existsSync(folder))) return {}
-  const { rulesInForce } = await import('../setup/operator-rules.ts')
+  if (!hasRuleFolders(setup)) return {}
+  const { rulesInForce } = await import('../setup/rules/operator-rules.ts')
   const { rules, journal } = shared(rulesInForce(setup))
   return { rules, ...(journal ? { journalledRules: journal } : {}) }
 }

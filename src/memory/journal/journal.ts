@@ -3,12 +3,12 @@
 import type { Risk } from '../../runtime/event.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
+import { spentOfRun } from './calls/spent-of-run.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { thisProcess } from './process-owner.ts'
 import { agentText } from './run-agent.ts'
 import { alteredRun, type Seal, sealAgain, sealEnd } from './run-end.ts'
 import { type AlteredEntry, digestOf, type StoredEntry } from './running-digest.ts'
-import { spentOfRun } from './spent-of-run.ts'
 import { type Turn, turnOf } from './turns.ts'
 
 export type RunRecord = RunIdentity & {
@@ -41,6 +41,8 @@ export type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run:
 export type Journal = {
   /** On disk when it returns, together with the turn row it creates. @throws SQLiteError */
   append(entry: JournalAppend): number
+  /** Returns the number of the newest entry, 0 without any. */
+  latest(): number
   events(runId: string): JournalEntry[]
   /** Returns the first altered entry, found by the running digest, or an error in the run's end; see running-digest.ts and run-end.ts. */
   alteredIn(runId: string, seal?: Seal): AlteredEntry | undefined
@@ -118,6 +120,10 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
       .run(runId, conversationId, turnId, provider, model, channel, owner, at, ...optional)
+  }
+
+  function latest(): number {
+    return store.sql<{ seq: number }, []>('SELECT coalesce(max(seq), 0) AS seq FROM journal').get()?.seq ?? 0
   }
 
   function events(runId: string): JournalEntry[] {
@@ -219,6 +225,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     sealEnd: (runId, seal) => sealEnd(store, runId, seal),
     sealAgain: (runId, seal) => sealAgain(store, runId, seal),
     append,
+    latest,
     events,
     runs,
     run,

@@ -1,7 +1,7 @@
 /** Stores the plain text of operator actions outside of any run, because their receipts contain only its hash. */
 
-import type { JsonObject } from '../kit/json.ts'
-import type { Store } from './store.ts'
+import type { JsonObject } from '../../kit/json.ts'
+import type { Store } from '../store.ts'
 
 export type OperatorActions = {
   /** Call it in the transaction that writes the receipt. */

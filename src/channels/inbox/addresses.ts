@@ -3,8 +3,8 @@
 export type Addresses = {
   /** @returns a function to call with the conversation that takes the message from this address */
   note(address: string): (conversationId: string) => void
-  /** @throws Error when no message of that conversation came through this channel */
-  of(conversationId: string): string
+  /** Returns an address itself unchanged. @throws Error when no message of that conversation came through this channel */
+  of(conversation: string): string
 }
 
 export function createAddresses(): Addresses {
@@ -12,7 +12,7 @@ export function createAddresses(): Addresses {
   return {
     note: (address) => (conversationId) => void latest.set(conversationId, address),
     of(conversationId) {
-      const address = latest.get(conversationId)
+      const address = latest.get(conversationId) ?? (conversationId.startsWith('conversation_') ? undefined : conversationId)
       if (address === undefined) throw new Error(`nobody of ${conversationId} was heard on this channel, so nothing can be sent there`)
       return address
     },

@@ -1,17 +1,18 @@
 /** Loads the operator's rules for a workspace, or the rules of one file; an invalid rule ends the command. */
 
-import { createTrust } from '../../config/trust.ts'
-import type { Places } from '../../runtime/rules/condition.ts'
-import { lintRules } from '../../runtime/rules/lint.ts'
-import type { Rule } from '../../runtime/rules/parse-rules.ts'
-import { isToolName } from '../../tools/executable/description.ts'
-import { toolKinds } from '../../tools/list.ts'
-import type { Setup } from '../api.ts'
-import { FailureError } from '../failure.ts'
+import { createTrust } from '../../../config/trust.ts'
+import type { Places } from '../../../runtime/rules/condition.ts'
+import { lintRules } from '../../../runtime/rules/lint.ts'
+import type { Rule } from '../../../runtime/rules/parse-rules.ts'
+import { isToolName } from '../../../tools/executable/description.ts'
+import { toolKinds } from '../../../tools/list.ts'
+import type { Setup } from '../../api.ts'
+import { FailureError } from '../../failure.ts'
 import { type LoadedRules, loadRules, readRules } from './rule-files.ts'
+import type { RuleSetup } from './rule-folders.ts'
 
 /** Returns the rules for runs in this workspace. @throws FailureError `usage` that names every problem. */
-export function rulesInForce(setup: Setup): LoadedRules {
+export function rulesInForce(setup: RuleSetup): LoadedRules {
   const { config, paths, context, log } = setup
   const workspace = config.workspaceDir
   const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
@@ -34,14 +35,14 @@ export function rulesOfFile(setup: Setup, file: string) {
  * A rule that can never apply protects nothing: a certain mistake ends the command, a likely one causes a warning. @throws FailureError
  * `usage`
  */
-function checkTools(setup: Setup, rules: readonly Rule[]): void {
+function checkTools(setup: RuleSetup, rules: readonly Rule[]): void {
   const known = { builtIn: toolKinds, own: setup.config.tools.executables, isToolName }
   const found = lintRules({ rules, known, places: placesOf(setup) })
   for (const warning of found.warnings) setup.log('warn', warning)
   understood(found)
 }
 
-function placesOf({ config, context }: Setup): Places {
+function placesOf({ config, context }: RuleSetup): Places {
   return { workspace: config.workspaceDir, home: context.env.HOME || '/' }
 }
 

@@ -1,0 +1,46 @@
+/** Defines the settings of [channels.http]: where the gateway listens, and under which names. */
+
+import type { Rows } from '../../kit/settings.ts'
+
+/** Who may talk is decided by the token of each request, so the channel has no list of people. */
+export const httpPeople = { users: ['*'] } as const
+
+export const httpRows = {
+  enabled: {
+    type: 'boolean',
+    default: false,
+    about: 'Whether the daemon also listens for HTTP (docs/gateway.md); "braidclaw serve" always does.',
+  },
+  host: {
+    type: 'text',
+    default: '127.0.0.1',
+    about: 'The address to listen on. Another one than this machine itself lets others in who have a token.',
+  },
+  port: {
+    type: 'whole',
+    min: 0,
+    max: 65_535,
+    unit: '(a port)',
+    default: 4127,
+    about: 'The port to listen on; 0 is any free one.',
+  },
+  allowed_hosts: {
+    type: 'words',
+    form: 'any',
+    default: [],
+    example: ['agent.example.org'],
+    about: 'Further names under which a proxy or another machine reaches it, with the port if people type one.',
+  },
+  tls_cert: {
+    type: 'path',
+    absent: 'no TLS',
+    example: '~/tls/cert.pem',
+    about: 'The certificate chain, PEM; with tls_key the gateway speaks HTTPS.',
+  },
+  tls_key: {
+    type: 'path',
+    absent: 'no TLS',
+    example: '~/tls/key.pem',
+    about: 'The private key of the certificate, PEM.',
+  },
+} as const satisfies Rows
