@@ -168,7 +168,7 @@ CREATE TABLE channel_addresses(
   channel TEXT NOT NULL, conversation_id TEXT NOT NULL, address TEXT NOT NULL, PRIMARY KEY (channel, conversation_id)
 ) STRICT, WITHOUT ROWID;
 `,
-  // `spent`: what the model calls of an ended run used, by day and model (journal/calls/spent-of-run.ts). `token`: the access token that asked.
+  // `spent`: what the model calls of an ended run used, by day and model (journal/spent-of-run.ts). `token`: the access token that asked.
   // `spend`: what no row of a run tells: runs that were deleted, summaries, reservations that were never settled. A deleted run leaves its
   // spend whoever deletes it. `payer`: whom a reservation is charged to.
   `

@@ -1,8 +1,8 @@
 /** Tells what model calls have used, from the rows of runs, and records what no run tells: summaries and reservations never settled. */
 
 import type { Usage } from '../../runtime/event.ts'
-import { spentOfRun } from '../journal/calls/spent-of-run.ts'
 import { isAlive } from '../journal/process-owner.ts'
+import { spentOfRun } from '../journal/spent-of-run.ts'
 import type { Store } from '../store.ts'
 
 /** Whom a call is charged to. `priced`: whether the price of the call was known. */
