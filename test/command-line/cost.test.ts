@@ -132,15 +132,19 @@ describe('a process that is killed while the model is asked', () => {
 })
 
 test('processes at once, some of them killed, never pass the limit of a channel', async () => {
-  const limit = 100_000
+  const limit = 130_000
   using at = priced(`channel_daily_usd = ${limit / 1e6}\n`)
   await turn(at, [reply])
-  const slow = [call('time', {}), { ...reply, delay_ms: 250 }]
+  const slow = [
+    { ...call('time', {}), delay_ms: 600 },
+    { ...reply, delay_ms: 600 },
+  ]
   const all: (number | null)[] = []
   for (let round = 0; round < 4; round++) {
     const started = Array.from({ length: 4 }, () => at.start(['agent', '-m', 'go'], { env: scripted(at, slow).env, timeoutMs: 40_000 }))
-    await Bun.sleep(300 + 150 * round)
-    for (const { pid } of started.slice(0, 2)) kill(pid)
+    const pids = started.map(({ pid }) => pid)
+    for (let tries = 0; tries < 300 && holders(at, pids).length < 2; tries++) await Bun.sleep(10)
+    for (const pid of holders(at, pids).slice(0, 1 + (round % 2))) kill(pid)
     all.push(...(await Promise.all(started.map(async ({ result }) => (await result).code))))
     const { total, limits } = await costs(at)
     const [state] = limits
@@ -152,6 +156,14 @@ test('processes at once, some of them killed, never pass the limit of a channel'
   }
   expect(new Set(all)).toEqual(new Set([0, 6, null]))
 }, 120_000)
+
+/** Returns the processes of these that have reserved something for a call. */
+function holders(at: Nest, pids: readonly number[]): number[] {
+  using db = new Database(join(at.home, '.braidclaw/memory.sqlite'))
+  db.run('PRAGMA busy_timeout = 5000')
+  const owners = db.query<{ owner: string }, []>('SELECT DISTINCT owner FROM budget_reservations').all()
+  return owners.map(({ owner }) => Number.parseInt(owner, 10)).filter((pid) => pids.includes(pid))
+}
 
 /** The process may have ended by itself. */
 function kill(pid: number): void {
