@@ -2,6 +2,7 @@
 
 import type { Routes } from './gateway.ts'
 import { chatRoutes } from './routes/chat.ts'
+import { costRoutes } from './routes/cost.ts'
 import { metricsRoutes } from './routes/metrics.ts'
 import { runRoutes } from './routes/run.ts'
 import { statusRoutes } from './routes/status.ts'
@@ -12,4 +13,5 @@ export const gatewayRoutes: readonly Routes[] = [
   chatRoutes,
   runRoutes,
   metricsRoutes,
+  costRoutes,
 ]
