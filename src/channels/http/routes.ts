@@ -2,10 +2,12 @@
 
 import type { Routes } from './gateway.ts'
 import { chatRoutes } from './routes/chat.ts'
+import { schedulesRoutes } from './routes/schedules.ts'
 import { statusRoutes } from './routes/status.ts'
 
 export const gatewayRoutes: readonly Routes[] = [
   // One line per module.
   statusRoutes,
   chatRoutes,
+  schedulesRoutes,
 ]
