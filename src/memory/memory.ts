@@ -3,6 +3,7 @@
 import type { Clock, Log } from '../runtime/port.ts'
 import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
+import type { DatabaseCopies } from './backup/database-copy.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
@@ -50,6 +51,8 @@ export type Memory = {
   budget(): Promise<BudgetLedger>
   /** Imported on demand: only processes that stay, and the command for schedules, need it. */
   schedules(): Promise<ScheduleStore>
+  /** Imported on demand: for backups. */
+  copies(): Promise<DatabaseCopies>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -87,6 +90,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
+      copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,
