@@ -3,6 +3,7 @@
 import type { Clock, Log } from '../runtime/port.ts'
 import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
+import type { DatabaseCopies } from './backup/database-copy.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
@@ -59,6 +60,8 @@ export type Memory = {
   schedules(): Promise<ScheduleStore>
   /** Imported on demand: a turn reads none of it. */
   spend(): Promise<SpendTable>
+  /** Imported on demand: for backups. */
+  copies(): Promise<DatabaseCopies>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -99,6 +102,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
       spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
+      copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,

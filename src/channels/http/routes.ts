@@ -5,6 +5,7 @@ import { chatRoutes } from './routes/chat.ts'
 import { costRoutes } from './routes/cost.ts'
 import { metricsRoutes } from './routes/metrics.ts'
 import { runRoutes } from './routes/run.ts'
+import { schedulesRoutes } from './routes/schedules.ts'
 import { statusRoutes } from './routes/status.ts'
 
 export const gatewayRoutes: readonly Routes[] = [
@@ -14,4 +15,5 @@ export const gatewayRoutes: readonly Routes[] = [
   runRoutes,
   metricsRoutes,
   costRoutes,
+  schedulesRoutes,
 ]
