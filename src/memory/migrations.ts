@@ -168,4 +168,12 @@ CREATE TABLE channel_addresses(
   channel TEXT NOT NULL, conversation_id TEXT NOT NULL, address TEXT NOT NULL, PRIMARY KEY (channel, conversation_id)
 ) STRICT, WITHOUT ROWID;
 `,
+  // Answers to requests that carried an Idempotency-Key; without a status the request is still being answered by that process.
+  `
+CREATE TABLE replies(
+  owner TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, process TEXT NOT NULL, at INTEGER NOT NULL, status INTEGER, type TEXT,
+  body TEXT, PRIMARY KEY (owner, key)
+) STRICT;
+CREATE INDEX replies_by_age ON replies(at);
+`,
 ]

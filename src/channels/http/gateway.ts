@@ -2,6 +2,7 @@
 
 import type { ChannelHost, Setup } from '../../host/api.ts'
 import type { Api } from '../../http/api.ts'
+import type { Holders } from './holders.ts'
 import type { Talks } from './talks.ts'
 import type { Caller } from './token-access.ts'
 
@@ -10,6 +11,9 @@ export type Gateway = {
   readonly setup: Setup
   readonly version: string
   readonly talks: Talks
+  readonly holders: Holders
+  /** Whether it speaks HTTPS. */
+  readonly secure: boolean
 }
 
 export type GatewayApi = Api<Caller>

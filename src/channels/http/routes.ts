@@ -2,12 +2,16 @@
 
 import type { Routes } from './gateway.ts'
 import { chatRoutes } from './routes/chat.ts'
+import { openAiRoutes } from './routes/openai.ts'
 import { runRoutes } from './routes/run.ts'
+import { sessionRoutes } from './routes/session.ts'
 import { statusRoutes } from './routes/status.ts'
 
 export const gatewayRoutes: readonly Routes[] = [
   // One line per module.
   statusRoutes,
+  sessionRoutes,
   chatRoutes,
   runRoutes,
+  openAiRoutes,
 ]
