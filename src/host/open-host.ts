@@ -109,6 +109,10 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
       return found !== undefined
     },
     hasConversation: home.memory.conversations.has,
+    async cost(query) {
+      const { costOf } = await import('./cost/cost.ts')
+      return costOf(home.memory, setup, query)
+    },
     latestElsewhere: (folder) => latestElsewhere(home.memory, folder),
     close,
   }

@@ -20,6 +20,7 @@ import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import type { Projections } from './rebuild.ts'
 import type { ScheduleStore } from './schedules/schedule-store.ts'
 import type { BudgetLedger } from './spend/budget-ledger.ts'
+import type { SpendTable } from './spend/spend.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
 
@@ -58,6 +59,8 @@ export type Memory = {
   budget(): Promise<BudgetLedger>
   /** Imported on demand: only processes that stay, and the command for schedules, need it. */
   schedules(): Promise<ScheduleStore>
+  /** Imported on demand: a turn reads none of it. */
+  spend(): Promise<SpendTable>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -98,6 +101,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
+      spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,

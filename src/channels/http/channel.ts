@@ -10,12 +10,12 @@ import type { Listening } from '../../http/listen.ts'
 import { serveApi } from '../../http/serve-api.ts'
 import { openSession } from '../../http/session-cookie.ts'
 import type { Values } from '../../kit/settings.ts'
+import { createHolders, type Holders } from './access/holders.ts'
+import { accessOf } from './access/token-access.ts'
 import { errorFields, gatewayApi } from './gateway-api.ts'
-import { createHolders, type Holders } from './holders.ts'
 import { sessionCookie } from './routes/session.ts'
 import type { httpRows } from './settings.ts'
-import { createTalks } from './talks.ts'
-import { accessOf } from './token-access.ts'
+import { createTalks } from './turns/talks.ts'
 
 type HttpSettings = Values<typeof httpRows>
 

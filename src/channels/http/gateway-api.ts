@@ -3,12 +3,12 @@
 import { z } from '@hono/zod-openapi'
 import { createApi, openRoute } from '../../http/api.ts'
 import type { HttpError } from '../../http/http-error.ts'
+import type { Caller } from './access/token-access.ts'
 import type { Gateway, GatewayApi } from './gateway.ts'
 import { openAiFields } from './openai/answers.ts'
 import { gatewayRoutes } from './routes.ts'
 import { json } from './shapes.ts'
-import { httpErrorOf } from './talks.ts'
-import type { Caller } from './token-access.ts'
+import { httpErrorOf } from './turns/talks.ts'
 
 export function gatewayApi(gateway: Gateway, failed: (error: unknown) => void): GatewayApi {
   const app: GatewayApi = createApi<Caller>({ errorOf: httpErrorOf, failed, errorFields })

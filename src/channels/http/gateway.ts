@@ -2,9 +2,9 @@
 
 import type { ChannelHost, Setup } from '../../host/api.ts'
 import type { Api } from '../../http/api.ts'
-import type { Holders } from './holders.ts'
-import type { Talks } from './talks.ts'
-import type { Caller } from './token-access.ts'
+import type { Holders } from './access/holders.ts'
+import type { Caller } from './access/token-access.ts'
+import type { Talks } from './turns/talks.ts'
 
 export type Gateway = {
   readonly host: ChannelHost

@@ -67,6 +67,7 @@ export const commands: List = [
   { name: 'run', about: 'List runs or show the journal of one' },
   { name: 'run list', about: 'List runs, latest first', load: async () => (await import('./records/run.ts')).list },
   { name: 'run show', about: 'Print the journal of one run', load: async () => (await import('./records/run.ts')).show },
+  { name: 'cost', about: 'What the model calls have cost, by day, model, conversation, channel, token, agent or run, against the limits', load: async () => (await import('./records/cost.ts')).cost },
   { name: 'budget', about: 'What is spent and reserved of each budget of money and tokens, and when it is anew', load: async () => (await import('./records/budget.ts')).budget },
   { name: 'replay', about: 'Run a past run again from its journal: its events byte for byte, without the partial texts of the stream; nothing is executed, asked or fetched (exit 9 when altered)', load: async () => (await import('./proof/replay.ts')).replay },
   { name: 'rebuild', about: 'Make turns, conversations and search index anew from the journal, and compare the receipts with it', load: async () => (await import('./proof/rebuild.ts')).rebuild },

@@ -16,6 +16,7 @@ import { createToolRuntime } from '../toolset/tool-executor.ts'
 import { openChanges } from '../transactions/open-changes.ts'
 import { pastReview } from '../transactions/past-review.ts'
 import { reviewerBy } from '../transactions/reviewed-views.ts'
+import { createRepositoryReader } from '../transactions/transfer/repository-reader.ts'
 import { pastCommands, pastTools } from './recorded-tools.ts'
 
 /**
@@ -30,12 +31,19 @@ export async function judgeBy(setup: Setup, file: string, memory: Memory): Promi
   const always = (key: string) => memory.approvals.hasRule('shell', key)
   const secrets = setup.redactor
   const common = { secrets, estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }
+  const repository = createRepositoryReader(setup, policy)
   const store = openChanges({ ...setup, config }, policy.workspace)
   return ({ runId, entries }) => {
     const { tools, settled } = pastTools(entries, config)
     const names = tools.map(({ name }) => name)
     const commands = pastCommands(entries)
-    const gate = createGate({ ...common, ...(commands ? { commands } : {}), policy: allowingToo(policy, names), tools: [...ten, ...tools] })
+    const gate = createGate({
+      ...common,
+      repository,
+      ...(commands ? { commands } : {}),
+      policy: allowingToo(policy, names),
+      tools: [...ten, ...tools],
+    })
     const judge: Judge = async (call) => settled.get(call.id) ?? gate.judge(call)
     const review = reviewerBy({ setup: { ...setup, config }, policy, gate: async () => gate })
     return { judge, review: pastReview({ entries, runId, store, judge, review }) }

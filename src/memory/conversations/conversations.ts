@@ -6,6 +6,7 @@ import type { Clock } from '../../runtime/port.ts'
 import { homeRun, noteInHome } from '../journal/home-notes.ts'
 import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
+import { spentOfRun } from '../journal/spent-of-run.ts'
 import { isFromFile, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { indexTurns } from './word-index.ts'
@@ -223,6 +224,8 @@ function runsUnderWay(store: Store): string[] {
 /** A dead run that still lacks a receipt stays until the next start writes that receipt. */
 function forget(store: Store, underWay: readonly string[], note: number): void {
   const others = 'run_id NOT IN (SELECT value FROM json_each(?))'
+  // What a run used stays when it is deleted (a trigger); only its journal tells that of a run without an end.
+  store.script(`UPDATE runs SET spent = ${spentOfRun} WHERE ended IS NULL`)
   for (const rows of [
     `turns WHERE ${others}`,
     `journal WHERE ${others} AND seq <> ${note}`,

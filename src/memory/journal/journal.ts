@@ -8,6 +8,7 @@ import { thisProcess } from './process-owner.ts'
 import { agentText } from './run-agent.ts'
 import { alteredRun, type Seal, sealAgain, sealEnd } from './run-end.ts'
 import { type AlteredEntry, digestOf, type StoredEntry } from './running-digest.ts'
+import { spentOfRun } from './spent-of-run.ts'
 import { type Turn, turnOf } from './turns.ts'
 
 export type RunRecord = RunIdentity & {
@@ -110,13 +111,15 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   /** Adds the run's row with its first entry. */
-  function insertRun({ runId, conversationId, turnId, provider, model, channel, folder, agent }: RunIdentity, at: number): void {
+  function insertRun(run: RunIdentity, at: number): void {
+    const { runId, conversationId, turnId, provider, model, channel, folder, agent, token } = run
+    const optional = [folder ?? null, agent ? agentText(store.path, agent) : null, token ?? null]
     store
-      .sql<never, [string, string, string, string, string, string, string, number, string | null, string | null]>(
-        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder, agent)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      .sql<never, (string | number | null)[]>(
+        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder, agent, token)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(runId, conversationId, turnId, provider, model, channel, owner, at, folder ?? null, agent ? agentText(store.path, agent) : null)
+      .run(runId, conversationId, turnId, provider, model, channel, owner, at, ...optional)
   }
 
   function latest(): number {
@@ -182,7 +185,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   function end(runId: string, { at, code, message, digest }: Parameters<Journal['end']>[1]): void {
     store
       .sql<never, [number, string, string, string | null, string]>(
-        'UPDATE runs SET ended = ?, code = ?, message = ?, digest = ? WHERE run_id = ? AND ended IS NULL',
+        `UPDATE runs SET ended = ?, code = ?, message = ?, digest = ?, spent = ${spentOfRun} WHERE run_id = ? AND ended IS NULL`,
       )
       .run(at, code, message, digest, runId)
   }

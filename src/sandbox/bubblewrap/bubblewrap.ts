@@ -192,8 +192,7 @@ type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly surrounding
 
 function commandOf({ plan, way, surroundings }: Asked): Command {
   // git would rewrite its index only to remember file times, and every command would seem to change the repository.
-  // Without templates a new repository has no examples of hooks, which are executables.
-  const git: Environment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0', GIT_TEMPLATE_DIR: '' } : {}
+  const git: Environment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
   // A command with the user number of root has no right to give files to other users, and tar would end with an error.
   const tar: Environment = process.geteuid?.() === 0 ? { TAR_OPTIONS: '--no-same-owner' } : {}
   return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...surroundings.environment(plan.env), ...git, ...tar, ...way.env } }

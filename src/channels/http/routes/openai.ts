@@ -8,7 +8,7 @@ import type { Gateway, GatewayApi } from '../gateway.ts'
 import { createPieces, failureOf, finishOf, noteOf, openAiFields, usageOf } from '../openai/answers.ts'
 import { askedOf, completionRequest } from '../openai/messages.ts'
 import { eventStream, json } from '../shapes.ts'
-import { leavingSignal, streamTurn } from '../stream-turn.ts'
+import { leavingSignal, streamTurn } from '../turns/stream-turn.ts'
 
 const model = z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
 const models = z.object({ object: z.literal('list'), data: z.array(model) })

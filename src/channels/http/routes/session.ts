@@ -8,7 +8,7 @@ import type { Gateway, GatewayApi } from '../gateway.ts'
 import { json } from '../shapes.ts'
 
 const who = z.object({ name: z.string(), scopes: z.array(z.string()) })
-const begun = who.extend({ expires: z.int().openapi({ description: 'Milliseconds since 1970' }) })
+const begun = z.object({ ...who.shape, expires: z.int().openapi({ description: 'Milliseconds since 1970' }) })
 const ended = z.object({ ended: z.literal(true) })
 
 const lifeS = 7 * 86_400

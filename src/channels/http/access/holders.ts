@@ -1,10 +1,10 @@
 /** Knows the tokens in force: those of the table, and the one of the token file. */
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { holderOf, sameDigest, type TokenHolder } from '../../host/access/tokens.ts'
-import type { Host, Setup } from '../../host/api.ts'
-import { FailureError } from '../../host/failure.ts'
-import { sha256 } from '../../kit/sha256.ts'
+import { holderOf, sameDigest, type TokenHolder } from '../../../host/access/tokens.ts'
+import type { Host, Setup } from '../../../host/api.ts'
+import { FailureError } from '../../../host/failure.ts'
+import { sha256 } from '../../../kit/sha256.ts'
 
 /** `digest`: the SHA-256 of the secret, in hex. */
 export type Held = { readonly holder: TokenHolder; readonly digest: string }
