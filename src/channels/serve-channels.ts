@@ -3,7 +3,7 @@
 import { channelSettings } from '../config/config.ts'
 import type { ChannelProfile } from '../host/access/channel-profile.ts'
 import type { Channel, ChannelHost, ChannelKind, ConversationOptions, Host, InboundMessage, Setup } from '../host/api.ts'
-import { openHost } from '../host/open-host.ts'
+import { openHost } from '../host/open/open-host.ts'
 import { type ServedSchedules, serveSchedules } from '../host/schedules/serve-schedules.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
 import type { Provider } from '../runtime/port.ts'

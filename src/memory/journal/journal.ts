@@ -5,10 +5,10 @@ import type { RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { thisProcess } from './process-owner.ts'
-import { agentText } from './run-agent.ts'
-import { alteredRun, type Seal, sealAgain, sealEnd } from './run-end.ts'
 import { type AlteredEntry, digestOf, type StoredEntry } from './running-digest.ts'
-import { spentOfRun } from './spent-of-run.ts'
+import { agentText } from './runs/run-agent.ts'
+import { alteredRun, type Seal, sealAgain, sealEnd } from './runs/run-end.ts'
+import { spentOfRun } from './runs/spent-of-run.ts'
 import { type Turn, turnOf } from './turns.ts'
 
 export type RunRecord = RunIdentity & {

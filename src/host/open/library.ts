@@ -1,10 +1,10 @@
 /** Gives a library caller what the command line has: a silent context, and failures as values. */
 
-import type { Ending } from '../runtime/event.ts'
-import type { HostContext, Setup } from './api.ts'
-import { type FailureCode, FailureError } from './failure.ts'
-import { createHostContext } from './setup/context.ts'
-import { loadSetup } from './setup/setup.ts'
+import type { Ending } from '../../runtime/event.ts'
+import type { HostContext, Setup } from '../api.ts'
+import { type FailureCode, FailureError } from '../failure.ts'
+import { createHostContext } from '../setup/context.ts'
+import { loadSetup } from '../setup/setup.ts'
 
 /** The locations; default: as on the command line. */
 export type HostOptions = {

@@ -1,8 +1,8 @@
 /** Finds a run by its id, a unique prefix of it, or "last". */
 
-import type { RunRecord } from '../../memory/journal/journal.ts'
-import type { Memory } from '../../memory/memory.ts'
-import { FailureError } from '../failure.ts'
+import type { RunRecord } from '../../../memory/journal/journal.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import { FailureError } from '../../failure.ts'
 
 /** @throws FailureError `error` when no run matches, or several do. */
 export function resolveRun({ journal }: Pick<Memory, 'journal'>, wanted: string): RunRecord {

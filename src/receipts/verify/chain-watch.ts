@@ -1,10 +1,10 @@
 /** Checks the chain of receipts bit by bit while it grows, so that whether it is valid is known at any time at little cost. */
 
 import { statSync } from 'node:fs'
-import { follow, type Position, start } from './form/chain.ts'
-import { readLines } from './form/receipt-lines.ts'
-import { readKey } from './key.ts'
-import { filesOf } from './segments.ts'
+import { follow, type Position, start } from '../form/chain.ts'
+import { readLines } from '../form/receipt-lines.ts'
+import { readKey } from '../key.ts'
+import { filesOf } from '../segments.ts'
 
 export type ChainState = {
   /** Undefined until the whole log was read once. */

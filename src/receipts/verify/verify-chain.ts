@@ -1,14 +1,14 @@
 /** Verifies a whole log offline: first the chain, then its end against the checkpoint, the head file and an anchor. */
 
-import { type Anchor, isSealed } from './form/anchor.ts'
-import { follow, type LinkFault, type Position, start } from './form/chain.ts'
-import { readReceipt } from './form/grammar.ts'
-import { readLines } from './form/receipt-lines.ts'
-import { readHead } from './head.ts'
-import type { ReadKey } from './key.ts'
-import { createLeftOver, type LeftOver } from './left-over.ts'
-import { diskFailure, isMissing } from './receipt-failure.ts'
-import { filesOf } from './segments.ts'
+import { type Anchor, isSealed } from '../form/anchor.ts'
+import { follow, type LinkFault, type Position, start } from '../form/chain.ts'
+import { readReceipt } from '../form/grammar.ts'
+import { readLines } from '../form/receipt-lines.ts'
+import { readHead } from '../head.ts'
+import type { ReadKey } from '../key.ts'
+import { createLeftOver, type LeftOver } from '../left-over.ts'
+import { diskFailure, isMissing } from '../receipt-failure.ts'
+import { filesOf } from '../segments.ts'
 
 /** `record` counts from 1. For a truncated log it is the first missing receipt. */
 export type VerifyProblem = {

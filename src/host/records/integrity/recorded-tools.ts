@@ -3,13 +3,13 @@
  * anything.
  */
 
-import type { Config } from '../../config/config.ts'
-import { changesOf } from '../../runtime/attempt/change-outcome.ts'
-import type { Proposal } from '../../runtime/event.ts'
-import type { Tool } from '../../runtime/port.ts'
-import { type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
-import type { CommandMode } from '../../security/autonomy.ts'
-import { builtInNames } from '../toolset/tool-selection.ts'
+import type { Config } from '../../../config/config.ts'
+import { changesOf } from '../../../runtime/attempt/change-outcome.ts'
+import type { Proposal } from '../../../runtime/event.ts'
+import type { Tool } from '../../../runtime/port.ts'
+import { type Entry, externalOf } from '../../../runtime/replay/external-entry.ts'
+import type { CommandMode } from '../../../security/autonomy.ts'
+import { builtInNames } from '../../toolset/tool-selection.ts'
 
 export type PastTools = {
   /** One tool for each name of the run that is not built in. */

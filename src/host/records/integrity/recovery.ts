@@ -1,16 +1,16 @@
 /** Creates the record writer and recovers the record after a crash; a problem becomes a FailureError with a sentence and the right code. */
 
-import { createApprovalRequests } from '../../memory/approval-requests.ts'
-import type { FateOf, Recovery } from '../../memory/journal/interrupted-runs.ts'
-import type { Memory } from '../../memory/memory.ts'
-import { createRecordWriter, RecordFailure, type RecordWriter, type RecordWriterOptions } from '../../memory/record-writer.ts'
-import { latestReceipts } from '../../receipts/latest.ts'
-import { createLedgers, type ReceiptPaths } from '../../receipts/ledger.ts'
-import { isConsistent } from '../../receipts/resting.ts'
-import { createSealer, type Seal, sealsBy } from '../../receipts/seal.ts'
-import type { Questions, Redact } from '../../runtime/port.ts'
-import type { Setup } from '../api.ts'
-import { FailureError } from '../failure.ts'
+import { createApprovalRequests } from '../../../memory/approval-requests.ts'
+import type { FateOf, Recovery } from '../../../memory/journal/interrupted-runs.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import { createRecordWriter, RecordFailure, type RecordWriter, type RecordWriterOptions } from '../../../memory/record-writer.ts'
+import { latestReceipts } from '../../../receipts/latest.ts'
+import { createLedgers, type ReceiptPaths } from '../../../receipts/ledger.ts'
+import { isConsistent } from '../../../receipts/resting.ts'
+import { createSealer, type Seal, sealsBy } from '../../../receipts/seal.ts'
+import type { Questions, Redact } from '../../../runtime/port.ts'
+import type { Setup } from '../../api.ts'
+import { FailureError } from '../../failure.ts'
 
 /** The log is where the configuration puts it; head and key are beside it, unless that folder is our home. */
 export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>): ReceiptPaths {

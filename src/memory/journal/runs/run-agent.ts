@@ -1,8 +1,8 @@
 /** Stores the agent of a run with its folder relative to the database, so that a home can be moved. */
 
 import { dirname, join, relative } from 'node:path'
-import { isObject } from '../../kit/json.ts'
-import type { RunAgent } from '../../runtime/port.ts'
+import { isObject } from '../../../kit/json.ts'
+import type { RunAgent } from '../../../runtime/port.ts'
 
 /** Returns the name of a folder in the database. */
 export function folderKey(databasePath: string, folder: string): string {

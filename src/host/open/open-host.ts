@@ -1,17 +1,17 @@
 /** Implements `openHost`: it opens a home once per process and the conversations in it. */
 
-import { once } from '../kit/once.ts'
-import type { Recovery } from '../memory/journal/interrupted-runs.ts'
-import { watchStop } from '../service/stop-file.ts'
-import { narrowSetup } from './access/narrow-setup.ts'
-import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from './api.ts'
-import { createRecord, recoverRecord } from './integrity/recovery.ts'
+import { once } from '../../kit/once.ts'
+import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
+import { watchStop } from '../../service/stop-file.ts'
+import { narrowSetup } from '../access/narrow-setup.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
+import { createRecord, recoverRecord } from '../records/integrity/recovery.ts'
+import { type OpenConversation, openConversation } from '../run/conversation.ts'
+import { latestElsewhere } from '../run/find-conversation.ts'
+import { preconnect } from '../setup/provider-pool.ts'
+import { warnOfWeakKeys } from '../setup/weak-keys.ts'
 import { type Home, openHome } from './open-home.ts'
 import { openRecords, toFailure } from './open-records.ts'
-import { type OpenConversation, openConversation } from './run/conversation.ts'
-import { latestElsewhere } from './run/find-conversation.ts'
-import { preconnect } from './setup/provider-pool.ts'
-import { warnOfWeakKeys } from './setup/weak-keys.ts'
 
 /** How long `close` waits for running turns by default, in milliseconds. */
 const usualGraceMs = 3_000
@@ -48,7 +48,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   /** After a crash the changes of its commands are settled before anything else runs. */
   const settled = once(async () => {
     if (recovered.last === undefined || !hasLeft(recovered.last)) return
-    const { settleChanges } = await import('./integrity/settle-changes.ts')
+    const { settleChanges } = await import('../records/integrity/settle-changes.ts')
     await settleChanges(setup, home.record)
   })
 
@@ -76,14 +76,14 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
 
   const changes = once(async (): Promise<KeptChanges> => {
     const [{ openKeptChanges }, { recordDecision }] = await Promise.all([
-      import('./changes/kept-changes.ts'),
-      import('./changes/late-decision.ts'),
+      import('../changes/kept-changes.ts'),
+      import('../changes/late-decision.ts'),
     ])
     return { store: await openKeptChanges(setup), record: (action, set) => recordDecision(home.record, action, set) }
   })
 
   const schedules = once(async () => {
-    const [{ createSchedules }, store] = await Promise.all([import('./schedules/schedules.ts'), home.memory.schedules()])
+    const [{ createSchedules }, store] = await Promise.all([import('../schedules/schedules.ts'), home.memory.schedules()])
     return createSchedules({ setup, store, now: Date.now })
   })
 
@@ -95,7 +95,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     schedules: schedules.get,
     questions: home.services.approvals.open,
     async replay(wanted, threads) {
-      const { replayWith } = await import('./integrity/run-again.ts')
+      const { replayWith } = await import('../records/integrity/run-again.ts')
       return replayWith({ setup, memory: home.memory, wanted, threads })
     },
     tokens: home.memory.tokens,
@@ -110,7 +110,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     },
     hasConversation: home.memory.conversations.has,
     async cost(query) {
-      const { costOf } = await import('./cost/cost.ts')
+      const { costOf } = await import('../cost/cost.ts')
       return costOf(home.memory, setup, query)
     },
     latestElsewhere: (folder) => latestElsewhere(home.memory, folder),

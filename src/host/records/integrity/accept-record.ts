@@ -1,14 +1,14 @@
 /** Lets the operator accept a record with gaps: it writes down what is missing, so that work can continue. */
 
-import type { Memory } from '../../memory/memory.ts'
-import type { RecordWriter } from '../../memory/record-writer.ts'
-import { sealAnchor } from '../../receipts/form/anchor.ts'
-import { readKey } from '../../receipts/key.ts'
-import type { Span } from '../../receipts/left-over.ts'
-import { type Verification, verifyReceipts } from '../../receipts/verify-chain.ts'
-import { acceptance } from '../../receipts/without-run.ts'
-import type { Setup } from '../api.ts'
-import { FailureError } from '../failure.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import type { RecordWriter } from '../../../memory/record-writer.ts'
+import { sealAnchor } from '../../../receipts/form/anchor.ts'
+import { readKey } from '../../../receipts/key.ts'
+import type { Span } from '../../../receipts/left-over.ts'
+import { type Verification, verifyReceipts } from '../../../receipts/verify/verify-chain.ts'
+import { acceptance } from '../../../receipts/without-run.ts'
+import type { Setup } from '../../api.ts'
+import { FailureError } from '../../failure.ts'
 import { brokenChain, checkChain } from './receipt-check.ts'
 import { receiptPaths } from './recovery.ts'
 

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
+import { createHome, draft, required } from '../fixture.ts'
+import { listReceipts, showReceipt } from '../list-receipts.ts'
 import { deepVerify, type JournalledAttempt } from './deep.ts'
-import { createHome, draft, required } from './fixture.ts'
-import { listReceipts, showReceipt } from './list-receipts.ts'
 import { verifyReceipts } from './verify-chain.ts'
 
 const home = createHome()

@@ -1,6 +1,6 @@
 /** Writes spans as OTLP/JSON (https://opentelemetry.io/docs/specs/otlp/) with the names of the conventions for generative AI. */
 
-import { sha256 } from '../../kit/sha256.ts'
+import { sha256 } from '../../../kit/sha256.ts'
 import type { Span } from './run-spans.ts'
 
 type Value = { readonly stringValue: string } | { readonly intValue: string }

@@ -1,8 +1,8 @@
 /** Finds the first altered journal entry of a run, or an altered end, and reports it as the place where a replay diverges. */
 
-import type { Seal } from '../../memory/journal/run-end.ts'
-import type { Memory } from '../../memory/memory.ts'
-import type { Divergence, Replay } from '../../runtime/replay/replay.ts'
+import type { Seal } from '../../../memory/journal/runs/run-end.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import type { Divergence, Replay } from '../../../runtime/replay/replay.ts'
 
 /** @returns undefined when the running digest and the seal of the end match every entry as it was written */
 export function alteration({ journal }: Pick<Memory, 'journal'>, runId: string, seal: Seal | undefined): Divergence | undefined {

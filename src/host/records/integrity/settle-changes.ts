@@ -1,11 +1,11 @@
 /** Settles after a crash what commands had changed: finishes what was being applied, keeps what waits for a person, drops the rest. */
 
-import type { Fate } from '../../memory/journal/calls/interrupted-call.ts'
-import type { RecordWriter } from '../../memory/record-writer.ts'
-import type { SetState } from '../../workspace/changes/contract.ts'
-import type { Setup } from '../api.ts'
-import { realFolder } from '../setup/workspace-folder.ts'
-import { openChanges } from '../transactions/open-changes.ts'
+import type { Fate } from '../../../memory/journal/calls/interrupted-call.ts'
+import type { RecordWriter } from '../../../memory/record-writer.ts'
+import type { SetState } from '../../../workspace/changes/contract.ts'
+import type { Setup } from '../../api.ts'
+import { realFolder } from '../../setup/workspace-folder.ts'
+import { openChanges } from '../../transactions/open-changes.ts'
 import { recoverRecord } from './recovery.ts'
 
 const fates: { readonly [State in SetState]: Fate | undefined } = {

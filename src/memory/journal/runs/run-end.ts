@@ -1,9 +1,9 @@
 /** Seals the end of a run when it is written, and later checks the journal against the seal. */
 
-import { isObject } from '../../kit/json.ts'
-import type { RunIdentity } from '../../runtime/port.ts'
-import type { Store } from '../store.ts'
-import { type AlteredEntry, firstAltered, type StoredEntry } from './running-digest.ts'
+import { isObject } from '../../../kit/json.ts'
+import type { RunIdentity } from '../../../runtime/port.ts'
+import type { Store } from '../../store.ts'
+import { type AlteredEntry, firstAltered, type StoredEntry } from '../running-digest.ts'
 
 /** Returns a MAC of this text, made with the secret key; undefined when there is no key. */
 export type Seal = (text: string) => string | undefined

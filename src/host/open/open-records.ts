@@ -1,8 +1,8 @@
 /** Opens the database: for the host, and for commands that only read or repair records. No other module opens it. */
 
-import { type Memory, openMemory } from '../memory/memory.ts'
-import type { Setup } from './api.ts'
-import { FailureError, storageProblem } from './failure.ts'
+import { type Memory, openMemory } from '../../memory/memory.ts'
+import type { Setup } from '../api.ts'
+import { FailureError, storageProblem } from '../failure.ts'
 
 /** @throws FailureError `integrity` for a corrupt file, `error` for what the file system refuses. */
 export function openRecords({ config, log }: Pick<Setup, 'config' | 'log'>): Memory {

@@ -1,6 +1,6 @@
 /** Stores about twenty bytes per receipt for the deep check, so that a million receipts do not fill the memory. */
 
-import type { Receipt } from './form/receipt.ts'
+import type { Receipt } from '../form/receipt.ts'
 
 /** The fields of a call that receipt and journal share. `sandbox` is compared only where the journal contains it. */
 export type ExpectedReceipt = {

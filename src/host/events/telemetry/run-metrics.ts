@@ -1,6 +1,6 @@
 /** Counts what the runs of a home did since this process began, for GET /metrics. */
 
-import type { Metric, Sample } from '../../http/prometheus.ts'
+import type { Metric, Sample } from '../../../http/prometheus.ts'
 import type { Span } from './run-spans.ts'
 
 export type RunMetrics = { take(span: Span): void; metrics(): readonly Metric[] }

@@ -1,6 +1,6 @@
 /** Sends spans to an OpenTelemetry collector: in batches, again when it says so, and never at the cost of a turn. */
 
-import type { Log } from '../../runtime/port.ts'
+import type { Log } from '../../../runtime/port.ts'
 import { otlpBody, type Resource } from './otlp.ts'
 import type { Span } from './run-spans.ts'
 

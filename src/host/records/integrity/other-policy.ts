@@ -1,22 +1,22 @@
 /** Judges past calls by a policy from another file: it loads the configuration with that file in place of the user's own. */
 
 import { join } from 'node:path'
-import { describeProblem } from '../../config/config.ts'
-import { loadConfig } from '../../config/load.ts'
-import { readConfigFile } from '../../config/text/read-toml-file.ts'
-import { createTrust } from '../../config/trust.ts'
-import type { Memory } from '../../memory/memory.ts'
-import type { Judge } from '../../runtime/port.ts'
-import type { Entry } from '../../runtime/replay/external-entry.ts'
-import type { RejudgeInput } from '../../runtime/replay/rejudge.ts'
-import type { Setup } from '../api.ts'
-import { FailureError } from '../failure.ts'
-import { allowingToo, policyOf, resolveExecutable } from '../setup/effective-policy.ts'
-import { createToolRuntime } from '../toolset/tool-executor.ts'
-import { openChanges } from '../transactions/open-changes.ts'
-import { pastReview } from '../transactions/past-review.ts'
-import { reviewerBy } from '../transactions/reviewed-views.ts'
-import { createRepositoryReader } from '../transactions/transfer/repository-reader.ts'
+import { describeProblem } from '../../../config/config.ts'
+import { loadConfig } from '../../../config/load.ts'
+import { readConfigFile } from '../../../config/text/read-toml-file.ts'
+import { createTrust } from '../../../config/trust.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import type { Judge } from '../../../runtime/port.ts'
+import type { Entry } from '../../../runtime/replay/external-entry.ts'
+import type { RejudgeInput } from '../../../runtime/replay/rejudge.ts'
+import type { Setup } from '../../api.ts'
+import { FailureError } from '../../failure.ts'
+import { allowingToo, policyOf, resolveExecutable } from '../../setup/effective-policy.ts'
+import { createToolRuntime } from '../../toolset/tool-executor.ts'
+import { openChanges } from '../../transactions/open-changes.ts'
+import { pastReview } from '../../transactions/past-review.ts'
+import { reviewerBy } from '../../transactions/reviewed-views.ts'
+import { createRepositoryReader } from '../../transactions/transfer/repository-reader.ts'
 import { pastCommands, pastTools } from './recorded-tools.ts'
 
 /**
@@ -26,7 +26,7 @@ import { pastCommands, pastTools } from './recorded-tools.ts'
 export async function judgeBy(setup: Setup, file: string, memory: Memory): Promise<(run: PastEntries) => PastJudge> {
   const config = configWith(setup, file)
   const policy = policyOf(config, setup.paths, setup.context.env)
-  const { createGate } = await import('../../security/gate.ts')
+  const { createGate } = await import('../../../security/gate.ts')
   const { all: ten } = await createToolRuntime({ setup: { ...setup, config }, policy, conversationId: 'replay' })
   const always = (key: string) => memory.approvals.hasRule('shell', key)
   const secrets = setup.redactor
