@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { version } from '../../../package.json'
 import type { Channel, ChannelHost, Setup } from '../../host/api.ts'
+import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import { FailureError } from '../../host/failure.ts'
 import { createIdempotency } from '../../http/idempotency.ts'
 import type { Listening } from '../../http/listen.ts'
@@ -32,9 +33,13 @@ export function createHttpChannel(setup: Setup, settings: HttpSettings): Channel
       const talks = createTalks(host)
       const holders = createHolders(host, setup.log, settings.tokenFile)
       state.note = noteOf(settings, holders)
-      state.listening = open({ setup, settings, host, holders, talks })
+      const counting = Promise.withResolvers<Telemetry>()
+      state.listening = open({ setup, settings, host, holders, talks, telemetry: counting.promise })
+      const telemetry = host.telemetry(version)
+      counting.resolve(telemetry)
       await aborted(host.stopping)
       await talks.close(finishMs)
+      await (await telemetry).close()
       await Bun.sleep(flushMs)
       await state.listening.stop()
     },
@@ -65,14 +70,15 @@ type Opening = {
   readonly host: ChannelHost
   readonly holders: Holders
   readonly talks: ReturnType<typeof createTalks>
+  readonly telemetry: Promise<Telemetry>
 }
 
 /** @throws FailureError when it cannot listen there */
-function open({ setup, settings, host, holders, talks }: Opening): Listening {
+function open({ setup, settings, host, holders, talks, telemetry }: Opening): Listening {
   const failed = (error: unknown) =>
     setup.log('error', 'request failed', { why: error instanceof Error ? (error.stack ?? error.message) : String(error) })
   const tls = tlsOf(settings)
-  const app = gatewayApi({ host, setup, version, talks, holders, secure: tls !== undefined }, failed)
+  const app = gatewayApi({ host, setup, version, talks, telemetry, holders, secure: tls !== undefined }, failed)
   try {
     return serveApi({
       app,

@@ -1,6 +1,7 @@
 /** Declares what the routes of the gateway share. */
 
 import type { ChannelHost, Setup } from '../../host/api.ts'
+import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import type { Api } from '../../http/api.ts'
 import type { Holders } from './access/holders.ts'
 import type { Caller } from './access/token-access.ts'
@@ -14,6 +15,8 @@ export type Gateway = {
   readonly holders: Holders
   /** Whether it speaks HTTPS. */
   readonly secure: boolean
+  /** What is counted since the server began. */
+  readonly telemetry: Promise<Telemetry>
 }
 
 export type GatewayApi = Api<Caller>

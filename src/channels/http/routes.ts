@@ -3,6 +3,8 @@
 import type { Routes } from './gateway.ts'
 import { chatRoutes } from './routes/chat.ts'
 import { openAiRoutes } from './routes/openai.ts'
+import { costRoutes } from './routes/cost.ts'
+import { metricsRoutes } from './routes/metrics.ts'
 import { runRoutes } from './routes/run.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { statusRoutes } from './routes/status.ts'
@@ -14,4 +16,6 @@ export const gatewayRoutes: readonly Routes[] = [
   chatRoutes,
   runRoutes,
   openAiRoutes,
+  metricsRoutes,
+  costRoutes,
 ]
