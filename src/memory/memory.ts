@@ -1,6 +1,7 @@
 /** Combines all memory parts over one database file: journal, conversations, search, approvals, checkpoint. */
 
 import type { Clock, Log } from '../runtime/port.ts'
+import { createReplyTable, type ReplyTable } from './access/replies.ts'
 import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
 import type { DatabaseCopies } from './backup/database-copy.ts'
@@ -35,6 +36,7 @@ export type Memory = {
   readonly pending: PendingTable
   readonly labels: ReadLabels
   readonly tokens: TokenTable
+  readonly replies: ReplyTable
   /** The files of agents. */
   readonly files: LazyProjector
   context(conversationId: string, tokenBudget: number): Context
@@ -91,6 +93,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       pending: createPendingTable(store),
       labels: createReadLabels(store),
       tokens: createTokenTable(store, now),
+      replies: createReplyTable(store, now),
       files: lazyProjector({ store, journal, log }),
       context: createContext(store, now),
       search: createSearch(store, now),

@@ -112,6 +112,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
       return replayWith({ setup, memory: home.memory, wanted, threads })
     },
     tokens: home.memory.tokens,
+    replies: home.memory.replies,
     receipts: () => home.memory.checkpoint.get(),
     receiptsOf: (runId) => [...home.memory.attempts(runId)].flatMap(({ receiptId }) => receiptId ?? []),
     search: home.memory.search,
