@@ -1,6 +1,7 @@
 /** Makes docs/everyday.md: what the gate says of each everyday command at each level, and what came of it when it really ran. */
 
 import { defaultAllow } from '../../src/security/command/allow.ts'
+import type { RepositoryFacts } from '../../src/security/command/tools/transfer/transfer.ts'
 import { levelNames } from '../../src/security/explain.ts'
 import { createGate } from '../../src/security/gate.ts'
 import { definePolicy } from '../../src/security/policy.ts'
@@ -50,9 +51,25 @@ function gates() {
       resolve: (name) => `/usr/bin/${name}`,
       sight: { real: (path) => path, linked: () => [], isFile: (path) => programs.has(path) },
       commands: { confined: true, transaction: true, network: true },
+      repository: async () => repository,
       conversation: 'everyday',
     })
   })
+}
+
+/** The project's remote is on a host that nobody listed. */
+const repository: RepositoryFacts = {
+  folder: '/home/u/ws',
+  git: '/home/u/ws/.git',
+  common: '/home/u/ws/.git',
+  inside: true,
+  local: [
+    { key: 'remote.origin.url', value: 'https://example.com/project.git' },
+    { key: 'branch.main.merge', value: 'refs/heads/main' },
+  ],
+  user: [],
+  branch: 'main',
+  refs: new Map([['refs/heads/main', 'a'.repeat(40)]]),
 }
 
 async function judged(command: string): Promise<Row> {

@@ -7,7 +7,7 @@ import type { RecordWriter } from '../../memory/record-writer.ts'
 import type { Applied, SetSummary } from '../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { FailureError } from '../failure.ts'
-import { inRecordWords } from '../integrity/recovery.ts'
+import { inRecordWords } from '../records/integrity/recovery.ts'
 
 export type LateDecision = {
   readonly record: Pick<RecordWriter, 'applyPending'>
@@ -41,11 +41,25 @@ export async function applyLate({ record, store, approval }: LateDecision): Prom
     throw new FailureError('error', `the kept changes of ${approval.id} are not those that the approval is for; nothing was applied`)
   const done: { applied?: Applied } = {}
   const kept = await record.applyPending(approval.id, 'operator', async () => {
-    done.applied = await store.apply({ id: set.id })
-    return done.applied
+    const applied = await store.apply({ id: set.id })
+    done.applied = applied
+    return applied.ok ? applied : { ...applied, ...fateOf(store, set.id) }
   })
   if (done.applied === undefined) throw new FailureError('error', kept.ok ? 'nothing was applied' : kept.message)
-  return done.applied
+  return done.applied.ok || pendingSetOf(store, approval) === undefined ? done.applied : stillWaiting(done.applied, approval)
+}
+
+/** A set that is stuck is neither dropped nor pending. */
+function fateOf(store: LateDecision['store'], id: string): { readonly changes?: 'pending' | 'dropped' } {
+  const left = store.list().find((set) => set.id === id)
+  if (left === undefined) return { changes: 'dropped' }
+  return left.state === 'pending' ? { changes: 'pending' } : {}
+}
+
+function stillWaiting<Failed extends { readonly message: string }>(failed: Failed, { id, expires }: Approval): Failed {
+  const until = new Date(expires).toISOString()
+  const next = `The changes still wait, until ${until}: when that is settled, "approvals allow ${id}" tries again; "approvals deny ${id}" drops them`
+  return { ...failed, message: `${failed.message}. ${next}` }
 }
 
 /** Leaves a receipt of what the operator did with a change set. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { protectedNames } from '../targets/protected-names.ts'
+import { beyondLimits } from './harmless/limits.ts'
 import { runUnaskedNames } from './harmless/run-unasked.ts'
 import { type Entry, lookAt, policy, review } from './review.fixture.ts'
 import { reviewChanges } from './review-changes.ts'
@@ -222,6 +223,33 @@ describe('without a refusal', () => {
     expect(review({}, files(5001))).toEqual(ask('changes.limits'))
     expect(review({}, files(5000))).toEqual(apply('changes.harmless'))
     expect(review({}, files(5001), { approved: true })).toEqual(apply('changes.approved'))
+  })
+
+  test('deleting what a tool runs unasked, and replacing a pipe, ask in auto', () => {
+    expect(review({ Makefile: 'x' }, { Makefile: undefined })).toEqual(ask('changes.not_harmless'))
+    expect(review({ p: { other: true } }, { p: 'x' })).toEqual(ask('changes.not_harmless'))
+  })
+
+  test('more than 256 MiB ask, and single objects of git count as deleted unless a new pack replaces them', () => {
+    const file = (size: number) => ({ path: 'a', after: { kind: 'file' as const, mode: 0o644, size } })
+    expect([beyondLimits([file(2 ** 28)]), beyondLimits([file(2 ** 28 + 1)])]).toEqual([
+      undefined,
+      '257 MiB would be written, more than 256',
+    ])
+    const was = { before: { kind: 'file' as const, mode: 0o444, size: 9 } }
+    const objects = Array.from({ length: 51 }, (_, at) => ({ path: `.git/objects/ab/${at}`, ...was }))
+    const pack = { path: '.git/objects/pack/pack-1.pack', after: was.before }
+    expect(beyondLimits(objects)).toStartWith('51 files would be deleted')
+    expect(beyondLimits([...objects, { ...pack, ...was }])).toStartWith('51 files would be deleted')
+    expect(beyondLimits([...objects, pack])).toBeUndefined()
+  })
+
+  test('a workspace that is protected itself is left alone altogether', () => {
+    const all = { ...policy, protectedPaths: [policy.workspace] }
+    expect(review({}, { 'a/b': 'x' }, { policy: all, level: 'full', approved: true })).toMatchObject({
+      verdict: 'deny',
+      rule: 'changes.protected',
+    })
   })
 
   test('a registered secret in a new or changed file asks, also beside other questions', () => {
