@@ -27,6 +27,7 @@ import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-
 import { createFileOriginals } from '../transactions/file-originals.ts'
 import { withGitFailure } from '../transactions/git-failure.ts'
 import type { StandingAnswers } from '../transactions/standing-answers.ts'
+import { createRepositoryReader } from '../transactions/transfer/repository-reader.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './network/guarded-get.ts'
@@ -145,10 +146,10 @@ export async function createToolRuntime({
       sight,
       conversation: conversationId,
       commands: confinement.mode,
-      // The rules were given at the operator's own terminal, for the operator.
-      always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true,
+      always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true, // they were given at the operator's own terminal
       targetsOf: async (writes) => (await import('../../security/command/run-files.ts')).digestsOf(writes, workspace.readBytes),
       runsOf: async (runs) => (await import('../../security/command/run-files.ts')).digestsOfRun(runs, workspace.readBytes),
+      repository: createRepositoryReader(setup, policy),
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
     })

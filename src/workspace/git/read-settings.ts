@@ -113,12 +113,12 @@ function look(path: string) {
 }
 
 /** @returns undefined for what is missing, no regular file, too large or unreadable */
-export function readSmall(path: string): string | undefined {
+export function readSmall(path: string, most = mostSettingsBytes): string | undefined {
   try {
     const fd = openSync(path, flags.read)
     try {
       const { size } = fstatSync(fd)
-      if (!fstatSync(fd).isFile() || size > mostSettingsBytes) return
+      if (!fstatSync(fd).isFile() || size > most) return
       const bytes = Buffer.alloc(size)
       return bytes.toString('utf8', 0, readSync(fd, bytes, 0, size, 0))
     } finally {

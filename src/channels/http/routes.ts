@@ -1,0 +1,13 @@
+/** Lists the route modules of the gateway. */
+
+import type { Routes } from './gateway.ts'
+import { chatRoutes } from './routes/chat.ts'
+import { runRoutes } from './routes/run.ts'
+import { statusRoutes } from './routes/status.ts'
+
+export const gatewayRoutes: readonly Routes[] = [
+  // One line per module.
+  statusRoutes,
+  chatRoutes,
+  runRoutes,
+]
