@@ -1,6 +1,7 @@
 /** Starts the commands of one conversation: on a private view where there are private views, and with the user's name in git. */
 
 import { once } from '../../kit/once.ts'
+import type { Ahead } from '../../sandbox/confinement.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Spawn } from '../../tools/process.ts'
 import type { Setup } from '../api.ts'
@@ -8,23 +9,34 @@ import type { Setup } from '../api.ts'
 type Spawning = {
   readonly setup: Pick<Setup, 'context'>
   readonly policy: Policy
-  readonly confinement: { readonly spawn: Spawn; mode(): Promise<{ readonly transaction: boolean }> }
+  readonly confinement: { readonly spawn: Spawn; warm(plan: Ahead): void; mode(): Promise<{ readonly transaction: boolean }> }
+}
+
+export type CommandSpawn = {
+  readonly spawn: Spawn
+  /** Starts the sandbox of a command that will follow. */
+  warm(plan: Pick<Ahead, 'readOnly' | 'view'>): Promise<void>
 }
 
 /** Reads the user's git settings when the first command starts. */
-export function createCommandSpawn({ setup, policy, confinement }: Spawning): Spawn {
+export function createCommandSpawn({ setup, policy, confinement }: Spawning): CommandSpawn {
   const git = once(async () => {
     const { gitForCommands } = await import('./git-around.ts')
     return gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
   })
 
-  return async (plan) => {
-    const [{ env, readablePaths }, { transaction }] = await Promise.all([git.get(), confinement.mode()])
-    return confinement.spawn({
-      ...plan,
-      env: { ...env, ...plan.env },
-      readablePaths: [...(plan.readablePaths ?? []), ...readablePaths],
-      ...(plan.view === undefined && !plan.readOnly && transaction ? { view: 'private' } : {}),
-    })
+  return {
+    async spawn(plan) {
+      const [{ env, readablePaths }, { transaction }] = await Promise.all([git.get(), confinement.mode()])
+      return confinement.spawn({
+        ...plan,
+        env: { ...env, ...plan.env },
+        readablePaths: [...(plan.readablePaths ?? []), ...readablePaths],
+        ...(plan.view === undefined && !plan.readOnly && transaction ? { view: 'private' } : {}),
+      })
+    },
+    async warm(plan) {
+      confinement.warm({ ...plan, readablePaths: (await git.get()).readablePaths })
+    },
   }
 }
