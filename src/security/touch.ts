@@ -84,6 +84,7 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
     home: policy.home,
     resolve,
     path: (path, access, cwd) => follower.judge({ path, access, cwd }),
+    isFile: (path) => around.sight?.isFile?.(path) ?? false,
   })
   const { rule, reason, plan } = verdict
   const writes = [...new Set([...verdict.writes, ...follower.written()])]

@@ -25,6 +25,7 @@ import { shellTimesOf } from '../setup/run-limits.ts'
 import { createCommandSpawn } from '../transactions/command-spawn.ts'
 import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-run.ts'
 import { createFileOriginals } from '../transactions/file-originals.ts'
+import { withGitFailure } from '../transactions/git-failure.ts'
 import type { StandingAnswers } from '../transactions/standing-answers.ts'
 import { createRepositoryReader } from '../transactions/transfer/repository-reader.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
@@ -174,7 +175,7 @@ export async function createToolRuntime({
     if (judgement.writes.length > 0) await originals.load()
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
-    return withInstructions(wanted, outcome)
+    return withInstructions(wanted, call.name === 'shell' ? await withGitFailure(policy.workspace, outcome) : outcome)
   }
 
   /** Carries out what was decided about the changes of a command. */

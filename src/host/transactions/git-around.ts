@@ -38,18 +38,25 @@ export function gitForCommands(around: Around): GitForCommands {
 }
 
 /**
- * A name that the repository's own settings give is not passed on: a variable would take its place. Commands see neither the user's
- * settings nor these variables otherwise.
+ * A name that the repository's own settings give is not passed on: a variable would take its place. A sandbox with an /etc of its own puts
+ * the name there instead. Commands see neither the user's settings nor these variables otherwise.
  */
 function identity({ workspace, home, env }: Around): { readonly [name: string]: string } {
   const [repository] = repositoriesAround(workspace)
   const local = repository === undefined ? [] : readRepositorySettings(repository, home)
-  const user = readUserSettings({ home, configHome: env.XDG_CONFIG_HOME })
+  const user = gitUser({ home, env })
   const pairs = (['name', 'email'] as const).flatMap((field) => {
-    const value = last(local, `user.${field}`) === undefined ? last(user, `user.${field}`) : undefined
+    const value = last(local, `user.${field}`) === undefined ? user[field] : undefined
     return ['AUTHOR', 'COMMITTER'].map((role) => [`GIT_${role}_${field.toUpperCase()}`, value] as const)
   })
   return Object.fromEntries(pairs.flatMap(([name, value]) => ((env[name] ?? value) ? [[name, env[name] ?? value ?? '']] : [])))
+}
+
+/** Who the user is in git by their own settings. */
+export function gitUser({ home, env }: Pick<Around, 'home' | 'env'>): { readonly name?: string; readonly email?: string } {
+  const user = readUserSettings({ home, configHome: env.XDG_CONFIG_HOME })
+  const [name, email] = [last(user, 'user.name'), last(user, 'user.email')]
+  return { ...(name ? { name } : {}), ...(email ? { email } : {}) }
 }
 
 function last(entries: readonly ConfigEntry[], key: string): string | undefined {

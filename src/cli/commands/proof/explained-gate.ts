@@ -2,7 +2,7 @@
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
-import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
+import { rulesInForce, rulesOfFile } from '../../../host/setup/rules/operator-rules.ts'
 import { createConfinement } from '../../../host/toolset/command-sandbox.ts'
 import { createToolRuntime } from '../../../host/toolset/tool-executor.ts'
 import type { ToolSelection } from '../../../host/toolset/tool-selection.ts'
