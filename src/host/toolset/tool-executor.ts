@@ -122,8 +122,7 @@ export async function createToolRuntime({
     const wider = allowingToo(policy, names)
     const all = [...wished, ...found]
     const tools = all.filter(({ name }) => wider.toolsAllow?.includes(name) ?? true)
-    const { maxOutputBytes } = limits
-    const spoken = { log, maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
+    const spoken = { log, maxOutputBytes: limits.maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
   }
   /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */
