@@ -39,6 +39,8 @@ export type HubOptions = {
 
 const usualCapacity = 1_024
 const pageSize = 256
+/** How often to look for what other processes did, in milliseconds; what this process does is told at once. */
+const lookMs = 300
 
 export function createHub({ memory: { journal }, feed, poll, stopped, now, capacity = usualCapacity }: HubOptions): Hub {
   const subscribers = new Set<Subscriber>()
@@ -69,7 +71,7 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
     state.cursor = journal.latest()
     state.project = createFeedProjection(journal)
     state.stop = stopped()
-    state.rest = poll(look)
+    state.rest = poll(look, lookMs)
   }
 
   function end(subscriber: Subscriber): void {
