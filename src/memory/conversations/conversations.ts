@@ -51,6 +51,7 @@ export type Conversations = {
   exportJsonl(conversationId?: string): Generator<string>
   /** Tells whether the conversation has a turn that was not cleared. */
   has(conversationId: string): boolean
+  count(): number
   /** Returns the folder where the conversation began; undefined for one that is older than this field. */
   folderOf(conversationId: string): string | undefined
   /** Returns the most recently used conversation that began in this folder. */
@@ -91,6 +92,10 @@ export function createConversations(store: Store, now: Clock): Conversations {
     return store.sql('SELECT 1 FROM conversations WHERE conversation_id = ?').get(conversationId) !== null
   }
 
+  function count(): number {
+    return store.sql<{ count: number }, []>('SELECT count(*) AS count FROM conversations').get()?.count ?? 0
+  }
+
   function folderOf(conversationId: string): string | undefined {
     const rows = store.sql<{ folder: string }, [string]>(
       'SELECT folder FROM runs WHERE conversation_id = ? AND folder IS NOT NULL ORDER BY rowid LIMIT 1',
@@ -115,6 +120,7 @@ export function createConversations(store: Store, now: Clock): Conversations {
     show,
     exportJsonl,
     has,
+    count,
     folderOf,
     latestIn,
     clear: (consent) => clear(store, now, consent),
@@ -244,7 +250,9 @@ function forget(store: Store, underWay: readonly string[], note: number): void {
   ])
     store.sql<never, [string]>(`DELETE FROM ${rows}`).run(JSON.stringify(underWay))
   store.script(
-    `DELETE FROM conversations; DELETE FROM conversation_titles; DELETE FROM read_labels; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all');
+    `DELETE FROM conversations; DELETE FROM conversation_titles; DELETE FROM read_labels; DELETE FROM summaries; DELETE FROM summary_failures;
+     DELETE FROM replies; DELETE FROM token_conversations WHERE conversation_id NOT IN (SELECT conversation_id FROM runs);
+     INSERT INTO turns_fts(turns_fts) VALUES ('delete-all');
      UPDATE agent_files SET base = bytes, base_sha256 = '', since = (SELECT coalesce(max(seq), 0) FROM journal), open = '{}'`,
   )
   const left = store.sql<TurnRow & { readonly journal_seq: number }, []>(`SELECT journal_seq, ${turnColumns} FROM turns ORDER BY id`).all()
