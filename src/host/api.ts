@@ -15,6 +15,8 @@ import type { Redactor } from '../security/redaction/redact.ts'
 import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { CostQuery, CostReport } from './cost/cost.ts'
+import type { EventHub } from './events/host-event.ts'
 import type { Schedules } from './schedules-api.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
@@ -182,10 +184,14 @@ export type Host = {
   conversation(which: ConversationChoice, options: ConversationOptions): Promise<Conversation>
   /** The open questions of all conversations of this home in this process. */
   readonly questions: () => readonly OpenQuestion[]
+  /** The events of all runs of this home, of this process and of others, and notices about everything else that happens in it. */
+  readonly events: EventHub
   /** What commands and file tools of this home changed; opened on first use. */
   changes(): Promise<KeptChanges>
   /** Loaded on first use. */
   schedules(): Promise<Schedules>
+  /** What model calls have cost. @throws FailureError `usage` for a query that makes no sense */
+  cost(query: CostQuery): Promise<CostReport>
   /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
   /** The access tokens of this home, and which conversation belongs to which. */
@@ -195,6 +201,8 @@ export type Host = {
   /** Returns the ids of the receipts of one run, in the order of its calls' ends. */
   receiptsOf(runId: string): readonly string[]
   search(request: SearchRequest): readonly Hit[]
+  /** Cancels a run of this host, whatever channel began it. @returns false when no such run is under way here */
+  cancelRun(runId: string, by: string): boolean
   /** Tells whether the conversation has a turn. */
   hasConversation(id: string): boolean
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */
@@ -262,8 +270,6 @@ export type ChannelKind<R extends Rows = Rows> = {
   readonly people?: People
   /** When a vital channel ends, the other channels end too. */
   readonly vital?: true
-  /** The channel itself decides who may talk, and calls no `receive`. */
-  readonly admitsItself?: true
   isOn(settings: Values<R>): boolean
   /** Loads the heavy modules. `dir`: the folder of the FIFOs. @throws FailureError when the settings cannot work */
   create(making: { readonly settings: Values<R>; readonly setup: Setup; readonly dir: string }): Promise<Channel>

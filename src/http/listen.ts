@@ -7,6 +7,8 @@ export type Connection = {
   readonly address: string
   /** Lets this request stay quiet for as long as it takes; for streams alone. */
   stay(): void
+  /** Aborted when the client closed the connection before it had the whole answer. */
+  readonly gone: AbortSignal
 }
 
 export type ListenOptions = {
@@ -45,7 +47,11 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
         return errorResponse(
           new HttpError(503, 'too_busy', `${maxRequests} requests are under way; try again`, { 'retry-after': '1', connection: 'close' }),
         )
-      return answer(request, { address: server.requestIP(request)?.address ?? '', stay: () => server.timeout(request, 0) })
+      return answer(request, {
+        address: server.requestIP(request)?.address ?? '',
+        stay: () => server.timeout(request, 0),
+        gone: request.signal,
+      })
     },
     error(error) {
       failed(error)

@@ -12,12 +12,15 @@ import { createSearch, type Hit, type SearchRequest } from './conversations/sear
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
 import { createReadLabels, type ReadLabels } from './journal/calls/read-labels.ts'
+import { noteInHome } from './journal/home-notes.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
+import type { JournalFeed } from './journal/journal-feed.ts'
 import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import type { Projections } from './rebuild.ts'
 import type { ScheduleStore } from './schedules/schedule-store.ts'
 import type { BudgetLedger } from './spend/budget-ledger.ts'
+import type { SpendTable } from './spend/spend.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
 
@@ -38,6 +41,10 @@ export type Memory = {
   search(request: SearchRequest): Hit[]
   /** Yields the attempts of one run, or of all. */
   attempts(runId?: string): Generator<Attempt>
+  /** Journals what happened outside of any run; `body` without secrets. Call it inside the transaction of what it tells. */
+  note(type: string, body: unknown): number
+  /** Imported on demand: a turn does not need it. */
+  feed(): Promise<JournalFeed>
   /** Imported on demand: a turn does not need it. */
   projections(): Promise<Projections>
   /** Imported on demand: most conversations are short. */
@@ -53,6 +60,8 @@ export type Memory = {
   schedules(): Promise<ScheduleStore>
   /** Imported on demand: for backups. */
   copies(): Promise<DatabaseCopies>
+  /** Imported on demand: a turn reads none of it. */
+  spend(): Promise<SpendTable>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -75,7 +84,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
     memory: {
       path,
       journal,
-      conversations: createConversations(store),
+      conversations: createConversations(store, now),
       approvals: createApprovals(store, now),
       checkpoint: createCheckpointTable(store),
       actions: createOperatorActions(store),
@@ -86,11 +95,14 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       context: createContext(store, now),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
+      note: (type, body) => noteInHome(store, now, type, body),
+      feed: async () => (await import('./journal/journal-feed.ts')).createJournalFeed(store),
       projections: async () => (await import('./rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
       copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
+      spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,

@@ -168,4 +168,39 @@ CREATE TABLE channel_addresses(
   channel TEXT NOT NULL, conversation_id TEXT NOT NULL, address TEXT NOT NULL, PRIMARY KEY (channel, conversation_id)
 ) STRICT, WITHOUT ROWID;
 `,
+  // `spent`: what the model calls of an ended run used, by day and model (journal/spent-of-run.ts). `token`: the access token that asked.
+  // `spend`: what no row of a run tells: runs that were deleted, summaries, reservations that were never settled. A deleted run leaves its
+  // spend whoever deletes it. `payer`: whom a reservation is charged to.
+  `
+ALTER TABLE runs ADD COLUMN token TEXT;
+ALTER TABLE runs ADD COLUMN spent TEXT;
+ALTER TABLE budget_reservations ADD COLUMN payer TEXT;
+CREATE TABLE spend(
+  kind TEXT NOT NULL CHECK (kind IN ('cleared', 'summary', 'unsettled')), run_id TEXT NOT NULL, conversation_id TEXT NOT NULL,
+  day TEXT NOT NULL, channel TEXT NOT NULL, token TEXT NOT NULL, agent TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,
+  calls INTEGER NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, micros INTEGER NOT NULL,
+  unpriced INTEGER NOT NULL, estimated INTEGER NOT NULL, lost INTEGER NOT NULL, unsettled INTEGER NOT NULL,
+  PRIMARY KEY (kind, run_id, conversation_id, day, channel, token, agent, provider, model)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER runs_leave_spend BEFORE DELETE ON runs WHEN json_valid(OLD.spent) BEGIN
+  INSERT INTO spend SELECT 'cleared', '', '', coalesce(value ->> 0, ''), OLD.channel, coalesce(OLD.token, ''),
+    CASE WHEN json_valid(OLD.agent) THEN coalesce(OLD.agent ->> '$.id', '') ELSE '' END, coalesce(value ->> 1, ''), coalesce(value ->> 2, ''),
+    CAST(value ->> 3 AS INTEGER), CAST(value ->> 4 AS INTEGER), CAST(value ->> 5 AS INTEGER), CAST(value ->> 6 AS INTEGER),
+    CAST(value ->> 7 AS INTEGER), CAST(value ->> 8 AS INTEGER), CAST(value ->> 9 AS INTEGER), CAST(value ->> 10 AS INTEGER), 0
+  FROM json_each(OLD.spent) WHERE json_array_length(value) = 11
+  ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, input = input + excluded.input, output = output + excluded.output,
+    cached = cached + excluded.cached, micros = micros + excluded.micros, unpriced = unpriced + excluded.unpriced,
+    estimated = estimated + excluded.estimated, lost = lost + excluded.lost;
+END;
+UPDATE runs SET spent = (SELECT json_group_array(json_array(day, provider, model, calls, input, output, cached, micros, unpriced, 0, 0)) FROM (
+  SELECT coalesce(strftime('%Y-%m-%d', at / 1000, 'unixepoch'), '') AS day, coalesce(body ->> '$.provider', runs.provider) AS provider,
+    coalesce(body ->> '$.model', runs.model) AS model, count(*) AS calls,
+    CAST(coalesce(sum(body ->> '$.usage.inputTokens'), 0) AS INTEGER) AS input,
+    CAST(coalesce(sum(body ->> '$.usage.outputTokens'), 0) AS INTEGER) AS output,
+    CAST(coalesce(sum(body ->> '$.usage.cachedInputTokens'), 0) AS INTEGER) AS cached,
+    CAST(coalesce(sum(body ->> '$.usage.costMicros'), 0) AS INTEGER) AS micros,
+    CAST(coalesce(sum(body ->> '$.usage.costMicros' IS NULL AND body ->> '$.usage.inputTokens' + body ->> '$.usage.outputTokens' > 0), 0) AS INTEGER)
+      AS unpriced
+  FROM journal WHERE journal.run_id = runs.run_id AND type = 'model.done' AND json_valid(body) GROUP BY 1, 2, 3)) WHERE ended IS NOT NULL;
+`,
 ]

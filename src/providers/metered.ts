@@ -38,7 +38,8 @@ export async function* metered(
   try {
     for await (const chunk of ask({ ...request, maxOutputTokens: outputTokens })) {
       if (chunk.type === 'done') {
-        state.used = isCounted(chunk.response.usage) ? chunk.response.usage : 'unknown'
+        const { usage } = chunk.response
+        state.used = isCounted(usage) ? usage : { ...usage, estimated: true }
         last = chunk
       } else {
         state.shown = true
@@ -65,6 +66,7 @@ function quoteOf(request: ChatRequest, { provider, prices = {}, free, maxOutputT
   const known = input !== undefined && output !== undefined
   return {
     provider,
+    model: request.model,
     inputTokens: Math.ceil(Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages])) / bytesAToken),
     outputTokens: request.maxOutputTokens ?? maxOutputTokens ?? Math.min(usualOutputTokens, longestAnswer ?? usualOutputTokens),
     prices: known ? { input: Math.max(input, cached, cacheWrite), output } : free ? { input: 0, output: 0 } : null,

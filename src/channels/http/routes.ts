@@ -2,6 +2,7 @@
 
 import type { Routes } from './gateway.ts'
 import { chatRoutes } from './routes/chat.ts'
+import { runRoutes } from './routes/run.ts'
 import { schedulesRoutes } from './routes/schedules.ts'
 import { statusRoutes } from './routes/status.ts'
 
@@ -10,4 +11,5 @@ export const gatewayRoutes: readonly Routes[] = [
   statusRoutes,
   chatRoutes,
   schedulesRoutes,
+  runRoutes,
 ]

@@ -27,6 +27,8 @@ export type TurnDone = { readonly conversation: Conversation; readonly ending: E
 export type Talks = {
   /** @throws HttpError 404, 429, 503 */
   turn(request: TurnRequest): Promise<TurnDone>
+  /** Whether the run is under way here, in a conversation that the caller may see. */
+  seesRun(caller: Caller, runId: string): boolean
   /** Refuses new turns, gives running ones this long, then cancels them; resolves when all have ended. */
   close(finishMs: number): Promise<void>
 }
@@ -114,6 +116,7 @@ export function createTalks(host: ChannelHost): Talks {
       void settled.then(() => turns.delete(settled))
       return done
     },
+    seesRun: (caller, runId) => [...running].some((each) => each.runId() === runId && isVisible(caller, each.id)),
     async close(finishMs) {
       state.closed = true
       const late = setTimeout(() => {

@@ -15,7 +15,10 @@ const transient = new Set(['run', 'logs', 'caches'])
 const secret = /^(keys\.env|config\.env|config\/[^/]*\.env)$/
 
 /** `except`: paths below the home that are copied in another way. */
-export function homeFiles(home: string, { withKeys, except }: { readonly withKeys: boolean; readonly except: ReadonlySet<string> }): HomeFiles {
+export function homeFiles(
+  home: string,
+  { withKeys, except }: { readonly withKeys: boolean; readonly except: ReadonlySet<string> },
+): HomeFiles {
   const files: { path: string; mode: number }[] = []
   const leftOut: string[] = []
 

@@ -13,6 +13,8 @@ const manifestShape = z.object({
   /** The home that was copied. */
   home: z.string(),
   with_keys: z.boolean(),
+  /** Which of the files is the database. */
+  database: relative,
   receipts: z.nullable(z.object({ log_id: z.string(), count: z.int(), head: z.string() })),
   files: z.array(z.object({ path: relative, size: z.int(), mode: z.int(), sha256: z.string() })),
   /** What was not copied, because it is no regular file. */
@@ -33,7 +35,10 @@ export function readManifest(folder: string): Manifest {
   if (text === undefined) throw new FailureError('error', `"${folder}" is no backup: it has no ${manifestName}`)
   const read = manifestShape.safeParse(jsonOf(text))
   if (read.success) return read.data
-  throw new FailureError('integrity', `${join(folder, manifestName)} is damaged: ${z.prettifyError(read.error).split('\n')[0]}; take another backup`)
+  throw new FailureError(
+    'integrity',
+    `${join(folder, manifestName)} is damaged: ${z.prettifyError(read.error).split('\n')[0]}; take another backup`,
+  )
 }
 
 function textOf(path: string): string | undefined {

@@ -1,6 +1,6 @@
 /** Writes a consistent copy of a home while it is in use: the database first, then the receipts and the agents' files as far as it knows them. */
 
-import { closeSync, fsyncSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Checkpoint } from '../../memory/checkpoint.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -8,10 +8,10 @@ import { headLine } from '../../receipts/form/anchor.ts'
 import { filesOf } from '../../receipts/segments.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
-import { withMemory } from '../open-records.ts'
+import { withMemory } from '../open/open-records.ts'
 import { homeFiles } from './home-files.ts'
 import { digestOf, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
-import { built, syncFolder } from './partial-folder.ts'
+import { syncFolder } from './partial-folder.ts'
 
 export type BackupOptions = {
   readonly setup: Pick<Setup, 'config' | 'paths' | 'log'>
@@ -29,17 +29,16 @@ export type WrittenBackup = { readonly manifest: Manifest; readonly bytes: numbe
 /** How often the copy begins anew when a rotation of the receipts, or a new summary of an agent, comes in between. */
 const mostTries = 3
 
-/** @throws FailureError; nothing is left at the target then */
+/** The target is an empty folder. @throws FailureError */
 export async function writeBackup(options: BackupOptions): Promise<WrittenBackup> {
-  return built(options.target, async (folder) => {
-    for (let tries = 1; ; tries += 1) {
-      const done = await copyHome(options, folder)
-      if (done) return done
-      if (tries === mostTries) throw new FailureError('error', 'the home changed too much while it was copied; try again')
-      rmSync(folder, { recursive: true, force: true })
-      mkdirSync(folder, { mode: 0o700 })
-    }
-  })
+  const { target } = options
+  for (let tries = 1; ; tries += 1) {
+    const done = await copyHome(options, target)
+    if (done) return done
+    if (tries === mostTries) throw new FailureError('error', 'the home changed too much while it was copied; try again')
+    rmSync(target, { recursive: true, force: true })
+    mkdirSync(target, { mode: 0o700 })
+  }
 }
 
 /** @returns undefined when something was replaced meanwhile */
@@ -50,6 +49,7 @@ async function copyHome({ setup, memory, withKeys, progress, signal }: BackupOpt
   const database = join(folder, names.database)
   mkdirSync(dirname(database), { recursive: true, mode: 0o700 })
   ;(await memory.copies()).copyTo(database)
+  chmodSync(database, 0o600)
   const copied = { ...setup, config: { ...config, memory: { ...config.memory, path: database } } }
   const known = await withMemory(copied, async (copy) => ({ checkpoint: copy.checkpoint.get(), marks: (await copy.copies()).marks() }))
   const made: ManifestFile[] = [recorded(folder, names.database, 0o600)]
@@ -60,7 +60,13 @@ async function copyHome({ setup, memory, withKeys, progress, signal }: BackupOpt
   const marked = new Map(known.marks.map(({ folder: at, file, bytes }) => [join(at, file), bytes]))
   const { files, leftOut } = homeFiles(paths.home, { withKeys, except: special })
   const wanted: readonly Wanted[] = [
-    ...receipts.map(({ from, most }) => ({ from, to: join(dirname(names.log), basename(from)), mode: 0o600, exact: true, ...(most === undefined ? {} : { most }) })),
+    ...receipts.map(({ from, most }) => ({
+      from,
+      to: join(dirname(names.log), basename(from)),
+      mode: 0o600,
+      exact: true,
+      ...(most === undefined ? {} : { most }),
+    })),
     ...files.map(({ path, mode }) => wantedFile(join(paths.home, path), path, { mode, bytes: marked.get(join(paths.home, path)) })),
   ]
   for (const [at, each] of wanted.entries()) {
@@ -74,7 +80,15 @@ async function copyHome({ setup, memory, withKeys, progress, signal }: BackupOpt
   if (filesOf(config.receipts.path).join() !== segments) return undefined
   if (known.checkpoint) made.push(written(folder, 'receipts.head', `${headLine(known.checkpoint)}\n`))
   const manifest: Manifest = {
-    ...{ format: 1, made: new Date().toISOString(), home: paths.home, with_keys: withKeys, files: made, left_out: [...leftOut] },
+    ...{
+      format: 1,
+      made: new Date().toISOString(),
+      home: paths.home,
+      with_keys: withKeys,
+      database: names.database,
+      files: made,
+      left_out: [...leftOut],
+    },
     receipts: known.checkpoint ? { log_id: known.checkpoint.logId, count: known.checkpoint.count, head: known.checkpoint.head } : null,
   }
   signal.throwIfAborted()

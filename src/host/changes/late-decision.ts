@@ -7,7 +7,7 @@ import type { RecordWriter } from '../../memory/record-writer.ts'
 import type { Applied, SetSummary } from '../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { FailureError } from '../failure.ts'
-import { inRecordWords } from '../integrity/recovery.ts'
+import { inRecordWords } from '../records/integrity/recovery.ts'
 
 export type LateDecision = {
   readonly record: Pick<RecordWriter, 'applyPending'>

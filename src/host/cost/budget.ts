@@ -4,11 +4,12 @@ import type { LimitsConfig } from '../../config/config.ts'
 import type { CommitQueue } from '../../memory/commit-queue.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { Amount, BudgetLedger, BudgetLimit, Reserved } from '../../memory/spend/budget-ledger.ts'
+import type { Payer as Charged } from '../../memory/spend/spend.ts'
 import type { Usage } from '../../runtime/event.ts'
 import { type Clock, type Grant, type Log, type Meter, ProviderFailure, type Quote } from '../../runtime/port.ts'
 
-/** The agent, conversation and run that a call is charged to. */
-export type Payer = { readonly agent: string; readonly conversationId: string; readonly runId?: string }
+/** Whom the calls of a conversation or run are charged to. */
+export type Payer = Pick<Charged, 'agent' | 'conversationId' | 'channel' | 'token' | 'runId'>
 
 export type MeterOptions = {
   readonly limits: LimitsConfig
@@ -17,13 +18,15 @@ export type MeterOptions = {
   readonly add: CommitQueue['add']
   readonly log: Log
   readonly now: Clock
+  /** The warnings that were given: each is given once. */
+  readonly warned: Set<string>
 }
 
 /** A budget with the names of its settings. */
 export type Budget = BudgetLimit & { readonly tokensKey: string; readonly microsKey: string }
 
 /** Returns the budgets, outermost first and the run's last. */
-export function budgetsOf(limits: LimitsConfig, { agent, conversationId, runId }: Payer): Budget[] {
+export function budgetsOf(limits: LimitsConfig, { agent, conversationId, channel, token, runId }: Payer): Budget[] {
   const of = (scope: string, window: Budget['window'], key: string, tokens?: number, usd?: number): Budget => ({
     scope,
     window,
@@ -34,6 +37,8 @@ export function budgetsOf(limits: LimitsConfig, { agent, conversationId, runId }
   })
   const all = [
     of('home', 'day', 'daily', limits.dailyTokens, limits.dailyUsd),
+    ...(channel === '' ? [] : [of(`channel:${channel}`, 'day', 'channel_daily', limits.channelDailyTokens, limits.channelDailyUsd)]),
+    ...(token === undefined ? [] : [of(`token:${token}`, 'day', 'token_daily', limits.tokenDailyTokens, limits.tokenDailyUsd)]),
     of(`agent:${agent}`, 'day', 'agent_daily', limits.agentDailyTokens, limits.agentDailyUsd),
     of(`conversation:${conversationId}`, 'ever', 'max_conversation', limits.maxConversationTokens, limits.maxConversationUsd),
     ...(runId === undefined ? [] : [of(`run:${runId}`, 'ever', 'max_run', limits.maxRunTokens, limits.maxRunUsd)]),
@@ -42,14 +47,18 @@ export function budgetsOf(limits: LimitsConfig, { agent, conversationId, runId }
 }
 
 /** @returns undefined when there is no budget: then nothing is reserved */
-export function meterFor({ limits, memory, add, log, now }: MeterOptions, payer: Payer): Meter | undefined {
+export function meterFor({ limits, memory, add, log, now, warned }: MeterOptions, payer: Payer): Meter | undefined {
   const budgets = budgetsOf(limits, payer)
   if (budgets.length === 0) return undefined
   return async (quote) => {
-    const priced = withPrices(budgets, quote)
+    const enforced = withPrices(budgets, quote, (warning) => {
+      if (!warned.has(warning)) log('warn', warning)
+      warned.add(warning)
+    })
     const ledger = await memory.budget()
     const id = `res_${crypto.randomUUID()}`
-    const reserved = await add(() => reserve(ledger, { id, budgets: priced, quote, now: now() }))
+    const charged = { ...payer, provider: quote.provider, model: quote.model, priced: quote.prices !== null }
+    const reserved = await add(() => reserve(ledger, { id, budgets: enforced, quote, payer: charged, now: now() }))
     if (!reserved.ok) throw refusal(reserved, { quote, now: now() })
     const ahead = ledger.dayAhead()
     if (ahead !== undefined)
@@ -58,16 +67,25 @@ export function meterFor({ limits, memory, add, log, now }: MeterOptions, payer:
   }
 }
 
-/** Without known prices a money limit cannot be enforced. The run's limit only causes a warning, because it applies to all models alike. */
-function withPrices(budgets: readonly Budget[], { prices, provider }: Quote): readonly Budget[] {
+/**
+ * Without known prices a limit of money cannot be enforced. Where the same budget has a limit of tokens, that one holds alone, and a warning
+ * says so; otherwise the call is refused, because nothing would bound it. The run's limit only causes a warning, because it applies to all
+ * models alike.
+ */
+function withPrices(budgets: readonly Budget[], { prices, provider }: Quote, warn: (warning: string) => void): readonly Budget[] {
   if (prices) return budgets
-  const blind = budgets.find(({ micros, scope }) => micros !== undefined && !scope.startsWith('run:'))
-  if (!blind) return budgets.map(({ micros: _, ...rest }) => rest)
-  throw new ProviderFailure(
-    'budget',
-    `${blind.microsKey} cannot hold: the prices of provider "${provider}" are not known; give it price_input and price_output (0 when it costs nothing)`,
-    { provider },
-  )
+  const blind = budgets.filter(({ micros }) => micros !== undefined)
+  const unbounded = blind.find(({ tokens, scope }) => tokens === undefined && !scope.startsWith('run:'))
+  if (unbounded)
+    throw new ProviderFailure(
+      'budget',
+      `${unbounded.microsKey} cannot hold: the prices of provider "${provider}" are not known; give it price_input and price_output (0 when it costs nothing), list the model in models.toml, or set ${unbounded.tokensKey} too`,
+      { provider },
+    )
+  for (const { microsKey, tokensKey, tokens } of blind)
+    if (tokens !== undefined)
+      warn(`${microsKey} cannot hold: the prices of provider "${provider}" are not known; only ${tokensKey} limits it`)
+  return budgets.map(({ micros: _, ...rest }) => rest)
 }
 
 /** An answer shorter than this is useless. */
@@ -76,12 +94,19 @@ const leastOutputTokens = 256
 /** The time to settle a call after its deadline, in milliseconds. */
 const graceMs = 60_000
 
-type Wanted = { readonly id: string; readonly budgets: readonly Budget[]; readonly quote: Quote; readonly now: number }
+type Wanted = {
+  readonly id: string
+  readonly budgets: readonly Budget[]
+  readonly quote: Quote
+  readonly payer: Charged
+  readonly now: number
+}
 
-function reserve(ledger: BudgetLedger, { id, budgets, quote, now }: Wanted): Reserved {
+function reserve(ledger: BudgetLedger, { id, budgets, quote, payer, now }: Wanted): Reserved {
   const { outputTokens, longestMs } = quote
   const least = costOf(quote, Math.min(outputTokens, leastOutputTokens))
-  return ledger.reserve({ id, limits: budgets, most: costOf(quote, outputTokens), least, expires: Math.ceil(now + longestMs + graceMs) })
+  const expires = Math.ceil(now + longestMs + graceMs)
+  return ledger.reserve({ id, limits: budgets, most: costOf(quote, outputTokens), least, expires, payer })
 }
 
 function costOf({ inputTokens, prices }: Quote, outputTokens: number): Amount {
@@ -92,7 +117,7 @@ function costOf({ inputTokens, prices }: Quote, outputTokens: number): Amount {
 function grantOf(
   amount: Amount,
   { inputTokens, outputTokens, prices }: Quote,
-  settle: (used: Amount | undefined) => Promise<boolean>,
+  settle: (used: Amount | 'unknown' | 'uncounted') => Promise<boolean>,
 ): Grant {
   const paid = prices && prices.output > 0 ? Math.floor((amount.micros - inputTokens * prices.input) / prices.output) : outputTokens
   return {
@@ -101,9 +126,10 @@ function grantOf(
   }
 }
 
-function amountOf(used: Usage | 'nothing' | 'unknown'): Amount | undefined {
-  if (used === 'unknown') return undefined
-  return used === 'nothing' ? { tokens: 0, micros: 0 } : { tokens: used.inputTokens + used.outputTokens, micros: used.costMicros ?? 0 }
+function amountOf(used: Usage | 'nothing' | 'unknown'): Amount | 'unknown' | 'uncounted' {
+  if (used === 'unknown') return used
+  if (used === 'nothing') return { tokens: 0, micros: 0 }
+  return used.estimated ? 'uncounted' : { tokens: used.inputTokens + used.outputTokens, micros: used.costMicros ?? 0 }
 }
 
 type Refused = Extract<Reserved, { ok: false }>

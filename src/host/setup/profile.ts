@@ -8,7 +8,7 @@ import type { Policy } from '../../security/policy.ts'
 import type { Setup } from '../api.ts'
 import { sandboxState } from '../toolset/sandbox-state.ts'
 import { providerFor, type SharedProviders } from './provider-pool.ts'
-import type { LoadedRules } from './rule-files.ts'
+import type { LoadedRules } from './rules/rule-files.ts'
 
 export type Profile = {
   /** The setup of the first conversation with these settings. */

@@ -6,12 +6,12 @@ import { createProvider } from '../../providers/create-provider.ts'
 import type { AskBrain } from '../../providers/provider-kind.ts'
 import { createLane, type Lane } from '../../providers/wire/lane.ts'
 import { type Provider, ProviderFailure } from '../../runtime/port.ts'
+import { pause } from '../../service/sleep.ts'
 import { preconnectTo } from '../../workspace/net/ahead.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Environment, Setup } from '../api.ts'
 import { factsFileOf, factsOf, hasPrices, withFacts } from '../cost/model-facts.ts'
 import { FailureError } from '../failure.ts'
-import { pause } from '../sleep.ts'
 import { missingKey, notOffline } from './answering-provider.ts'
 
 /** @throws FailureError `provider` when there is no provider of that name, its key is not set, or its fixture cannot be read */

@@ -220,9 +220,10 @@ async function withGit(plan: SpawnPlan, { setup, policy }: Around): Promise<Spaw
 }
 
 async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: readonly string[]): Promise<SandboxSettings> {
-  const [{ sandboxNetwork }, { hideProcess }] = await Promise.all([
+  const [{ sandboxNetwork }, { hideProcess }, { gitUser }] = await Promise.all([
     import('./network/sandbox-network.ts'),
     import('../../sandbox/protect/hide.ts'),
+    import('../transactions/git-around.ts'),
   ])
   hideProcess()
   return {
@@ -236,6 +237,7 @@ async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: 
     tried: isSandboxTried(setup, kind),
     forbiddenReads: policy.forbiddenReads,
     userPath: setup.context.env.PATH,
+    gitUser: gitUser({ home: policy.home, env: setup.context.env }),
     forbiddenCommands: policy.forbiddenCommands,
     ...(await sandboxNetwork(kind, { policy, hosts }, setup)),
     limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds: cpuSecondsOf(setup.config.limits) },

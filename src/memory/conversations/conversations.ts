@@ -2,8 +2,11 @@
 
 import type { JsonObject } from '../../kit/json.ts'
 import { flat } from '../../kit/text.ts'
+import type { Clock } from '../../runtime/port.ts'
+import { homeRun, noteInHome } from '../journal/home-notes.ts'
 import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
+import { spentOfRun } from '../journal/runs/spent-of-run.ts'
 import { isFromFile, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { indexTurns } from './word-index.ts'
@@ -65,7 +68,7 @@ export const turnColumns = 'conversation_id, turn_id, at, role, content, tool_ca
 const rowsOfOne = `SELECT ${turnColumns} FROM turns WHERE run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY id`
 const titleLength = 80
 
-export function createConversations(store: Store): Conversations {
+export function createConversations(store: Store, now: Clock): Conversations {
   function list({ limit = 50, offset = 0 }: { readonly limit?: number; readonly offset?: number } = {}): Conversation[] {
     return store
       .sql<Conversation, [number, number]>(
@@ -106,7 +109,7 @@ export function createConversations(store: Store): Conversations {
     return rows.get(folder)?.id
   }
 
-  return { list, show, exportJsonl, has, folderOf, latestIn, clear: (consent) => clear(store, consent) }
+  return { list, show, exportJsonl, has, folderOf, latestIn, clear: (consent) => clear(store, now, consent) }
 }
 
 /** Adds a turn row and updates its conversation's line; the word index follows later. Call it inside the journal's transaction. */
@@ -187,15 +190,22 @@ export function insertLine(store: Store, id: string, { started, updated, turns, 
 }
 
 /** `secure_delete` overwrites deleted rows; emptying the WAL and VACUUM remove the other copies. */
-function clear(store: Store, { yes, leave }: ClearConsent): Cleared {
+function clear(store: Store, now: Clock, { yes, leave }: ClearConsent): Cleared {
   if (!yes) return { ok: false, message: 'this deletes every conversation for good; receipts stay. Add --yes to do it' }
   store.script('PRAGMA secure_delete = ON')
   const counted = store.write(() => {
     const count = (table: string) => store.sql<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0
-    const counts = () => ({ conversations: count('conversations'), turns: count('turns'), runs: count('runs'), entries: count('journal') })
+    const counts = () => ({
+      conversations: count('conversations'),
+      turns: count('turns'),
+      runs: count('runs'),
+      entries: count(`journal WHERE run_id <> '${homeRun}'`),
+    })
     const before = counts()
     const underWay = runsUnderWay(store)
-    forget(store, underWay)
+    // Keeps the highest number, so that no later entry gets a number that somebody has seen already.
+    const note = before.entries > 0 ? noteInHome(store, now, 'memory.cleared', {}) : 0
+    forget(store, underWay, note)
     const after = counts()
     const deleted = { conversations: before.conversations - after.conversations, turns: before.turns - after.turns }
     if (before.entries > after.entries || before.runs > after.runs) leave?.({ ...deleted, runs: before.runs - after.runs })
@@ -212,11 +222,13 @@ function runsUnderWay(store: Store): string[] {
 }
 
 /** A dead run that still lacks a receipt stays until the next start writes that receipt. */
-function forget(store: Store, underWay: readonly string[]): void {
+function forget(store: Store, underWay: readonly string[], note: number): void {
   const others = 'run_id NOT IN (SELECT value FROM json_each(?))'
+  // What a run used stays when it is deleted (a trigger); only its journal tells that of a run without an end.
+  store.script(`UPDATE runs SET spent = ${spentOfRun} WHERE ended IS NULL`)
   for (const rows of [
     `turns WHERE ${others}`,
-    `journal WHERE ${others}`,
+    `journal WHERE ${others} AND seq <> ${note}`,
     `approvals WHERE ${others}`,
     `runs WHERE ${others} AND run_id NOT IN (SELECT run_id FROM intents)`,
     `unprojected WHERE ${others}`,

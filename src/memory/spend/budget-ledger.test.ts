@@ -77,7 +77,8 @@ test('settling twice counts once', () => {
 })
 
 test.each([
-  ['unknown', undefined],
+  ['unknown', 'unknown' as const],
+  ['not counted', 'uncounted' as const],
   ['negative', { tokens: -5, micros: 0 }],
   ['no number', { tokens: Number.NaN, micros: 0 }],
   ['negative money', { tokens: 1, micros: -1 }],

@@ -3,6 +3,7 @@
 import type { Clock } from '../../runtime/port.ts'
 import { isAlive, thisProcess } from '../journal/process-owner.ts'
 import type { Store } from '../store.ts'
+import { addUnsettled, noPayer, type Payer } from './spend.ts'
 
 /** In tokens and millionths of a US dollar; whole numbers. */
 export type Amount = { readonly tokens: number; readonly micros: number }
@@ -19,6 +20,8 @@ export type ReserveRequest = {
   readonly least: Amount
   /** After this time the reservation has no owner and counts in full. Milliseconds since 1970. */
   readonly expires: number
+  /** What a record of this call says, should the reservation never be settled. */
+  readonly payer?: Payer
 }
 
 export type Reserved =
@@ -31,10 +34,10 @@ export type BudgetLedger = {
   /** Reserves in all scopes or in none. Call it within a transaction, like `settle`. */
   reserve(request: ReserveRequest): Reserved
   /**
-   * Replaces the reserved amount by the used amount, once; undefined: the used amount is unknown, so the reserved amount counts in full.
-   * @returns whether it replaced anything
+   * Replaces the reserved amount by the used amount, once; `unknown` and `uncounted`: the reserved amount counts in full. An `uncounted`
+   * call was answered, so that its run tells what it used at about. @returns whether it replaced anything
    */
-  settle(id: string, used: Amount | undefined): boolean
+  settle(id: string, used: Amount | 'unknown' | 'uncounted'): boolean
   /** Returns the current state of one budget. */
   state(limit: Pick<BudgetLimit, 'scope' | 'window'>): ScopeState
   /** Returns the scopes that were charged in the last seven days. */
@@ -54,6 +57,7 @@ type Reservation = Amount & {
   readonly day: string
   readonly owner: string
   readonly expires: number
+  readonly payer: string | null
 }
 
 /** @returns `2026-11-23`, in UTC, so that all processes of a home agree whatever their time zone. */
@@ -65,7 +69,8 @@ export function utcDay(at: number): string {
  * Charges to a future day count today as well: setting the clock back does not reopen a day. Days later than tomorrow move to tomorrow;
  * otherwise a clock that was wrong for a minute would block a budget for years.
  */
-export function createBudgetLedger({ sql }: Store, now: Clock): BudgetLedger {
+export function createBudgetLedger(store: Store, now: Clock): BudgetLedger {
+  const { sql } = store
   const sum = sql<Amount, [string, string]>(
     'SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(micros), 0) AS micros FROM budget_charges WHERE scope = ? AND day >= ?',
   )
@@ -73,14 +78,14 @@ export function createBudgetLedger({ sql }: Store, now: Clock): BudgetLedger {
     `INSERT INTO budget_charges VALUES (?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, micros = micros + excluded.micros`,
   )
-  const insert = sql<never, [string, string, string, number, number, string, number]>(
-    'INSERT INTO budget_reservations VALUES (?, ?, ?, ?, ?, ?, ?)',
+  const insert = sql<never, (string | number)[]>(
+    'INSERT INTO budget_reservations(id, scopes, day, tokens, micros, owner, expires, payer) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
   )
   const all = sql<Reservation, []>('SELECT * FROM budget_reservations')
   const take = sql<Reservation, [string]>('DELETE FROM budget_reservations WHERE id = ? RETURNING *')
   const state = { swept: false }
 
-  function reserve({ id, limits, most, least, expires }: ReserveRequest): Reserved {
+  function reserve({ id, limits, most, least, expires, payer = noPayer }: ReserveRequest): Reserved {
     const at = now()
     if (!state.swept) sweep(at)
     state.swept = true
@@ -94,7 +99,8 @@ export function createBudgetLedger({ sql }: Store, now: Clock): BudgetLedger {
     }
     const scopes = limits.map(({ scope }) => scope)
     for (const scope of scopes) add.run(scope, utcDay(at), amount.tokens, amount.micros)
-    insert.run(id, JSON.stringify(scopes), utcDay(at), amount.tokens, amount.micros, thisProcess(), expires)
+    const { tokens, micros } = amount
+    insert.run(id, JSON.stringify(scopes), utcDay(at), tokens, micros, thisProcess(), expires, JSON.stringify(payer))
     return { ok: true, amount }
   }
 
@@ -108,10 +114,11 @@ export function createBudgetLedger({ sql }: Store, now: Clock): BudgetLedger {
     return { reserved, spent: { tokens: charged.tokens - reserved.tokens, micros: charged.micros - reserved.micros } }
   }
 
-  function settle(id: string, used: Amount | undefined): boolean {
+  function settle(id: string, used: Amount | 'unknown' | 'uncounted'): boolean {
     const was = take.get(id)
     if (!was) return false
-    const is = used && isCount(used.tokens) && isCount(used.micros) ? used : was
+    if (used === 'unknown') addUnsettled(store, was)
+    const is = typeof used === 'object' && isCount(used.tokens) && isCount(used.micros) ? used : was
     for (const scope of scopesOf(was)) add.run(scope, was.day, bounded(is.tokens) - was.tokens, bounded(is.micros) - was.micros)
     return true
   }
@@ -133,7 +140,8 @@ export function createBudgetLedger({ sql }: Store, now: Clock): BudgetLedger {
 
   /** A late call can be settled for one more day. Charges of runs are kept for seven days. */
   function sweep(at: number): void {
-    sql<never, [number]>('DELETE FROM budget_reservations WHERE expires < ?').run(at - dayMs)
+    for (const late of sql<Reservation, [number]>('DELETE FROM budget_reservations WHERE expires < ? RETURNING *').all(at - dayMs))
+      addUnsettled(store, late)
     sql<never, [string]>("DELETE FROM budget_charges WHERE scope > 'run:' AND scope < 'run;' AND day < ?").run(utcDay(at - 7 * dayMs))
   }
 

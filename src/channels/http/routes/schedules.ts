@@ -10,22 +10,22 @@ import { json, messageText } from '../shapes.ts'
 const word = z.string().max(1_000)
 const options = {
   zone: z.string().max(64).optional().openapi({ example: 'Europe/Berlin' }),
-  channel: word.optional(),
-  to: word.optional(),
-  check: word.optional().openapi({ example: 'test -s report.md' }),
+  channel: z.optional(word),
+  to: z.optional(word),
+  check: z.string().max(1_000).optional().openapi({ example: 'test -s report.md' }),
   missed: z.enum(['run-once', 'skip', 'run-all']).optional(),
   overlap: z.enum(['skip', 'wait']).optional(),
   conversation: z.enum(['new', 'same']).optional(),
   pause_after: z.int().min(0).max(1_000_000).optional(),
-  agent: word.optional(),
+  agent: z.optional(word),
   autonomy: z.enum(['readonly', 'supervised', 'full']).optional(),
-  workspace: word.optional(),
+  workspace: z.optional(word),
 }
-const timing = { at: word.optional(), every: word.optional(), cron: word.optional() }
+const timing = { at: z.optional(word), every: z.optional(word), cron: z.optional(word) }
 const newSchedule = z.strictObject({ name: word, message: messageText, ...timing, ...options })
 const change = z.strictObject({
-  name: word.optional(),
-  message: messageText.optional(),
+  name: z.optional(word),
+  message: z.optional(messageText),
   state: z.enum(['active', 'paused']).optional(),
   ...timing,
   ...options,
@@ -47,7 +47,7 @@ const run = z.object({
   cost_micros: z.int().nullable(),
   sent: z.string().nullable(),
 })
-const schedule = z.object({
+const scheduleFields = {
   id: z.string(),
   name: z.string(),
   state: z.enum(['active', 'paused', 'done']),
@@ -69,9 +69,10 @@ const schedule = z.object({
   pause_after: z.int(),
   failures: z.int(),
   created: z.string(),
-  last: run.nullable(),
-})
-const shown = schedule.extend({ runs: z.array(run) })
+  last: z.nullable(run),
+}
+const schedule = z.object(scheduleFields)
+const shown = z.object({ ...scheduleFields, runs: z.array(run) })
 const named = { params: z.object({ id: z.string().max(100).openapi({ description: 'An id or a name' }) }) }
 
 export function schedulesRoutes(app: GatewayApi, { host }: Gateway): void {

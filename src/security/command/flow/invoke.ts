@@ -2,6 +2,7 @@
 
 import { matchesPattern } from '../command-text.ts'
 import { downloaders, freeBuiltins, hasSubcommands, opaqueWrappers, riskyBuiltins } from '../names.ts'
+import { runsInstalled } from '../tools/installed.ts'
 import { hostsOf } from '../tools/network.ts'
 import { judgeTool } from '../tools/programs.ts'
 import { isReader } from '../tools/readers.ts'
@@ -103,7 +104,7 @@ function named(look: Look, called: Called): Outcome {
   const { command, name, args, place } = called
   const { found, policy } = look
   if (downloaders.has(name)) found.downloads++
-  for (const host of hostsOf(name, args)) found.hosts.add(host)
+  if (!runsInstalled({ name, args, cwds: place.cwds, policy })) for (const host of hostsOf(name, args)) found.hosts.add(host)
   if (!place.external && place.scope.functions.has(name)) return callFunction(look, called)
   if (isWrapper(name)) return unwrap(look, name, args, place)
   if (name === 'eval') return judgeEval(look, args, place)
