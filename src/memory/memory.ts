@@ -12,9 +12,9 @@ import { createSearch, type Hit, type SearchRequest } from './conversations/sear
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
 import { createReadLabels, type ReadLabels } from './journal/calls/read-labels.ts'
-import { noteInHome } from './journal/home-notes.ts'
+import { noteInHome } from './journal/feed/home-notes.ts'
+import type { JournalFeed } from './journal/feed/journal-feed.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
-import type { JournalFeed } from './journal/journal-feed.ts'
 import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import type { Projections } from './rebuild.ts'
@@ -96,7 +96,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       note: (type, body) => noteInHome(store, now, type, body),
-      feed: async () => (await import('./journal/journal-feed.ts')).createJournalFeed(store),
+      feed: async () => (await import('./journal/feed/journal-feed.ts')).createJournalFeed(store),
       projections: async () => (await import('./rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),

@@ -203,4 +203,8 @@ UPDATE runs SET spent = (SELECT json_group_array(json_array(day, provider, model
       AS unpriced
   FROM journal WHERE journal.run_id = runs.run_id AND type = 'model.done' AND json_valid(body) GROUP BY 1, 2, 3)) WHERE ended IS NOT NULL;
 `,
+  // The titles that people gave to conversations; the other ones follow from the journal.
+  `
+CREATE TABLE conversation_titles(conversation_id TEXT PRIMARY KEY, title TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
 ]

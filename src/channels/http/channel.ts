@@ -3,6 +3,7 @@
 import { version } from '../../../package.json'
 import { holderOf } from '../../host/access/tokens.ts'
 import type { Channel, ChannelHost, Setup } from '../../host/api.ts'
+import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import { FailureError } from '../../host/failure.ts'
 import { type Api, createApi } from '../../http/api.ts'
 import { credentialOf, unauthorized } from '../../http/credentials.ts'
@@ -31,10 +32,14 @@ export function createHttpChannel(setup: Setup, settings: HttpSettings): Channel
       const failed = (error: unknown) =>
         setup.log('error', 'request failed', { why: error instanceof Error ? (error.stack ?? error.message) : String(error) })
       const app: Api<Caller> = createApi<Caller>({ errorOf: httpErrorOf, failed })
-      for (const add of gatewayRoutes) add(app, { host, setup, version, talks })
+      const counting = Promise.withResolvers<Telemetry>()
+      for (const add of gatewayRoutes) add(app, { host, setup, version, talks, telemetry: counting.promise })
       state.listening = open(settings, host, { app, failed })
+      const telemetry = host.telemetry(version)
+      counting.resolve(telemetry)
       await aborted(host.stopping)
       await talks.close(finishMs)
+      await (await telemetry).close()
       await Bun.sleep(flushMs)
       await state.listening.stop()
       void signal

@@ -1,6 +1,7 @@
 /** Declares what the routes of the gateway share. */
 
 import type { ChannelHost, Setup } from '../../host/api.ts'
+import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import type { Api } from '../../http/api.ts'
 import type { Talks } from './talks.ts'
 import type { Caller } from './token-access.ts'
@@ -10,6 +11,8 @@ export type Gateway = {
   readonly setup: Setup
   readonly version: string
   readonly talks: Talks
+  /** What is counted since the server began. */
+  readonly telemetry: Promise<Telemetry>
 }
 
 export type GatewayApi = Api<Caller>

@@ -2,6 +2,8 @@
 
 import type { Routes } from './gateway.ts'
 import { chatRoutes } from './routes/chat.ts'
+import { costRoutes } from './routes/cost.ts'
+import { metricsRoutes } from './routes/metrics.ts'
 import { runRoutes } from './routes/run.ts'
 import { schedulesRoutes } from './routes/schedules.ts'
 import { statusRoutes } from './routes/status.ts'
@@ -12,4 +14,6 @@ export const gatewayRoutes: readonly Routes[] = [
   chatRoutes,
   schedulesRoutes,
   runRoutes,
+  metricsRoutes,
+  costRoutes,
 ]

@@ -1,7 +1,7 @@
 /** Answers about schedules: list, add, change, remove, run now. Whoever changes one decides what runs with the operator's rights. */
 
 import { z } from '@hono/zod-openapi'
-import type { NewSchedule, Schedule, ScheduledRun, ScheduleOptions, Schedules } from '../../../host/schedules-api.ts'
+import type { NewSchedule, Schedule, ScheduledRun, ScheduleOptions, Schedules } from '../../../host/contract/schedules-api.ts'
 import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'

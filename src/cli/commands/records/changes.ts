@@ -7,7 +7,7 @@ import { type Undoing, undoChanges } from '../../../channels/terminal/history/un
 import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { changeSetOf, findKept, latestToUndo, nameOf, openKeptChanges, reversed } from '../../../host/changes/kept-changes.ts'
-import { recordDecision } from '../../../host/changes/late-decision.ts'
+import { recordDecision } from '../../../host/records/late-decision.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { createRecord } from '../../../host/records/integrity/recovery.ts'
