@@ -1,14 +1,14 @@
 /** Writes a consistent copy of a home while it is in use: the database first, then the receipts and the agents' files as far as it knows them. */
 
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import type { Checkpoint } from '../../memory/checkpoint.ts'
-import type { Memory } from '../../memory/memory.ts'
-import { headLine } from '../../receipts/form/anchor.ts'
-import { filesOf } from '../../receipts/segments.ts'
-import type { Setup } from '../api.ts'
-import { FailureError } from '../failure.ts'
-import { withMemory } from '../open/open-records.ts'
+import type { Checkpoint } from '../../../memory/checkpoint.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import { headLine } from '../../../receipts/form/anchor.ts'
+import { filesOf } from '../../../receipts/segments.ts'
+import type { Setup } from '../../api.ts'
+import { FailureError } from '../../failure.ts'
+import { withMemory } from '../../open/open-records.ts'
 import { homeFiles } from './home-files.ts'
 import { digestOf, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
 import { syncFolder } from './partial-folder.ts'
@@ -140,6 +140,8 @@ function copyFile(folder: string, { from, to, mode, most, exact }: Wanted): Mani
     fsyncSync(file)
     if (digest && (!exact || digest.size === size)) return { path: to, mode, ...digest }
     rmSync(path)
+    // A file that is gone by now does not belong to the home any more; one that cannot be read would be missed.
+    if (!digest && existsSync(from)) throw new FailureError('error', `${from} cannot be read, so nothing was backed up; check who owns it`)
     return exact ? 'short' : undefined
   } finally {
     closeSync(file)

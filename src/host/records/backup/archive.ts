@@ -2,7 +2,7 @@
 
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { FailureError } from '../failure.ts'
+import { FailureError } from '../../failure.ts'
 import type { Manifest } from './manifest.ts'
 import { built, builtFile } from './partial-folder.ts'
 import { type RestoreOptions, restoreBackup } from './restore-backup.ts'
