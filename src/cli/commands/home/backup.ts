@@ -1,11 +1,12 @@
 /** Implements `home backup | restore`. */
 
 import { resolve } from 'node:path'
-import type { CliContext } from '../../../channels/terminal/context.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { restoreArchive, writeArchive } from '../../../host/records/backup/archive.ts'
 import type { Progress } from '../../../host/records/backup/manifest.ts'
+import type { OpenCopy } from '../../../host/records/backup/write-backup.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
@@ -38,7 +39,7 @@ Files with API keys are left out unless you say --with-keys. The workspace is no
     const { stdout, stderr } = context.process
     await interruptible(context, 'copying', async (progress, signal) => {
       const { manifest, bytes } = await withMemory(setup, (memory) =>
-        writeArchive({ setup, memory, target: resolve(context.cwd, target), withKeys, progress, signal }),
+        writeArchive({ setup, memory, openCopy: copiesBy(setup), target: resolve(context.cwd, target), withKeys, progress, signal }),
       )
       const { files, receipts, left_out: leftOut } = manifest
       if (json) return stdout.write(`${JSON.stringify({ target: resolve(context.cwd, target), bytes, ...manifest })}\n`)
@@ -61,7 +62,7 @@ export const restore = {
     const setup = loadSetup(context)
     const target = to === undefined ? setup.paths.home : resolve(context.cwd, to)
     await interruptible(context, 'restoring', async (progress, signal) => {
-      const manifest = await restoreArchive({ setup, backup: resolve(context.cwd, from), target, progress, signal })
+      const manifest = await restoreArchive({ openCopy: copiesBy(setup), backup: resolve(context.cwd, from), target, progress, signal })
       const { stdout, stderr } = context.process
       if (json) return stdout.write(`${JSON.stringify({ target, ...manifest })}\n`)
       stdout.write(`restored ${count(manifest.files.length, 'file')} to ${target}, as of ${manifest.made}\n`)
@@ -70,6 +71,10 @@ export const restore = {
     })
   },
 } as const satisfies Command<typeof restoreFlags, typeof restoreArgs>
+
+function copiesBy({ config, log }: CliSetup): OpenCopy {
+  return (path, use) => withMemory({ log, config: { ...config, memory: { ...config.memory, path } } }, use)
+}
 
 type Work = (progress: Progress, signal: AbortSignal) => Promise<unknown>
 

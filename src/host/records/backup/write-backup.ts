@@ -8,12 +8,15 @@ import { headLine } from '../../../receipts/form/anchor.ts'
 import { filesOf } from '../../../receipts/segments.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
-import { withMemory } from '../../open/open-records.ts'
 import { homeFiles } from './home-files.ts'
 import { digestOf, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
 import { syncFolder } from './partial-folder.ts'
 
+/** Opens a copy of the database. */
+export type OpenCopy = <T>(path: string, use: (memory: Memory) => T | Promise<T>) => Promise<T>
+
 export type BackupOptions = {
+  readonly openCopy: OpenCopy
   readonly setup: Pick<Setup, 'config' | 'paths' | 'log'>
   readonly memory: Memory
   readonly target: string
@@ -42,7 +45,10 @@ export async function writeBackup(options: BackupOptions): Promise<WrittenBackup
 }
 
 /** @returns undefined when something was replaced meanwhile */
-async function copyHome({ setup, memory, withKeys, progress, signal }: BackupOptions, folder: string): Promise<WrittenBackup | undefined> {
+async function copyHome(
+  { setup, memory, openCopy, withKeys, progress, signal }: BackupOptions,
+  folder: string,
+): Promise<WrittenBackup | undefined> {
   const { config, paths } = setup
   const names = { database: inHome(paths.home, config.memory.path), log: inHome(paths.home, config.receipts.path) }
   const segments = filesOf(config.receipts.path).join()
@@ -50,8 +56,7 @@ async function copyHome({ setup, memory, withKeys, progress, signal }: BackupOpt
   mkdirSync(dirname(database), { recursive: true, mode: 0o700 })
   ;(await memory.copies()).copyTo(database)
   chmodSync(database, 0o600)
-  const copied = { ...setup, config: { ...config, memory: { ...config.memory, path: database } } }
-  const known = await withMemory(copied, async (copy) => ({ checkpoint: copy.checkpoint.get(), marks: (await copy.copies()).marks() }))
+  const known = await openCopy(database, async (copy) => ({ checkpoint: copy.checkpoint.get(), marks: (await copy.copies()).marks() }))
   const made: ManifestFile[] = [recorded(folder, names.database, 0o600)]
 
   const receipts = receiptFiles(config.receipts.path, known.checkpoint)
