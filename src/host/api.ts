@@ -4,6 +4,7 @@ import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
 import type { ChannelRows } from '../config/table.ts'
 import type { Rows, Values } from '../kit/settings.ts'
+import type { ReplyTable } from '../memory/access/replies.ts'
 import type { TokenTable } from '../memory/access/tokens.ts'
 import type { Hit, SearchRequest } from '../memory/conversations/search-turns.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
@@ -17,9 +18,9 @@ import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
 import type { HostRecords } from './contract/records-api.ts'
 import type { Schedules } from './contract/schedules-api.ts'
+import type { Telemetry } from './contract/telemetry-api.ts'
 import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
-import type { Telemetry } from './events/telemetry/open-telemetry.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -202,6 +203,8 @@ export type Host = {
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
   /** The access tokens of this home, and which conversation belongs to which. */
   readonly tokens: TokenTable
+  /** The answers to requests that may be sent again. */
+  readonly replies: ReplyTable
   /** How many receipts there are, and the hash of the last one; undefined before the first. */
   receipts(): { readonly count: number; readonly head: string } | undefined
   /** Returns the ids of the receipts of one run, in the order of its calls' ends. */

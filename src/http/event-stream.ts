@@ -60,9 +60,11 @@ export function openEventStream({
     if (queue.length === 0) state.since = performance.now()
     queue.push(bytes)
     state.bytes += bytes.byteLength
-    if (state.bytes > maxBytes) return close()
-    state.wake()
-    pingLater()
+    if (state.bytes > maxBytes) close()
+    else {
+      state.wake()
+      pingLater()
+    }
   }
 
   function pingLater(): void {
@@ -98,8 +100,13 @@ export function openEventStream({
     response: new Response(body, {
       headers: { ...quiet, 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no', ...headers },
     }),
-    send: (event) => put(frameOf(event)),
+    send(event) {
+      const frame = frameOf(event)
+      connection.recorder?.frame(frame)
+      put(frame)
+    },
     end() {
+      connection.recorder?.end()
       state.ended = true
       state.wake()
     },

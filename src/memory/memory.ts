@@ -1,6 +1,7 @@
 /** Combines all memory parts over one database file: journal, conversations, search, approvals, checkpoint. */
 
 import type { Clock, Log } from '../runtime/port.ts'
+import { createReplyTable, type ReplyTable } from './access/replies.ts'
 import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
 import type { DatabaseCopies } from './backup/database-copy.ts'
@@ -35,6 +36,7 @@ export type Memory = {
   readonly pending: PendingTable
   readonly labels: ReadLabels
   readonly tokens: TokenTable
+  readonly replies: ReplyTable
   /** The files of agents. */
   readonly files: LazyProjector
   context(conversationId: string, tokenBudget: number): Context
@@ -58,10 +60,10 @@ export type Memory = {
   budget(): Promise<BudgetLedger>
   /** Imported on demand: only processes that stay, and the command for schedules, need it. */
   schedules(): Promise<ScheduleStore>
-  /** Imported on demand: for backups. */
-  copies(): Promise<DatabaseCopies>
   /** Imported on demand: a turn reads none of it. */
   spend(): Promise<SpendTable>
+  /** Imported on demand: for backups. */
+  copies(): Promise<DatabaseCopies>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -91,6 +93,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       pending: createPendingTable(store),
       labels: createReadLabels(store),
       tokens: createTokenTable(store, now),
+      replies: createReplyTable(store, now),
       files: lazyProjector({ store, journal, log }),
       context: createContext(store, now),
       search: createSearch(store, now),
@@ -101,8 +104,8 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
-      copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
       spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
+      copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,

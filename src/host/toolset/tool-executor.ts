@@ -85,8 +85,8 @@ export async function createToolRuntime({
   const state: { answers?: StandingAnswers; gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  const commandSpawn = createCommandSpawn({ setup, policy, confinement })
-  const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
+  const commands = createCommandSpawn({ setup, policy, confinement })
+  const spawn = dryRun ? dryRunSpawn({ spawn: commands.spawn, hasViews: confinement.mode }) : commands.spawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
     // People on a channel have no share in the operator's standing answers.
@@ -158,8 +158,9 @@ export async function createToolRuntime({
   const gate = () => (state.loading ??= load())
   const judge: Judge = async (call) => {
     const judged = await (await gate()).judge(call)
-    const commands = judged.verdict === 'allow' ? (state.gate?.plan(judged.plan)?.commands ?? []) : []
-    if (commands.some(({ view, network }) => view === 'private' && network === undefined)) confinement.warm()
+    const next =
+      judged.verdict === 'allow' ? state.gate?.plan(judged.plan)?.commands.find(({ network }) => network === undefined) : undefined
+    if (next !== undefined) void commands.warm(next).catch((error: unknown) => log('debug', 'no sandbox ahead', { why: String(error) }))
     return bound(judged, sourced(call.name))
   }
   const sourced = (name: string) => kit().found.find((tool) => tool.name === name)
