@@ -135,6 +135,7 @@ path = "/m.sqlite"
 agent_dir = "/agent"
 history_max = 260
 history_keep = 30
+retention_days = 365
 [changes]
 keep_sets = 1
 keep_mb = 2
