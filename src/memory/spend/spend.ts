@@ -81,7 +81,7 @@ export function addUnsettled(store: Store, { day, tokens, micros, payer: text }:
   put(store, 'unsettled', { payer, day, used: { calls: 1, unsettled: tokens, micros, unpriced: payer.priced ? 0 : 1 } })
 }
 
-/** The sources of spend with the same columns. `?1` is the first day, `?2` that day in milliseconds, `?3` the ids of dead reservations. */
+/** The sources of spend with the same columns. `?1` is the first day, `?2` that day in milliseconds, `?3` the ids of dead reservations, `?5` the runs under way. */
 function sources(): string {
   const agent = `CASE WHEN json_valid(runs.agent) THEN coalesce(runs.agent ->> '$.id', '') ELSE '' END`
   const ofRun = (spent: string, which: string) => `
@@ -90,7 +90,7 @@ function sources(): string {
       value ->> 7 AS micros, value ->> 8 AS unpriced, value ->> 9 AS estimated, value ->> 10 AS lost, 0 AS unsettled
     FROM runs, json_each(${spent}) WHERE ${which} AND value ->> 0 >= ?1`
   return `${ofRun(`CASE WHEN json_valid(spent) THEN spent ELSE '[]' END`, 'ended IS NOT NULL AND (ended >= ?2 OR started >= ?2)')}
-    UNION ALL ${ofRun(spentOfRun, 'ended IS NULL')}
+    UNION ALL ${ofRun(`coalesce(?5 -> run_id, '[]')`, 'ended IS NULL')}
     UNION ALL SELECT kind, run_id, conversation_id, day, channel, token, agent, provider, model, ${cells.join(', ')} FROM spend WHERE day >= ?1
     UNION ALL SELECT 'unsettled', coalesce(payer ->> '$.runId', ''), coalesce(payer ->> '$.conversationId', ''), day,
       coalesce(payer ->> '$.channel', ''), coalesce(payer ->> '$.token', ''), coalesce(payer ->> '$.agent', ''),
@@ -120,8 +120,8 @@ const titles: { readonly [Key in SpendKey]?: string } = {
   run: 'SELECT title FROM runs JOIN conversations USING (conversation_id) WHERE run_id = ?',
 }
 
-/** First day, the same in milliseconds, the ids of dead reservations, the only token. */
-type Values = [string, number, string, string | null]
+/** First day, the same in milliseconds, the ids of dead reservations, the only token, what runs under way have used so far. */
+type Values = [string, number, string, string | null, string]
 
 type Reservation = {
   readonly id: string
@@ -141,7 +141,9 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
     Date.parse(`${fromDay}T00:00Z`) - 86_400_000,
     JSON.stringify(reservations().flatMap((each) => (isHeld(each) ? [] : [each.id]))),
     token ?? null,
+    JSON.stringify(Object.fromEntries(underWay().map(({ runId }) => [runId, JSON.parse(spentOfRun(store, runId))]))),
   ]
+  const underWay = () => sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs WHERE ended IS NULL').all()
 
   function rows({ by, limit, ...range }: SpendWanted): ReturnType<SpendTable['rows']> {
     const order = by === 'day' ? 'key' : 'micros DESC, inputTokens + outputTokens + unsettledTokens DESC, key'
