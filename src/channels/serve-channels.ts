@@ -3,7 +3,7 @@
 import { channelSettings } from '../config/config.ts'
 import type { ChannelProfile } from '../host/access/channel-profile.ts'
 import type { Channel, ChannelHost, ChannelKind, ConversationOptions, Host, InboundMessage, Setup } from '../host/api.ts'
-import { openHost } from '../host/open-host.ts'
+import { openHost } from '../host/open/open-host.ts'
 import { type ServedSchedules, serveSchedules } from '../host/schedules/serve-schedules.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
 import type { Provider } from '../runtime/port.ts'
@@ -53,7 +53,7 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       .filter(({ kind, settings }) => kind.isOn(settings))
       .map((each) => ({ ...each, access: usableProfile(setup, each.kind) }))
     // Opens the agent's own conversation first, so that its errors surface before the first message.
-    if (kinds.some(({ kind }) => !kind.admitsItself)) await conversations.answering({})
+    if (kinds.some(({ kind }) => !kind.people?.byToken)) await conversations.answering({})
     const channels = await Promise.all(
       kinds.map(async ({ kind, settings, access }) => ({ kind, access, channel: await kind.create({ settings, setup, dir }) })),
     )
@@ -82,20 +82,22 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     })
     const deaf = new AbortController()
     const vital = Promise.withResolvers<void>()
-    const listening = channels.map(({ kind, access, channel }) => {
-      const over = run(channel, hostFor(access), deaf.signal)
-      if (!kind.vital && !needed.includes(kind.name))
-        return over.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: wordsOf(error) }))
-      return over.then(vital.resolve, vital.reject)
-    })
-    /** These end their turns themselves, in the same time. */
-    const own = listening.filter((_, at) => kinds[at]?.kind.admitsItself)
-    const schedules = await scheduled(host, channels, answering)
-    ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
-    const ended = await Promise.race([aborted(signal), vital.promise]).then(
+    const over = vital.promise.then(
       () => undefined,
       (error: unknown) => ({ error }),
     )
+    const listening = channels.map(({ kind, access, channel }) => {
+      const running = run(channel, hostFor(access), deaf.signal)
+      if (!kind.vital && !needed.includes(kind.name))
+        return running.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: wordsOf(error) }))
+      return running.then(vital.resolve, vital.reject)
+    })
+    /** These end their turns themselves, in the same time. */
+    const own = listening.filter((_, at) => kinds[at]?.kind.people?.byToken)
+    const schedules = await scheduled(host, channels, answering)
+    const failed = await Promise.race([over, Bun.sleep(0)])
+    if (!failed) ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
+    const ended = failed ?? (await Promise.race([aborted(signal), over]))
     const leaving = schedules.close(FINISH_MS, 'SIGTERM')
     await Promise.all([
       finish(async () => void (await Promise.all([queue.close(), leaving])), conversations.cancel, deaf),

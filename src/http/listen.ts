@@ -1,12 +1,17 @@
 /** Listens on one address, answers errors as JSON, and stops in order: no new requests, then time for the running ones, then the end. */
 
 import { errorResponse, HttpError } from './http-error.ts'
+import type { Recorder } from './idempotency.ts'
 
 export type Connection = {
   /** The address of the client. */
   readonly address: string
   /** Lets this request stay quiet for as long as it takes; for streams alone. */
   stay(): void
+  /** Aborted when the client closed the connection before it had the whole answer. */
+  readonly gone: AbortSignal
+  /** Takes the events of a stream for a later answer to the same request. */
+  recorder?: Recorder
 }
 
 export type ListenOptions = {
@@ -45,7 +50,11 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
         return errorResponse(
           new HttpError(503, 'too_busy', `${maxRequests} requests are under way; try again`, { 'retry-after': '1', connection: 'close' }),
         )
-      return answer(request, { address: server.requestIP(request)?.address ?? '', stay: () => server.timeout(request, 0) })
+      return answer(request, {
+        address: server.requestIP(request)?.address ?? '',
+        stay: () => server.timeout(request, 0),
+        gone: request.signal,
+      })
     },
     error(error) {
       failed(error)

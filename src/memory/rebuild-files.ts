@@ -9,7 +9,7 @@ import { catchDiskError, realDisk, replaceFile } from './agent-files/disk.ts'
 import { type FileMark, freshMark, openOwn, tailAt } from './agent-files/file-mark.ts'
 import { createFileMarks, type PendingRun } from './file-marks.ts'
 import { isAlive } from './journal/process-owner.ts'
-import { folderOfKey } from './journal/run-agent.ts'
+import { folderOfKey } from './journal/runs/run-agent.ts'
 import { type JournalLine, matchesEnd, toldLines } from './journal-lines.ts'
 import type { Store } from './store.ts'
 

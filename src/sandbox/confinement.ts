@@ -31,6 +31,9 @@ export type SpawnPlan = {
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 
+/** What must be known of a command to start its sandbox ahead of it. */
+export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view'>
+
 /** What a command changed in its private view. Every process of the command has ended, so nothing changes any more. */
 export type PrivateView = {
   readonly id: string
@@ -89,8 +92,8 @@ export type Sandbox = {
   readonly spawn: Spawn
   /** Tells whether commands can have private views of the workspace now. A plan with `view: 'private'` is refused when they cannot. */
   privateViews(): Promise<PrivateViews>
-  /** Starts a sandbox for the next command in a private view, so that the command does not wait for it. Cheap to call again. */
-  warm?(): void
+  /** Starts a sandbox for the next command, which is judged but not recorded yet, so that it does not wait. Cheap to call again. */
+  warm?(plan: Ahead): void
   /** Releases what the sandbox keeps outside (control group, filter file, proxy socket). No spawn may follow. */
   close?(): void
 }
@@ -140,6 +143,8 @@ export type Network = {
   }): Promise<{ readonly ok: true; readonly connection: Connection } | { readonly ok: false; readonly message: string }>
 }
 
+export type GitUser = { readonly name?: string; readonly email?: string }
+
 export type SandboxSettings = {
   readonly kind: SandboxKind
   /** Absolute path of the only folder where a command can write files that persist. */
@@ -159,6 +164,8 @@ export type SandboxSettings = {
   readonly forbiddenReads?: readonly string[]
   /** Absolute paths that no command can read. */
   readonly secretPaths?: readonly string[]
+  /** Who the user is in git: commands find it in /etc/gitconfig, where the settings of every repository take precedence. */
+  readonly gitUser?: GitUser
   /** The user's PATH: its folders below the home folder are there for commands too, read-only. */
   readonly userPath?: string
   /** Names of programs that refuse to run inside, whatever starts them. */

@@ -68,7 +68,7 @@ export const laws: readonly LawCase[] = [
       ['src/channels/a.ts', `const load = () => import('../memory/memory.ts')`],
     ],
     innocent: [
-      ['src/host/open-records.ts', `import { type Memory, openMemory } from '../memory/memory.ts'`],
+      ['src/host/open/open-records.ts', `import { type Memory, openMemory } from '../memory/memory.ts'`],
       ['src/cli/commands/a.ts', `import type { Memory } from '../../memory/memory.ts'`],
     ],
   },

@@ -53,7 +53,7 @@ function isNetwork(use: Reference): boolean {
 }
 
 /** Only the host opens memory for all users, and tests do. */
-const OPENS_MEMORY = ['src/host/open-records.ts']
+const OPENS_MEMORY = ['src/host/open/open-records.ts']
 
 export const memoryIsOpenedByTheHost: Law = (modules) =>
   outside(

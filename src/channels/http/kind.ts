@@ -7,7 +7,6 @@ export const http = {
   name: 'http',
   settings: httpRows,
   people: httpPeople,
-  admitsItself: true,
   isOn: ({ enabled }) => enabled,
   create: async ({ setup, settings }) => (await import('./channel.ts')).createHttpChannel(setup, settings),
 } as const satisfies ChannelKind<typeof httpRows>

@@ -2,8 +2,7 @@
 
 import type { Rows } from '../../kit/settings.ts'
 
-/** Who may talk is decided by the token of each request, so the channel has no list of people. */
-export const httpPeople = { users: ['*'] } as const
+export const httpPeople = { users: ['*'], byToken: true } as const
 
 export const httpRows = {
   enabled: {
@@ -30,6 +29,12 @@ export const httpRows = {
     default: [],
     example: ['agent.example.org'],
     about: 'Further names under which a proxy or another machine reaches it, with the port if people type one.',
+  },
+  token_file: {
+    type: 'path',
+    absent: 'only the tokens of "token list"',
+    example: '~/.braidclaw/http.token',
+    about: 'A file (mode 0600) that holds one more admin token of at least 22 characters; it is read again when it changes.',
   },
   tls_cert: {
     type: 'path',

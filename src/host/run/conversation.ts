@@ -8,7 +8,7 @@ import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, ConversationRequest, Setup } from '../api.ts'
 import type { Payer } from '../cost/budget.ts'
 import { metersOf } from '../cost/meters.ts'
-import type { Home } from '../open-home.ts'
+import type { Home } from '../open/open-home.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
 import { hasRuleFolders } from '../setup/rules/rule-folders.ts'
@@ -136,7 +136,7 @@ async function begin({ home, profile, which, options }: RunContext): Promise<Beg
   const { memory, record } = home
   const begun = conversationFor(memory, which, realFolder(profile.setup.config.workspaceDir))
   if (!begun.isContinuation) return begun
-  const { assertIntact } = await import('../integrity/resume-check.ts')
+  const { assertIntact } = await import('../records/integrity/resume-check.ts')
   const { conversationId } = begun
   const { sandbox, acceptAltered = false, threads = [] } = options
   await assertIntact({ setup: profile.setup, memory, record, conversationId, sandbox, threads, accept: acceptAltered })

@@ -25,7 +25,9 @@ import { shellTimesOf } from '../setup/run-limits.ts'
 import { createCommandSpawn } from '../transactions/command-spawn.ts'
 import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-run.ts'
 import { createFileOriginals } from '../transactions/file-originals.ts'
+import { withGitFailure } from '../transactions/git-failure.ts'
 import type { StandingAnswers } from '../transactions/standing-answers.ts'
+import { createRepositoryReader } from '../transactions/transfer/repository-reader.ts'
 import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './network/guarded-get.ts'
@@ -83,8 +85,8 @@ export async function createToolRuntime({
   const state: { answers?: StandingAnswers; gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  const commandSpawn = createCommandSpawn({ setup, policy, confinement })
-  const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
+  const commands = createCommandSpawn({ setup, policy, confinement })
+  const spawn = dryRun ? dryRunSpawn({ spawn: commands.spawn, hasViews: confinement.mode }) : commands.spawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
     // People on a channel have no share in the operator's standing answers.
@@ -144,10 +146,10 @@ export async function createToolRuntime({
       sight,
       conversation: conversationId,
       commands: confinement.mode,
-      // The rules were given at the operator's own terminal, for the operator.
-      always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true,
+      always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true, // they were given at the operator's own terminal
       targetsOf: async (writes) => (await import('../../security/command/run-files.ts')).digestsOf(writes, workspace.readBytes),
       runsOf: async (runs) => (await import('../../security/command/run-files.ts')).digestsOfRun(runs, workspace.readBytes),
+      repository: createRepositoryReader(setup, policy),
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
     })
@@ -156,8 +158,9 @@ export async function createToolRuntime({
   const gate = () => (state.loading ??= load())
   const judge: Judge = async (call) => {
     const judged = await (await gate()).judge(call)
-    const commands = judged.verdict === 'allow' ? (state.gate?.plan(judged.plan)?.commands ?? []) : []
-    if (commands.some(({ view, network }) => view === 'private' && network === undefined)) confinement.warm()
+    const next =
+      judged.verdict === 'allow' ? state.gate?.plan(judged.plan)?.commands.find(({ network }) => network === undefined) : undefined
+    if (next !== undefined) void commands.warm(next).catch((error: unknown) => log('debug', 'no sandbox ahead', { why: String(error) }))
     return bound(judged, sourced(call.name))
   }
   const sourced = (name: string) => kit().found.find((tool) => tool.name === name)
@@ -173,7 +176,7 @@ export async function createToolRuntime({
     if (judgement.writes.length > 0) await originals.load()
     const ran = await kit().execute(wanted, signal)
     const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
-    return withInstructions(wanted, outcome)
+    return withInstructions(wanted, call.name === 'shell' ? await withGitFailure(policy.workspace, outcome) : outcome)
   }
 
   /** Carries out what was decided about the changes of a command. */

@@ -1,5 +1,6 @@
 /** Parses which changes to the workspace a rule is about, and finds them in a change set and in the call of a file tool. */
 
+import { join } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { Change } from '../changes.ts'
@@ -57,15 +58,16 @@ function partOf(name: string, said: unknown, report: Report, places: Places): Pa
 function matcherOf(parts: readonly Part[], { workspace }: Places): ChangeMatcher {
   const holds = (seen: Seen) => parts.every(({ field, condition }) => condition.holds(seen[field]))
   const sample = parts.find(({ field }) => field === 'path')?.condition.sample
-  const path = typeof sample === 'string' ? sample : 'sample'
+  // The shortest text of a pattern for everything in a folder is the folder.
+  const paths = typeof sample === 'string' ? [sample, `${sample}/a`] : ['sample']
   return {
     matches: ({ path, before, after }) => holds({ path, kind: (after ?? before)?.kind ?? 'file', change: changeOf(before, after) }),
     matchesCall: ({ call, judgement }) => {
       const changes = Object.hasOwn(fileTools, call.name) ? (fileTools[call.name] ?? []) : []
-      const paths = judgement.writes.map((one) => (one.startsWith(`${workspace}/`) ? one.slice(workspace.length + 1) : one))
-      return paths.some((path) => changes.some((change) => holds({ path, kind: 'file', change })))
+      const written = judgement.writes.map((one) => (one.startsWith(`${workspace}/`) ? one.slice(workspace.length + 1) : one))
+      return written.some((path) => changes.some((change) => holds({ path, kind: 'file', change })))
     },
-    samples: Object.keys(fileTools).map((name) => ({ name, input: {}, writes: [path.startsWith('/') ? path : `${workspace}/${path}`] })),
+    samples: Object.keys(fileTools).map((name) => ({ name, input: {}, writes: paths.map((path) => join(workspace, path)) })),
   }
 }
 

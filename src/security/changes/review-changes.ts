@@ -13,7 +13,6 @@ import { changesDigest } from './changes-digest.ts'
 import { summariseChanges } from './changes-summary.ts'
 import { type Finding, tellFindings } from './finding.ts'
 import { judgeGitChanges } from './git/git-changes.ts'
-import { freshRepository } from './harmless/fresh-repository.ts'
 import { askAbout } from './harmless/harmless.ts'
 import { beyondLimits, findSecrets } from './harmless/limits.ts'
 import { createPathLock } from './locked-paths.ts'
@@ -79,8 +78,7 @@ function paths(view: ChangeView, context: ReviewContext): readonly Finding[] {
 }
 
 /** `findings` deny nothing. In full only those that a person must allow ask. */
-function questions(view: ChangeView, context: ReviewContext, findings: readonly Finding[]): Decision | undefined {
-  const { level, hasSecret, policy } = context
+function questions(view: ChangeView, { level, hasSecret, policy }: ReviewContext, findings: readonly Finding[]): Decision | undefined {
   const personal = findings.filter(({ weight }) => weight === 'person')
   if (personal[0]) return asking(personal[0].rule, tellFindings(personal))
   if (level === 'full') return
@@ -91,9 +89,7 @@ function questions(view: ChangeView, context: ReviewContext, findings: readonly 
   const told = findings.length > 0 ? `; ${tellFindings(findings)}` : ''
   if (level === 'supervised')
     return asking(findings[0]?.rule ?? 'changes.supervised', `autonomy is supervised: changes to the workspace need a yes${told}`)
-  const isNew = freshRepository(view, context.command)
-  const risks = view.changes.flatMap((change) => askAbout(change, { view, policy }) ?? [])
-  const doubts = [...findings.filter(({ path }) => !isNew(path)), ...risks]
+  const doubts = [...findings, ...view.changes.flatMap((change) => askAbout(change, { view, policy }) ?? [])]
   return doubts[0] && asking(doubts[0].rule, tellFindings(doubts))
 }
 

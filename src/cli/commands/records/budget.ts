@@ -2,7 +2,7 @@
 
 import { shown } from '../../../host/cost/budget.ts'
 import { type BudgetState, budgetStates } from '../../../host/cost/budget-states.ts'
-import { withMemory } from '../../../host/open-records.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { visible } from '../../../kit/text.ts'
 import type { Command } from '../../args/command.ts'

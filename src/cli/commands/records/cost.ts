@@ -1,7 +1,7 @@
 /** Implements `cost`: it shows what the model calls of this home have cost, against its limits. */
 
 import { type CostReport, type CostRow, costOf } from '../../../host/cost/cost.ts'
-import { withMemory } from '../../../host/open-records.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'

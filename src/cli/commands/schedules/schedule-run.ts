@@ -2,7 +2,7 @@
 
 import { refusedBy, takeTurn } from '../../../channels/take-turn.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { openHost } from '../../../host/open-host.ts'
+import { openHost } from '../../../host/open/open-host.ts'
 import { schedulerFor } from '../../../host/schedules/serve-schedules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'

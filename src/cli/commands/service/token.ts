@@ -2,7 +2,7 @@
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { makeToken, revokeToken, rotateToken, tokenScopes } from '../../../host/access/tokens.ts'
-import { withMemory } from '../../../host/open-records.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { TokenLimits, TokenRow } from '../../../memory/access/tokens.ts'
 import { autonomyLevels } from '../../../security/settings.ts'

@@ -56,7 +56,22 @@ function managed(name: string, args: readonly Arg[]): readonly string[] {
   const own = manager?.subs === '*' && first >= 0 ? words.slice(0, first) : words
   if (!manager || own.some((text) => text !== undefined && offline.test(text))) return []
   const sub = words.find((text) => text !== undefined && !text.startsWith('-')) ?? ''
-  return manager.subs === '*' || manager.subs.split(' ').includes(sub) ? hostsOfList(manager.list) : []
+  if (manager.subs !== '*' && !manager.subs.split(' ').includes(sub)) return []
+  const { replaced, added } = registriesIn(words)
+  return distinct([...(replaced.length > 0 ? replaced : hostsOfList(manager.list)), ...added])
+}
+
+/** The hosts that `--registry` of npm and `--index-url` of pip name in the place of the usual ones, or beside them. */
+function registriesIn(words: readonly (string | undefined)[]) {
+  const named = (option: RegExp) =>
+    words.flatMap((word, at) => {
+      const [, attached] = /^--[\w-]+=(.*)$/s.exec(word ?? '') ?? []
+      return option.test((word ?? '').replace(/=.*$/s, '')) ? (urlHost(attached ?? words[at + 1] ?? '') ?? []) : []
+    })
+  return {
+    replaced: named(/^(?:--registry|--index-url|--default-index|-i)$/),
+    added: named(/^(?:--extra-index-url|--index|-f|--find-links)$/),
+  }
 }
 
 /** curl also takes an address without `https://`. */
