@@ -1,7 +1,7 @@
 /** Adds up what the model calls of a run used, from its journal; the run's row keeps the sums from its end on. */
 
-import { isObject } from '../../kit/json.ts'
-import type { Store } from '../store.ts'
+import { isObject } from '../../../kit/json.ts'
+import type { Store } from '../../store.ts'
 
 /**
  * `calls`, `input`, `output`, `cached`, `micros`, `unpriced`, `estimated`, `lost`, in this order. `unpriced` counts calls whose price is not
