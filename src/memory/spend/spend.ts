@@ -44,13 +44,11 @@ export type Spend = {
 export type SpendRow = Spend & { readonly key: string; readonly title?: string }
 
 /** With `token` only what that access token asked for. */
-export type SpendWanted = Range & { readonly by: SpendKey; readonly limit: number }
-export type Range = { readonly fromDay: string; readonly token?: string }
+export type SpendWanted = { readonly by: SpendKey; readonly limit: number; readonly fromDay: string; readonly token?: string }
 
 export type SpendTable = {
-  /** Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit. */
-  rows(wanted: SpendWanted): { readonly rows: readonly SpendRow[]; readonly more: number }
-  total(range: Range): Spend
+  /** Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit; `total`: of all rows. */
+  rows(wanted: SpendWanted): { readonly rows: readonly SpendRow[]; readonly more: number; readonly total: Spend }
   /** What calls under way have reserved. */
   held(): { readonly tokens: number; readonly micros: number }
   /** Records a call that belongs to no run. */
@@ -135,7 +133,7 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
   const { sql } = store
   const reservations = () => sql<Reservation, []>('SELECT id, owner, expires, tokens, micros FROM budget_reservations').all()
   const isHeld = ({ owner, expires }: Reservation) => expires > now() && isAlive(owner)
-  const values = ({ fromDay, token }: Range): Values => [
+  const values = ({ fromDay, token }: Pick<SpendWanted, 'fromDay' | 'token'>): Values => [
     fromDay,
     // A day early: a run that ended while the clock was behind may have calls of this day.
     Date.parse(`${fromDay}T00:00Z`) - 86_400_000,
@@ -152,7 +150,7 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
     )
     const found = all.all(...values(range))
     const rows = found.slice(0, limit).map((row) => ({ ...row, ...titleOf(by, row.key) }))
-    return { rows, more: Math.max(0, found.length - limit) }
+    return { rows, more: Math.max(0, found.length - limit), total: found.reduce(plus, nothing) }
   }
 
   function titleOf(by: SpendKey, key: string): { readonly title?: string } {
@@ -161,19 +159,12 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
     return found === null ? {} : found
   }
 
-  function total(range: Range): Spend {
-    const found = sql<Spend, Values>(`SELECT ${sums} FROM (${sources()}) WHERE ?4 IS NULL OR token = ?4`).get(...values(range))
-    if (found === null) throw new Error('a sum without GROUP BY has one row')
-    return found
-  }
-
   function addSummary(payer: Payer, day: string, used: Usage | 'unknown'): void {
     store.write(() => put(store, 'summary', { payer, day, used: used === 'unknown' ? { lost: 1 } : cellsOf(used) }))
   }
 
   return {
     rows,
-    total,
     held() {
       const open = reservations().filter(isHeld)
       return open.reduce((sum, { tokens, micros }) => ({ tokens: sum.tokens + tokens, micros: sum.micros + micros }), {
@@ -189,4 +180,32 @@ function cellsOf({ inputTokens, outputTokens, cachedInputTokens = 0, costMicros,
   const unpriced = costMicros === undefined && inputTokens + outputTokens > 0 ? 1 : 0
   const counts = { calls: 1, input: inputTokens, output: outputTokens, cached: cachedInputTokens }
   return { ...counts, micros: costMicros ?? 0, unpriced, estimated: estimated ? 1 : 0 }
+}
+
+const nothing: Spend = {
+  calls: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedTokens: 0,
+  unsettledTokens: 0,
+  micros: 0,
+  unpricedCalls: 0,
+  estimatedCalls: 0,
+  unsettledCalls: 0,
+  lostCalls: 0,
+}
+
+function plus(one: Spend, other: Spend): Spend {
+  return {
+    calls: one.calls + other.calls,
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    cachedTokens: one.cachedTokens + other.cachedTokens,
+    unsettledTokens: one.unsettledTokens + other.unsettledTokens,
+    micros: one.micros + other.micros,
+    unpricedCalls: one.unpricedCalls + other.unpricedCalls,
+    estimatedCalls: one.estimatedCalls + other.estimatedCalls,
+    unsettledCalls: one.unsettledCalls + other.unsettledCalls,
+    lostCalls: one.lostCalls + other.lostCalls,
+  }
 }
