@@ -2,9 +2,9 @@
 
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Setup } from '../api.ts'
-import { FailureError } from '../failure.ts'
-import { withMemory } from '../open/open-records.ts'
+import type { Setup } from '../../api.ts'
+import { FailureError } from '../../failure.ts'
+import { withMemory } from '../open-records.ts'
 import { assertWhole, digestOf, type Manifest, type Progress, readManifest } from './manifest.ts'
 import { assertFree, built } from './partial-folder.ts'
 

@@ -3,7 +3,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { FailureError } from '../failure.ts'
+import { FailureError } from '../../failure.ts'
 
 const relative = z.string().refine((path) => path !== '' && !path.startsWith('/') && !path.split('/').includes('..'), 'not a path inside')
 

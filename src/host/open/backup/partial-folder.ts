@@ -2,8 +2,8 @@
 
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { isAlive, thisProcess } from '../../memory/journal/process-owner.ts'
-import { FailureError } from '../failure.ts'
+import { isAlive, thisProcess } from '../../../memory/journal/process-owner.ts'
+import { FailureError } from '../../failure.ts'
 
 const mark = '.partial-'
 
