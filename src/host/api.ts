@@ -4,6 +4,7 @@ import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
 import type { ChannelRows } from '../config/table.ts'
 import type { Rows, Values } from '../kit/settings.ts'
+import type { ReplyTable } from '../memory/access/replies.ts'
 import type { TokenTable } from '../memory/access/tokens.ts'
 import type { Hit, SearchRequest } from '../memory/conversations/search-turns.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
@@ -15,9 +16,11 @@ import type { Redactor } from '../security/redaction/redact.ts'
 import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { HostRecords } from './contract/records-api.ts'
+import type { Schedules } from './contract/schedules-api.ts'
 import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
-import type { Schedules } from './schedules-api.ts'
+import type { Telemetry } from './events/telemetry/open-telemetry.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -186,16 +189,22 @@ export type Host = {
   readonly questions: () => readonly OpenQuestion[]
   /** The events of all runs of this home, of this process and of others, and notices about everything else that happens in it. */
   readonly events: EventHub
+  /** What can be read of this home and decided about it besides conversations; loaded on first use. */
+  records(): Promise<HostRecords>
   /** What commands and file tools of this home changed; opened on first use. */
   changes(): Promise<KeptChanges>
   /** Loaded on first use. */
   schedules(): Promise<Schedules>
   /** What model calls have cost. @throws FailureError `usage` for a query that makes no sense */
   cost(query: CostQuery): Promise<CostReport>
+  /** Begins to count and to trace what runs of this home do; loaded only by servers. Close it before the host. */
+  telemetry(version: string): Promise<Telemetry>
   /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
   /** The access tokens of this home, and which conversation belongs to which. */
   readonly tokens: TokenTable
+  /** The answers to requests that may be sent again. */
+  readonly replies: ReplyTable
   /** How many receipts there are, and the hash of the last one; undefined before the first. */
   receipts(): { readonly count: number; readonly head: string } | undefined
   /** Returns the ids of the receipts of one run, in the order of its calls' ends. */

@@ -3,18 +3,27 @@
 import { createRoute, OpenAPIHono, type RouteConfig } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
+import { sha256 } from '../kit/sha256.ts'
 import { unauthorized } from './credentials.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
+import type { Idempotency } from './idempotency.ts'
 import type { Connection } from './listen.ts'
 
 /** Who sent the request, as far as this layer cares: `scopes` is a plain list of words, and "admin" includes all of them. */
-export type Identity = { readonly scopes: readonly string[] }
+export type Identity = { readonly id: string; readonly scopes: readonly string[] }
 
 export type ApiEnv<Caller extends Identity> = {
   Bindings: {
     readonly connection: Connection
     /** Returns who sent it; undefined when it carries no secret. @throws HttpError 401 for a wrong secret */
     readonly caller: () => Caller | undefined
+    /** The body as it was sent; empty when there is none. */
+    readonly body: string
+    readonly idempotency: Idempotency
+    /** The name of the cookie of a session. */
+    readonly cookie: string
+    /** Tries a secret that the body holds. @throws HttpError 429 when this address tried too many wrong ones */
+    readonly attempt: <T>(find: () => T | undefined) => T | undefined
   }
   Variables: { caller: Caller }
 }
@@ -57,6 +66,9 @@ export function createApi<Caller extends Identity>({ errorOf, failed, errorField
   return app
 }
 
+/** The scope of routes that any token may use. */
+export const anyScope = ''
+
 /** Declares a route that only callers with this scope may use. */
 export function route<const R extends RouteConfig>(scope: string, config: R) {
   return createRoute({ ...config, security: [{ bearer: [scope] }], middleware: needs(scope) })
@@ -71,14 +83,23 @@ function needs<Caller extends Identity>(scope: string): MiddlewareHandler<ApiEnv
   return async (context, next) => {
     const caller = context.env.caller()
     if (!caller) throw unauthorized('this needs a token: send Authorization: Bearer TOKEN (braidclaw token new NAME makes one)')
-    if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin'))
+    if (scope !== anyScope && !caller.scopes.includes(scope) && !caller.scopes.includes('admin'))
       throw new HttpError(
         403,
         'forbidden',
         `this token may not do that: it needs the scope "${scope}" and has ${caller.scopes.join(', ') || 'none'}`,
       )
     context.set('caller', caller)
-    await next()
+    if (context.req.method === 'GET') return next()
+    const { body, idempotency, connection } = context.env
+    return idempotency.answer(context, {
+      owner: caller.id,
+      digest: () => sha256(`${context.req.method} ${context.req.path}\n${body}`),
+      record: (recorder) => {
+        connection.recorder = recorder
+      },
+      next,
+    })
   }
 }
 

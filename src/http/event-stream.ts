@@ -98,8 +98,13 @@ export function openEventStream({
     response: new Response(body, {
       headers: { ...quiet, 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no', ...headers },
     }),
-    send: (event) => put(frameOf(event)),
+    send(event) {
+      const frame = frameOf(event)
+      connection.recorder?.frame(frame)
+      put(frame)
+    },
     end() {
+      connection.recorder?.end()
       state.ended = true
       state.wake()
     },

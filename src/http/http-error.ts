@@ -7,14 +7,16 @@ export class HttpError extends Error {
     readonly code: string,
     message: string,
     readonly headers: Readonly<Record<string, string>> = {},
+    /** Further fields of the error, for programs that expect them. */
+    readonly fields: object = {},
   ) {
     super(message)
   }
 }
 
 /** Returns `{"error":{"code","message"}}`; `more` adds fields for clients that expect them. */
-export function errorResponse({ status, code, message, headers }: HttpError, more: object = {}): Response {
-  return Response.json({ error: { code, message, ...more } }, { status, headers: { ...headers, ...quiet } })
+export function errorResponse({ status, code, message, headers, fields }: HttpError, more: object = {}): Response {
+  return Response.json({ error: { code, message, ...more, ...fields } }, { status, headers: { ...headers, ...quiet } })
 }
 
 /** Sent with every answer: nothing is cached, guessed or shown inside another page. */

@@ -1,6 +1,7 @@
 /** Listens on one address, answers errors as JSON, and stops in order: no new requests, then time for the running ones, then the end. */
 
 import { errorResponse, HttpError } from './http-error.ts'
+import type { Recorder } from './idempotency.ts'
 
 export type Connection = {
   /** The address of the client. */
@@ -9,6 +10,8 @@ export type Connection = {
   stay(): void
   /** Aborted when the client closed the connection before it had the whole answer. */
   readonly gone: AbortSignal
+  /** Takes the events of a stream for a later answer to the same request. */
+  recorder?: Recorder
 }
 
 export type ListenOptions = {

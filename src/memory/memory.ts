@@ -1,8 +1,10 @@
 /** Combines all memory parts over one database file: journal, conversations, search, approvals, checkpoint. */
 
 import type { Clock, Log } from '../runtime/port.ts'
+import { createReplyTable, type ReplyTable } from './access/replies.ts'
 import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
+import type { DatabaseCopies } from './backup/database-copy.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
@@ -11,9 +13,9 @@ import { createSearch, type Hit, type SearchRequest } from './conversations/sear
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
 import { createReadLabels, type ReadLabels } from './journal/calls/read-labels.ts'
-import { noteInHome } from './journal/home-notes.ts'
+import { noteInHome } from './journal/feed/home-notes.ts'
+import type { JournalFeed } from './journal/feed/journal-feed.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
-import type { JournalFeed } from './journal/journal-feed.ts'
 import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import type { Projections } from './rebuild.ts'
@@ -34,6 +36,7 @@ export type Memory = {
   readonly pending: PendingTable
   readonly labels: ReadLabels
   readonly tokens: TokenTable
+  readonly replies: ReplyTable
   /** The files of agents. */
   readonly files: LazyProjector
   context(conversationId: string, tokenBudget: number): Context
@@ -59,6 +62,8 @@ export type Memory = {
   schedules(): Promise<ScheduleStore>
   /** Imported on demand: a turn reads none of it. */
   spend(): Promise<SpendTable>
+  /** Imported on demand: for backups. */
+  copies(): Promise<DatabaseCopies>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -88,17 +93,19 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       pending: createPendingTable(store),
       labels: createReadLabels(store),
       tokens: createTokenTable(store, now),
+      replies: createReplyTable(store, now),
       files: lazyProjector({ store, journal, log }),
       context: createContext(store, now),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       note: (type, body) => noteInHome(store, now, type, body),
-      feed: async () => (await import('./journal/journal-feed.ts')).createJournalFeed(store),
+      feed: async () => (await import('./journal/feed/journal-feed.ts')).createJournalFeed(store),
       projections: async () => (await import('./rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
       spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
+      copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,

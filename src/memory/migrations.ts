@@ -203,4 +203,16 @@ UPDATE runs SET spent = (SELECT json_group_array(json_array(day, provider, model
       AS unpriced
   FROM journal WHERE journal.run_id = runs.run_id AND type = 'model.done' AND json_valid(body) GROUP BY 1, 2, 3)) WHERE ended IS NOT NULL;
 `,
+  // The titles that people gave to conversations; the other ones follow from the journal.
+  `
+CREATE TABLE conversation_titles(conversation_id TEXT PRIMARY KEY, title TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
+  // Answers to requests that carried an Idempotency-Key; without a status the request is still being answered by that process.
+  `
+CREATE TABLE replies(
+  owner TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, process TEXT NOT NULL, at INTEGER NOT NULL, status INTEGER, type TEXT,
+  body TEXT, PRIMARY KEY (owner, key)
+) STRICT;
+CREATE INDEX replies_by_age ON replies(at);
+`,
 ]

@@ -90,7 +90,7 @@ export const limitRows = {
   channel_daily_tokens: {
     ...tokens,
     example: 200_000,
-    about: 'Budget of each channel (terminal, discord, http …) for a day in UTC: tokens.',
+    about: 'Budget of each channel (cli, filter, discord, http …) for a day in UTC: tokens.',
   },
   channel_daily_usd: { ...usd, example: 5, about: 'Budget of each channel for a day in UTC: money.' },
   token_daily_tokens: { ...tokens, example: 200_000, about: 'Budget of each access token of the HTTP channel for a day in UTC: tokens.' },

@@ -146,6 +146,13 @@ describe('refused', () => {
       expect((await full(at, 'git fetch --prune')).code).toBe(0)
       expect(existsSync(canary)).toBe(false)
       expect(pushed()).toBe(at.git('rev-parse', 'HEAD'))
+      at.git('config', '--global', 'core.hooksPath', join(at.dir, 'hooks'))
+      at.git('commit', '-q', '--allow-empty', '-m', 'more')
+      rmSync(canary, { force: true })
+      mkdirSync(join(at.dir, 'hooks'))
+      writeFileSync(join(at.dir, 'hooks/pre-push'), `#!/bin/sh\ntouch ${canary}\n`, { mode: 0o755 })
+      expect((await full(at, 'git push')).stdout).toContain('the git hook pre-push of')
+      expect(existsSync(canary)).toBe(false)
     },
     30_000,
   )
@@ -220,14 +227,15 @@ describe('after a yes', () => {
     async () => {
       using at = project(server())
       const address = `http://somebody:${password}@127.0.0.1:${server().port}/`
-      const more = `[credential]\n\thelper =\n[url "${address}"]\n\tinsteadOf = https://git.example.org/\n[url "https://evil.example/"]\n\tinsteadOf = http://somebody\n\tpushInsteadOf = http://somebody\n`
+      const more = `[credential]\n\thelper =\n[url "${address}"]\n\tinsteadOf = https://git.example.org/\n[url "https://evil.example/"]\n\tinsteadOf = http://somebody\n\tpushInsteadOf = http://somebody\n[push]\n\tfollowTags = true\n`
       writeFileSync(join(at.home, '.gitconfig'), `[user]\n\tname = n\n\temail = e\n${more}`)
       at.git('remote', 'set-url', 'origin', 'https://git.example.org/project.git')
       at.commit('in place')
+      at.git('tag', '-a', '-m', 'not asked about', 'unasked')
       const { code, stdout, stderr } = await full(at, 'git push')
       expect([code, stdout]).toEqual([0, expect.stringContaining(`"origin": ${server().url}`)])
       expect((await full(at, 'git fetch')).code).toBe(0)
-      expect([pushed(), existsSync(at.helped)]).toEqual([at.git('rev-parse', 'HEAD'), false])
+      expect([pushed(), server().git('tag', '-l', 'unasked'), existsSync(at.helped)]).toEqual([at.git('rev-parse', 'HEAD'), '', false])
       isNowhere(at, stdout, stderr)
     },
     30_000,

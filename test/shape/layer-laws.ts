@@ -106,13 +106,13 @@ export const layerLaws: readonly LawCase[] = [
     name: 'the host imports core and adapters, and no entrance',
     check: hostImportsNoEntrance,
     guilty: [
-      ['src/host/open-home.ts', `import { CliExit } from '../cli/exit.ts'`],
-      ['src/host/open-home.ts', `import type { Repl } from '../channels/repl.ts'`],
-      ['src/host/open-home.ts', `import { wake } from '../main.ts'`],
-      ['src/host/open-home.ts', `import { createAgent } from 'braidclaw'`],
+      ['src/host/open/open-home.ts', `import { CliExit } from '../cli/exit.ts'`],
+      ['src/host/open/open-home.ts', `import type { Repl } from '../channels/repl.ts'`],
+      ['src/host/open/open-home.ts', `import { wake } from '../main.ts'`],
+      ['src/host/open/open-home.ts', `import { createAgent } from 'braidclaw'`],
     ],
     innocent: [
-      ['src/host/open-home.ts', `import { openMemory } from '../memory/db.ts'; import type { Config } from '../config/config.ts'`],
+      ['src/host/open/open-home.ts', `import { openMemory } from '../memory/db.ts'; import type { Config } from '../config/config.ts'`],
     ],
   },
 

@@ -1,45 +1,49 @@
-/** Connects HTTP as one of the channels: it guards each request, finds out who sent it, and hands it to the routes. */
+/** Connects HTTP as one of the channels: programs and browsers with a token talk to the agent. */
 
+import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
 import { version } from '../../../package.json'
-import { holderOf } from '../../host/access/tokens.ts'
 import type { Channel, ChannelHost, Setup } from '../../host/api.ts'
+import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import { FailureError } from '../../host/failure.ts'
-import { type Api, createApi } from '../../http/api.ts'
-import { credentialOf, unauthorized } from '../../http/credentials.ts'
-import { assertOurs, assertPlainPath, placesOf } from '../../http/guards.ts'
-import { errorResponse, HttpError } from '../../http/http-error.ts'
-import { readJsonBody } from '../../http/json-body.ts'
-import { type Connection, type Listening, listen } from '../../http/listen.ts'
-import { createRateLimit } from '../../http/rate-limit.ts'
+import { createIdempotency } from '../../http/idempotency.ts'
+import type { Listening } from '../../http/listen.ts'
+import { serveApi } from '../../http/serve-api.ts'
+import { openSession } from '../../http/session-cookie.ts'
 import type { Values } from '../../kit/settings.ts'
-import { gatewayRoutes } from './routes.ts'
+import { createHolders, type Holders } from './access/holders.ts'
+import { accessOf } from './access/token-access.ts'
+import { errorFields, gatewayApi } from './gateway-api.ts'
+import { sessionCookie } from './routes/session.ts'
 import type { httpRows } from './settings.ts'
-import { createTalks, httpErrorOf } from './talks.ts'
-import { accessOf, type Caller } from './token-access.ts'
+import { createTalks } from './turns/talks.ts'
 
 type HttpSettings = Values<typeof httpRows>
 
-/** How long running turns may take to end after the stop signal. */
+/** How long running turns may take to end after the stop signal, and then their last answers to leave. */
 const finishMs = 3_000
+const flushMs = 50
 
 export function createHttpChannel(setup: Setup, settings: HttpSettings): Channel {
-  const state: { listening?: Listening } = {}
+  const state: { listening?: Listening; note: string } = { note: '' }
+  const scheme = settings.tlsCert === undefined ? 'http' : 'https'
   return {
     name: 'http',
-    async start(host, signal) {
+    async start(host) {
       const talks = createTalks(host)
-      const failed = (error: unknown) =>
-        setup.log('error', 'request failed', { why: error instanceof Error ? (error.stack ?? error.message) : String(error) })
-      const app: Api<Caller> = createApi<Caller>({ errorOf: httpErrorOf, failed })
-      for (const add of gatewayRoutes) add(app, { host, setup, version, talks })
-      state.listening = open(settings, host, { app, failed })
+      const holders = createHolders(host, setup.log, settings.tokenFile)
+      state.note = noteOf(settings, holders)
+      const counting = Promise.withResolvers<Telemetry>()
+      state.listening = open({ setup, settings, host, holders, talks, telemetry: counting.promise })
+      const telemetry = host.telemetry(version)
+      counting.resolve(telemetry)
       await aborted(host.stopping)
       await talks.close(finishMs)
+      await (await telemetry).close()
       await Bun.sleep(flushMs)
       await state.listening.stop()
-      void signal
     },
-    place: () => `http://${nameOf(settings.host)}:${state.listening?.port ?? settings.port}`,
+    place: () => `${scheme}://${nameOf(settings.host)}:${state.listening?.port ?? settings.port}${state.note}`,
     async send(conversationId) {
       throw new Error(`nobody listens on HTTP for ${conversationId} without asking; name another channel`)
     },
@@ -47,67 +51,102 @@ export function createHttpChannel(setup: Setup, settings: HttpSettings): Channel
   }
 }
 
-/** Lets the last answers leave the process. */
-const flushMs = 50
+/** @throws FailureError when others could reach the server and nobody has a token */
+function noteOf({ host }: HttpSettings, holders: Holders): string {
+  const others = isLoopback(host) ? '' : ' for other machines too'
+  if (holders.any()) return others
+  const how = 'braidclaw token new me --scope admin'
+  if (!isLoopback(host))
+    throw new FailureError(
+      'error',
+      `channels.http.host: on ${host} other machines reach the gateway, and nobody has a token yet; make one first: ${how}`,
+    )
+  return ` (nobody has a token yet: ${how})`
+}
 
-type Serving = { readonly app: Api<Caller>; readonly failed: (error: unknown) => void }
+type Opening = {
+  readonly setup: Setup
+  readonly settings: HttpSettings
+  readonly host: ChannelHost
+  readonly holders: Holders
+  readonly talks: ReturnType<typeof createTalks>
+  readonly telemetry: Promise<Telemetry>
+}
 
 /** @throws FailureError when it cannot listen there */
-function open(settings: HttpSettings, host: ChannelHost, { app, failed }: Serving): Listening {
-  const wrong = createRateLimit({ perSecond: 5, burst: 50, now: Date.now })
-  const each = createRateLimit({ perSecond: 1_000, burst: 4_000, now: Date.now })
-  const places = { now: placesOf({ names: [], port: settings.port, secure: false }) }
-
-  function caller({ headers }: Request, { address }: Connection): Caller | undefined {
-    const credential = credentialOf(headers, `braidclaw_${settings.port}`)
-    if (!credential) return undefined
-    const holder = holderOf(host.tokens, credential.secret)
-    const wait = holder ? each.take(holder.id) : wrong.take(address)
-    if (wait !== undefined)
-      throw new HttpError(429, 'too_many_requests', `too many requests; try again in ${wait} s`, { 'retry-after': String(wait) })
-    if (!holder) throw unauthorized('this token is not in force; see: braidclaw token list')
-    return { ...holder, access: accessOf(host.setup.config, holder) }
-  }
-
-  async function answer(request: Request, connection: Connection): Promise<Response> {
-    try {
-      assertOurs(request, places.now)
-      assertPlainPath(request.url)
-      const env = { connection, caller: () => caller(request, connection) }
-      if (request.method === 'GET' || request.method === 'HEAD') return await app.fetch(request, env)
-      const body = await readJsonBody(request)
-      const headers = new Headers(request.headers)
-      headers.set('content-type', 'application/json')
-      return await app.fetch(new Request(request.url, { method: request.method, headers, body, signal: request.signal }), env)
-    } catch (error) {
-      if (error instanceof HttpError) return errorResponse(error)
-      throw error
-    }
-  }
-
+function open({ setup, settings, host, holders, talks, telemetry }: Opening): Listening {
+  const failed = (error: unknown) =>
+    setup.log('error', 'request failed', { why: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  const tls = tlsOf(settings)
+  const app = gatewayApi({ host, setup, version, talks, telemetry, holders, secure: tls !== undefined }, failed)
   try {
-    const listening = listen({ hostname: settings.host, port: settings.port, answer, failed })
-    places.now = placesOf({
-      names: ['127.0.0.1', 'localhost', '[::1]', nameOf(settings.host)],
-      port: listening.port,
-      secure: false,
+    return serveApi({
+      app,
+      hostname: settings.host,
+      port: settings.port,
+      ...(tls ? { tls } : {}),
       proxies: settings.allowedHosts,
+      names: namesOf(settings.host),
+      cookie: sessionCookie,
+      callerOf({ kind, secret }) {
+        const digestOf = (id: string) => holders.byId(id)?.digest
+        const session = kind === 'cookie' ? openSession(secret, digestOf, Date.now()) : undefined
+        const holder = kind === 'bearer' ? holders.bySecret(secret) : session && holders.byId(session.id)?.holder
+        return holder && { ...holder, access: accessOf(setup.config, holder) }
+      },
+      idempotency: createIdempotency(host.replies),
+      errorFields,
+      failed,
+      now: Date.now,
     })
-    return listening
   } catch (error) {
-    const why =
-      error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
-        ? 'something listens there already; name another --port'
-        : error instanceof Error
-          ? error.message
-          : String(error)
-    throw new FailureError('error', `cannot listen on ${settings.host}:${settings.port}: ${why}`)
+    throw new FailureError('error', `cannot listen on ${settings.host}:${settings.port}: ${reasonOf(error)}`)
   }
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'EADDRINUSE') return 'something listens there already; name another --port'
+  if (code === 'EACCES') return 'this user may not use that port; name one above 1023'
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** @throws FailureError when only one of the two files is named, or one cannot be read */
+function tlsOf({ tlsCert, tlsKey }: HttpSettings): { readonly cert: string; readonly key: string } | undefined {
+  if (tlsCert === undefined && tlsKey === undefined) return undefined
+  if (tlsCert === undefined || tlsKey === undefined)
+    throw new FailureError('error', 'channels.http: tls_cert and tls_key belong together; name both files, or none')
+  return { cert: readPem('tls_cert', tlsCert), key: readPem('tls_key', tlsKey) }
+}
+
+function readPem(key: string, path: string): string {
+  try {
+    const text = readFileSync(path, 'utf8')
+    if (text.includes('-----BEGIN ')) return text
+  } catch (error) {
+    throw new FailureError(
+      'error',
+      `channels.http.${key}: "${path}" cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    )
+  }
+  throw new FailureError('error', `channels.http.${key}: "${path}" is no PEM file`)
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\./.test(host)
+}
+
+/** The names in the Host header that mean this server. An address cannot be rebound by a foreign name server, as a name can. */
+function namesOf(host: string): readonly string[] {
+  const own = ['127.0.0.1', 'localhost', '[::1]']
+  if (host !== '0.0.0.0' && host !== '::') return [...new Set([nameOf(host), ...own])]
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+  return [...new Set([...own, ...all.map(({ address }) => nameOf(address))])]
 }
 
 /** An IPv6 address stands in brackets in a URL. */
 function nameOf(host: string): string {
-  return host.includes(':') ? `[${host}]` : host.toLowerCase()
+  return host.includes(':') ? `[${host.toLowerCase()}]` : host.toLowerCase()
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

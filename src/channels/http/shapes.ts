@@ -1,8 +1,8 @@
 /** Describes the shapes that several routes share, for the answers and for /openapi.json. */
 
 import { z } from '@hono/zod-openapi'
-import type { TurnRequest } from './talks.ts'
-import type { Caller } from './token-access.ts'
+import type { Caller } from './access/token-access.ts'
+import type { TurnRequest } from './turns/talks.ts'
 
 /** An answer or a body of JSON. */
 export function json<S extends z.ZodType>(schema: S, description: string) {

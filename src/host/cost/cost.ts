@@ -14,6 +14,8 @@ export type CostQuery = {
   readonly by?: SpendKey
   /** The most rows; the total counts all. Default: 1,000. */
   readonly limit?: number
+  /** Only what this access token asked for, and only its own limits. */
+  readonly token?: string
 }
 
 /** `tokens` and `micros` are what counts: reservations that were never settled included. */
@@ -43,11 +45,12 @@ const dayMs = 86_400_000
 
 /** @throws FailureError `usage` for a query that makes no sense */
 export async function costOf(memory: Memory, { config }: Configured, query: CostQuery, now = Date.now()): Promise<CostReport> {
-  const { days = 30, by = 'day', limit = 1000 } = query
+  const { days = 30, by = 'day', limit = 1000, token } = query
   check({ days, by, limit })
   const [spend, ledger] = await Promise.all([memory.spend(), memory.budget()])
   const [from, to] = [utcDay(now - (days - 1) * dayMs), utcDay(now)]
-  const { rows, more } = spend.rows({ by, limit, fromDay: from })
+  const range = { fromDay: from, ...(token === undefined ? {} : { token }) }
+  const { rows, more } = spend.rows({ by, limit, ...range })
   const ahead = ledger.dayAhead()
   return {
     by,
@@ -56,14 +59,16 @@ export async function costOf(memory: Memory, { config }: Configured, query: Cost
     to,
     rows: rows.map((row) => ({ ...row, tokens: tokensOf(row) })),
     more,
-    total: whole(spend.total(from)),
-    reserved: spend.held(),
-    limits: budgetStates(ledger, config.limits, config.defaultAgent ?? 'default'),
+    total: whole(spend.total(range)),
+    reserved: token === undefined ? spend.held() : { tokens: 0, micros: 0 },
+    limits: budgetStates(ledger, config.limits, config.defaultAgent ?? 'default').filter(
+      ({ scope }) => token === undefined || scope === `token:${token}`,
+    ),
     ...(ahead === undefined ? {} : { dayAhead: ahead }),
   }
 }
 
-function check({ days, by, limit }: Required<CostQuery>): void {
+function check({ days, by, limit }: Required<Omit<CostQuery, 'token'>>): void {
   const isWhole = (value: number, highest: number) => Number.isInteger(value) && value >= 1 && value <= highest
   const problems = [
     ...(isWhole(days, most.days) ? [] : [`days: ${days} must be a whole number from 1 to ${most.days}`]),

@@ -3,7 +3,7 @@
  * disk already and what follows are read the same way, so that nothing is missing or doubled between the two.
  */
 
-import type { FeedEntry, JournalFeed } from '../../memory/journal/journal-feed.ts'
+import type { FeedEntry, JournalFeed } from '../../memory/journal/feed/journal-feed.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
 import type { RunIdentity } from '../../runtime/port.ts'

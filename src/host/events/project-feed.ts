@@ -1,8 +1,8 @@
 /** Turns journal entries of all runs into numbered events; the same entries always give the same events with the same numbers. */
 
-import { homeRun } from '../../memory/journal/home-notes.ts'
+import { homeRun } from '../../memory/journal/feed/home-notes.ts'
+import type { FeedEntry } from '../../memory/journal/feed/journal-feed.ts'
 import type { Journal } from '../../memory/journal/journal.ts'
-import type { FeedEntry } from '../../memory/journal/journal-feed.ts'
 import { noticeOf } from './home-notice.ts'
 import type { HostEvent } from './host-event.ts'
 import { createRunProjection, type RunProjection } from './run-projection.ts'

@@ -77,7 +77,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   const changes = once(async (): Promise<KeptChanges> => {
     const [{ openKeptChanges }, { recordDecision }] = await Promise.all([
       import('../changes/kept-changes.ts'),
-      import('../changes/late-decision.ts'),
+      import('../records/late-decision.ts'),
     ])
     return { store: await openKeptChanges(setup), record: (action, set) => recordDecision(home.record, action, set) }
   })
@@ -87,9 +87,22 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     return createSchedules({ setup, store, now: Date.now })
   })
 
+  const records = once(async () => {
+    const { approvals, events } = home.services
+    const written = () => {
+      events.committed()
+      approvals.look()
+    }
+    const asking = (id: string) => [...open].map((each) => each.conversation).find((each) => each.gate(id) !== undefined)
+    const live = { asking, written }
+    const [{ createRecords }] = await Promise.all([import('../records/records.ts'), settled.get()])
+    return createRecords({ setup, memory: home.memory, record: home.record, live })
+  })
+
   return {
     setup,
     conversation,
+    records: records.get,
     changes: changes.get,
     events: home.services.events.of(leaving.signal),
     schedules: schedules.get,
@@ -99,6 +112,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
       return replayWith({ setup, memory: home.memory, wanted, threads })
     },
     tokens: home.memory.tokens,
+    replies: home.memory.replies,
     receipts: () => home.memory.checkpoint.get(),
     receiptsOf: (runId) => [...home.memory.attempts(runId)].flatMap(({ receiptId }) => receiptId ?? []),
     search: home.memory.search,
@@ -108,6 +122,10 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
       return found !== undefined
     },
     hasConversation: home.memory.conversations.has,
+    async telemetry(version) {
+      const { openTelemetry } = await import('../events/telemetry/open-telemetry.ts')
+      return openTelemetry({ setup, home, version, signal: leaving.signal })
+    },
     async cost(query) {
       const { costOf } = await import('../cost/cost.ts')
       return costOf(home.memory, setup, query)

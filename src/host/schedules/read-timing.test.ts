@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import type { WrittenTiming } from '../contract/schedules-api.ts'
 import { FailureError } from '../failure.ts'
-import type { WrittenTiming } from '../schedules-api.ts'
 import { readTiming, readZone } from './read-timing.ts'
 
 const now = Date.parse('2026-05-12T12:00:00Z')

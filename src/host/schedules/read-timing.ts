@@ -1,8 +1,8 @@
 /** Reads what people write for a time, an interval, a cron expression and a time zone. */
 
 import { didYouMean } from '../../kit/did-you-mean.ts'
+import type { WrittenTiming } from '../contract/schedules-api.ts'
 import { FailureError } from '../failure.ts'
-import type { WrittenTiming } from '../schedules-api.ts'
 import { nextDue, type Timing } from './timing.ts'
 
 type Reading = { readonly now: number; readonly zone: string }

@@ -4,8 +4,8 @@ import { didYouMean } from '../../kit/did-you-mean.ts'
 import type { ScheduleDefinition } from '../../memory/schedules/schedule-row.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 import type { Setup } from '../api.ts'
+import type { NewSchedule, ScheduleChange, ScheduleOptions } from '../contract/schedules-api.ts'
 import { FailureError } from '../failure.ts'
-import type { NewSchedule, ScheduleChange, ScheduleOptions } from '../schedules-api.ts'
 import { agentProfileOf } from '../setup/agent-profile.ts'
 import { readTiming, readZone } from './read-timing.ts'
 import { columnsOf } from './schedule-view.ts'
@@ -102,8 +102,11 @@ function assertUsable(definition: ScheduleDefinition, setup: Defining['setup']):
   if (!Number.isSafeInteger(pauseAfter) || pauseAfter < 0) throw wrong('--pause-after is a number of failures, 0 for never')
 }
 
+/** Nobody listens there without asking. */
+const unsendable = ['cli', 'http']
+
 function assertChannel(channel: string, { context }: Defining['setup']): void {
-  const names = context.channels.map(({ name }) => name).filter((name) => name !== 'cli')
+  const names = context.channels.map(({ name }) => name).filter((name) => !unsendable.includes(name))
   if (names.includes(channel)) return
   throw wrong(`no channel "${channel}"${didYouMean(channel, names) || `; there are: ${names.join(', ')}`}`)
 }

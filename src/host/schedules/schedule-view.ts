@@ -1,7 +1,7 @@
 /** Turns the rows of the database into what entrances see, and a written timing into a row and back. */
 
 import type { FiredRow, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
-import type { Schedule, ScheduledRun } from '../schedules-api.ts'
+import type { Schedule, ScheduledRun } from '../contract/schedules-api.ts'
 import { nextDues, type Timing } from './timing.ts'
 
 export function timingOf({ kind, spec, zone, anchor }: Pick<ScheduleRow, 'kind' | 'spec' | 'zone' | 'anchor'>): Timing {

@@ -6,7 +6,7 @@
 import type { FiredEnd, FiredKey, FiredRow, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
 import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
 import type { Log } from '../../runtime/port.ts'
-import type { StartedRun } from '../schedules-api.ts'
+import type { StartedRun } from '../contract/schedules-api.ts'
 import { planStep } from './plan.ts'
 import { both, interruptedReport, pausedReport } from './report-text.ts'
 import type { RunProgress } from './run-schedule.ts'

@@ -3,22 +3,22 @@
 import type { JsonObject } from '../../kit/json.ts'
 import { flat } from '../../kit/text.ts'
 import type { Clock } from '../../runtime/port.ts'
-import { homeRun, noteInHome } from '../journal/home-notes.ts'
+import { homeRun, noteInHome } from '../journal/feed/home-notes.ts'
 import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
 import { spentOfRun } from '../journal/runs/spent-of-run.ts'
 import { isFromFile, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
+import {
+  type Conversation,
+  type ConversationsAsked,
+  keepTitle,
+  type ListedConversation,
+  listConversations,
+  listedConversation,
+} from './conversation-list.ts'
+import { type DeletedConversation, type Deletion, deleteConversation } from './delete-conversation.ts'
 import { indexTurns } from './word-index.ts'
-
-/** `started` and `updated` in milliseconds since 1970; `turns` counts questions; `title` is the first question, shortened. */
-export type Conversation = {
-  readonly conversationId: string
-  readonly started: number
-  readonly updated: number
-  readonly turns: number
-  readonly title: string
-}
 
 /** `underWay`: runs of living processes, whose turns stay. `shrunk` is false when everything was deleted but the file keeps its size. */
 export type Cleared =
@@ -38,13 +38,20 @@ export type ClearConsent = {
 
 export type Conversations = {
   /** Most recently used first: by sequence, because a clock may be set back. */
-  list(page?: { readonly limit?: number; readonly offset?: number }): Conversation[]
+  list(page?: ConversationsAsked): Conversation[]
+  /** As `list`, with the position of each for the next page. */
+  page(page: ConversationsAsked): ListedConversation[]
+  find(conversationId: string): ListedConversation | undefined
+  /** Call it inside a transaction. */
+  rename(conversationId: string, title: string): void
+  delete(conversationId: string, leave: (deleted: DeletedConversation) => void): Deletion
   /** Returns all rows, oldest first; none when there is no such conversation. */
   show(conversationId: string): Turn[]
   /** Yields one JSON line per turn row, oldest first, of one conversation or of all. */
   exportJsonl(conversationId?: string): Generator<string>
   /** Tells whether the conversation has a turn that was not cleared. */
   has(conversationId: string): boolean
+  count(): number
   /** Returns the folder where the conversation began; undefined for one that is older than this field. */
   folderOf(conversationId: string): string | undefined
   /** Returns the most recently used conversation that began in this folder. */
@@ -69,15 +76,6 @@ const rowsOfOne = `SELECT ${turnColumns} FROM turns WHERE run_id IN (SELECT run_
 const titleLength = 80
 
 export function createConversations(store: Store, now: Clock): Conversations {
-  function list({ limit = 50, offset = 0 }: { readonly limit?: number; readonly offset?: number } = {}): Conversation[] {
-    return store
-      .sql<Conversation, [number, number]>(
-        `SELECT conversation_id AS conversationId, started, updated, turns, title FROM conversations
-         ORDER BY last_seq DESC LIMIT ? OFFSET ?`,
-      )
-      .all(limit, offset)
-  }
-
   function show(conversationId: string): Turn[] {
     return store.sql<TurnRow, [string]>(rowsOfOne).all(conversationId).map(turnOfRow)
   }
@@ -92,6 +90,10 @@ export function createConversations(store: Store, now: Clock): Conversations {
 
   function has(conversationId: string): boolean {
     return store.sql('SELECT 1 FROM conversations WHERE conversation_id = ?').get(conversationId) !== null
+  }
+
+  function count(): number {
+    return store.sql<{ count: number }, []>('SELECT count(*) AS count FROM conversations').get()?.count ?? 0
   }
 
   function folderOf(conversationId: string): string | undefined {
@@ -109,7 +111,20 @@ export function createConversations(store: Store, now: Clock): Conversations {
     return rows.get(folder)?.id
   }
 
-  return { list, show, exportJsonl, has, folderOf, latestIn, clear: (consent) => clear(store, now, consent) }
+  return {
+    list: (asked = {}) => listConversations(store, asked).map(({ position: _, ...conversation }) => conversation),
+    page: (asked) => listConversations(store, asked),
+    find: (conversationId) => listedConversation(store, conversationId),
+    rename: (conversationId, title) => keepTitle(store, conversationId, title),
+    delete: (conversationId, leave) => deleteConversation(store, conversationId, leave),
+    show,
+    exportJsonl,
+    has,
+    count,
+    folderOf,
+    latestIn,
+    clear: (consent) => clear(store, now, consent),
+  }
 }
 
 /** Adds a turn row and updates its conversation's line; the word index follows later. Call it inside the journal's transaction. */
@@ -235,7 +250,9 @@ function forget(store: Store, underWay: readonly string[], note: number): void {
   ])
     store.sql<never, [string]>(`DELETE FROM ${rows}`).run(JSON.stringify(underWay))
   store.script(
-    `DELETE FROM conversations; DELETE FROM read_labels; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all');
+    `DELETE FROM conversations; DELETE FROM conversation_titles; DELETE FROM read_labels; DELETE FROM summaries; DELETE FROM summary_failures;
+     DELETE FROM replies; DELETE FROM token_conversations WHERE conversation_id NOT IN (SELECT conversation_id FROM runs);
+     INSERT INTO turns_fts(turns_fts) VALUES ('delete-all');
      UPDATE agent_files SET base = bytes, base_sha256 = '', since = (SELECT coalesce(max(seq), 0) FROM journal), open = '{}'`,
   )
   const left = store.sql<TurnRow & { readonly journal_seq: number }, []>(`SELECT journal_seq, ${turnColumns} FROM turns ORDER BY id`).all()

@@ -38,6 +38,14 @@ export type OpenIntent = {
 
 export type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run: RunIdentity; readonly body: unknown }
 
+/** `before`: the id of the last run of an earlier page. `ownedBy`: only runs of conversations that the token of this id began. */
+export type RunsAsked = {
+  readonly limit: number
+  readonly conversation?: string | undefined
+  readonly before?: string | undefined
+  readonly ownedBy?: string | undefined
+}
+
 export type Journal = {
   /** On disk when it returns, together with the turn row it creates. @throws SQLiteError */
   append(entry: JournalAppend): number
@@ -51,7 +59,7 @@ export type Journal = {
   /** Seals an ended run again after one more entry, if the old seal matches the earlier entries. */
   sealAgain(runId: string, seal: Seal): void
   /** Newest first. */
-  runs(filter: { readonly limit: number; readonly conversation?: string }): RunRecord[]
+  runs(filter: RunsAsked): RunRecord[]
   run(runId: string): RunRecord | undefined
   /** Returns runs without an end, and ended runs that have an act without a result, of any process. Oldest first. */
   unfinished(): (RunRecord & { readonly intents: readonly OpenIntent[] })[]
@@ -135,14 +143,18 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .map((row) => ({ ...row, body: JSON.parse(row.body) }))
   }
 
-  function runs({ limit, conversation }: { readonly limit: number; readonly conversation?: string }): RunRecord[] {
-    if (conversation === undefined)
-      return store.sql<RunRecord, [number]>(`SELECT ${runColumns} FROM runs ORDER BY rowid DESC LIMIT ?`).all(limit)
-    // A separate query: a query for "all, or these" would read every run.
-    const those = store.sql<RunRecord, [string, number]>(
-      `SELECT ${runColumns} FROM runs WHERE conversation_id = ? ORDER BY rowid DESC LIMIT ?`,
-    )
-    return those.all(conversation, limit)
+  function runs({ limit, conversation, before, ownedBy }: RunsAsked): RunRecord[] {
+    // Only the conditions that are asked for: a query for "all, or these" would read every run.
+    const conditions = [
+      ...(conversation === undefined ? [] : ['conversation_id = ?']),
+      ...(before === undefined ? [] : ['rowid < (SELECT rowid FROM runs AS last WHERE last.run_id = ?)']),
+      ...(ownedBy === undefined ? [] : ['conversation_id IN (SELECT conversation_id FROM token_conversations WHERE token_id = ?)']),
+    ]
+    const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+    const given = [conversation, before, ownedBy].filter((each) => each !== undefined)
+    return store
+      .sql<RunRecord, (string | number)[]>(`SELECT ${runColumns} FROM runs ${where} ORDER BY rowid DESC LIMIT ?`)
+      .all(...given, limit)
   }
 
   function run(runId: string): RunRecord | undefined {

@@ -40,15 +40,17 @@ export type Spend = {
   readonly lostCalls: number
 }
 
-/** `key` is empty for what is no longer known, such as the run of a deleted conversation. `title`: what its conversation is about. */
+/** `key` is empty for what is no longer known, such as the run of a deleted conversation. `title`: what its conversation is about, or the name of a token. */
 export type SpendRow = Spend & { readonly key: string; readonly title?: string }
 
-export type SpendWanted = { readonly by: SpendKey; readonly limit: number; readonly fromDay: string }
+/** With `token` only what that access token asked for. */
+export type SpendWanted = Range & { readonly by: SpendKey; readonly limit: number }
+export type Range = { readonly fromDay: string; readonly token?: string }
 
 export type SpendTable = {
   /** Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit. */
   rows(wanted: SpendWanted): { readonly rows: readonly SpendRow[]; readonly more: number }
-  total(fromDay: string): Spend
+  total(range: Range): Spend
   /** What calls under way have reserved. */
   held(): { readonly tokens: number; readonly micros: number }
   /** Records a call that belongs to no run. */
@@ -114,8 +116,12 @@ const columns: { readonly [Key in SpendKey]: string } = {
 
 const titles: { readonly [Key in SpendKey]?: string } = {
   conversation: 'SELECT title FROM conversations WHERE conversation_id = ?',
+  token: 'SELECT name AS title FROM access_tokens WHERE id = ?',
   run: 'SELECT title FROM runs JOIN conversations USING (conversation_id) WHERE run_id = ?',
 }
+
+/** First day, the same in milliseconds, the ids of dead reservations, the only token. */
+type Values = [string, number, string, string | null]
 
 type Reservation = {
   readonly id: string
@@ -129,19 +135,20 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
   const { sql } = store
   const reservations = () => sql<Reservation, []>('SELECT id, owner, expires, tokens, micros FROM budget_reservations').all()
   const isHeld = ({ owner, expires }: Reservation) => expires > now() && isAlive(owner)
-  const values = (fromDay: string): [string, number, string] => [
+  const values = ({ fromDay, token }: Range): Values => [
     fromDay,
     // A day early: a run that ended while the clock was behind may have calls of this day.
     Date.parse(`${fromDay}T00:00Z`) - 86_400_000,
     JSON.stringify(reservations().flatMap((each) => (isHeld(each) ? [] : [each.id]))),
+    token ?? null,
   ]
 
-  function rows({ by, limit, fromDay }: SpendWanted): ReturnType<SpendTable['rows']> {
+  function rows({ by, limit, ...range }: SpendWanted): ReturnType<SpendTable['rows']> {
     const order = by === 'day' ? 'key' : 'micros DESC, inputTokens + outputTokens + unsettledTokens DESC, key'
-    const all = sql<SpendRow, [string, number, string]>(
-      `SELECT ${columns[by]} AS key, ${sums} FROM (${sources()}) GROUP BY 1 ORDER BY ${order}`,
+    const all = sql<SpendRow, Values>(
+      `SELECT ${columns[by]} AS key, ${sums} FROM (${sources()}) WHERE ?4 IS NULL OR token = ?4 GROUP BY 1 ORDER BY ${order}`,
     )
-    const found = all.all(...values(fromDay))
+    const found = all.all(...values(range))
     const rows = found.slice(0, limit).map((row) => ({ ...row, ...titleOf(by, row.key) }))
     return { rows, more: Math.max(0, found.length - limit) }
   }
@@ -152,8 +159,8 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
     return found === null ? {} : found
   }
 
-  function total(fromDay: string): Spend {
-    const found = sql<Spend, [string, number, string]>(`SELECT ${sums} FROM (${sources()})`).get(...values(fromDay))
+  function total(range: Range): Spend {
+    const found = sql<Spend, Values>(`SELECT ${sums} FROM (${sources()}) WHERE ?4 IS NULL OR token = ?4`).get(...values(range))
     if (found === null) throw new Error('a sum without GROUP BY has one row')
     return found
   }

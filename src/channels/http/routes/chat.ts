@@ -6,8 +6,8 @@ import type { EventStream } from '../../../http/event-stream.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { conversationId, ending, eventStream, json, messageText, onApproval, onDisconnect, toTurn } from '../shapes.ts'
-import { leavingSignal, streamTurn } from '../stream-turn.ts'
-import { createTurnNotes } from '../turn-notes.ts'
+import { leavingSignal, streamTurn } from '../turns/stream-turn.ts'
+import { createTurnNotes } from '../turns/turn-notes.ts'
 
 const request = z.strictObject({
   message: messageText,

@@ -5,7 +5,7 @@ import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { conversationId, eventStream, json, messageText, onApproval, onDisconnect, runId, toTurn } from '../shapes.ts'
-import { streamTurn } from '../stream-turn.ts'
+import { streamTurn } from '../turns/stream-turn.ts'
 
 const request = z.strictObject({
   prompt: messageText,

@@ -1,6 +1,6 @@
 /** Prints schedules and their runs as text, with times in the zone of the schedule. */
 
-import type { Schedule, ScheduledRun } from '../../../host/schedules-api.ts'
+import type { Schedule, ScheduledRun } from '../../../host/contract/schedules-api.ts'
 import { count } from '../../../kit/count.ts'
 import { cut, flat, visible } from '../../../kit/text.ts'
 

@@ -1,7 +1,7 @@
 /** Implements `schedule list | show | pause | resume | remove`. */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
-import type { Schedule, Schedules } from '../../../host/schedules-api.ts'
+import type { Schedule, Schedules } from '../../../host/contract/schedules-api.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'

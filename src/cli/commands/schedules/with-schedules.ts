@@ -1,9 +1,9 @@
 /** Opens the schedules of a home for commands that start no run, and completes their names. */
 
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import type { Schedules } from '../../../host/contract/schedules-api.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { createSchedules } from '../../../host/schedules/schedules.ts'
-import type { Schedules } from '../../../host/schedules-api.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Arguments, Complete } from '../../args/command.ts'
 

@@ -1,5 +1,6 @@
 /** Implements `serve`: the HTTP gateway, and the other enabled channels except the FIFOs. */
 
+import { resolve } from 'node:path'
 import { http } from '../../../channels/http/kind.ts'
 import { serve as serveChannels } from '../../../channels/serve-channels.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
@@ -78,7 +79,7 @@ function withHttp(setup: CliSetup, { port, host: address, tokenFile }: ServeFlag
     enabled: true,
     ...(port === undefined ? {} : { port }),
     ...(address === undefined ? {} : { host: address }),
-    ...(tokenFile === undefined ? {} : { tokenFile }),
+    ...(tokenFile === undefined ? {} : { tokenFile: resolve(setup.context.cwd, tokenFile) }),
   }
   return { ...setup, config: { ...setup.config, channels: { ...channels, http: { ...channels.http, ...given } } } }
 }

@@ -1,6 +1,6 @@
 /** Follows the journal for metrics and traces, as long as a server of this home runs. */
 
-import type { JournalFeed } from '../../../memory/journal/journal-feed.ts'
+import type { JournalFeed } from '../../../memory/journal/feed/journal-feed.ts'
 import type { EventHub } from '../host-event.ts'
 import type { Exporter } from './exporter.ts'
 import { createRunMetrics, type RunMetrics } from './run-metrics.ts'

@@ -6,6 +6,7 @@ import { judgeConnection } from '../../../security/targets/address.ts'
 import { isUnder } from '../../../security/targets/path.ts'
 import { isAllowed } from '../../../security/targets/url.ts'
 import { type Ended, fixedPath, type SpawnPlan, spawnPlain } from '../../../tools/process.ts'
+import type { Resolve } from '../../../workspace/net/judge.ts'
 import { pin, systemResolve } from '../../../workspace/net/pin.ts'
 
 type Environment = { readonly [name: string]: string | undefined }
@@ -42,11 +43,21 @@ type Outside = {
   readonly env: Environment
   readonly signal: AbortSignal
   readonly onOutput: SpawnPlan['onOutput']
+  readonly resolve?: Resolve
 }
 
 /** Never rejects. */
-export async function runOutside({ transfer, executable, folder, policy, env, signal, onOutput }: Outside): Promise<Ended> {
-  const found = await addressesOf(transfer, policy, signal)
+export async function runOutside({
+  transfer,
+  executable,
+  folder,
+  policy,
+  env,
+  signal,
+  onOutput,
+  resolve = systemResolve,
+}: Outside): Promise<Ended> {
+  const found = await addressesOf(transfer, policy, { signal, resolve })
   if (!found.ok) return found
   const more = transfer.protocol === 'http' ? ['protocol.http.allow=always'] : []
   const words = [...settings, ...more].flatMap((each) => ['-c', each])
@@ -55,13 +66,17 @@ export async function runOutside({ transfer, executable, folder, policy, env, si
 }
 
 /** A name that is not found here may still be known to the user's proxy or ssh; one that means a private address is refused. */
-async function addressesOf({ host, protocol, port }: Transfer, { allowedDomains }: Outside['policy'], signal: AbortSignal) {
+async function addressesOf(
+  { host, protocol, port }: Transfer,
+  { allowedDomains }: Outside['policy'],
+  how: { readonly signal: AbortSignal; readonly resolve: Resolve },
+) {
   const url = new URL(`${protocol === 'http' ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}/`)
   const isLocal = isAllowed(host, allowedDomains) && !host.includes('.')
   const judgeAddress = (to: { readonly host: string; readonly ip: string }) =>
     isLocal ? ({ ok: true } as const) : judgeConnection({ ...to, allowedDomains })
   try {
-    const found = await pin({ url, judgeAddress, resolve: systemResolve, signal })
+    const found = await pin({ url, judgeAddress, ...how })
     if (found.ok) return { ok: true, ips: found.ips } as const
     return found.denied === undefined
       ? ({ ok: true, ips: [] } as const)

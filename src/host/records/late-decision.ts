@@ -7,12 +7,14 @@ import type { RecordWriter } from '../../memory/record-writer.ts'
 import type { Applied, SetSummary } from '../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { FailureError } from '../failure.ts'
-import { inRecordWords } from '../records/integrity/recovery.ts'
+import { inRecordWords } from './integrity/recovery.ts'
 
 export type LateDecision = {
   readonly record: Pick<RecordWriter, 'applyPending'>
   readonly store: Pick<ChangeStore, 'list' | 'apply'>
   readonly approval: Approval
+  /** Who said yes. */
+  readonly by: string
 }
 
 /** `yes`: the process that asked still waits for the answer and applies the changes itself. `crashed`: it died while it waited. */
@@ -34,13 +36,13 @@ export function pendingSetOf(
  * in between is found at the next start, which writes the receipt.
  * @throws FailureError `error` when the approval cannot be used, or the changes are gone or are others than those that were shown
  */
-export async function applyLate({ record, store, approval }: LateDecision): Promise<Applied> {
+export async function applyLate({ record, store, approval, by }: LateDecision): Promise<Applied> {
   const set = pendingSetOf(store, approval)
   if (!set) throw new FailureError('error', `the changes of ${approval.id} are no longer kept; ask the agent again`)
   if (set.review?.digest !== approval.plan)
     throw new FailureError('error', `the kept changes of ${approval.id} are not those that the approval is for; nothing was applied`)
   const done: { applied?: Applied } = {}
-  const kept = await record.applyPending(approval.id, 'operator', async () => {
+  const kept = await record.applyPending(approval.id, by, async () => {
     const applied = await store.apply({ id: set.id })
     done.applied = applied
     return applied.ok ? applied : { ...applied, ...fateOf(store, set.id) }

@@ -1,8 +1,8 @@
 /** Runs one turn for a client that reads its events as they happen. */
 
-import { type EventStream, openEventStream } from '../../http/event-stream.ts'
-import type { Connection } from '../../http/listen.ts'
-import type { AgentEvent } from '../../runtime/event.ts'
+import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
+import type { Connection } from '../../../http/listen.ts'
+import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Talks, TurnDone, TurnRequest } from './talks.ts'
 
 /** What happens to a turn whose client goes away: it goes on, or it is cancelled. */

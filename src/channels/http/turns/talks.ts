@@ -1,11 +1,11 @@
 /** Runs the turns that requests ask for: many conversations at once, one turn at a time in each, in order of arrival. */
 
-import type { ChannelHost, Conversation } from '../../host/api.ts'
-import { FailureError } from '../../host/failure.ts'
-import { HttpError } from '../../http/http-error.ts'
-import type { AgentEvent, Ending } from '../../runtime/event.ts'
-import { refusedBy, takeTurn } from '../take-turn.ts'
-import type { Caller } from './token-access.ts'
+import type { ChannelHost, Conversation, ConversationChoice, Past } from '../../../host/api.ts'
+import { FailureError } from '../../../host/failure.ts'
+import { HttpError } from '../../../http/http-error.ts'
+import type { AgentEvent, Ending } from '../../../runtime/event.ts'
+import { refusedBy, takeTurn } from '../../take-turn.ts'
+import type { Caller } from '../access/token-access.ts'
 import { createTurnLine } from './turn-line.ts'
 
 export type TurnRequest = {
@@ -13,6 +13,8 @@ export type TurnRequest = {
   /** Absent: a new conversation. */
   readonly conversationId?: string
   readonly message: string
+  /** What was said before, as the client tells it: the conversation is then for this turn alone. */
+  readonly past?: Past
   /** Called once the turn has its conversation, before its first event. */
   readonly begun?: (conversation: Conversation) => void
   readonly show: (event: AgentEvent) => void
@@ -43,29 +45,31 @@ export function createTalks(host: ChannelHost): Talks {
   const line = createTurnLine()
   const state = { closed: false }
 
-  async function conversationFor({ caller, conversationId }: TurnRequest): Promise<Conversation> {
-    if (conversationId !== undefined && !isVisible(caller, conversationId)) throw noConversation(conversationId)
-    const key = conversationId === undefined ? undefined : keyOf(caller, conversationId)
-    const found = key === undefined ? undefined : open.get(key)
-    if (found) return found
-    const made = openFor(caller, conversationId)
-    if (key !== undefined) keep(key, made)
+  async function conversationFor({ caller, conversationId, past }: TurnRequest): Promise<Conversation> {
+    if (conversationId === undefined) return begin(caller, past)
+    if (!isVisible(caller, conversationId)) throw noConversation(conversationId)
+    const key = keyOf(caller, conversationId)
+    const found = open.get(key) ?? openFor(caller, { kind: 'resume', id: conversationId })
+    keep(key, found)
+    return found
+  }
+
+  async function begin(caller: Caller, past: Past | undefined): Promise<Conversation> {
+    const made = openFor(caller, { kind: 'new' }, past)
     const conversation = await made
-    if (key === undefined) {
-      if (caller.access.memory === 'own') host.tokens.own(conversation.id, caller.id)
-      keep(keyOf(caller, conversation.id), made)
-    }
+    if (caller.access.memory === 'own') host.tokens.own(conversation.id, caller.id)
+    if (!past) keep(keyOf(caller, conversation.id), made)
     return conversation
   }
 
-  function openFor({ access }: Caller, id: string | undefined): Promise<Conversation> {
-    const which = id === undefined ? ({ kind: 'new' } as const) : ({ kind: 'resume', id } as const)
-    return host.conversation(which, { channel: access.channel, access })
+  function openFor({ access }: Caller, which: ConversationChoice, past?: Past): Promise<Conversation> {
+    return host.conversation(which, { channel: access.channel, access, ...(past ? { past: () => past } : {}) })
   }
 
+  /** The conversations used longest ago are closed when too many are open. */
   function keep(key: string, made: Promise<Conversation>): void {
+    if (!open.delete(key)) made.catch(() => open.delete(key))
     open.set(key, made)
-    made.catch(() => open.delete(key))
     for (const [oldest, each] of open) {
       if (open.size <= keptOpen) return
       open.delete(oldest)
@@ -102,6 +106,7 @@ export function createTalks(host: ChannelHost): Talks {
       request.signal.removeEventListener('abort', cancel)
       running.delete(conversation)
       leave()
+      if (request.past) void conversation.close()
     }
   }
 

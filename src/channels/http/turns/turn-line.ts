@@ -1,6 +1,6 @@
 /** Lets one turn at a time into each conversation; the others wait in order of arrival, and a few at most. */
 
-import { HttpError } from '../../http/http-error.ts'
+import { HttpError } from '../../../http/http-error.ts'
 
 export type TurnLine = {
   /**

@@ -9,8 +9,8 @@ import type { Ending, Risk, Usage } from '../../runtime/event.ts'
 import type { Schema } from '../../runtime/port.ts'
 import type { Conflict, SetState } from '../../workspace/changes/contract.ts'
 
-/** The only conversations that may be read or found; absent: all. */
-export type Scope = readonly string[]
+/** The id of a token: only conversations that it began are listed or found. Absent: all. */
+export type Owner = string
 
 /** Times in milliseconds since 1970. `turns` counts questions. `title`: as renamed, else the first question, shortened. */
 export type ConversationFacts = {
@@ -127,9 +127,6 @@ export type ApprovalDecision = {
  */
 export type DecidedApproval = Approval & { readonly applied?: { readonly count: number }; readonly always?: string }
 
-/** `count` receipts exist; `head` is the hash of the newest, in hex. */
-export type ReceiptHead = { readonly count: number; readonly head: string }
-
 /** Oldest first. `next`: pass it as `after` for the next page; absent on the last one. */
 export type ReceiptPage = { readonly receipts: readonly Receipt[]; readonly next?: number; readonly unreadable: number }
 
@@ -155,19 +152,10 @@ export type ToolFacts = {
   readonly parameters: Schema
 }
 
-export type HomeStatus = {
-  readonly version: string
-  readonly autonomy: string
-  readonly workspace: string
-  readonly provider: string
-  readonly model: string
-  /** The names of the channels that are switched on. */
-  readonly channels: readonly string[]
-  readonly estop: StopState
-  readonly receipts: ReceiptHead
-}
-
 export type StopState = { readonly stopped: boolean; readonly reason?: string }
+
+/** How an `estop --clear` went: whether anything was stopped before. */
+export type StopChanged = StopState & { readonly was: boolean }
 
 /** `name` is RUN/CALL. */
 export type ChangeFacts = {
@@ -199,7 +187,7 @@ export type Undone =
 export type HostRecords = {
   readonly conversations: {
     /** Most recently used first. @param limit 50 by default, at most 500 */
-    list(page?: { readonly limit?: number; readonly before?: number; readonly scope?: Scope }): ConversationPage
+    list(page?: { readonly limit?: number; readonly before?: number; readonly ownedBy?: Owner | undefined }): ConversationPage
     /** Returns all turns, oldest first. */
     read(conversationId: string): ConversationFacts & { readonly messages: readonly Turn[] }
     rename(conversationId: string, title: string): ConversationFacts
@@ -208,13 +196,18 @@ export type HostRecords = {
   }
   readonly runs: {
     /** Newest first. `before`: a run id. @param limit 20 by default, at most 500 */
-    list(page?: { readonly limit?: number; readonly before?: string; readonly conversationId?: string; readonly scope?: Scope }): RunPage
+    list(page?: {
+      readonly limit?: number
+      readonly before?: string
+      readonly conversationId?: string
+      readonly ownedBy?: Owner | undefined
+    }): RunPage
     /** `wanted`: an id, a unique prefix of it, or "last". */
     show(wanted: string): Promise<RunTranscript>
   }
   readonly approvals: {
     /** Newest first; those that wait for an answer, or with `all` also those that are answered, used or expired. */
-    list(filter?: { readonly all?: boolean; readonly limit?: number; readonly scope?: Scope }): readonly Approval[]
+    list(filter?: { readonly all?: boolean; readonly limit?: number; readonly ownedBy?: Owner | undefined }): readonly Approval[]
     /** `patch`: what a yes to changes would apply. RUN/CALL also names the question about the changes of that call. */
     show(id: string): Promise<Approval & { readonly patch?: string }>
     /** Answers a question once. A turn that waits goes on at once; changes that nobody waits for are applied or dropped here. */
@@ -225,11 +218,10 @@ export type HostRecords = {
   readonly receipts: {
     /** @param limit 50 by default, at most 500. `after`: the number of the last receipt that was seen; absent: the newest ones */
     page(page?: { readonly after?: number; readonly limit?: number }): ReceiptPage
-    head(): ReceiptHead
     verify(options?: { readonly deep?: boolean }): ReceiptCheck
   }
   readonly memory: {
-    search(request: { readonly query: string; readonly limit?: number; readonly scope?: Scope }): readonly Hit[]
+    search(request: { readonly query: string; readonly limit?: number; readonly ownedBy?: Owner | undefined }): readonly Hit[]
   }
   readonly pins: {
     list(agent?: string): readonly Pin[]
@@ -238,7 +230,11 @@ export type HostRecords = {
   }
   readonly changes: {
     /** Newest first. */
-    list(filter?: { readonly limit?: number; readonly runId?: string; readonly scope?: Scope }): Promise<readonly ChangeFacts[]>
+    list(filter?: {
+      readonly limit?: number
+      readonly runId?: string
+      readonly ownedBy?: Owner | undefined
+    }): Promise<readonly ChangeFacts[]>
     /** `wanted`: RUN/CALL, a run with one change set, or "last". */
     show(wanted: string): Promise<ShownChanges>
     undo(wanted: string, how?: { readonly force?: boolean }): Promise<Undone>
@@ -248,9 +244,8 @@ export type HostRecords = {
   readonly stop: {
     state(): StopState
     /** `reason` is shown to whoever is stopped. */
-    set(reason?: string): StopState
-    clear(): StopState
+    set(reason?: string): StopChanged
+    clear(): StopChanged
   }
   tools(): Promise<readonly ToolFacts[]>
-  status(): HomeStatus
 }

@@ -1,9 +1,9 @@
 /** Reads the journal entries of all runs in the order written, for those who follow what happens in a home. */
 
-import type { Json } from '../../kit/json.ts'
-import type { Store } from '../store.ts'
+import type { Json } from '../../../kit/json.ts'
+import type { Store } from '../../store.ts'
+import type { JournalEntry } from '../journal-entry.ts'
 import { homeRun } from './home-notes.ts'
-import type { JournalEntry } from './journal-entry.ts'
 
 /** `conversationId` and `channel` are null for a note of the home, which belongs to no run. */
 export type FeedEntry = JournalEntry & { readonly runId: string; readonly conversationId: string | null; readonly channel: string | null }

@@ -1,10 +1,10 @@
 /** Resolves what a token permits: the limits of the channel, then those of the token; neither widens what the operator's settings say. */
 
-import type { Config } from '../../config/config.ts'
-import { type ChannelProfile, channelProfileOf } from '../../host/access/channel-profile.ts'
-import type { TokenHolder } from '../../host/access/tokens.ts'
-import { autonomyLevels } from '../../security/settings.ts'
-import { httpPeople } from './settings.ts'
+import type { Config } from '../../../config/config.ts'
+import { type ChannelProfile, channelProfileOf } from '../../../host/access/channel-profile.ts'
+import type { TokenHolder } from '../../../host/access/tokens.ts'
+import { autonomyLevels } from '../../../security/settings.ts'
+import { httpPeople } from '../settings.ts'
 
 /** Who sent a request, with what is permitted there. */
 export type Caller = TokenHolder & { readonly access: ChannelProfile }

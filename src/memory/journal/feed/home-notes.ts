@@ -1,8 +1,8 @@
 /** Writes notes that belong to no run into the journal: what an operator did in a home, in order with what its runs did. */
 
-import type { Clock } from '../../runtime/port.ts'
-import type { Store } from '../store.ts'
-import { digestOf } from './running-digest.ts'
+import type { Clock } from '../../../runtime/port.ts'
+import type { Store } from '../../store.ts'
+import { digestOf } from '../running-digest.ts'
 
 /** The value of their `run_id`. There is no such run, so everything that reads the journal of runs leaves these notes out. */
 export const homeRun = 'home'

@@ -1,7 +1,7 @@
 /** Collects what a turn did while it runs, for an answer that tells all of it at once. */
 
-import type { Conversation, Host } from '../../host/api.ts'
-import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { Conversation, Host } from '../../../host/api.ts'
+import type { AgentEvent, Ending } from '../../../runtime/event.ts'
 
 type ToolCall = { readonly id: string; readonly name: string; readonly input: unknown; status: string }
 
