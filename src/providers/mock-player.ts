@@ -1,38 +1,22 @@
 /** Plays the replies of a fixture or, without one, lets the offline helper answer; needs no network and is deterministic. */
 
 import { isAbsolute, join } from 'node:path'
-import type { Rows } from '../kit/settings.ts'
 import type { Call, Part, Usage } from '../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Message, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
+import type { mockRows } from './mock.ts'
 import { parseFixture, type ScriptedReply } from './mock-fixture.ts'
 import { offlineReply } from './offline-helper.ts'
-import type { Creating, ProviderKind } from './provider-kind.ts'
-import { model, prices, totalTimeout } from './rows.ts'
+import type { Creating } from './provider-kind.ts'
 import { assertUsable } from './usable-reply.ts'
 import { idMaker, readArguments } from './wire/call-arguments.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
 import { pricesOf } from './wire/provider-settings.ts'
 import { priced } from './wire/usage.ts'
 
-const settings = {
-  model: { ...model, default: 'mock' },
-  fixture: {
-    type: 'path',
-    relative: true,
-    absent: 'the offline helper',
-    about:
-      'A JSON file of scripted answers; a relative path starts at the folder of the config file. BRAIDCLAW_MOCK_FIXTURE sets it for every mock.',
-  },
-  total_timeout_s: totalTimeout,
-  ...prices,
-} as const satisfies Rows
-
-export const mock = { kind: 'mock', settings, budget: 'free', create: createMock } as const satisfies ProviderKind<typeof settings>
-
-type Setup = Creating<typeof settings>
+type Setup = Creating<typeof mockRows>
 
 /** @throws ProviderFailure `bad_request` when the fixture cannot be read */
-async function createMock(setup: Setup): Promise<Provider> {
+export async function createMock(setup: Setup): Promise<Provider> {
   const { name, settings, deps } = setup
   const script = settings.fixture === undefined ? undefined : await readFixture(settings.fixture, deps.baseDir)
   const totalS = settings.totalTimeoutS
