@@ -1,17 +1,17 @@
 /** Plays the replies of a fixture or, without one, lets the offline helper answer; needs no network and is deterministic. */
 
 import { isAbsolute, join } from 'node:path'
-import type { Call, Part, Usage } from '../runtime/event.ts'
-import { type ChatRequest, type ChatResponse, type Message, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
-import type { mockRows } from './mock.ts'
+import type { Call, Part, Usage } from '../../runtime/event.ts'
+import { type ChatRequest, type ChatResponse, type Message, type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
+import type { Creating } from '../provider-kind.ts'
+import type { mockRows } from '../rows.ts'
+import { assertUsable } from '../usable-reply.ts'
+import { idMaker, readArguments } from '../wire/call-arguments.ts'
+import { type Deadline, startDeadline } from '../wire/deadline.ts'
+import { pricesOf } from '../wire/provider-settings.ts'
+import { priced } from '../wire/usage.ts'
 import { parseFixture, type ScriptedReply } from './mock-fixture.ts'
 import { offlineReply } from './offline-helper.ts'
-import type { Creating } from './provider-kind.ts'
-import { assertUsable } from './usable-reply.ts'
-import { idMaker, readArguments } from './wire/call-arguments.ts'
-import { type Deadline, startDeadline } from './wire/deadline.ts'
-import { pricesOf } from './wire/provider-settings.ts'
-import { priced } from './wire/usage.ts'
 
 type Setup = Creating<typeof mockRows>
 
